@@ -1,0 +1,223 @@
+/**
+ * Makes src/models/catalogue.gen.json from a file of facts:  node scripts/catalogue.ts scripts/data/model-facts.jsonl
+ * One fact sheet a line. Which rows stay, how they are scored and what they are called is decided here and beside.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { z } from 'zod';
+import type { Effort, InputKind, ModelInfo, Price } from '../src/domain/model.ts';
+import { efforts } from '../src/domain/model.ts';
+import { isChatId, modelKey, undatedKey } from '../src/models/routing/names.ts';
+import { assignAliases } from './catalogue-aliases.ts';
+import { isSpecial, scoreOf } from './catalogue-scores.ts';
+
+const factSchema = z.object({
+  provider: z.string(),
+  id: z.string().min(1),
+  name: z.string(),
+  context: z.number().nullish(),
+  maxOutput: z.number().nullish(),
+  input: z.array(z.enum(['text', 'image', 'pdf', 'audio', 'video'])),
+  reasoning: z.boolean(),
+  reasoningOptions: z
+    .array(
+      z.object({
+        type: z.enum(['toggle', 'effort', 'budget_tokens']),
+        values: z.array(z.string()).optional(),
+        min: z.number().optional(),
+        max: z.number().optional(),
+      }),
+    )
+    .optional(),
+  /** Our effort (`off` for `none`) → the vendor's word, null where it has none. Low, medium and high may be left out. */
+  levels: z.record(z.string(), z.string().nullable()).optional(),
+  usdPerMTok: z
+    .object({ in: z.number(), out: z.number(), cacheRead: z.number().optional(), cacheWrite: z.number().optional() })
+    .nullish(),
+  released: z.string().nullish(),
+  tools: z.boolean().optional(),
+  temperature: z.boolean().optional(),
+  status: z.string().nullish(),
+  legacy: z.boolean().optional(),
+});
+export type Fact = z.infer<typeof factSchema>;
+
+const providerIds = new Map([
+  ['zai', 'zhipu'],
+  ['moonshotai', 'moonshot'],
+  ['ollama-cloud', 'ollama'],
+]);
+
+const leastWindow = 8_192;
+
+function isChat(fact: Fact): boolean {
+  if (fact.legacy) return true;
+  return isChatId(fact.id) && fact.input.includes('text') && (fact.context ?? 0) >= leastWindow;
+}
+
+/** From this score on, a model may be asked to write whole files. */
+const codeGenerationScore = 16;
+
+function toModel(fact: Fact, generation: number): ModelInfo {
+  const window = fact.context ?? leastWindow;
+  const price = priceOf(fact);
+  const score = scoreOf({ ...fact, price, generation });
+  return {
+    provider: fact.provider,
+    id: fact.id,
+    name: fact.name.replace(/^[^:]+: /, '').trim(),
+    aliases: [],
+    window,
+    maxOutput: Math.min(fact.maxOutput ?? Math.min(32_768, Math.floor(window / 2)), window),
+    input: inputOf(fact),
+    ...thinkingOf(fact),
+    reasoning: fact.reasoning,
+    temperature: temperatureOf(fact),
+    tools: fact.tools ?? !fact.legacy,
+    ...(price ? { price } : {}),
+    score,
+    allowCodeGeneration: score >= codeGenerationScore && !isSpecial(fact.id),
+    status: fact.status === 'deprecated' ? 'deprecated' : 'active',
+  };
+}
+
+function inputOf(fact: Fact): InputKind[] {
+  const kinds: InputKind[] = ['text', 'image', 'pdf', 'audio', 'video'];
+  return kinds.filter(kind => fact.input.includes(kind));
+}
+
+/** A price of nothing beside a sibling that costs is a subscription's, and says nothing about a call. */
+function priceOf(fact: Fact): Price | undefined {
+  const given = fact.usdPerMTok;
+  if (!given || (given.in === 0 && /highspeed/i.test(fact.id))) return undefined;
+  return {
+    in: given.in,
+    out: given.out,
+    ...(given.cacheRead ? { cacheRead: given.cacheRead } : {}),
+    ...(given.cacheWrite ? { cacheWrite: given.cacheWrite } : {}),
+  };
+}
+
+/** Anthropic names no upper end of its budget; this one leaves room for the answer in every window. */
+const budgetWithoutEnd = 16_000;
+
+/**
+ * Efforts or a budget: levels are the vendor's newer word, then a budget, then efforts, then on and off. Beside a budget
+ * stands at most `none`, where thinking can be left off: at Anthropic it is off until a budget is sent.
+ */
+function thinkingOf(fact: Fact): Pick<ModelInfo, 'efforts' | 'thinkingBudget'> {
+  if (!fact.reasoning) return { efforts: [] };
+  if (fact.levels && Object.values(fact.levels).some(word => word !== null)) {
+    return { efforts: fromLevels(fact.levels) };
+  }
+  const options = fact.reasoningOptions ?? [];
+  const budget = options.find(option => option.type === 'budget_tokens');
+  const off = options.some(option => option.type === 'toggle') || (budget && fact.provider === 'anthropic');
+  if (budget) {
+    const range = { min: budget.min ?? 0, max: budget.max ?? budgetWithoutEnd };
+    return { efforts: off ? ['none'] : [], thinkingBudget: range };
+  }
+  const words = options.flatMap(option => option.values ?? []).map(word => (word === 'default' ? 'high' : word));
+  if (words.length > 0) {
+    return { efforts: efforts.filter(effort => words.includes(effort) || (off && effort === 'none')) };
+  }
+  if (off) return { efforts: ['none', 'high'] };
+  // OpenRouter takes these three for whatever thinks behind it, and translates.
+  return { efforts: fact.provider === 'openrouter' ? ['low', 'medium', 'high'] : [] };
+}
+
+function fromLevels(levels: Record<string, string | null>): Effort[] {
+  const unsaid: readonly Effort[] = ['none', 'low', 'medium', 'high'];
+  return efforts.filter(effort => {
+    const word = levels[effort === 'none' ? 'off' : effort];
+    return word === undefined ? unsaid.includes(effort) : word !== null;
+  });
+}
+
+/** Where nothing is said: these vendors refuse a temperature for models that think. */
+const refuseTemperature = new Set(['openai', 'anthropic', 'moonshot']);
+
+function temperatureOf(fact: Fact): ModelInfo['temperature'] {
+  const takes = fact.temperature ?? !(fact.reasoning && refuseTemperature.has(fact.provider));
+  return takes ? 'range' : 'none';
+}
+
+/**
+ * How new a row is, in half years from 2025 H1 (0) on; at most 3. Rows of a vendor without a date are newer than all dated
+ * ones, those of the first design older; an aggregator's row takes the generation of the same model at its maker.
+ */
+function generations(facts: readonly Fact[]): (fact: Fact) => number {
+  const newest = 3;
+  const dated = (fact: Fact): number | undefined => {
+    const match = /^(\d{4})-(\d{2})/.exec(fact.released ?? '');
+    if (!match) return undefined;
+    const halves = (Number(match[1]) - 2025) * 2 + (Number(match[2]) > 6 ? 1 : 0);
+    return Math.max(-6, Math.min(newest, halves < 0 ? halves * 2 : halves));
+  };
+  const makers = facts.filter(fact => fact.provider !== 'openrouter' && fact.provider !== 'ollama');
+  const own = (fact: Fact) => dated(fact) ?? (fact.legacy ? -1 : newest);
+  const byName = new Map(makers.map(fact => [modelKey(fact.id), own(fact)]));
+  return fact => {
+    if (fact.provider === 'openrouter') {
+      if (fact.id.startsWith('~')) return newest;
+      return byName.get(modelKey(fact.id)) ?? byName.get(undatedKey(fact.id)) ?? fromName(fact.id);
+    }
+    return own(fact);
+  };
+}
+
+/** `…-2512` and the like carry their month; anything else is taken as older than 2025. */
+function fromName(id: string): number {
+  const month = /-(2[3-9])(0[1-9]|1[0-2])\b/.exec(id);
+  if (!month) return -1;
+  return Math.min(3, (Number(month[1]) - 25) * 2 + (Number(month[2]) > 6 ? 1 : 0));
+}
+
+/** Pure: the facts' text in, the catalogue's text out; one row a line, members at their usual value left out. */
+export function makeCatalogue(text: string): string {
+  const lines = text.split('\n').filter(line => line.trim() !== '');
+  const facts = lines.map(line => factSchema.parse(JSON.parse(line)));
+  const kept = facts
+    .map(fact => ({ ...fact, provider: providerIds.get(fact.provider) ?? fact.provider }))
+    .filter(isChat);
+  const generation = generations(kept);
+  const models = assignAliases(kept.map(fact => toModel(fact, generation(fact))));
+  const providers = [...new Set(models.map(model => model.provider))].sort();
+  const blocks = providers.map(provider => {
+    const rows = models.filter(model => model.provider === provider).map(model => JSON.stringify(compact(model)));
+    return `${JSON.stringify(provider)}: [\n${rows.join(',\n')}\n]`;
+  });
+  return `{\n${blocks.join(',\n')}\n}\n`;
+}
+
+function compact(model: ModelInfo): Record<string, unknown> {
+  const { provider: _, ...row } = model;
+  return {
+    id: row.id,
+    name: row.name,
+    aliases: row.aliases.length > 0 ? row.aliases : undefined,
+    window: row.window,
+    maxOutput: row.maxOutput,
+    input: row.input.length > 1 ? row.input.filter(kind => kind !== 'text') : undefined,
+    efforts: row.efforts.length > 0 ? row.efforts : undefined,
+    thinkingBudget: row.thinkingBudget,
+    reasoning: row.reasoning || undefined,
+    noTemperature: row.temperature === 'none' || undefined,
+    noTools: !row.tools || undefined,
+    price: row.price,
+    score: row.score,
+    code: row.allowCodeGeneration || undefined,
+    deprecated: row.status === 'deprecated' || undefined,
+  };
+}
+
+const target = new URL('../src/models/catalogue.gen.json', import.meta.url);
+
+if (import.meta.main) {
+  const source = process.argv[2];
+  if (!source) {
+    console.error('Usage: node scripts/catalogue.ts <facts.jsonl>');
+    process.exitCode = 2;
+  } else {
+    writeFileSync(target, makeCatalogue(readFileSync(source, 'utf8')));
+  }
+}

@@ -1,0 +1,180 @@
+/** What one room below src/ may hold and import. Paths are relative to src/: a room, a folder or a file. */
+export interface Room {
+  imports: readonly string[];
+  /** Its folders. A `list` folder holds like things behind one contract and grows freely. */
+  folders?: Readonly<Record<string, 'list' | 'plain'>>;
+  /** Files of its own when it needs more than the house's number; a comment says why. */
+  files?: number;
+  /** A list folder itself, whose files know nothing of each other; only the generated list imports them. */
+  list?: boolean;
+  /** It gets environment, time, randomness and output as parameters. */
+  pure?: boolean;
+}
+
+/** A file directly below src/. */
+export interface Door {
+  imports: readonly string[];
+  /** What it may import by `import()` only. */
+  lazyImports?: readonly string[];
+  lines?: number;
+}
+
+/** The rules of the house as data: `findViolations` holds the source against them. */
+export interface HouseTable {
+  rooms: Readonly<Record<string, Room>>;
+  doors: Readonly<Record<string, Door>>;
+  /** npm package, or `@scope/*` → who may import it. An empty list: everybody. */
+  packages: Readonly<Record<string, readonly string[]>>;
+  /** Builtin module (its subpaths included) → who may import it. An empty list: everybody. */
+  builtins: Readonly<Record<string, readonly string[]>>;
+  lines: number;
+  filesPerFolder: number;
+  /** Folders below src/, counted downwards. */
+  depth: number;
+  bannedWords: readonly string[];
+  /** Files whose name may hold a banned word all the same. */
+  nameExceptions: readonly string[];
+}
+
+const rooms: HouseTable['rooms'] = {
+  // Only declarations, one word of the product a file: more of them than a room of behaviour should have.
+  domain: { imports: [], files: 16, pure: true },
+  config: { imports: ['domain'], pure: true },
+  telemetry: { imports: ['domain'], folders: { sinks: 'list' }, pure: true },
+  files: { imports: ['domain'], folders: { walk: 'plain' }, pure: true },
+  memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain' }, pure: true },
+  models: {
+    imports: ['domain'],
+    folders: { providers: 'list', routing: 'plain', resilience: 'plain', extras: 'plain' },
+    pure: true,
+  },
+  engine: {
+    imports: ['domain', 'files', 'memory', 'models'],
+    folders: {
+      shapes: 'plain',
+      workflow: 'plain',
+      gather: 'plain',
+      offer: 'plain',
+      agent: 'plain',
+      bridge: 'plain',
+      'bridge/clis': 'list',
+    },
+    pure: true,
+  },
+  tools: { imports: ['domain', 'engine/define.ts', 'engine/fields.ts'], list: true, pure: true },
+  server: { imports: ['domain'], folders: { dashboard: 'plain' } },
+  cli: { imports: ['domain', 'config', 'app.ts', 'version.ts'], folders: { commands: 'list' } },
+};
+
+const doors: HouseTable['doors'] = {
+  'app.ts': {
+    imports: ['domain', 'config', 'telemetry', 'files', 'memory', 'models', 'engine', 'tools', 'server', 'version.ts'],
+    lines: 150,
+  },
+  'version.ts': { imports: ['../package.json'] },
+  'main.ts': { imports: ['version.ts'], lazyImports: ['app.ts', 'cli'] },
+  'index.ts': {
+    imports: [
+      'domain',
+      'app.ts',
+      'version.ts',
+      'engine/define.ts',
+      'engine/fields.ts',
+      'models/provider.ts',
+      'memory/store.ts',
+    ],
+  },
+};
+
+const packages: HouseTable['packages'] = {
+  zod: [],
+  ai: ['models'],
+  '@ai-sdk/*': ['models'],
+  '@openrouter/*': ['models'],
+  cockatiel: ['models/resilience'],
+  undici: ['models'],
+  'fastest-levenshtein': ['models/routing', 'engine/schema.ts'],
+  'gpt-tokenizer': ['models'],
+  tokenx: ['domain/tokens.ts'],
+  '@redis/client': ['memory/stores'],
+  '@modelcontextprotocol/*': ['server'],
+  hono: ['server'],
+  '@hono/*': ['server'],
+  ws: ['server'],
+  execa: ['engine/bridge', 'engine/agent', 'files/git.ts'],
+  jsonrepair: ['engine'],
+  ignore: ['files'],
+  diff: ['files'],
+  'web-tree-sitter': ['files'],
+  '@vscode/tree-sitter-wasm': ['files'],
+  '@secretlint/*': ['telemetry'],
+  pino: ['telemetry'],
+  '@opentelemetry/*': ['telemetry'],
+  'js-yaml': ['config', 'models/catalogue.ts'],
+  commander: ['cli'],
+  '@clack/prompts': ['cli'],
+};
+
+const outside = ['app.ts', 'cli', 'server'];
+
+const builtins: HouseTable['builtins'] = {
+  'node:buffer': [],
+  'node:crypto': [],
+  'node:events': [],
+  'node:path': [],
+  'node:stream': [],
+  'node:string_decoder': [],
+  'node:timers': [],
+  'node:url': [],
+  'node:util': [],
+  'node:zlib': [],
+  'node:fs': [
+    ...outside,
+    'config',
+    'engine',
+    'files',
+    'memory/artifacts.ts',
+    'memory/stores',
+    'telemetry/mask-key.ts',
+    'telemetry/sinks',
+  ],
+  'node:os': [...outside, 'main.ts', 'engine/agent', 'engine/bridge'],
+  'node:child_process': [...outside, 'engine/agent', 'engine/bridge', 'files/git.ts'],
+  'node:worker_threads': ['files', 'memory/stores'],
+  'node:sqlite': ['memory/stores', 'files/search-index.ts'],
+  'node:dns': ['server', 'engine/agent'],
+  'node:net': ['server', 'engine/agent', 'models/extras', 'models/providers'],
+  'node:tls': ['server'],
+  'node:http': ['server'],
+  'node:https': ['server'],
+  'node:readline': [...outside, 'files', 'telemetry/sinks'],
+  'node:perf_hooks': outside,
+  'node:process': [...outside, 'main.ts'],
+  'node:tty': ['cli'],
+  'node:module': ['app.ts', 'main.ts'],
+  'node:async_hooks': ['app.ts', 'server'],
+};
+
+export const houseTable: HouseTable = {
+  rooms,
+  doors,
+  packages,
+  builtins,
+  lines: 350,
+  filesPerFolder: 12,
+  depth: 3,
+  bannedWords: [
+    'util',
+    'utils',
+    'helper',
+    'helpers',
+    'common',
+    'base',
+    'manager',
+    'unified',
+    'enhanced',
+    'legacy',
+    'v2',
+  ],
+  nameExceptions: ['models/routing/manager.ts'],
+};

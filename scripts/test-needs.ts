@@ -1,0 +1,15 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { type Need, provide } from './test-needs/provide.ts';
+
+/** What the tests use that npm does not bring. */
+const needs: Need[] = [{ program: 'git', aptPackage: 'git', purpose: 'the files room is tested against a real git' }];
+
+const problems = provide(needs, {
+  runs: (command, args, env) =>
+    spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, ...env } }).status === 0,
+  mayInstall: existsSync('/etc/debian_version') && process.getuid?.() === 0,
+  tell: text => console.log(text),
+});
+for (const problem of problems) console.error(problem);
+if (problems.length > 0) process.exit(1);

@@ -1,0 +1,18 @@
+import { createProduct } from '../../app.ts';
+import { defineCommand } from '../command.ts';
+
+export const stdio = defineCommand({
+  name: 'stdio',
+  summary: 'serve one MCP client over standard input and output (the default)',
+  usage: '',
+  async run({ config, around }) {
+    const product = await createProduct(config, around);
+    const door = product.openStdio(process.stdin, error => around.writeError(`polylogue: ${error.message}\n`));
+    const asked = Promise.withResolvers<void>();
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => asked.resolve());
+    await Promise.race([door.closed, asked.promise]);
+    await door.close();
+    await product.close();
+    return 0;
+  },
+});

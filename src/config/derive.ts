@@ -1,0 +1,23 @@
+import type { OptionValues } from './option-values.ts';
+import { options } from './options.ts';
+
+type Values = OptionValues<typeof options>;
+
+/** The most characters of one text field: as set, else in proportion to the size of a reply, as callers of PAL know it. */
+export function promptSizeLimit(values: Pick<Values, 'mcpPromptSizeLimit' | 'maxMcpOutputTokens'>): number {
+  const proportional = Math.floor(values.maxMcpOutputTokens * 0.6) * 4;
+  return values.mcpPromptSizeLimit ?? Math.min(options.mcpPromptSizeLimit.max, proportional);
+}
+
+const allowListSuffix = 'AllowedModels';
+
+/** The allow-lists that are set, by provider id. An empty list restricts nothing and is left out. */
+export function allowedModels(values: Values): ReadonlyMap<string, readonly string[]> {
+  const lists = new Map<string, readonly string[]>();
+  for (const [name, value] of Object.entries(values)) {
+    if (name.endsWith(allowListSuffix) && Array.isArray(value) && value.length > 0) {
+      lists.set(name.slice(0, -allowListSuffix.length), value);
+    }
+  }
+  return lists;
+}

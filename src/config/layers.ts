@@ -1,0 +1,112 @@
+import { isRecord } from '../domain/json.ts';
+import type { OptionSpec } from '../domain/option.ts';
+
+/** Where a value was set, the weakest place first. */
+export type Origin = 'config.json' | 'home .env' | 'project .env' | 'environment' | 'flag';
+
+/** A value as it stands in its place, with the name that it has there. */
+export interface Found {
+  raw: unknown;
+  name: string;
+}
+
+/** One place where values are set. */
+export interface Layer {
+  origin: Origin;
+  /** Relative paths of this place start here. */
+  folder: string;
+  /** Empty values and placeholders count as unset. */
+  find(table: string, option: string, spec: OptionSpec): Found | undefined;
+}
+
+export type Flags = Readonly<Record<string, unknown>>;
+
+type Warn = (message: string) => void;
+
+/** Names and values, as a process and a `.env` file have them. */
+export function namesLayer(
+  origin: Origin,
+  folder: string,
+  values: Readonly<Record<string, unknown>>,
+  warn: Warn,
+): Layer {
+  return {
+    origin,
+    folder,
+    find: (_table, _option, spec) => findByEnvName(spec, values, origin, warn),
+  };
+}
+
+/** A JSON document: options by their environment names, by their own names, and a provider's in an object under its id. */
+export function documentLayer(folder: string, document: Readonly<Record<string, unknown>>, warn: Warn): Layer {
+  const origin = 'config.json';
+  return {
+    origin,
+    folder,
+    find(table, option, spec) {
+      const section = table === 'app' ? document : own(document, table);
+      const raw = isRecord(section) ? own(section, option) : undefined;
+      const name = table === 'app' ? option : `${table}.${option}`;
+      // The option `offline` and the settings of a provider of that name can share a key; the shape tells them apart.
+      if (!isRecord(raw) && isSet(raw, name, origin, warn)) return { raw: trimmed(raw), name };
+      return findByEnvName(spec, document, origin, warn);
+    },
+  };
+}
+
+/** Flags by their name, with dashes or in camelCase. */
+export function flagsLayer(folder: string, flags: Flags, warn: Warn): Layer {
+  const origin = 'flag';
+  return {
+    origin,
+    folder,
+    find(_table, _option, { flag }) {
+      if (flag === undefined) return undefined;
+      const raw = own(flags, flag) ?? own(flags, camelCase(flag));
+      const name = `--${flag}`;
+      return isSet(raw, name, origin, warn) ? { raw: trimmed(raw), name } : undefined;
+    },
+  };
+}
+
+function findByEnvName(
+  spec: OptionSpec,
+  values: Readonly<Record<string, unknown>>,
+  origin: Origin,
+  warn: Warn,
+): Found | undefined {
+  const found = spec.env.flatMap(name => {
+    const raw = own(values, name);
+    return isSet(raw, name, origin, warn) ? [{ raw: trimmed(raw), name }] : [];
+  });
+  const [first, ...others] = found;
+  const other = others.find(({ raw }) => raw !== first?.raw);
+  if (first && other) warn(`${first.name} and ${other.name} (${origin}) differ; ${first.name} counts.`);
+  return first;
+}
+
+function own(record: Readonly<Record<string, unknown>>, key: string): unknown {
+  return Object.hasOwn(record, key) ? record[key] : undefined;
+}
+
+function trimmed(raw: unknown): unknown {
+  return typeof raw === 'string' ? raw.trim() : raw;
+}
+
+function isSet(raw: unknown, name: string, origin: Origin, warn: Warn): boolean {
+  if (raw === undefined || raw === null) return false;
+  if (typeof raw !== 'string') return true;
+  const text = raw.trim();
+  if (!isPlaceholder(text)) return text !== '';
+  warn(`${name} (${origin}) still holds a placeholder and counts as unset.`);
+  return false;
+}
+
+/** What sample files have in place of a value: `your_openai_api_key_here`. */
+function isPlaceholder(text: string): boolean {
+  return text.length <= 100 && /^<?your[-_ ].*[-_ ]here>?$/i.test(text);
+}
+
+function camelCase(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_dash, letter: string) => letter.toUpperCase());
+}

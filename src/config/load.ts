@@ -1,0 +1,136 @@
+import { type AppError, bugError, configError, type FieldError } from '../domain/error.ts';
+import type { OptionSpec } from '../domain/option.ts';
+import { absolutePath, type Environment, pathsOf, resolveHome, type Surroundings } from './home.ts';
+import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
+import { areValuesOf, type OptionTables, type OptionValue, type TableValues } from './option-values.ts';
+import { parseValue } from './parse-value.ts';
+import { type ReadFile, readSettings } from './settings-files.ts';
+
+export interface ConfigSources<Tables extends OptionTables> extends Surroundings {
+  tables: Tables;
+  env: Environment;
+  /** Values by flag name, with dashes or in camelCase; names that no table knows are left alone. */
+  argvFlags: Flags;
+  /** The text of a file, undefined when there is none. */
+  readFile: ReadFile;
+}
+
+export interface Config<Tables extends OptionTables> {
+  /** POLYLOGUE_HOME, absolute. It need not exist. */
+  home: string;
+  /** By table, then by option. */
+  values: TableValues<Tables>;
+  /** Where an option's value comes from; undefined when it has none. */
+  sourceOf(table: string, option: string): Origin | 'default' | undefined;
+  /** The values of one table as texts, as providers take them; lists are joined by commas. */
+  textsOf(table: string): Readonly<Record<string, string | undefined>>;
+  /** What must never be shown: values of secret options, and passwords within addresses. */
+  secrets: readonly string[];
+  /** What the operator should know, one sentence each. */
+  warnings: readonly string[];
+}
+
+interface Setting {
+  value: OptionValue;
+  origin: Origin | 'default';
+}
+
+/**
+ * Reads all settings. The weakest place first: default, `config.json` and `.env` in POLYLOGUE_HOME, the `.env` of a
+ * trusted working directory, environment, flags. Throws one error of kind `config` that names every value it can't use.
+ */
+export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<Tables>): Config<Tables> {
+  const warnings = new Set<string>();
+  const warn = (message: string): void => void warnings.add(message);
+  const homeFlag = sources.argvFlags.home;
+  const home = resolveHome(typeof homeFlag === 'string' ? homeFlag : undefined, sources.env, sources);
+  const layers = rankedLayers(sources, home, warn);
+  const problems: FieldError[] = [];
+  const settings = new Map<string, Map<string, Setting>>();
+  const values: Record<string, Record<string, OptionValue>> = {};
+  for (const [id, table] of Object.entries(sources.tables)) {
+    const found = new Map<string, Setting>();
+    for (const [name, spec] of Object.entries(table)) {
+      const setting = settle(id, name, spec, layers, sources, problems);
+      if (setting) found.set(name, setting);
+    }
+    settings.set(id, found);
+    values[id] = Object.fromEntries([...found].map(([name, { value }]) => [name, value]));
+  }
+  if (problems.length > 0) throw unusable(problems);
+  if (!areValuesOf(sources.tables, values)) throw bugError('A default does not fit the type of its option.');
+  return {
+    home,
+    values,
+    sourceOf: (table, option) => settings.get(table)?.get(option)?.origin,
+    textsOf: table =>
+      Object.fromEntries([...(settings.get(table) ?? [])].map(([name, { value }]) => [name, `${value}`])),
+    secrets: secretsOf(sources.tables, settings),
+    warnings: [...warnings],
+  };
+}
+
+/** The strongest first. */
+function rankedLayers(sources: ConfigSources<OptionTables>, home: string, warn: (message: string) => void): Layer[] {
+  const { cwd, env, argvFlags } = sources;
+  const files = readSettings({ ...sources, home, warn });
+  const flags = flagsLayer(cwd, argvFlags, warn);
+  const environment = namesLayer('environment', cwd, env, warn);
+  return files.homeWins
+    ? [flags, files.homeEnv, environment, files.projectEnv, files.document]
+    : [flags, environment, files.projectEnv, files.homeEnv, files.document];
+}
+
+/** The value of one option, by the strongest place that sets it. A weaker place's bad value does no harm. */
+function settle(
+  id: string,
+  option: string,
+  spec: OptionSpec,
+  layers: readonly Layer[],
+  surroundings: Surroundings,
+  problems: FieldError[],
+): Setting | undefined {
+  for (const layer of layers) {
+    const found = layer.find(id, option, spec);
+    if (!found) continue;
+    const parsed = parseValue(spec, found.raw, {
+      resolve: path => absolutePath(path, layer.folder, surroundings),
+      delimiter: pathsOf(surroundings.platform).delimiter,
+    });
+    if (parsed.ok) return { value: parsed.value, origin: layer.origin };
+    problems.push({ field: `${found.name} (${layer.origin})`, error: parsed.problem, allowed: [parsed.allowed] });
+    return undefined;
+  }
+  return spec.default === undefined ? undefined : { value: spec.default, origin: 'default' };
+}
+
+function unusable(problems: FieldError[]): AppError {
+  const sentences = problems.map(({ field, error, allowed }) => `${field}: ${error}; allowed: ${allowed?.join(', ')}.`);
+  return configError(sentences.join(' '), {
+    next: `Correct ${problems.map(({ field }) => field).join(', ')}, or remove it to get the default, and start again.`,
+    validationErrors: problems,
+  });
+}
+
+function secretsOf(tables: OptionTables, settings: ReadonlyMap<string, ReadonlyMap<string, Setting>>): string[] {
+  const secrets = new Set<string>();
+  for (const [id, table] of Object.entries(tables)) {
+    for (const [name, spec] of Object.entries(table)) {
+      const value = settings.get(id)?.get(name)?.value;
+      if (typeof value !== 'string') continue;
+      if (spec.secret) secrets.add(value);
+      const password = URL.parse(value)?.password;
+      if (password) secrets.add(password).add(decoded(password));
+    }
+  }
+  return [...secrets];
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // Not percent-encoded after all: as it stands it is the password.
+    return text;
+  }
+}

@@ -1,0 +1,171 @@
+import { configError } from '../domain/error.ts';
+import { isRecord } from '../domain/json.ts';
+import type { OptionSpec } from '../domain/option.ts';
+import { parseEnvFile } from './env-file.ts';
+import { pathsOf, type Surroundings } from './home.ts';
+import { documentLayer, type Layer, namesLayer } from './layers.ts';
+import { nearName } from './near-name.ts';
+import type { OptionTables } from './option-values.ts';
+import { options } from './options.ts';
+import { parseTrusted, trustFile } from './trust.ts';
+
+/** The text of a file, undefined when there is none. Throws when it can't be read. */
+export type ReadFile = (path: string) => string | undefined;
+
+interface Request extends Surroundings {
+  tables: OptionTables;
+  home: string;
+  readFile: ReadFile;
+  warn(message: string): void;
+}
+
+export interface Settings {
+  document: Layer;
+  homeEnv: Layer;
+  projectEnv: Layer;
+  /** Whether the `.env` in POLYLOGUE_HOME wins over the environment. */
+  homeWins: boolean;
+}
+
+/** Reads `config.json` and `.env` in POLYLOGUE_HOME, and the `.env` of the working directory if the operator trusts it. */
+export function readSettings(request: Request): Settings {
+  const { home, cwd, warn } = request;
+  const document = readDocument(request);
+  const homeEnv = readHomeEnv(request);
+  const override = options.forceEnvOverride.env.map(name => homeEnv[name]?.trim().toLowerCase());
+  return {
+    document: documentLayer(home, document, warn),
+    homeEnv: namesLayer('home .env', home, homeEnv, warn),
+    projectEnv: namesLayer('project .env', cwd, readProjectEnv(request), warn),
+    homeWins: override.some(word => word !== undefined && ['true', '1', 'yes', 'on'].includes(word)),
+  };
+}
+
+function read(request: Request, name: string, folder = request.home): { path: string; text: string } | undefined {
+  const path = pathsOf(request.platform).join(folder, name);
+  try {
+    const text = request.readFile(path);
+    return text === undefined ? undefined : { path, text };
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw configError(`${path} can't be read: ${why}`, {
+      next: 'Make it a file that you may read, or remove it, and start again.',
+      cause,
+    });
+  }
+}
+
+function readDocument(request: Request): Record<string, unknown> {
+  const file = read(request, 'config.json');
+  if (!file) return {};
+  const document = parseDocument(file.text);
+  if (!document) {
+    throw configError(`${file.path} is not a JSON object.`, {
+      next: 'Write it as {"defaultModel": "auto", ...}, in JSON without comments, and start again.',
+    });
+  }
+  warnOfUnknownKeys(request, document);
+  return withoutHome(request, document, 'config.json');
+}
+
+/** Undefined when the text is no JSON object. The parser's own message quotes the text, and with it keys: it is dropped. */
+function parseDocument(text: string): Record<string, unknown> | undefined {
+  try {
+    const document: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
+    return isRecord(document) ? document : undefined;
+  } catch {
+    // The caller says what is wrong, without the quotation.
+    return undefined;
+  }
+}
+
+function readHomeEnv(request: Request): Record<string, string> {
+  const file = read(request, '.env');
+  if (!file) return {};
+  const { values, cut } = parseEnvFile(file.text);
+  const known = envNames(request.tables);
+  for (const name of cut) {
+    request.warn(`${name} (home .env) is cut at its "#"; put the value in quotes if it goes on after it.`);
+  }
+  for (const name of Object.keys(values)) if (!known.has(name)) request.warn(unknown(name, 'home .env', known));
+  return withoutHome(request, values, 'home .env');
+}
+
+function readProjectEnv(request: Request): Record<string, string> {
+  if (request.cwd === request.home || !isTrusted(request)) return {};
+  const file = read(request, '.env', request.cwd);
+  if (!file) return {};
+  const values = { ...parseEnvFile(file.text).values };
+  for (const spec of allSpecs(request.tables)) {
+    if (mayComeFromProject(spec)) continue;
+    for (const name of spec.env.filter(name => Object.hasOwn(values, name))) {
+      delete values[name];
+      request.warn(
+        `${name} was ignored: the .env of a project may not set it. ` +
+          `Set it in the environment or in the .env of ${request.home}.`,
+      );
+    }
+  }
+  return values;
+}
+
+function isTrusted(request: Request): boolean {
+  const file = read(request, trustFile);
+  if (!file) return false;
+  const directories = parseTrusted(file.text);
+  if (!directories) {
+    request.warn(`${file.path} is damaged: no directory is trusted. Remove it and trust your directories again.`);
+    return false;
+  }
+  return directories.includes(pathsOf(request.platform).resolve(request.cwd));
+}
+
+const placeName = /_(URL|URI|HOST|ENDPOINT|BASE|PATH|DIR|HOME|ROOTS?|COMMAND|PROXY)$/;
+
+/** A cloned repository must not redirect keys or start programs, not even where a table forgot to say so. */
+function mayComeFromProject(spec: OptionSpec): boolean {
+  const isPlace = spec.type === 'url' || spec.type === 'path' || spec.type === 'paths';
+  return !spec.operatorOnly && !isPlace && !spec.env.some(name => placeName.test(name));
+}
+
+/** A file in POLYLOGUE_HOME can't say where POLYLOGUE_HOME is. */
+function withoutHome<Value>(
+  { warn }: Request,
+  values: Readonly<Record<string, Value>>,
+  place: string,
+): Record<string, Value> {
+  const rest = { ...values };
+  for (const name of [...options.home.env, 'home']) {
+    if (!Object.hasOwn(rest, name)) continue;
+    delete rest[name];
+    warn(`${name} (${place}) was ignored: the file lies in that directory. Set it in the environment or by --home.`);
+  }
+  return rest;
+}
+
+function allSpecs(tables: OptionTables): OptionSpec[] {
+  return Object.values(tables).flatMap(table => Object.values(table));
+}
+
+function envNames(tables: OptionTables): Set<string> {
+  return new Set(allSpecs(tables).flatMap(({ env }) => env));
+}
+
+function warnOfUnknownKeys({ tables, warn }: Request, document: Readonly<Record<string, unknown>>): void {
+  const known = new Set([...envNames(tables), ...Object.keys(tables.app)]);
+  for (const [key, value] of Object.entries(document)) {
+    const table = key !== 'app' && Object.hasOwn(tables, key) ? tables[key] : undefined;
+    if (table && isRecord(value)) {
+      const names = Object.keys(table).map(name => `${key}.${name}`);
+      for (const name of Object.keys(value)) {
+        if (!Object.hasOwn(table, name)) warn(unknown(`${key}.${name}`, 'config.json', names));
+      }
+    } else if (!known.has(key)) warn(unknown(key, 'config.json', [...known, ...Object.keys(tables)]));
+  }
+}
+
+function unknown(name: string, place: string, known: Iterable<string>): string {
+  const shown = JSON.stringify(name.slice(0, 80));
+  const near = nearName(name, known);
+  return `${shown} (${place}) is not an option and was ignored${near ? `; did you mean ${near}?` : '.'}`;
+}

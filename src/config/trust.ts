@@ -1,0 +1,48 @@
+import { chmodSync, mkdirSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { configError } from '../domain/error.ts';
+import { isRecord } from '../domain/json.ts';
+import { readIfPresent } from './read-if-present.ts';
+
+export const trustFile = 'trusted.json';
+
+/** The directories that a trust file lists; undefined when the text is no trust file. */
+export function parseTrusted(text: string): string[] | undefined {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    // The caller decides what a broken file means: nothing is trusted, or nothing is written.
+    return undefined;
+  }
+  const directories = isRecord(document) ? document.directories : undefined;
+  const complete = Array.isArray(directories) && directories.every(entry => typeof entry === 'string');
+  return complete ? [...directories] : undefined;
+}
+
+/** Lets the `.env` of one directory (not of those below it) set options from now on. Answers its real path. */
+export function trustDirectory(home: string, directory: string): string {
+  const real = realDirectory(directory);
+  const path = join(home, trustFile);
+  const text = readIfPresent(path);
+  const listed = text === undefined ? [] : parseTrusted(text);
+  if (!listed) {
+    throw configError(`${path} is damaged.`, {
+      next: 'Remove the file, or make it {"directories": [...]} again, and repeat the command.',
+    });
+  }
+  if (listed.includes(real)) return real;
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  // A reader sees the old file or the new one, never half of one.
+  const draft = `${path}.new`;
+  writeFileSync(draft, `${JSON.stringify({ directories: [...listed, real] }, undefined, 2)}\n`, { mode: 0o600 });
+  chmodSync(draft, 0o600);
+  renameSync(draft, path);
+  return real;
+}
+
+function realDirectory(directory: string): string {
+  const stats = statSync(directory, { throwIfNoEntry: false });
+  if (stats?.isDirectory()) return realpathSync(directory);
+  throw configError(`${directory} is not a directory.`, { next: 'Name the directory whose .env may set options.' });
+}

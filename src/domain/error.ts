@@ -1,0 +1,113 @@
+/** Who must act: the caller, the operator, a provider, nobody (a budget is used up), or us. */
+export type ErrorKind = 'input' | 'security' | 'config' | 'model' | 'limit' | 'storage' | 'cancelled' | 'bug';
+
+export type ErrorCode =
+  | 'INVALID_INPUT_FORMAT'
+  | 'MISSING_PARAMETER'
+  | 'TOOL_NOT_FOUND'
+  | 'PROVIDER_NOT_FOUND'
+  | 'MODEL_NOT_FOUND'
+  | 'THREAD_NOT_FOUND'
+  | 'THREAD_EXPIRED'
+  | 'SECURITY'
+  | 'API_ERROR'
+  | 'LIMIT'
+  | 'CANCELLED'
+  | 'INTERRUPTED'
+  | 'STORAGE'
+  | 'CONFIG'
+  | 'INTERNAL_SERVER_ERROR';
+
+/** One field that was refused, and what it takes instead. */
+export interface FieldError {
+  field: string;
+  error: string;
+  allowed?: string[];
+}
+
+export interface ErrorDetails {
+  code: ErrorCode;
+  /** Finer than the code: `rate_limit`, `restricted`, `files`, `storage_full`… One word a program can switch on. */
+  class: string;
+  /** What the caller can do now, as one sentence. */
+  next?: string;
+  provider?: string;
+  model?: string;
+  /** Which attempt failed, counted from 1. */
+  attempt?: number;
+  retryable?: boolean;
+  /** Seconds after which the same call may succeed. */
+  retryAfterSeconds?: number;
+  /** HTTP status of the upstream answer. */
+  status?: number;
+  validationErrors?: FieldError[];
+  /** Anything else for the reply, such as the numbers of a limit. */
+  data?: Record<string, unknown>;
+  cause?: unknown;
+}
+
+const marker = Symbol.for('polylogue.error');
+
+/** The one error of the product. Anything else that is thrown is a bug of ours and is reported as one. */
+export class AppError extends Error {
+  readonly [marker] = true;
+  readonly kind: ErrorKind;
+  readonly details: ErrorDetails;
+
+  constructor(kind: ErrorKind, message: string, details: ErrorDetails) {
+    super(message, { cause: details.cause });
+    this.name = 'AppError';
+    this.kind = kind;
+    this.details = details;
+  }
+}
+
+/** Survives two copies of this module in one process, which `instanceof` does not. */
+export function isAppError(error: unknown): error is AppError {
+  return typeof error === 'object' && error !== null && marker in error;
+}
+
+export function inputError(
+  message: string,
+  details: Partial<ErrorDetails> & { validationErrors?: FieldError[] } = {},
+): AppError {
+  return new AppError('input', message, { code: 'INVALID_INPUT_FORMAT', class: 'validation', ...details });
+}
+
+export function securityError(message: string, details: Partial<ErrorDetails> = {}): AppError {
+  return new AppError('security', message, { code: 'SECURITY', class: 'security', ...details });
+}
+
+export function limitError(
+  kind: 'size' | 'files' | 'tokens' | 'cost' | 'rate' | 'over_capacity',
+  message: string,
+  details: Partial<ErrorDetails> = {},
+): AppError {
+  return new AppError('limit', message, { code: 'LIMIT', class: kind, ...details });
+}
+
+export function storageError(
+  kind: 'storage_full' | 'unavailable' | 'corrupt' | 'conflict',
+  message: string,
+  details: Partial<ErrorDetails> = {},
+): AppError {
+  return new AppError('storage', message, { code: 'STORAGE', class: kind, ...details });
+}
+
+export function configError(message: string, details: Partial<ErrorDetails> = {}): AppError {
+  return new AppError('config', message, { code: 'CONFIG', class: 'config', ...details });
+}
+
+export function cancelledError(message = 'The call was cancelled.', details: Partial<ErrorDetails> = {}): AppError {
+  return new AppError('cancelled', message, { code: 'CANCELLED', class: 'cancelled', ...details });
+}
+
+export function bugError(message: string, cause?: unknown): AppError {
+  return new AppError('bug', message, { code: 'INTERNAL_SERVER_ERROR', class: 'bug', cause });
+}
+
+/** Throws when the signal was aborted; call it between the steps of a long piece of work. */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted)
+    throw isAppError(signal.reason) ? signal.reason : cancelledError(undefined, { cause: signal.reason });
+}

@@ -1,0 +1,70 @@
+import type { Sha256 } from './ids.ts';
+
+/** Why a file that was named or found was not read. */
+export type SkipCode =
+  | 'not_found'
+  | 'outside_roots'
+  | 'secret'
+  | 'binary'
+  | 'too_large'
+  | 'not_regular'
+  | 'unreadable'
+  | 'bad_path'
+  | 'bad_range'
+  | 'empty_directory'
+  | 'too_many_files'
+  | 'over_budget';
+
+/** A file that was left out, said to the caller in every reply. */
+export interface Skip {
+  path: string;
+  code: SkipCode;
+  /** One sentence: what is wrong and what would be allowed. */
+  reason: string;
+}
+
+/** Lines `from` to `to`, both counted from 1 and included. */
+export interface LineRange {
+  from: number;
+  to: number;
+}
+
+/** What a file was when it was read. */
+export interface Fingerprint {
+  /** Bytes. */
+  size: number;
+  /** Milliseconds since the epoch. */
+  mtimeMs: number;
+  /** Of the bytes on disk. */
+  sha256: Sha256;
+}
+
+/** A text file, read whole. Line ends are `\n`, a byte-order mark is removed. */
+export interface TextFile extends Fingerprint {
+  /** Absolute, with every symbolic link resolved. */
+  path: string;
+  text: string;
+  lines: number;
+}
+
+/**
+ * How a file stands in a turn: its text, some of its lines, what changed since the thread last had it, or a note alone:
+ * that it is gone, that the text above is still right, or that it changed and there was no room to show how.
+ */
+export type FileForm = 'full' | 'range' | 'diff' | 'deleted' | 'unchanged' | 'changed';
+
+/** A file as one turn sent it. Its text is a blob of the store, so that the turn can be rendered again byte for byte. */
+export interface FileRecord {
+  path: string;
+  form: FileForm;
+  size: number;
+  mtimeMs: number;
+  lines: number;
+  /** Of the file on disk (unmasked): tells whether it changed since. */
+  sha256: Sha256;
+  /** Blob with the whole masked text: the base of the next diff. Only where text was shown. */
+  base?: Sha256;
+  /** Blob with exactly what the turn showed, where that is not simply `base` with line numbers: a diff. */
+  shown?: Sha256;
+  range?: LineRange;
+}

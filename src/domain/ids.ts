@@ -1,0 +1,43 @@
+declare const brand: unique symbol;
+type Brand<Name extends string> = string & { readonly [brand]: Name };
+
+/** UUIDv4 of a thread: the `continuation_id` that callers see. Never changes. */
+export type ThreadId = Brand<'ThreadId'>;
+/** UUIDv4 of one exchange: a question and, when it is done, its answer. */
+export type ExchangeId = Brand<'ExchangeId'>;
+/** UUIDv4 of one call of a tool; correlates replies, events and logs. */
+export type RequestId = Brand<'RequestId'>;
+/** Lower-case hex SHA-256 of a text or of bytes; the key of a blob. */
+export type Sha256 = Brand<'Sha256'>;
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+function isUuid(text: string): boolean {
+  return uuidPattern.test(text);
+}
+
+export function isThreadId(text: string): text is ThreadId {
+  return isUuid(text);
+}
+
+export function isExchangeId(text: string): text is ExchangeId {
+  return isUuid(text);
+}
+
+export function isRequestId(text: string): text is RequestId {
+  return isUuid(text);
+}
+
+export function isSha256(text: string): text is Sha256 {
+  return /^[0-9a-f]{64}$/.test(text);
+}
+
+function branded<Id extends string>(text: string, is: (text: string) => text is Id & string, what: string): Id {
+  if (!is(text)) throw new TypeError(`not ${what}: ${text}`);
+  return text;
+}
+
+export const threadId = (text: string): ThreadId => branded(text, isThreadId, 'a thread id');
+export const exchangeId = (text: string): ExchangeId => branded(text, isExchangeId, 'an exchange id');
+export const requestId = (text: string): RequestId => branded(text, isRequestId, 'a request id');
+export const sha256 = (text: string): Sha256 => branded(text, isSha256, 'a SHA-256');

@@ -1,0 +1,52 @@
+/** How hard a model should think. Each provider maps it to what its wire knows. */
+export const efforts = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+export type Effort = (typeof efforts)[number];
+
+export type InputKind = 'text' | 'image' | 'pdf' | 'audio' | 'video';
+
+/** US dollars per million tokens. */
+export interface Price {
+  in: number;
+  out: number;
+  cacheRead?: number;
+  cacheWrite?: number;
+}
+
+/** What the catalogue knows of one model of one provider. */
+export interface ModelInfo {
+  /** Id of the provider that serves it, e.g. `openai`. */
+  provider: string;
+  /** The vendor's own id, sent as it stands. */
+  id: string;
+  name: string;
+  /** Lower case, unique within the catalogue. */
+  aliases: readonly string[];
+  /** Context window in tokens: input and output together. */
+  window: number;
+  /** The most tokens it may answer with. */
+  maxOutput: number;
+  input: readonly InputKind[];
+  /** The efforts it takes, ours; empty when it does not reason or the vendor says nothing. */
+  efforts: readonly Effort[];
+  /** Thinking budget in tokens for models that take one instead of an effort. */
+  thinkingBudget?: { min: number; max: number };
+  reasoning: boolean;
+  /** `none`: the vendor refuses a temperature. `range`: 0 to 2 as given. */
+  temperature: 'range' | 'none';
+  tools: boolean;
+  price?: Price;
+  /** 1 to 20: how good we think it is; orders the automatic choice. */
+  score: number;
+  allowCodeGeneration: boolean;
+  status: 'active' | 'deprecated';
+}
+
+/** A model that may answer this call, with how it is to be asked. */
+export interface Candidate {
+  model: ModelInfo;
+  effort?: Effort;
+  /** Tokens. */
+  thinkingBudget?: number;
+  /** Why it was chosen, for the reply's `routing_reason`. */
+  reason: string;
+}

@@ -1,0 +1,48 @@
+/** Counts lines as an editor does: a final line end starts no new line. */
+export function countLines(text: string): number {
+  if (text === '') return 0;
+  let count = 1;
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++;
+  return text.endsWith('\n') ? count - 1 : count;
+}
+
+/** Puts `  12│ ` before each line, counting from `from`; the width grows with the last number and is at least 4. */
+export function numberLines(text: string, from = 1): string {
+  const lines = (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n');
+  const width = Math.max(4, String(from + lines.length - 1).length);
+  return lines.map((line, index) => `${String(from + index).padStart(width)}│ ${line}`).join('\n');
+}
+
+/** Keeps the beginning and the end of a text and says between them how much was left out. */
+export function cutMiddle(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const note = (left: number) => `\n[… ${left} characters left out …]\n`;
+  const room = Math.max(0, maxChars - note(text.length).length);
+  const head = safeCut(text, Math.ceil(room * 0.6));
+  const tailStart = text.length - Math.floor(room * 0.4);
+  const tail = text.slice(isLowSurrogate(text, tailStart) ? tailStart + 1 : tailStart);
+  return `${head}${note(text.length - head.length - tail.length)}${tail}`;
+}
+
+/** The first `chars` characters, never half of a surrogate pair. */
+export function safeCut(text: string, chars: number): string {
+  return text.slice(0, isLowSurrogate(text, chars) ? chars - 1 : chars);
+}
+
+function isLowSurrogate(text: string, at: number): boolean {
+  const code = text.charCodeAt(at);
+  return code >= 0xdc00 && code <= 0xdfff;
+}
+
+const longestShown = 500;
+// Control, format (right-to-left marks, zero-width), surrogate and line-separating characters.
+const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+
+/**
+ * A path as it may stand in a reply, a log or a prompt: a name with a line break or a right-to-left mark cannot pretend to
+ * be something else there. Ordinary paths come back as they are; the result is for reading, not for opening.
+ */
+export function printablePath(path: string): string {
+  const shown = path.length > longestShown ? `${safeCut(path, longestShown)}…` : path;
+  return shown.replace(unprintable, char => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
+}

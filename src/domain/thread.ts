@@ -1,0 +1,115 @@
+import type { FileRecord } from './file.ts';
+import type { ExchangeId, Sha256, ThreadId } from './ids.ts';
+import type { JsonObject } from './json.ts';
+import type { Usage } from './usage.ts';
+
+/** Only `done` exchanges enter prompts; all of them are readable. */
+export type ExchangeStatus = 'pending' | 'done' | 'failed' | 'interrupted';
+
+export interface ThreadTotals {
+  /** Input and output tokens of all its calls. */
+  tokens: number;
+  costUsd: number;
+}
+
+/** What is known of a thread without its turns. */
+export interface ThreadHead {
+  id: ThreadId;
+  /** Where it was forked off: turns up to `seq` (included) of `thread` come before its own. */
+  parent?: { thread: ThreadId; seq: number };
+  /** Who may see it. `local` where there are no accounts. */
+  owner: string;
+  /** Absolute path of the project it belongs to. */
+  workspace: string;
+  /** The tool that created it. */
+  toolName: string;
+  title: string;
+  createdAt: number;
+  updatedAt: number;
+  expiresAt: number;
+  /** The arguments of the creating call, without model and thread. */
+  initialContext: JsonObject;
+  totals: ThreadTotals;
+  /** Number of the newest turn, from 1; 0 while there is none. */
+  seq: number;
+}
+
+export interface ImageRecord {
+  /** Path, or `data:` for an image that was sent in the call. */
+  source: string;
+  mediaType: string;
+  /** Blob with the bytes in base64. */
+  blob: Sha256;
+}
+
+export interface Citation {
+  title: string;
+  url: string;
+  snippet?: string;
+  date?: string;
+  provider: string;
+}
+
+/** Facts of the model call that made an assistant turn. */
+export interface ModelMetadata {
+  requested?: string;
+  effort?: string;
+  finishReason?: string;
+  usage?: Usage;
+  costUsd?: number;
+  latencyMs?: number;
+}
+
+/** One stored entry of a thread: never changed once it is written. */
+export interface Turn {
+  seq: number;
+  role: 'user' | 'assistant';
+  /** Readable text: the question, the caller's findings, or the model's whole answer. */
+  content: string;
+  timestamp: number;
+  exchange: ExchangeId;
+  toolName: string;
+  modelProvider?: string;
+  modelName?: string;
+  modelMetadata?: ModelMetadata;
+  files: FileRecord[];
+  images: ImageRecord[];
+  citations: Citation[];
+  /** Estimate for the turn as it stands in prompts, its files included, by o200k: what it costs is known without reading it. */
+  tokens: number;
+}
+
+/** A turn as it is read back, with how its exchange ended. */
+export interface StoredTurn extends Turn {
+  status: ExchangeStatus;
+}
+
+/** A turn that is kept in the prompt, but not whole. */
+export interface Trim {
+  seq: number;
+  /** At most this many characters of its content, cut in the middle. Absent: the content is whole. */
+  chars?: number;
+}
+
+/**
+ * How prompts are rebuilt from a thread that outgrew a window: the first request, then `summary` for the turns up to
+ * `upToSeq`, then the later ones whole, but for `trims` (whose files are left out too).
+ */
+export interface Compaction {
+  /** The window class it was made for, in tokens; prompts of this class and smaller ones use it. */
+  window: number;
+  upToSeq: number;
+  summary: string;
+  trims: Trim[];
+  createdAt: number;
+}
+
+/** What a workflow tool remembers of its steps in one thread. */
+export type WorkflowState = JsonObject;
+
+export interface Thread extends ThreadHead {
+  turns: StoredTurn[];
+  compactions: Compaction[];
+  /** By tool name. */
+  workflows: Record<string, WorkflowState>;
+}

@@ -1,0 +1,38 @@
+import type { Clock } from '../domain/ports.ts';
+import type { Principal } from '../domain/request.ts';
+import type { Threads } from '../memory/threads.ts';
+import type { ActionContext, ModelActions, ProductFacts, ThreadActions } from './define.ts';
+
+export interface ActionParts {
+  threads: Threads;
+  clock: Clock;
+  models: ModelActions;
+  product: ProductFacts;
+}
+
+/** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
+export function createActionContext(parts: ActionParts, principal: Principal, signal: AbortSignal): ActionContext {
+  return {
+    principal,
+    signal,
+    models: parts.models,
+    product: parts.product,
+    threads: threadActions(parts, principal, signal),
+  };
+}
+
+function threadActions(
+  { threads, clock }: ActionParts,
+  { owner, root }: Principal,
+  signal: AbortSignal,
+): ThreadActions {
+  const { store } = threads;
+  const scope = (everywhere: boolean) => ({ owner, ...(everywhere ? {} : { workspace: root }), now: clock.now() });
+  return {
+    find: reference => threads.find(reference, { owner, workspace: root }),
+    list: ({ everywhere, limit, before }) => store.list({ ...scope(everywhere), limit, before }),
+    search: ({ everywhere, limit, text }) => store.search({ ...scope(everywhere), limit, text }),
+    fork: (thread, upToSeq) => threads.fork(thread, upToSeq, `${thread.title} (fork at turn ${upToSeq})`),
+    remove: thread => threads.exclusively(thread.id, { signal }, () => store.remove(thread.id, clock.now())),
+  };
+}

@@ -1,0 +1,167 @@
+import { AppError, isAppError } from '../domain/error.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { ToolReply } from '../domain/request.ts';
+import type { Thread, Turn } from '../domain/thread.ts';
+import { estimateTokens } from '../domain/tokens.ts';
+import type { Threads } from '../memory/threads.ts';
+import type { AskModel } from '../models/answer.ts';
+import type { Resolution } from '../models/routing/resolve.ts';
+import type { ModelRequest } from '../models/routing/roster.ts';
+import type { Answered, AskPlan, Gathered, Resumed, Routed } from './call-record.ts';
+import { type ComposeOptions, gather } from './gather/compose.ts';
+import { rememberLocal } from './local.ts';
+import { continuationOffer, failure, metadataOf, success } from './reply.ts';
+
+export interface AskOptions {
+  threads: Threads;
+  route(request: ModelRequest): Promise<Resolution>;
+  askModel: AskModel;
+  compose: ComposeOptions;
+}
+
+/** The second half of the pipeline: resolve → gather → ask → remember → reply. */
+export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan): Promise<ToolReply> {
+  let routed: Routed;
+  try {
+    routed = await resolve(options, call, plan);
+  } catch (error) {
+    // Nobody configured a model: the caller's own work is a complete answer.
+    if (plan.withoutModel && isAppError(error) && error.kind === 'config' && call.common.model === undefined) {
+      const { contribution, workflow } = plan;
+      return rememberLocal(options, call, { kind: 'local', contribution, workflow, document: plan.withoutModel });
+    }
+    throw error;
+  }
+  call.progress.stage('reading files');
+  const gathered = await gather(options.compose, routed);
+  report(options, gathered);
+  const pending = await remember(options, gathered);
+  const answered = await answer(options, gathered, pending);
+  if ('isError' in answered) return answered;
+  return reply(options, answered, pending);
+}
+
+async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Routed> {
+  const { common, tool, thread } = call;
+  const request = { category: plan.category, needs: {}, effort: common.effort ?? plan.effort };
+  const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
+  let resolution: Resolution;
+  const warnings = [...call.warnings];
+  try {
+    resolution = await options.route({ ...request, name: common.model ?? remembered });
+  } catch (error) {
+    if (remembered === undefined || !isAppError(error)) throw error;
+    warnings.push(
+      `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
+    );
+    resolution = await options.route(request);
+  }
+  const [first, ...others] = resolution.candidates;
+  if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
+  // A fallback with a smaller window could not take the prompt that was made for the first.
+  const roomy = others.filter(other => other.model.window >= first.model.window);
+  return {
+    ...call,
+    plan,
+    warnings: [...warnings, ...resolution.warnings],
+    candidates: [first, ...roomy],
+    requestedModel: resolution.requested,
+    corrected: resolution.corrected,
+  };
+}
+
+/** The model that answered this tool in this thread last: changing it unasked would lose its cache and its voice. */
+function modelOf(thread: Thread, tool: string): string | undefined {
+  const last = thread.turns.findLast(
+    turn => turn.role === 'assistant' && turn.toolName === tool && turn.status === 'done',
+  );
+  return last?.modelProvider && last.modelName ? `${last.modelProvider}:${last.modelName}` : undefined;
+}
+
+function report({ compose }: AskOptions, { reqId, tool, files }: Gathered): void {
+  const skipped = files.skipped.map(({ path, code }) => ({ path, code }));
+  compose.emit({
+    type: 'files.read',
+    reqId,
+    tool: tool.name,
+    embedded: [...files.embedded, ...files.changed],
+    skipped,
+  });
+}
+
+/** The question is durable before anybody is paid to answer it. */
+function remember({ threads }: AskOptions, { thread, turn, blobs, compaction }: Gathered): Promise<Thread> {
+  return threads.add(thread, turn.exchange, { turns: [turn], status: 'pending', blobs, compaction });
+}
+
+async function answer(options: AskOptions, gathered: Gathered, pending: Thread): Promise<Answered | ToolReply> {
+  const { candidates, progress, reqId, tool, signal, common, messages, budget, turn, plan } = gathered;
+  const { model } = candidates[0];
+  progress.stage(`asking ${model.provider}:${model.id}`);
+  try {
+    const answer = await options.askModel({
+      reqId,
+      tool: tool.name,
+      candidates,
+      messages,
+      maxOutputTokens: budget.answer,
+      temperature: common.temperature,
+      cacheKey: gathered.thread.id,
+      signal,
+      onProgress: delta => progress.streamed(delta),
+    });
+    return { ...gathered, answer };
+  } catch (error) {
+    const status = signal.aborted ? 'interrupted' : 'failed';
+    await options.threads.add(pending, turn.exchange, { turns: [], status });
+    const offer = continuationOffer(pending, options.compose.maxTurns, gathered.history.sent);
+    const keep = { ...plan.local, continuation_id: pending.id, continuation_offer: offer };
+    return failure(error, { toolName: tool.name, reqId, local: keep });
+  }
+}
+
+async function reply(options: AskOptions, answered: Answered, pending: Thread): Promise<ToolReply> {
+  const { compose, threads } = options;
+  const { answer, turn, plan, history, tool } = answered;
+  const assistant: Turn = {
+    seq: turn.seq + 1,
+    role: 'assistant',
+    content: answer.text,
+    timestamp: compose.clock.now(),
+    exchange: turn.exchange,
+    toolName: tool.name,
+    modelProvider: answer.model.provider,
+    modelName: answer.model.id,
+    modelMetadata: {
+      requested: answered.requestedModel,
+      effort: answer.candidate.effort,
+      finishReason: answer.finish.raw ?? answer.finish.kind,
+      usage: answer.usage,
+      costUsd: answer.costUsd,
+      latencyMs: Math.round(answer.latencyMs),
+    },
+    files: [],
+    images: [],
+    citations: answer.citations,
+    tokens: estimateTokens(answer.text),
+  };
+  const warnings = [...answered.warnings];
+  const tokens = answer.usage.input + answer.usage.output;
+  const addition = { turns: [assistant], workflow: plan.workflow, tokens, costUsd: answer.costUsd };
+  let thread = pending;
+  try {
+    thread = await threads.add(pending, turn.exchange, { ...addition, status: 'done' });
+  } catch (error) {
+    // The answer was paid for: the caller gets it, with the word that the thread does not have it.
+    warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);
+  }
+  const elapsedMs = compose.clock.monotonic() - answered.startedAt;
+  const document: JsonObject = {
+    ...plan.conclude(answered),
+    ...(plan.workflow && { continuation_id: thread.id }),
+    continuation_offer: continuationOffer(thread, compose.maxTurns, history.sent + 2),
+    citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
+    metadata: metadataOf(answered, elapsedMs, warnings),
+  };
+  return success(document);
+}

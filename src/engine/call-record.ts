@@ -1,0 +1,100 @@
+import type { Skip } from '../domain/file.ts';
+import type { RequestId } from '../domain/ids.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { Message } from '../domain/message.ts';
+import type { Candidate, Effort } from '../domain/model.ts';
+import type { ToolRequest } from '../domain/request.ts';
+import type { Compaction, Thread, Turn, WorkflowState } from '../domain/thread.ts';
+import type { Budget } from '../memory/budget.ts';
+import type { ThreadChange } from '../memory/store.ts';
+import type { ModelAnswer } from '../models/answer.ts';
+import type { Category } from '../models/routing/roster.ts';
+import type { ToolDefinition } from './define.ts';
+import type { Progress } from './progress.ts';
+
+/** A call whose arguments were understood. The record of a call only grows: each step of the pipeline adds its part. */
+export interface Parsed {
+  reqId: RequestId;
+  request: ToolRequest;
+  signal: AbortSignal;
+  progress: Progress;
+  /** Monotonic milliseconds. */
+  startedAt: number;
+  tool: ToolDefinition;
+  args: Record<string, unknown>;
+  common: CommonArguments;
+  warnings: string[];
+}
+
+/** What every tool that works on a thread may be given. */
+export interface CommonArguments {
+  model?: string;
+  continuationId?: string;
+  temperature?: number;
+  effort?: Effort;
+  context: 'thread' | 'files' | 'none';
+  allowFallback: boolean;
+}
+
+export interface Resumed extends Parsed {
+  thread: Thread;
+}
+
+/** What a call comes to once its tool and thread are known: work of our own, or a question to a model. */
+export type Plan = LocalPlan | AskPlan;
+
+export interface LocalPlan {
+  kind: 'local';
+  /** What the caller contributed; becomes a turn. */
+  contribution: string;
+  workflow?: { tool: string; state: WorkflowState | null };
+  document: JsonObject;
+}
+
+export interface AskPlan {
+  kind: 'ask';
+  contribution: string;
+  /** Comes after everything else and is never stored. */
+  tail: string;
+  /** Files and directories as the caller named them. */
+  files: readonly string[];
+  category: Category;
+  effort: Effort;
+  workflow?: { tool: string; state: WorkflowState | null };
+  /** Goes into the reply even when the model fails: the caller's own work must not be lost. */
+  local: JsonObject;
+  /** The reply where no model is configured; absent: that is an error. */
+  withoutModel?: JsonObject;
+  conclude(answered: Answered): JsonObject;
+}
+
+export interface Routed extends Resumed {
+  plan: AskPlan;
+  candidates: readonly [Candidate, ...Candidate[]];
+  requestedModel: string;
+  corrected?: { from: string; to: string };
+}
+
+/** What was done with the files of a call. */
+export interface FileReport {
+  embedded: string[];
+  unchanged: string[];
+  changed: string[];
+  skipped: Skip[];
+  /** Kind of secret → how many were masked. */
+  masked: Record<string, number>;
+}
+
+export interface Gathered extends Routed {
+  turn: Turn;
+  messages: Message[];
+  blobs: NonNullable<ThreadChange['blobs']>;
+  compaction?: Compaction;
+  files: FileReport;
+  budget: Budget & { historyUsed: number; filesUsed: number };
+  history: { turns: number; sent: number; summarised: number; trimmed: number };
+}
+
+export interface Answered extends Gathered {
+  answer: ModelAnswer;
+}

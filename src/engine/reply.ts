@@ -1,0 +1,187 @@
+import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/error.ts';
+import type { Json, JsonObject } from '../domain/json.ts';
+import type { ToolReply } from '../domain/request.ts';
+import type { Thread } from '../domain/thread.ts';
+import { estimateTokens } from '../domain/tokens.ts';
+import type { Answered, Parsed } from './call-record.ts';
+
+/** JSON-RPC's number for each of our codes. */
+const rpcCodes: Record<ErrorCode, number> = {
+  INVALID_INPUT_FORMAT: -32602,
+  MISSING_PARAMETER: -32602,
+  TOOL_NOT_FOUND: -32602,
+  PROVIDER_NOT_FOUND: -32602,
+  MODEL_NOT_FOUND: -32602,
+  THREAD_NOT_FOUND: -32602,
+  THREAD_EXPIRED: -32602,
+  SECURITY: -32001,
+  API_ERROR: -32603,
+  LIMIT: -32603,
+  CANCELLED: -32603,
+  INTERRUPTED: -32603,
+  STORAGE: -32000,
+  CONFIG: -32000,
+  INTERNAL_SERVER_ERROR: -32603,
+};
+
+export function success(document: JsonObject): ToolReply {
+  return { isError: false, document: pruned(document) };
+}
+
+export interface FailureContext {
+  toolName: string;
+  reqId: string;
+  /** What the caller must not lose: its own work, the thread. */
+  local?: JsonObject;
+}
+
+/** The one translator from errors to what callers read. */
+export function failure(thrown: unknown, { toolName, reqId, local }: FailureContext): ToolReply {
+  const error = isAppError(thrown)
+    ? thrown
+    : bugError(`Something went wrong in Polylogue itself (quote ${reqId}).`, thrown);
+  const { details } = error;
+  return {
+    isError: true,
+    document: pruned({
+      ...local,
+      status: 'error',
+      tool_name: toolName,
+      req_id: reqId,
+      error: {
+        code: details.code,
+        rpc_code: rpcCodes[details.code],
+        class: details.class,
+        message: error.message,
+        next: details.next ?? nextFor(error),
+        provider: details.provider,
+        model: details.model,
+        attempt: details.attempt,
+        retryable: details.retryable ?? false,
+        retry_after_s: details.retryAfterSeconds,
+        status: details.status,
+        validation_errors: details.validationErrors?.map(field => ({ ...field })),
+        data: details.data && jsonOf(details.data),
+      },
+      metadata: { tool_name: toolName, req_id: reqId },
+    }),
+  };
+}
+
+function nextFor(error: AppError): string {
+  switch (error.kind) {
+    case 'input':
+      return 'Correct the call and send it again.';
+    case 'security':
+      return 'Name something inside the project, or ask the operator to widen POLYLOGUE_ROOTS.';
+    case 'config':
+      return 'The operator has to change the configuration; "polylogue --help" lists the settings.';
+    case 'model':
+      return error.details.retryable
+        ? 'Send the same call again in a moment, or name another model.'
+        : 'Name another model.';
+    case 'limit':
+      return 'Ask for less in one call.';
+    case 'storage':
+      return 'Check the free space and the rights of the data folder, then send the call again.';
+    case 'cancelled':
+      return 'Send the call again when it is wanted after all.';
+    case 'bug':
+      return 'The log has the details under this req_id; please report it.';
+  }
+}
+
+/** Everything about an answered call that a reader may want to know. */
+export function metadataOf(call: Answered, elapsedMs: number, warnings: readonly string[]): JsonObject {
+  const { answer, budget, files, history } = call;
+  const { model, usage } = answer;
+  return {
+    tool_name: call.tool.name,
+    req_id: call.reqId,
+    model_requested: call.requestedModel,
+    model_used: model.id,
+    provider_used: model.provider,
+    routing_reason: answer.candidate.reason,
+    model_corrected: call.corrected,
+    effort: answer.candidate.effort,
+    fallbacks: nonEmpty(call.candidates.slice(1).map(next => `${next.model.provider}:${next.model.id}`)),
+    attempts: answer.attempts.length,
+    usage: {
+      input: usage.input,
+      output: usage.output,
+      reasoning: usage.reasoning,
+      cache_read: usage.cacheRead,
+      cache_write: usage.cacheWrite,
+    },
+    cost_usd: answer.costUsd === undefined ? undefined : Number(answer.costUsd.toFixed(6)),
+    latency_ms: Math.round(answer.latencyMs),
+    overhead_ms: Math.max(0, Math.round(elapsedMs - answer.latencyMs)),
+    finish_reason: answer.finish.raw ?? answer.finish.kind,
+    files: {
+      embedded: nonEmpty(files.embedded),
+      unchanged: nonEmpty(files.unchanged),
+      changed: nonEmpty(files.changed),
+      skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
+      masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
+    },
+    history: { ...history },
+    budget: {
+      window: budget.window,
+      files: budget.filesUsed,
+      history: budget.historyUsed,
+      answer: budget.answer,
+      used: budget.reserved + budget.filesUsed + budget.historyUsed,
+    },
+    warnings: nonEmpty([...warnings, ...answer.warnings]),
+  };
+}
+
+/** How to go on with the thread. It never ends: reaching the limit shortens what models see, not what is stored. */
+export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: number): JsonObject {
+  const remaining = Math.max(1, maxTurns - sentTurns);
+  return {
+    continuation_id: thread.id,
+    note: `Send this continuation_id with any tool and any model to go on; about ${remaining} more turns before the conversation is summarised.`,
+    remaining_turns: remaining,
+    expires_at: new Date(thread.expiresAt).toISOString(),
+  };
+}
+
+/** A call as every reply names it, where no model was asked. */
+export function localMetadata(call: Parsed, elapsedMs: number): JsonObject {
+  return {
+    tool_name: call.tool.name,
+    req_id: call.reqId,
+    latency_ms: Math.round(elapsedMs),
+    warnings: nonEmpty(call.warnings),
+  };
+}
+
+/** Tokens of a document as the caller's host will count it. */
+export function documentTokens(document: JsonObject): number {
+  return estimateTokens(JSON.stringify(document));
+}
+
+function nonEmpty<Item extends Json>(items: readonly Item[]): Item[] | undefined {
+  return items.length > 0 ? [...items] : undefined;
+}
+
+function jsonOf(data: Record<string, unknown>): Json {
+  const copy: Json = JSON.parse(JSON.stringify(data));
+  return copy;
+}
+
+/** Leaves out keys without a value, and objects that are left empty by that. */
+function pruned(document: JsonObject): JsonObject {
+  const out: JsonObject = {};
+  for (const [key, value] of Object.entries(document)) {
+    if (value === undefined) continue;
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      out[key] = value;
+      continue;
+    }
+    const inner = pruned(value);
+    if (Object.keys(inner).length > 0 || Object.keys(value).length === 0) out[key] = inner;
+  }
+  return out;
+}

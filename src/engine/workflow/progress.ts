@@ -1,0 +1,101 @@
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type JsonObject } from '../../domain/json.ts';
+import type { WorkflowState } from '../../domain/thread.ts';
+import type { Step, WorkflowProgress } from '../define.ts';
+
+/** What a thread remembers of a workflow; undefined when there is none or it was written by something else. */
+export function readProgress(state: WorkflowState | undefined): WorkflowProgress | undefined {
+  if (!state || typeof state.lastStep !== 'number') return undefined;
+  return {
+    lastStep: state.lastStep,
+    totalSteps: Number(state.totalSteps),
+    request: String(state.request),
+    afterSeq: Number(state.afterSeq),
+    filesChecked: strings(state.filesChecked),
+    relevantFiles: strings(state.relevantFiles),
+    relevantContext: strings(state.relevantContext),
+    issuesFound: records(state.issuesFound),
+    hypotheses: records(state.hypotheses).map(({ step, hypothesis, confidence }) => ({
+      step: Number(step),
+      hypothesis: String(hypothesis),
+      confidence: String(confidence),
+    })),
+    confidence: String(state.confidence),
+    evidence: String(state.evidence),
+  };
+}
+
+export function writeProgress(progress: WorkflowProgress): WorkflowState {
+  const copy: JsonObject = JSON.parse(JSON.stringify(progress));
+  return copy;
+}
+
+function strings(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+function records(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** Refuses a step that does not follow the last one. The first step of a run is 1; a finished or new run begins there. */
+export function checkOrder(tool: string, step: Step, before: WorkflowProgress | undefined, threadGiven: boolean): void {
+  const expected = before ? before.lastStep + 1 : 1;
+  if (step.stepNumber === 1 || step.stepNumber === expected) return;
+  if (!before && !threadGiven) {
+    throw inputError(
+      `${tool} was sent step ${step.stepNumber} without continuation_id, so the steps before it are unknown.`,
+      {
+        next: 'Send the continuation_id that the reply to step 1 gave, "last" for the newest thread of this project, or begin again with step_number 1.',
+        validationErrors: [{ field: 'continuation_id', error: 'missing', allowed: ['the id of step 1', 'last'] }],
+      },
+    );
+  }
+  throw inputError(
+    `${tool} expected step ${expected}${expected > 1 ? ' (or 1, to begin again)' : ''}, not ${step.stepNumber}.`,
+    {
+      next: `Send step_number ${expected}.`,
+      validationErrors: [
+        { field: 'step_number', error: `out of order: ${step.stepNumber}`, allowed: [String(expected), '1'] },
+      ],
+    },
+  );
+}
+
+/** What is known after a step. Step 1 begins anew, whatever the thread remembers. */
+export function advance(before: WorkflowProgress | undefined, step: Step, afterSeq: number): WorkflowProgress {
+  const known = step.stepNumber === 1 ? undefined : before;
+  const hypothesis = step.hypothesis
+    ? [{ step: step.stepNumber, hypothesis: step.hypothesis, confidence: step.confidence }]
+    : [];
+  return {
+    lastStep: step.stepNumber,
+    totalSteps: Math.max(step.totalSteps, step.stepNumber),
+    request: known?.request ?? step.step,
+    afterSeq: known?.afterSeq ?? afterSeq,
+    filesChecked: union(known?.filesChecked, step.filesChecked),
+    relevantFiles: union(known?.relevantFiles, step.relevantFiles),
+    relevantContext: union(known?.relevantContext, step.relevantContext),
+    issuesFound: unionBy(known?.issuesFound, step.issuesFound),
+    hypotheses: [...(known?.hypotheses ?? []), ...hypothesis],
+    confidence: step.confidence,
+    evidence: evidenceOf(step),
+  };
+}
+
+export function bringsNothingNew(before: WorkflowProgress | undefined, step: Step): boolean {
+  return step.stepNumber > 1 && before !== undefined && before.evidence === evidenceOf(step);
+}
+
+function evidenceOf(step: Step): string {
+  return JSON.stringify([step.findings, step.filesChecked, step.relevantFiles, step.confidence]);
+}
+
+function union(a: readonly string[] = [], b: readonly string[] = []): string[] {
+  return [...new Set([...a, ...b])];
+}
+
+function unionBy(a: readonly Record<string, unknown>[] = [], b: readonly Record<string, unknown>[] = []) {
+  const byText = new Map([...a, ...b].map(issue => [JSON.stringify(issue), issue]));
+  return [...byText.values()];
+}

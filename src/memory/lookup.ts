@@ -1,0 +1,86 @@
+import { AppError, inputError } from '../domain/error.ts';
+import { isThreadId, type ThreadId } from '../domain/ids.ts';
+import type { StoredTurn, Thread } from '../domain/thread.ts';
+import type { Lookup, Store } from './store.ts';
+
+/** Whose thread, and where it lives. */
+export interface Place {
+  owner: string;
+  workspace: string;
+}
+
+/** Forks of forks are followed this far back. */
+const mostAncestors = 20;
+
+/** The id that a caller means: a UUID, or `last` for the newest thread of the workspace. */
+export async function idFor(store: Store, reference: string, place: Place, now: number): Promise<ThreadId> {
+  if (isThreadId(reference)) return reference;
+  if (reference === 'last') return newest(store, place, now);
+  const shown = reference.slice(0, 60);
+  throw inputError(
+    `"${shown}" is not a continuation_id: it is a UUID, as a reply's continuation_offer gives it, or "last".`,
+    {
+      next: 'Send the id exactly as it was given, "last" for the newest thread of this project, or leave it out to begin a new one.',
+      validationErrors: [{ field: 'continuation_id', error: 'not a UUID', allowed: ['a UUID', 'last'] }],
+    },
+  );
+}
+
+async function newest(store: Store, place: Place, now: number): Promise<ThreadId> {
+  const [head] = await store.list({ ...place, limit: 1, now });
+  if (head) return head.id;
+  throw new AppError('input', 'There is no thread in this project yet, so "last" names nothing.', {
+    code: 'THREAD_NOT_FOUND',
+    class: 'validation',
+    next: 'Leave continuation_id out to begin one.',
+  });
+}
+
+/** A thread with the turns it shares with those it was forked off. Another owner's thread is not found. */
+export async function loadThread(store: Store, id: ThreadId, owner: string, now: number): Promise<Thread> {
+  const thread = orRefuse(await store.read(id, now), id);
+  if (thread.owner !== owner) throw notFound(id);
+  return thread.parent ? { ...thread, turns: [...(await ancestors(store, thread)), ...thread.turns] } : thread;
+}
+
+/** The turns before the fork point, oldest first. An original that is gone leaves the fork with its own turns. */
+async function ancestors(store: Store, thread: Thread): Promise<StoredTurn[]> {
+  const chain: StoredTurn[][] = [];
+  const seen = new Set<ThreadId>([thread.id]);
+  let next = thread.parent;
+  while (next && !seen.has(next.thread) && chain.length < mostAncestors) {
+    const { thread: parentId, seq } = next;
+    seen.add(parentId);
+    // An expired original is still there until it is pruned.
+    const parent: Lookup<Thread> = await store.read(parentId, 0);
+    if (parent.state !== 'live') break;
+    chain.unshift(parent.value.turns.filter(turn => turn.seq <= seq));
+    next = parent.value.parent;
+  }
+  return chain.flat();
+}
+
+function orRefuse(found: Lookup<Thread>, id: ThreadId): Thread {
+  switch (found.state) {
+    case 'live':
+      return found.value;
+    case 'expired':
+      throw new AppError('input', `Thread ${id} expired at ${new Date(found.expiredAt).toISOString()}.`, {
+        code: 'THREAD_EXPIRED',
+        class: 'validation',
+        next: 'Begin a new thread by leaving continuation_id out. CONVERSATION_TIMEOUT_HOURS sets how long threads live.',
+      });
+    case 'deleted':
+      throw notFound(id, ` It was deleted at ${new Date(found.deletedAt).toISOString()}.`);
+    case 'unknown':
+      throw notFound(id);
+  }
+}
+
+function notFound(id: ThreadId, why = ''): AppError {
+  return new AppError('input', `There is no thread ${id}.${why}`, {
+    code: 'THREAD_NOT_FOUND',
+    class: 'validation',
+    next: 'List the threads of this project with the tool "threads", use "last", or leave continuation_id out to begin a new one.',
+  });
+}

@@ -1,0 +1,98 @@
+import type { ExchangeId, Sha256, ThreadId } from '../domain/ids.ts';
+import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
+
+/** What a store knows of an id. A tombstone tells an expired thread from one that never was. */
+export type Lookup<Found> =
+  | { state: 'live'; value: Found }
+  | { state: 'expired'; expiredAt: number }
+  | { state: 'deleted'; deletedAt: number }
+  | { state: 'unknown' };
+
+/**
+ * One atomic change of a thread: all of it becomes durable, or none. What it costs depends on what is new, never on how
+ * long the thread is.
+ */
+export interface ThreadChange {
+  /** The thread's `seq` that the change was made on; another one is refused with STORAGE, class `conflict`. */
+  baseSeq: number;
+  /** New turns; their `seq` runs from `baseSeq + 1` without a gap. */
+  turns?: Turn[];
+  /** Sets the status of an exchange, new or old. */
+  exchange?: { id: ExchangeId; status: ExchangeStatus };
+  /** Replaces one tool's workflow state; null removes it. */
+  workflow?: { tool: string; state: WorkflowState | null };
+  compaction?: Compaction;
+  /** Texts that turns of this change refer to. Content-addressed: one that is there already costs nothing. */
+  blobs?: { sha256: Sha256; text: string }[];
+  /** Epoch milliseconds. */
+  updatedAt: number;
+  expiresAt: number;
+  title?: string;
+  /** Added to the totals. */
+  tokens?: number;
+  costUsd?: number;
+}
+
+export interface ListQuery {
+  owner: string;
+  /** Absent: all of the owner's. */
+  workspace?: string;
+  limit: number;
+  /** Only threads updated before this time (epoch milliseconds): the next page. */
+  before?: number;
+  /** Threads that expired by then are left out. */
+  now: number;
+}
+
+export interface SearchQuery extends ListQuery {
+  /** Words, all of which must occur; matched without case, by word beginnings. */
+  text: string;
+}
+
+export interface SearchHit {
+  thread: ThreadHead;
+  seq: number;
+  /** About 160 characters around the first match. */
+  snippet: string;
+}
+
+/**
+ * Where threads live. Every store passes test/contracts/store-suite.ts. All methods may be called at once from many calls
+ * and, where the store is shared, from many processes; none of them ever shows a "busy" to its caller. Failures are
+ * `AppError`s of kind `storage`: `unavailable`, `storage_full`, `corrupt`, `conflict`.
+ */
+export interface Store {
+  readonly kind: 'sqlite' | 'memory' | 'redis';
+  /** Hours a thread lives after its last use, unless the operator says otherwise. */
+  readonly defaultTimeoutHours: number;
+
+  /** Writes a new, empty thread. An id that exists (live or tombstone) is refused with class `conflict`. */
+  create(head: ThreadHead): Promise<void>;
+  /** Head, turns (with the status of their exchange), compactions and workflow states. */
+  read(id: ThreadId, now: number): Promise<Lookup<Thread>>;
+  /** Head alone, whatever the length of the thread. */
+  head(id: ThreadId, now: number): Promise<Lookup<ThreadHead>>;
+  /** Applies a change; resolves once it is durable. Answers the thread's new `seq`. An id that is not live is refused with class `conflict`. */
+  commit(id: ThreadId, change: ThreadChange): Promise<number>;
+  /** Blobs by hash; one that is not there is missing from the map. */
+  blobs(hashes: readonly Sha256[]): Promise<Map<Sha256, string>>;
+
+  /** Live threads, the newest `updatedAt` first. */
+  list(query: ListQuery): Promise<ThreadHead[]>;
+  /** Full-text search over the turns of `done` exchanges; the best match of each thread, newest thread first. */
+  search(query: SearchQuery): Promise<SearchHit[]>;
+  /** Removes a thread and leaves a tombstone; false when it was not live. */
+  remove(id: ThreadId, now: number): Promise<boolean>;
+  /** Turns threads that expired before `now` into tombstones, drops blobs nobody refers to and tombstones older than 90 days. Answers how many threads went. */
+  prune(now: number): Promise<number>;
+
+  /**
+   * Takes or renews the right to run an exchange on a thread: true when nobody else holds it, or `holder` does already.
+   * It lapses `ttlMs` after `now`, so that a holder that died blocks nobody for long.
+   */
+  lease(id: ThreadId, holder: string, ttlMs: number, now: number): Promise<boolean>;
+  /** Gives it back; does nothing when `holder` does not hold it. */
+  release(id: ThreadId, holder: string): Promise<void>;
+
+  close(): Promise<void>;
+}

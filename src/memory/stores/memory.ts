@@ -1,0 +1,229 @@
+import { storageError } from '../../domain/error.ts';
+import type { Sha256, ThreadId } from '../../domain/ids.ts';
+import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../../domain/thread.ts';
+import type { ListQuery, Lookup, SearchHit, SearchQuery, Store, ThreadChange } from '../store.ts';
+import { storedJson } from './sealed-record.ts';
+import { matchWords, queryWords } from './search-words.ts';
+import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
+
+export interface MemoryStoreOptions {
+  /** The thread that was unused for longest goes when there would be more; it reads as expired then. */
+  maxThreads?: number;
+}
+
+interface Held {
+  head: ThreadHead;
+  turns: Turn[];
+  statuses: Map<string, ExchangeStatus>;
+  compactions: Thread['compactions'];
+  workflows: Map<string, Thread['workflows'][string]>;
+  blobs: Set<Sha256>;
+}
+
+type Tombstone = { state: 'expired'; expiredAt: number } | { state: 'deleted'; deletedAt: number };
+
+/** As the other stores keep it: a copy, without undefined members, every text well-formed. */
+function stored<Value>(value: Value): Value {
+  const copy: Value = JSON.parse(storedJson(value));
+  return copy;
+}
+
+/** What the store holds; the order of `threads` is that of their last use. */
+class Shelf {
+  readonly threads = new Map<ThreadId, Held>();
+  readonly tombstones = new Map<ThreadId, Tombstone>();
+  readonly leases = new Map<ThreadId, { holder: string; expiresAt: number }>();
+  readonly #blobs = new Map<Sha256, { text: string; users: number }>();
+  readonly #maxThreads: number;
+
+  constructor(maxThreads: number) {
+    this.#maxThreads = maxThreads;
+  }
+
+  find(id: ThreadId, now: number): Lookup<Held> {
+    const held = this.threads.get(id);
+    if (!held) return this.tombstones.get(id) ?? { state: 'unknown' };
+    if (held.head.expiresAt <= now) return { state: 'expired', expiredAt: held.head.expiresAt };
+    this.#use(id, held);
+    return { state: 'live', value: held };
+  }
+
+  add(head: ThreadHead): void {
+    if (this.threads.has(head.id) || this.tombstones.has(head.id)) refuseExisting(head.id);
+    const empty = { turns: [], compactions: [], statuses: new Map(), workflows: new Map(), blobs: new Set<Sha256>() };
+    this.threads.set(head.id, { head: stored(head), ...empty });
+    for (const [id, { head: oldest }] of this.threads) {
+      if (this.threads.size <= this.#maxThreads) break;
+      this.drop(id, { state: 'expired', expiredAt: Math.min(oldest.expiresAt, head.createdAt) });
+    }
+    // Otherwise the ids of threads that went would be kept without a bound.
+    for (const id of this.tombstones.keys()) {
+      if (this.tombstones.size <= this.#maxThreads * 10) break;
+      this.tombstones.delete(id);
+    }
+  }
+
+  drop(id: ThreadId, tombstone: Tombstone): void {
+    for (const sha of this.threads.get(id)?.blobs ?? []) {
+      const blob = this.#blobs.get(sha);
+      if (blob && --blob.users === 0) this.#blobs.delete(sha);
+    }
+    this.threads.delete(id);
+    this.tombstones.set(id, tombstone);
+  }
+
+  commit(id: ThreadId, change: ThreadChange): number {
+    const held = this.threads.get(id);
+    if (!held) return refuseNotLive(id);
+    const head = changedHead(held.head, change);
+    // Copied before anything is kept: what cannot be copied must leave no half of a change behind.
+    const { turns = [], blobs = [], workflow, compaction } = stored(change);
+    held.head = { ...held.head, ...head };
+    held.turns.push(...turns);
+    for (const { exchange } of turns) if (!held.statuses.has(exchange)) held.statuses.set(exchange, 'pending');
+    if (change.exchange) held.statuses.set(change.exchange.id, change.exchange.status);
+    if (workflow?.state) held.workflows.set(workflow.tool, workflow.state);
+    else if (workflow) held.workflows.delete(workflow.tool);
+    if (compaction) held.compactions.push(compaction);
+    for (const { sha256, text } of blobs) {
+      if (!this.#blobs.has(sha256)) this.#blobs.set(sha256, { text, users: 0 });
+    }
+    this.#refer(held, [...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)]);
+    this.#use(id, held);
+    return head.seq;
+  }
+
+  blob(sha: Sha256): string | undefined {
+    return this.#blobs.get(sha)?.text;
+  }
+
+  #refer(held: Held, hashes: readonly Sha256[]): void {
+    for (const sha of hashes) {
+      const blob = this.#blobs.get(sha);
+      if (!blob || held.blobs.has(sha)) continue;
+      held.blobs.add(sha);
+      blob.users++;
+    }
+  }
+
+  #use(id: ThreadId, held: Held): void {
+    this.threads.delete(id);
+    this.threads.set(id, held);
+  }
+}
+
+/** Threads in this process alone, gone with it: for tests and for calls that must leave nothing on the disk. */
+export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}): Store {
+  const shelf = new Shelf(maxThreads);
+  let closed = false;
+
+  /** Refuses a closed store, and makes of what is thrown a rejection. */
+  async function opened<Result>(run: () => Result): Promise<Result> {
+    if (!closed) return run();
+    throw storageError('unavailable', 'The store of the threads is closed.', {
+      next: 'Start the program again: a closed store is not opened a second time.',
+    });
+  }
+
+  return {
+    kind: 'memory',
+    defaultTimeoutHours: 3,
+
+    create: head => opened(() => shelf.add(head)),
+    read: (id, now) => opened(() => mapped(shelf.find(id, now), wholeThread)),
+    head: (id, now) => opened(() => mapped(shelf.find(id, now), ({ head }) => structuredClone(head))),
+    commit: (id, change) => opened(() => shelf.commit(id, change)),
+    blobs: hashes =>
+      opened(() => {
+        const found = new Map<Sha256, string>();
+        for (const sha of hashes) {
+          const text = shelf.blob(sha);
+          if (text !== undefined) found.set(sha, text);
+        }
+        return found;
+      }),
+    list: query => opened(() => listed(shelf, query).map(({ head }) => structuredClone(head))),
+    search: query => opened(() => search(shelf, query)),
+    remove: (id, now) =>
+      opened(() => {
+        const live = shelf.find(id, now).state === 'live';
+        if (live) shelf.drop(id, { state: 'deleted', deletedAt: now });
+        return live;
+      }),
+    prune: now => opened(() => prune(shelf, now)),
+    lease: (id, holder, ttlMs, now) =>
+      opened(() => {
+        const current = shelf.leases.get(id);
+        if (current && current.holder !== holder && current.expiresAt > now) return false;
+        shelf.leases.set(id, { holder, expiresAt: now + ttlMs });
+        return true;
+      }),
+    release: (id, holder) =>
+      opened(() => {
+        if (shelf.leases.get(id)?.holder === holder) shelf.leases.delete(id);
+      }),
+    async close() {
+      closed = true;
+    },
+  };
+}
+
+function mapped<From, To>(found: Lookup<From>, map: (value: From) => To): Lookup<To> {
+  return found.state === 'live' ? { state: 'live', value: map(found.value) } : { ...found };
+}
+
+function wholeThread({ head, turns, statuses, compactions, workflows }: Held): Thread {
+  const withStatus = (turn: Turn): StoredTurn => ({ ...turn, status: statuses.get(turn.exchange) ?? 'pending' });
+  return structuredClone({
+    ...head,
+    turns: turns.map(withStatus),
+    compactions,
+    workflows: Object.fromEntries(workflows),
+  });
+}
+
+function listed(shelf: Shelf, { owner, workspace, limit, before, now }: ListQuery): Held[] {
+  return [...shelf.threads.values()]
+    .filter(({ head }) => head.owner === owner && (workspace === undefined || head.workspace === workspace))
+    .filter(({ head }) => head.expiresAt > now && (before === undefined || head.updatedAt < before))
+    .sort((a, b) => b.head.updatedAt - a.head.updatedAt)
+    .slice(0, Math.max(0, limit));
+}
+
+function search(shelf: Shelf, { text, limit, ...query }: SearchQuery): SearchHit[] {
+  const words = queryWords(text);
+  const hits: SearchHit[] = [];
+  if (words.length === 0) return hits;
+  for (const held of listed(shelf, { ...query, limit: Number.POSITIVE_INFINITY })) {
+    if (hits.length >= limit) break;
+    const best = held.turns
+      .filter(turn => held.statuses.get(turn.exchange) === 'done')
+      .flatMap(({ seq, content }) => ({ seq, match: matchWords(content, words) }))
+      .reduceRight<(SearchHit & { count: number }) | undefined>((found, { seq, match }) => {
+        if (!match || match.count <= (found?.count ?? 0)) return found;
+        return { thread: held.head, seq, ...match };
+      }, undefined);
+    if (best) hits.push({ thread: structuredClone(best.thread), seq: best.seq, snippet: best.snippet });
+  }
+  return hits;
+}
+
+function prune(shelf: Shelf, now: number): number {
+  for (const [id, { expiresAt }] of shelf.leases) if (expiresAt <= now) shelf.leases.delete(id);
+  for (const [id, tombstone] of shelf.tombstones) {
+    const at = tombstone.state === 'expired' ? tombstone.expiredAt : tombstone.deletedAt;
+    if (at <= now - tombstoneLifeMs) shelf.tombstones.delete(id);
+  }
+  let gone = 0;
+  for (let last = -1; last !== gone; ) {
+    last = gone;
+    // A thread that others were forked off goes after them.
+    const parents = new Set([...shelf.threads.values()].map(({ head }) => head.parent?.thread));
+    for (const [id, { head }] of shelf.threads) {
+      if (head.expiresAt > now || parents.has(id)) continue;
+      shelf.drop(id, { state: 'expired', expiredAt: head.expiresAt });
+      gone++;
+    }
+  }
+  return gone;
+}

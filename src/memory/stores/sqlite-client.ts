@@ -1,0 +1,85 @@
+import { Worker } from 'node:worker_threads';
+import { isAppError, storageError } from '../../domain/error.ts';
+import type { Clock } from '../../domain/ports.ts';
+import { unpackFailure } from './sqlite-failure.ts';
+import type { ControlRequest, WriteRequest, WriterAnswer, WriterOptions, WriterRequest } from './sqlite-protocol.ts';
+
+/** The near side of the writer's thread, which it starts with the first request and again when it died. */
+export interface SqliteClient {
+  send(request: WriteRequest | ControlRequest): Promise<number>;
+  /** Waits for what was sent, and ends the thread. */
+  end(): Promise<void>;
+}
+
+interface Waiting {
+  resolve(value: number): void;
+  reject(error: unknown): void;
+}
+
+const program = new URL(import.meta.url.endsWith('.ts') ? './sqlite-writer.ts' : './sqlite-writer.js', import.meta.url);
+
+export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void): SqliteClient {
+  const waiting = new Map<number, Waiting>();
+  let worker: Worker | undefined;
+  let lastId = 0;
+
+  function settle(answer: WriterAnswer): void {
+    if ('warning' in answer) {
+      onWarning(answer.warning);
+      return;
+    }
+    const asked = waiting.get(answer.id);
+    waiting.delete(answer.id);
+    // An idle store keeps no process alive; one that still owes an answer does.
+    if (waiting.size === 0) worker?.unref();
+    if ('value' in answer) asked?.resolve(answer.value);
+    else asked?.reject(unpackFailure(answer.failure));
+  }
+
+  function start(): Worker {
+    const started = new Worker(program, { workerData: options, execArgv: [] });
+    const died = (cause?: unknown) => {
+      if (worker !== started) return;
+      worker = undefined;
+      const error = storageError('unavailable', `The writer of ${options.file} ended unexpectedly.`, {
+        cause,
+        retryable: true,
+        next: 'Try again: it is started anew. Read the thread first, because the change may have been made.',
+      });
+      for (const { reject } of waiting.values()) reject(error);
+      waiting.clear();
+    };
+    started.on('message', settle);
+    started.on('error', died);
+    started.on('exit', () => died());
+    return started;
+  }
+
+  return {
+    send(request) {
+      return new Promise((resolve, reject) => {
+        worker ??= start();
+        const current = worker;
+        const message: WriterRequest = { id: ++lastId, now: clock.now(), request };
+        // First, because it throws when the request holds what cannot be copied.
+        current.postMessage(message);
+        waiting.set(message.id, { resolve, reject });
+        current.ref();
+      });
+    },
+
+    async end() {
+      const current = worker;
+      if (!current) return;
+      const gone = new Promise<void>(resolve => current.once('exit', () => resolve()));
+      try {
+        await this.send({ op: 'close' });
+      } catch (error) {
+        // Everything that was acknowledged is in the file; only moving it to its final place did not work.
+        onWarning(isAppError(error) ? error.message : String(error));
+      }
+      current.ref();
+      await gone;
+    },
+  };
+}

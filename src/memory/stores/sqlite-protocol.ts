@@ -1,0 +1,40 @@
+import type { ThreadId } from '../../domain/ids.ts';
+import type { ThreadHead } from '../../domain/thread.ts';
+import type { ThreadChange } from '../store.ts';
+import type { FailureMessage } from './sqlite-failure.ts';
+
+/** A change, as the store's thread asks the writer's thread for it. */
+export type WriteRequest =
+  | { op: 'create'; head: ThreadHead }
+  | { op: 'commit'; id: ThreadId; change: ThreadChange }
+  | { op: 'remove'; id: ThreadId; now: number }
+  | { op: 'prune'; now: number }
+  | { op: 'lease'; id: ThreadId; holder: string; ttlMs: number; now: number }
+  | { op: 'release'; id: ThreadId; holder: string };
+
+/** What is done between transactions. */
+export type ControlRequest =
+  /** Creates, migrates and checks the file, where that has not happened yet. */
+  | { op: 'open' }
+  /** Checks all of the file, because a read found damage in it. Answers 1 when it was replaced, else 0. */
+  | { op: 'inspect' }
+  /** Ends the thread, with all that was written moved into the file itself. */
+  | { op: 'close' };
+
+export interface WriterRequest {
+  id: number;
+  /** Epoch milliseconds; the writer has no clock. */
+  now: number;
+  request: WriteRequest | ControlRequest;
+}
+
+/** Yes and no are 1 and 0; where there is nothing to say it is 0. */
+export type WriterAnswer =
+  | { id: number; value: number }
+  | { id: number; failure: FailureMessage }
+  | { warning: string };
+
+export interface WriterOptions {
+  file: string;
+  maxBytes?: number;
+}

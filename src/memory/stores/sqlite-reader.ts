@@ -1,0 +1,106 @@
+import { DatabaseSync } from 'node:sqlite';
+import { storageError } from '../../domain/error.ts';
+import type { Clock } from '../../domain/ports.ts';
+import type { SqliteClient } from './sqlite-client.ts';
+import { isDamage, passesSoon, sqliteFailure } from './sqlite-failure.ts';
+import { inodeOf, lockWaitMs } from './sqlite-open.ts';
+import { type SqliteReads, sqliteReads } from './sqlite-reads.ts';
+
+const retryMs = 10;
+
+export interface SqliteReader {
+  /** Runs a read once the file is ready; where it is damaged, once more after it was replaced. */
+  read<Result>(run: (reads: SqliteReads) => Result): Promise<Result>;
+  close(): Promise<void>;
+}
+
+export interface SqliteReaderOptions {
+  file: string;
+  clock: Clock;
+  onWarning: (message: string) => void;
+  writer: SqliteClient;
+}
+
+export function closedStore(): Error {
+  return storageError('unavailable', 'The store of the threads is closed.', {
+    next: 'Start the program again: a closed store is not opened a second time.',
+  });
+}
+
+interface Held {
+  reads: SqliteReads;
+  inode: number;
+}
+
+/** The connection on which a process reads: it cannot write, and waits without stopping anything. */
+export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOptions): SqliteReader {
+  let held: Held | undefined;
+  let opening: Promise<Held> | undefined;
+  let closed = false;
+  const told = new Set<string>();
+
+  function tellOnce(thread: string): void {
+    if (told.has(thread)) return;
+    told.add(thread);
+    onWarning(`Thread ${thread} is damaged on the disk; lists and searches leave it out.`);
+  }
+
+  async function open(): Promise<Held> {
+    await writer.send({ op: 'open' });
+    if (closed) throw closedStore();
+    const inode = inodeOf(file) ?? -1;
+    const db = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+    try {
+      held = { inode, reads: sqliteReads(db, tellOnce) };
+      return held;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  /** The path may lead to another file since the last read: a damaged one is replaced, by whichever process sees it. */
+  async function current(): Promise<Held> {
+    if (held && held.inode === inodeOf(file)) return held;
+    drop();
+    opening ??= open().finally(() => {
+      opening = undefined;
+    });
+    return opening;
+  }
+
+  function drop(): void {
+    held?.reads.close();
+    held = undefined;
+  }
+
+  return {
+    async read(run) {
+      const deadline = clock.monotonic() + lockWaitMs;
+      for (let healed = false; ; ) {
+        if (closed) throw closedStore();
+        try {
+          return run((await current()).reads);
+        } catch (error) {
+          if (passesSoon(error) && clock.monotonic() < deadline) {
+            await clock.sleep(retryMs);
+          } else if (isDamage(error) && !healed) {
+            healed = true;
+            drop();
+            await writer.send({ op: 'inspect' });
+          } else {
+            throw sqliteFailure(error, file);
+          }
+        }
+      }
+    },
+
+    async close() {
+      closed = true;
+      await opening?.catch(() => {
+        // Whoever asked for it was told.
+      });
+      drop();
+    },
+  };
+}

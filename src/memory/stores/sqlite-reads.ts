@@ -1,0 +1,219 @@
+import type { DatabaseSync } from 'node:sqlite';
+import { storageError } from '../../domain/error.ts';
+import type { Sha256, ThreadId } from '../../domain/ids.ts';
+import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../domain/thread.ts';
+import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
+import { type HeadState, type Origin, sealBlob } from './sealed-record.ts';
+import { matchWords, queryWords, type WordMatch } from './search-words.ts';
+import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
+
+/** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
+const searchedTurns = 2_000;
+const weighedTurns = 4;
+
+/** Everything that only reads. A row whose checksum is wrong is never served. */
+export interface SqliteReads {
+  read(id: ThreadId, now: number): Lookup<Thread>;
+  head(id: ThreadId, now: number): Lookup<ThreadHead>;
+  blobs(hashes: readonly Sha256[]): Map<Sha256, string>;
+  list(query: ListQuery): ThreadHead[];
+  search(query: SearchQuery): SearchHit[];
+  close(): void;
+}
+
+const headColumns = 't.n, t.id, t.body, t.seal, o.body AS origin_body, o.seal AS origin_seal';
+const headTables = 'threads t LEFT JOIN origins o ON o.thread = t.n';
+
+/** `onSkip` is told of threads that a list or a search leaves out because they are damaged. */
+export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void): SqliteReads {
+  const byId = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.id = ?`);
+  const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');
+  const blob = db.prepare('SELECT body, seal FROM blobs WHERE sha = ?');
+  const rest = threadReader(db);
+  const heads = headLister(db, onSkip);
+
+  /** One state of the database for all the statements of a read, whatever is written meanwhile. */
+  function snapshot<Result>(run: () => Result): Result {
+    db.exec('BEGIN');
+    try {
+      return run();
+    } finally {
+      if (db.isTransaction) db.exec('ROLLBACK');
+    }
+  }
+
+  function find<Found>(id: ThreadId, now: number, found: (head: ThreadHead, n: number) => Found): Lookup<Found> {
+    const row = byId.get(id);
+    if (!row) {
+      const gone = tombstone.get(id);
+      if (!gone) return { state: 'unknown' };
+      const { state, at } = recordOf(gone, 'tombstone') ?? damaged(id, 'the note of its end');
+      return state === 'expired' ? { state, expiredAt: at } : { state, deletedAt: at };
+    }
+    const head = headOf(row) ?? damaged(id, 'its head');
+    if (head.expiresAt <= now) return { state: 'expired', expiredAt: head.expiresAt };
+    return { state: 'live', value: found(head, Number(row.n)) };
+  }
+
+  return {
+    read: (id, now) => snapshot(() => find(id, now, rest)),
+    head: (id, now) => snapshot(() => find(id, now, head => head)),
+    blobs: hashes =>
+      snapshot(() => {
+        const found = new Map<Sha256, string>();
+        for (const sha of new Set(hashes)) {
+          const row = blob.get(sha);
+          if (row) found.set(sha, textOfBlob(sha, row));
+        }
+        return found;
+      }),
+    list: query => snapshot(() => heads(query)),
+    search: sqliteSearch(db, snapshot, onSkip),
+    close: () => db.close(),
+  };
+}
+
+function headOf(row: Row): ThreadHead | undefined {
+  const state = recordOf(row, 'head')?.head;
+  const origin = recordOf({ body: row.origin_body, seal: row.origin_seal }, 'origin')?.origin;
+  if (!state || !origin || state.id !== row.id || origin.id !== row.id) return undefined;
+  return joinHead(origin, state);
+}
+
+export function joinHead({ startSeq: _start, ...origin }: Origin, state: HeadState): ThreadHead {
+  return { ...origin, ...state };
+}
+
+function textOfBlob(sha: Sha256, { body, seal }: Row): string {
+  if (typeof body === 'string' && sealBlob(sha, body) === seal) return body;
+  throw storageError('corrupt', `A stored text (${sha.slice(0, 12)}…) is damaged on the disk and is not served.`, {
+    next: 'Begin a new thread and name the files again; other threads are affected only where they sent the same text.',
+    data: { blob: sha },
+  });
+}
+
+/** Reads what a thread holds beyond its head. */
+function threadReader(db: DatabaseSync): (head: ThreadHead, n: number) => Thread {
+  const from = (table: string, order: string) =>
+    db.prepare(`SELECT * FROM ${table} WHERE thread = ? ORDER BY ${order}`);
+  const origins = from('origins', 'thread');
+  const turns = from('turns', 'seq');
+  const exchanges = from('exchanges', 'n');
+  const compactions = from('compactions', 'n');
+  const workflows = from('workflows', 'n');
+
+  function turnsOf(head: ThreadHead, n: number): StoredTurn[] {
+    const { id } = head;
+    const statuses = new Map<string, ExchangeStatus>();
+    for (const row of exchanges.all(n)) {
+      const exchange = recordOf(row, 'exchange');
+      if (exchange?.thread !== id) return damaged(id, 'the record of one of its exchanges');
+      statuses.set(exchange.id, exchange.status);
+    }
+    let seq = recordOf(origins.get(n), 'origin')?.origin.startSeq ?? damaged(id, 'its origin');
+    const found: StoredTurn[] = [];
+    for (const row of turns.all(n)) {
+      seq++;
+      const record = recordOf(row, 'turn');
+      const status = record && statuses.get(record.turn.exchange);
+      if (record?.thread !== id || record.turn.seq !== seq || !status) return damaged(id, `turn ${seq}`);
+      found.push({ ...record.turn, status });
+    }
+    return seq === head.seq ? found : damaged(id, `turn ${seq + 1}`);
+  }
+
+  return (head, n) => {
+    const { id } = head;
+    const states: Record<string, WorkflowState> = Object.create(null);
+    for (const row of workflows.all(n)) {
+      const record = recordOf(row, 'workflow');
+      if (record?.thread !== id) return damaged(id, `the workflow state of ${String(row.tool)}`);
+      states[record.tool] = record.state;
+    }
+    return {
+      ...head,
+      turns: turnsOf(head, n),
+      compactions: compactions.all(n).map(row => {
+        const record = recordOf(row, 'compaction');
+        return record?.thread === id ? record.compaction : damaged(id, 'one of its summaries');
+      }),
+      workflows: { ...states },
+    };
+  };
+}
+
+function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query: ListQuery) => ThreadHead[] {
+  const prepare = (where: string) =>
+    db.prepare(
+      `SELECT ${headColumns} FROM ${headTables}
+       WHERE ${where} AND t.updated_at < ? AND t.expires_at > ? ORDER BY t.updated_at DESC, t.n DESC`,
+    );
+  const ofOwner = prepare('t.owner = ?');
+  const ofWorkspace = prepare('t.owner = ? AND t.workspace = ?');
+  return ({ owner, workspace, limit, before, now }) => {
+    const place = workspace === undefined ? [owner] : [owner, workspace];
+    const statement = workspace === undefined ? ofOwner : ofWorkspace;
+    const found: ThreadHead[] = [];
+    if (limit < 1) return found;
+    for (const row of statement.iterate(...place, before ?? Number.MAX_SAFE_INTEGER, now)) {
+      const head = headOf(row);
+      if (head?.owner === owner) found.push(head);
+      else onSkip(String(row.id));
+      if (found.length >= limit) break;
+    }
+    return found;
+  };
+}
+
+/**
+ * The newest matching turns, by the index; then, for as many threads as are asked for, the newest few of them are read and
+ * the one with the most occurrences is shown.
+ */
+function sqliteSearch(
+  db: DatabaseSync,
+  snapshot: <Result>(run: () => Result) => Result,
+  onSkip: (thread: string) => void,
+): (query: SearchQuery) => SearchHit[] {
+  const candidates = db.prepare(
+    `SELECT t.n AS thread, u.n AS turn FROM
+       (SELECT rowid FROM turn_words WHERE turn_words MATCH ? ORDER BY rowid DESC LIMIT ${searchedTurns}) w
+     JOIN turns u ON u.n = w.rowid JOIN threads t ON t.n = u.thread
+     WHERE t.updated_at < ? AND t.expires_at > ? ORDER BY t.updated_at DESC, t.n DESC, u.n DESC`,
+  );
+  const byNumber = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.n = ?`);
+  const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
+
+  function best(turns: readonly number[], words: readonly string[]): (WordMatch & { seq: number }) | undefined {
+    let found: (WordMatch & { seq: number }) | undefined;
+    for (const n of turns.slice(0, weighedTurns)) {
+      const stored = recordOf(turn.get(n), 'turn')?.turn;
+      const match = stored && matchWords(stored.content, words);
+      if (match && match.count > (found?.count ?? 0)) found = { ...match, seq: stored.seq };
+    }
+    return found;
+  }
+
+  return ({ text, owner, workspace, limit, before, now }) => {
+    const words = queryWords(text);
+    if (words.length === 0 || limit < 1) return [];
+    const match = `scope : "${scopeWord(owner, workspace)}" AND words : (${words.map(word => `"${word}"*`).join(' AND ')})`;
+    return snapshot(() => {
+      const rows = candidates.all(match, before ?? Number.MAX_SAFE_INTEGER, now);
+      const hits: SearchHit[] = [];
+      for (const [thread, turns] of Map.groupBy(rows, row => Number(row.thread))) {
+        if (hits.length >= limit) break;
+        const row = byNumber.get(thread);
+        const head = row && headOf(row);
+        const found =
+          head?.owner === owner &&
+          best(
+            turns.map(hit => Number(hit.turn)),
+            words,
+          );
+        if (head && found) hits.push({ thread: head, seq: found.seq, snippet: found.snippet });
+        else if (!head) onSkip(String(row?.id));
+      }
+      return hits;
+    });
+  };
+}

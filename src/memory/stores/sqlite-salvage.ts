@@ -1,0 +1,191 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
+import type { ExchangeStatus } from '../../domain/thread.ts';
+import {
+  type HeadState,
+  type Origin,
+  openRecord,
+  type RecordOf,
+  type StoredRecord,
+  sealBlob,
+} from './sealed-record.ts';
+import { sqlitePages } from './sqlite-pages.ts';
+import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
+import { blobsOfTurns } from './thread-change.ts';
+
+/** Life of a thread whose own record of it is lost. */
+const lifeWithoutHeadMs = 720 * 3_600_000;
+
+/** A page that was freed may still hold an older state of a row; the one furthest on is the true one. */
+const statusRank: Record<ExchangeStatus, number> = { pending: 0, interrupted: 1, failed: 2, done: 3 };
+
+/** What is left of one thread. */
+interface Remains {
+  origin?: Origin;
+  head?: HeadState;
+  seqs: Set<number>;
+  /** The newest time in its turns. */
+  lastTime: number;
+  exchanges: Map<string, RecordOf<'exchange'>>;
+  compactions: Map<string, RecordOf<'compaction'>>;
+  workflows: Map<string, RecordOf<'workflow'>>;
+}
+
+interface Found {
+  threads: Map<ThreadId, Remains>;
+  tombstones: Map<ThreadId, RecordOf<'tombstone'>>;
+}
+
+/**
+ * Copies every thread that can be proved intact from a damaged file into a new database. A thread that lost a turn keeps
+ * the turns before it. Answers what was saved and what was not, as sentences.
+ */
+export function sqliteSalvage(file: string, fresh: DatabaseSync, now: number): string {
+  const found = collect(file);
+  fresh.exec('BEGIN IMMEDIATE');
+  const rows = sqliteRows(fresh);
+  const kept = new Map<ThreadId, Kept>();
+  let lost = 0;
+  for (const [id, remains] of found.threads) {
+    if (found.tombstones.has(id)) continue;
+    const thread = keep(rows, remains, now);
+    if (thread) kept.set(id, thread);
+    else lost++;
+  }
+  copyTurns(file, rows, kept);
+  for (const thread of kept.values()) finish(rows, thread);
+  for (const tombstone of found.tombstones.values()) rows.tombstone(tombstone);
+  fresh.exec('DELETE FROM blobs WHERE sha NOT IN (SELECT sha FROM blob_refs)');
+  fresh.exec('COMMIT');
+  return report([...kept.values()], lost);
+}
+
+function collect(file: string): Found {
+  const found: Found = { threads: new Map(), tombstones: new Map() };
+  for (const record of recordsOf(file)) {
+    if (record.kind !== 'tombstone') addRemains(found, record);
+    else found.tombstones.set(record.id, record);
+  }
+  return found;
+}
+
+function* recordsOf(file: string): Generator<StoredRecord> {
+  for (const columns of sqlitePages(file)) {
+    const [body, seal] = columns.slice(-2);
+    const record = body !== undefined && seal !== undefined ? openRecord(body, seal) : undefined;
+    if (record) yield record;
+  }
+}
+
+function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 'tombstone' }>): void {
+  const id = record.kind === 'origin' ? record.origin.id : record.kind === 'head' ? record.head.id : record.thread;
+  const remains = threads.get(id) ?? nothing();
+  threads.set(id, remains);
+  switch (record.kind) {
+    case 'origin':
+      remains.origin = record.origin;
+      break;
+    case 'head':
+      if (!remains.head || isLater(record.head, remains.head)) remains.head = record.head;
+      break;
+    case 'turn':
+      remains.seqs.add(record.turn.seq);
+      remains.lastTime = Math.max(remains.lastTime, record.turn.timestamp);
+      break;
+    case 'exchange':
+      if (statusRank[record.status] >= statusRank[remains.exchanges.get(record.id)?.status ?? 'pending']) {
+        remains.exchanges.set(record.id, record);
+      }
+      break;
+    case 'compaction':
+      remains.compactions.set(JSON.stringify(record.compaction), record);
+      break;
+    case 'workflow':
+      if (record.seq >= (remains.workflows.get(record.tool)?.seq ?? 0)) remains.workflows.set(record.tool, record);
+      break;
+  }
+}
+
+function nothing(): Remains {
+  return { seqs: new Set(), lastTime: 0, exchanges: new Map(), compactions: new Map(), workflows: new Map() };
+}
+
+function isLater(head: HeadState, than: HeadState): boolean {
+  return head.seq > than.seq || (head.seq === than.seq && head.updatedAt > than.updatedAt);
+}
+
+/** A thread that has a place in the new file and waits for its turns. */
+interface Kept {
+  n: number;
+  origin: Origin;
+  remains: Remains;
+  /** The last turn before the first one that is lost. */
+  seq: number;
+  whole: boolean;
+  pending: Set<number>;
+  blobs: Set<string>;
+  /** How exchanges ended, judged by their turns: for those whose own record is lost. */
+  guesses: Map<ExchangeId, ExchangeStatus>;
+}
+
+/** Undefined when too little is left: without its origin nobody knows whose thread it was. */
+function keep(rows: SqliteRows, remains: Remains, now: number): Kept | undefined {
+  const { origin, head, seqs, lastTime } = remains;
+  if (!origin) return undefined;
+  let seq = origin.startSeq;
+  while (seqs.has(seq + 1)) seq++;
+  const whole = head !== undefined && seq >= head.seq;
+  if (!head && seq === origin.startSeq) return undefined;
+  const state = head ?? {
+    id: origin.id,
+    title: origin.toolName,
+    updatedAt: lastTime,
+    expiresAt: now + lifeWithoutHeadMs,
+    totals: { tokens: 0, costUsd: 0 },
+    seq,
+  };
+  const n = rows.thread(origin, { ...state, seq });
+  const pending = new Set([...seqs].filter(each => each > origin.startSeq && each <= seq));
+  return { n, origin, remains, seq, whole, pending, blobs: new Set(), guesses: new Map() };
+}
+
+function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, Kept>): void {
+  for (const [key, body, seal] of sqlitePages(file)) {
+    if (body === undefined || seal === undefined) continue;
+    if (key !== undefined && sealBlob(key, body) === seal) {
+      rows.blob(key, body);
+      continue;
+    }
+    const record = openRecord(body, seal);
+    if (record?.kind !== 'turn') continue;
+    const thread = kept.get(record.thread);
+    if (!thread?.pending.delete(record.turn.seq)) continue;
+    rows.turn(thread.n, record.thread, record.turn);
+    for (const sha of blobsOfTurns([record.turn])) thread.blobs.add(sha);
+    const { exchange, role } = record.turn;
+    if (role === 'assistant') thread.guesses.set(exchange, 'done');
+    else if (!thread.guesses.has(exchange)) thread.guesses.set(exchange, 'interrupted');
+  }
+}
+
+function finish(rows: SqliteRows, { n, origin, remains, seq, whole, blobs, guesses }: Kept): void {
+  for (const [id, guess] of guesses) rows.exchange(n, origin, id, remains.exchanges.get(id)?.status ?? guess);
+  for (const sha of blobs) rows.reference(n, sha);
+  for (const record of remains.compactions.values()) if (record.compaction.upToSeq <= seq) rows.compaction(n, record);
+  // The steps of a workflow rest on turns; where some are lost, it begins again.
+  if (!whole) return;
+  for (const { tool, seq: at, state } of remains.workflows.values()) rows.workflow(n, origin.id, tool, at, state);
+}
+
+function report(kept: readonly Kept[], lost: number): string {
+  const cut = kept.filter(thread => !thread.whole);
+  const parts = [`${kept.length - cut.length} threads were kept whole.`];
+  if (cut.length > 0) {
+    const names = cut.slice(0, 5).map(({ origin, seq }) => `${origin.id} after turn ${seq}`);
+    parts.push(
+      `${cut.length} end early because a later turn is damaged: ${names.join(', ')}${cut.length > 5 ? ', …' : ''}.`,
+    );
+  }
+  if (lost > 0) parts.push(`${lost} could not be kept.`);
+  return parts.join(' ');
+}

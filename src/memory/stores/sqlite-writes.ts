@@ -1,0 +1,120 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
+import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
+import type { ThreadChange } from '../store.ts';
+import type { HeadState, Origin } from './sealed-record.ts';
+import { damaged, recordOf, sqliteRows } from './sqlite-rows.ts';
+import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
+
+/** How many threads one transaction of a prune removes, so that nobody waits long behind it. */
+export const pruneStep = 50;
+
+/** The changes of the contract. Each one expects to run inside a transaction of its caller. */
+export interface SqliteWrites {
+  create(head: ThreadHead): void;
+  commit(id: ThreadId, change: ThreadChange): number;
+  remove(id: ThreadId, now: number): boolean;
+  /** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
+  prune(now: number): number;
+  lease(id: ThreadId, holder: string, ttlMs: number, now: number): boolean;
+  release(id: ThreadId, holder: string): void;
+}
+
+export function sqliteWrites(db: DatabaseSync): SqliteWrites {
+  const rows = sqliteRows(db);
+  const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
+  const findOrigin = db.prepare('SELECT body, seal FROM origins WHERE thread = ?');
+  const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
+  const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
+  const findExchange = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? AND id = ?');
+  const take = db.prepare(
+    `INSERT INTO leases (thread, holder, expires_at) VALUES (?, ?, ?)
+     ON CONFLICT (thread) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+     WHERE holder = excluded.holder OR expires_at <= ?`,
+  );
+  const giveBack = db.prepare('DELETE FROM leases WHERE thread = ? AND holder = ?');
+
+  /** The exchanges that a change touches, with the status each of them has after it. */
+  function statuses(thread: number, { turns = [], exchange }: ThreadChange): Map<ExchangeId, ExchangeStatus> {
+    const found = new Map<ExchangeId, ExchangeStatus>();
+    for (const { exchange: id } of turns) {
+      if (!found.has(id)) found.set(id, recordOf(findExchange.get(thread, id), 'exchange')?.status ?? 'pending');
+    }
+    return exchange ? found.set(exchange.id, exchange.status) : found;
+  }
+
+  function append(thread: number, origin: Origin, change: ThreadChange, seq: number): void {
+    const { turns = [], blobs = [], workflow, compaction } = change;
+    const id = origin.id;
+    for (const { sha256, text } of blobs) rows.blob(sha256, text);
+    for (const turn of turns) rows.turn(thread, id, turn);
+    for (const [exchange, status] of statuses(thread, change)) rows.exchange(thread, origin, exchange, status);
+    for (const sha of new Set([...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)])) rows.reference(thread, sha);
+    if (workflow) rows.workflow(thread, id, workflow.tool, seq, workflow.state);
+    if (compaction) rows.compaction(thread, { kind: 'compaction', thread: id, compaction });
+  }
+
+  return {
+    create(head) {
+      if (find.get(head.id) || findTombstone.get(head.id)) refuseExisting(head.id);
+      rows.thread(...splitHead(head));
+    },
+
+    commit(id, change) {
+      const row = find.get(id);
+      if (!row) return refuseNotLive(id);
+      const thread = Number(row.n);
+      const old = recordOf(row, 'head')?.head ?? damaged(id, 'its head');
+      const origin = recordOf(findOrigin.get(thread), 'origin')?.origin ?? damaged(id, 'its origin');
+      const head = changedHead(old, change);
+      append(thread, origin, change, head.seq);
+      rows.head(thread, head);
+      return head.seq;
+    },
+
+    remove(id, now) {
+      const row = findLive.get(id, now);
+      if (!row) return false;
+      rows.erase(Number(row.n));
+      rows.tombstone({ kind: 'tombstone', id, state: 'deleted', at: now });
+      return true;
+    },
+
+    prune: pruner(db, rows),
+    lease: (id, holder, ttlMs, now) => take.run(id, holder, now + ttlMs, now).changes === 1,
+    release: (id, holder) => void giveBack.run(id, holder),
+  };
+}
+
+function pruner(db: DatabaseSync, rows: ReturnType<typeof sqliteRows>): (now: number) => number {
+  const expired = db.prepare(
+    `SELECT n, body, seal FROM threads t WHERE expires_at <= ?
+     AND NOT EXISTS (SELECT 1 FROM threads c WHERE c.parent = t.id) LIMIT ${pruneStep}`,
+  );
+  const oldTombstones = db.prepare('DELETE FROM tombstones WHERE at <= ?');
+  const lapsed = db.prepare('DELETE FROM leases WHERE expires_at <= ?');
+  return now => {
+    oldTombstones.run(now - tombstoneLifeMs);
+    lapsed.run(now);
+    let gone = 0;
+    // Again, because a thread that others were forked off may go once they went.
+    for (let found = expired.all(now); found.length > 0 && gone < pruneStep; found = expired.all(now)) {
+      for (const row of found) {
+        const head = recordOf(row, 'head')?.head;
+        rows.erase(Number(row.n));
+        if (head) rows.tombstone({ kind: 'tombstone', id: head.id, state: 'expired', at: head.expiresAt });
+      }
+      gone += found.length;
+    }
+    return gone;
+  };
+}
+
+function splitHead(head: ThreadHead): [Origin, HeadState] {
+  const { id, parent, owner, workspace, toolName, createdAt, initialContext } = head;
+  const { title, updatedAt, expiresAt, totals, seq } = head;
+  return [
+    { id, parent, owner, workspace, toolName, createdAt, initialContext, startSeq: seq },
+    { id, title, updatedAt, expiresAt, totals, seq },
+  ];
+}

@@ -1,0 +1,66 @@
+import type { Clock } from '../../domain/ports.ts';
+import type { Store } from '../store.ts';
+import { sqliteClient } from './sqlite-client.ts';
+import type { WriteRequest } from './sqlite-protocol.ts';
+import { closedStore, sqliteReader } from './sqlite-reader.ts';
+import { pruneStep } from './sqlite-writes.ts';
+
+export interface SqliteStoreOptions {
+  /** Absolute path; the file and its directory are made on first use. */
+  file: string;
+  clock: Clock;
+  /** Told when a damaged file was set aside or a damaged thread was left out: for the log, one sentence each. */
+  onWarning: (message: string) => void;
+  /** The file may not grow beyond this many bytes; absent: as far as the disk allows. */
+  maxBytes?: number;
+}
+
+/**
+ * Threads in one SQLite file that any number of processes share. Reads happen here, on a connection that cannot write and
+ * never waits; writes happen in a thread of their own. Nothing is opened before the first use.
+ */
+export function createSqliteStore({ file, clock, onWarning, maxBytes }: SqliteStoreOptions): Store {
+  const writer = sqliteClient({ file, maxBytes }, clock, onWarning);
+  const reader = sqliteReader({ file, clock, onWarning, writer });
+  let closing: Promise<void> | undefined;
+
+  async function writing(request: WriteRequest): Promise<number> {
+    if (closing) throw closedStore();
+    return writer.send(request);
+  }
+
+  async function close(): Promise<void> {
+    await reader.close();
+    await writer.end();
+  }
+
+  return {
+    kind: 'sqlite',
+    defaultTimeoutHours: 720,
+
+    read: (id, now) => reader.read(reads => reads.read(id, now)),
+    head: (id, now) => reader.read(reads => reads.head(id, now)),
+    blobs: hashes => reader.read(reads => reads.blobs(hashes)),
+    list: query => reader.read(reads => reads.list(query)),
+    search: query => reader.read(reads => reads.search(query)),
+
+    create: async head => void (await writing({ op: 'create', head })),
+    commit: (id, change) => writing({ op: 'commit', id, change }),
+    remove: async (id, now) => (await writing({ op: 'remove', id, now })) === 1,
+    async prune(now) {
+      let total = 0;
+      for (;;) {
+        const gone = await writing({ op: 'prune', now });
+        total += gone;
+        if (gone < pruneStep) return total;
+      }
+    },
+    lease: async (id, holder, ttlMs, now) => (await writing({ op: 'lease', id, holder, ttlMs, now })) === 1,
+    release: async (id, holder) => void (await writing({ op: 'release', id, holder })),
+
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}

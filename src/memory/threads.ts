@@ -1,0 +1,135 @@
+import { type ExchangeId, exchangeId, type ThreadId, threadId } from '../domain/ids.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { Clock, Emit, Random } from '../domain/ports.ts';
+import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
+import { createLeases, type Exclusively } from './lease.ts';
+import { idFor, loadThread, type Place } from './lookup.ts';
+import type { Store, ThreadChange } from './store.ts';
+
+export interface ThreadsOptions {
+  store: Store;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+  /** Hours after its last use until a thread expires; absent: the store's own default. */
+  timeoutHours?: number;
+}
+
+/** What an exchange adds to its thread, before or after the model answers. */
+export interface Addition {
+  turns: Turn[];
+  status: ExchangeStatus;
+  blobs?: ThreadChange['blobs'];
+  workflow?: { tool: string; state: WorkflowState | null };
+  compaction?: Compaction;
+  tokens?: number;
+  costUsd?: number;
+}
+
+/** The threads of a store, as calls use them: found or refused by name, worked on by one call at a time. */
+export interface Threads {
+  readonly store: Store;
+  /** A new thread; nothing is stored before its first exchange. */
+  start(place: Place, toolName: string, title: string, initialContext: JsonObject): Thread;
+  /**
+   * Finds a thread by its id or `last` (the newest of the workspace). Throws INVALID_INPUT_FORMAT, THREAD_NOT_FOUND or
+   * THREAD_EXPIRED; another owner's thread is not found.
+   */
+  find(reference: string, place: Place): Promise<Thread>;
+  exclusively: Exclusively;
+  /** Reads a thread again under its lease and closes exchanges that a dead process left open. */
+  refresh(thread: Thread): Promise<Thread>;
+  newExchange(): ExchangeId;
+  /** Stores an addition; resolves once it is durable. Answers the thread as it is then. */
+  add(thread: Thread, exchange: ExchangeId, addition: Addition): Promise<Thread>;
+  /** A new thread that begins with the turns up to `upToSeq` of another one; its own turns are numbered on from there. */
+  fork(thread: Thread, upToSeq: number, title: string): Promise<ThreadHead>;
+}
+
+export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions): Threads {
+  const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
+  const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
+
+  function touch(thread: Thread): Pick<ThreadChange, 'baseSeq' | 'updatedAt' | 'expiresAt'> {
+    const now = clock.now();
+    return { baseSeq: thread.seq, updatedAt: now, expiresAt: now + lifetimeMs };
+  }
+
+  function newHead(
+    facts: Pick<ThreadHead, 'owner' | 'workspace' | 'toolName' | 'title' | 'initialContext'>,
+  ): ThreadHead {
+    const now = clock.now();
+    const times = { createdAt: now, updatedAt: now, expiresAt: now + lifetimeMs };
+    return { ...facts, ...times, id: threadId(random.uuid()), totals: { tokens: 0, costUsd: 0 }, seq: 0 };
+  }
+
+  return {
+    store,
+    exclusively: createLeases({ store, clock, emit, holder: random.uuid() }),
+    newExchange: () => exchangeId(random.uuid()),
+
+    start: ({ owner, workspace }, toolName, title, initialContext) => ({
+      ...newHead({ owner, workspace, toolName, title, initialContext }),
+      turns: [],
+      compactions: [],
+      workflows: {},
+    }),
+
+    async find(reference, place) {
+      return load(await idFor(store, reference, place, clock.now()), place.owner);
+    },
+
+    async refresh(thread) {
+      const current = await load(thread.id, thread.owner);
+      const open = new Set(current.turns.filter(turn => turn.status === 'pending').map(turn => turn.exchange));
+      for (const id of open) {
+        await store.commit(current.id, { ...touch(current), exchange: { id, status: 'interrupted' } });
+      }
+      return open.size > 0 ? load(thread.id, thread.owner) : current;
+    },
+
+    async add(thread, exchange, { turns, status, ...rest }) {
+      if (isNew(thread)) await store.create(headOf(thread));
+      const change: ThreadChange = { ...touch(thread), ...rest, turns, exchange: { id: exchange, status } };
+      return withChange(thread, change, await store.commit(thread.id, change));
+    },
+
+    async fork(thread, upToSeq, title) {
+      const parent = { thread: thread.id, seq: upToSeq };
+      const child = { ...newHead({ ...headOf(thread), title }), parent, seq: upToSeq };
+      await store.create(child);
+      return child;
+    },
+  };
+}
+
+/** A thread is stored with its first exchange, so one without a turn is in no store yet. */
+function isNew(thread: Thread): boolean {
+  return thread.seq === 0;
+}
+
+function headOf({ turns: _turns, compactions: _compactions, workflows: _workflows, ...head }: Thread): ThreadHead {
+  return head;
+}
+
+function withChange(thread: Thread, change: ThreadChange, seq: number): Thread {
+  const { exchange, workflow, compaction } = change;
+  const status = exchange?.status ?? 'done';
+  const turns = thread.turns.map(turn => (turn.exchange === exchange?.id ? { ...turn, status } : turn));
+  const workflows = { ...thread.workflows };
+  if (workflow?.state === null) delete workflows[workflow.tool];
+  else if (workflow) workflows[workflow.tool] = workflow.state;
+  return {
+    ...thread,
+    seq,
+    updatedAt: change.updatedAt,
+    expiresAt: change.expiresAt,
+    turns: [...turns, ...(change.turns ?? []).map(turn => ({ ...turn, status }))],
+    compactions: compaction ? [...thread.compactions, compaction] : thread.compactions,
+    workflows,
+    totals: {
+      tokens: thread.totals.tokens + (change.tokens ?? 0),
+      costUsd: thread.totals.costUsd + (change.costUsd ?? 0),
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import type { Message } from '../domain/message.ts';
+import type { Candidate, ModelInfo } from '../domain/model.ts';
+import type { Citation } from '../domain/thread.ts';
+import type { Usage } from '../domain/usage.ts';
+
+/** Time limits of one call, in milliseconds. */
+export interface CallLimits {
+  /** Until the first byte of the answer. */
+  firstByteMs: number;
+  /** Between two chunks. */
+  idleMs: number;
+  /** From the first attempt to the last byte, retries and waits included. */
+  totalMs: number;
+}
+
+/** One question to a model. */
+export interface ModelQuestion {
+  reqId: string;
+  tool: string;
+  /** In order of preference; a later one is asked only when an earlier one failed for good. */
+  candidates: readonly Candidate[];
+  messages: readonly Message[];
+  maxOutputTokens: number;
+  temperature?: number;
+  cacheKey?: string;
+  /** Absent: the policy's own limits for the model. */
+  limits?: Partial<CallLimits>;
+  signal: AbortSignal;
+  /** Gets the text as it arrives. Once it was called, the call is not retried. */
+  onText?: (delta: string) => void;
+  /** Told of the text as it arrives, for progress alone: a retry may begin it anew. */
+  onProgress?: (delta: string) => void;
+}
+
+export interface AttemptRecord {
+  provider: string;
+  model: string;
+  outcome: 'ok' | 'retry' | 'failed';
+  class?: string;
+  elapsedMs: number;
+}
+
+export interface ModelAnswer {
+  text: string;
+  model: ModelInfo;
+  candidate: Candidate;
+  usage: Usage;
+  costUsd?: number;
+  finish: { kind: 'stop' | 'length' | 'content_filter' | 'other'; raw?: string };
+  /** True when the stream broke after text had arrived: `text` is what came. */
+  partial: boolean;
+  citations: Citation[];
+  attempts: AttemptRecord[];
+  latencyMs: number;
+  /** What the provider could not do as asked, one sentence each. */
+  warnings: string[];
+}
+
+/** Asks a model. Throws an `AppError` of kind `model`, `cancelled` or `config`. */
+export type AskModel = (question: ModelQuestion) => Promise<ModelAnswer>;

@@ -1,0 +1,217 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FinishReason,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+  SharedV4Warning,
+} from '@ai-sdk/provider';
+import { AppError } from '../domain/error.ts';
+import type { Citation } from '../domain/thread.ts';
+import type { Usage } from '../domain/usage.ts';
+import type { ModelAnswer } from './answer.ts';
+import { badUpstream } from './errors.ts';
+import type { AttemptClocks } from './resilience/clocks.ts';
+
+/** All that one attempt brought, whether it ended well or not. */
+export interface AttemptOutcome {
+  text: string;
+  /** Some of the text went to the caller, who can't take it back. */
+  passedOn: boolean;
+  /** Characters of reasoning that streamed by. */
+  reasoningChars: number;
+  /** Absent when the vendor told none, as broken streams do. */
+  usage?: Usage;
+  finish?: ModelAnswer['finish'];
+  citations: Citation[];
+  warnings: string[];
+  /** What ended it, as it was thrown. Absent: the answer is whole. */
+  failure?: unknown;
+}
+
+/** Far above any real answer; a stream that passes it would fill the memory before its clocks run out. */
+const mostChars = 1_000_000;
+const mostCharsPerToken = 20;
+
+export interface AttemptInput {
+  model: LanguageModelV4;
+  provider: string;
+  call: Omit<LanguageModelV4CallOptions, 'abortSignal'>;
+  clocks: AttemptClocks;
+  onText?: (delta: string) => void;
+}
+
+/**
+ * Asks once and reads the stream to its end. Never throws for what the vendor or the clocks did: that is `failure`, and
+ * what came before it stays. The connection is closed unless the answer came whole.
+ */
+export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
+  const outcome: AttemptOutcome = { text: '', passedOn: false, reasoningChars: 0, citations: [], warnings: [] };
+  const { clocks } = input;
+  try {
+    const pending = input.model.doStream({ ...input.call, abortSignal: clocks.signal });
+    const { stream, response } = await orAbort(pending, clocks.signal);
+    await read(stream, input, outcome);
+    outcome.failure = shortcoming(outcome, response?.headers?.['content-type']);
+  } catch (error) {
+    // Whatever goes wrong after the answer was finished is only the closing of the stream.
+    if (!outcome.finish) outcome.failure = clocks.expired() ?? error;
+    else outcome.failure = shortcoming(outcome, undefined);
+  }
+  clocks.stop(outcome.failure !== undefined);
+  return outcome;
+}
+
+async function read(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  input: AttemptInput,
+  outcome: AttemptOutcome,
+): Promise<void> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await orAbort(reader.read(), input.clocks.signal);
+      if (done) return;
+      take(value, input, outcome);
+    }
+  } catch (error) {
+    // Not awaited: a stream that hangs would hang here too.
+    reader.cancel(error).catch(() => undefined);
+    throw error;
+  }
+}
+
+function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: AttemptOutcome): void {
+  switch (part.type) {
+    case 'stream-start':
+      outcome.warnings.push(...part.warnings.map(warning => warningText(warning, input.provider)));
+      return;
+    case 'text-delta':
+      input.clocks.progress(part.delta.length);
+      takeText(part.delta, input, outcome);
+      checkSize(input, outcome);
+      return;
+    case 'reasoning-delta':
+      input.clocks.progress(part.delta.length);
+      outcome.reasoningChars += part.delta.length;
+      checkSize(input, outcome);
+      return;
+    case 'source':
+      if (part.sourceType === 'url') takeCitation(part, input.provider, outcome);
+      return;
+    case 'error':
+      throw part.error;
+    case 'finish':
+      outcome.usage = usageOf(part.usage);
+      outcome.finish = finishOf(part.finishReason);
+      input.clocks.settle();
+      return;
+    default:
+      return;
+  }
+}
+
+/** Leading white space waits for the first letter, so that a blank answer was never passed on and can be asked for again. */
+function takeText(delta: string, input: AttemptInput, outcome: AttemptOutcome): void {
+  outcome.text += delta;
+  if (!input.onText || delta === '') return;
+  if (outcome.passedOn) {
+    input.onText(delta);
+  } else if (outcome.text.trim() !== '') {
+    outcome.passedOn = true;
+    input.onText(outcome.text);
+  }
+}
+
+function checkSize({ call }: AttemptInput, { text, reasoningChars }: AttemptOutcome): void {
+  const most = mostChars + mostCharsPerToken * (call.maxOutputTokens ?? 0);
+  if (text.length + reasoningChars > most) throw badUpstream(`The answer did not end after ${most} characters.`, false);
+}
+
+function takeCitation(source: { url: string; title?: string }, provider: string, outcome: AttemptOutcome): void {
+  if (outcome.citations.some(citation => citation.url === source.url)) return;
+  outcome.citations.push({ title: source.title ?? source.url, url: source.url, provider });
+}
+
+function warningText(warning: SharedV4Warning, provider: string): string {
+  if (warning.type === 'other') return `${provider}: ${warning.message}`;
+  if (warning.type === 'deprecated') return `${provider}: ${warning.setting}: ${warning.message}`;
+  return `${provider}: ${warning.details ?? `${warning.feature} is not supported`}`;
+}
+
+/** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */
+function usageOf({ inputTokens, outputTokens }: LanguageModelV4Usage): Usage | undefined {
+  if (inputTokens.total === undefined && outputTokens.total === undefined) return undefined;
+  const cacheRead = count(inputTokens.cacheRead);
+  const cacheWrite = count(inputTokens.cacheWrite);
+  const reasoning = count(outputTokens.reasoning);
+  return {
+    input: count(inputTokens.total ?? count(inputTokens.noCache) + cacheRead + cacheWrite),
+    output: count(outputTokens.total ?? count(outputTokens.text) + reasoning),
+    reasoning,
+    cacheRead,
+    cacheWrite,
+  };
+}
+
+function count(tokens: number | undefined): number {
+  return tokens !== undefined && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
+}
+
+/** Undefined for an end that is none. */
+function finishOf({ unified, raw }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
+  switch (unified) {
+    case 'stop':
+    case 'length':
+      return { kind: unified, raw };
+    case 'content-filter':
+      return { kind: 'content_filter', raw };
+    case 'error':
+    case 'interrupted':
+      return undefined;
+    default:
+      return { kind: 'other', raw };
+  }
+}
+
+/** What is wrong with a stream that ended without an error. */
+function shortcoming(outcome: AttemptOutcome, contentType: string | undefined): AppError | undefined {
+  const { finish, text } = outcome;
+  if (!finish) {
+    if (text === '' && contentType !== undefined && !contentType.includes('event-stream')) {
+      const next =
+        'Check the base URL of this provider and what stands between, such as a proxy; or name another model.';
+      return badUpstream(`The answer was no stream of events, but ${contentType.slice(0, 60)}.`, true, next);
+    }
+    return badUpstream('The stream ended before the answer was finished.');
+  }
+  if (text.trim() !== '') return undefined;
+  if (finish.kind === 'content_filter') {
+    const message = `The provider refused to answer (${finish.raw ?? 'content filter'}).`;
+    return new AppError('model', message, { code: 'API_ERROR', class: 'content_filter', retryable: false });
+  }
+  if (finish.kind === 'length') {
+    const next = 'Ask with a lower thinking effort or a smaller budget, or name another model.';
+    return badUpstream('The model used all of its output for thinking and wrote no answer.', false, next);
+  }
+  return badUpstream('The answer was empty.');
+}
+
+/** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
+export function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(
+      value => {
+        signal.removeEventListener('abort', onAbort);
+        resolve(value);
+      },
+      error => {
+        signal.removeEventListener('abort', onAbort);
+        reject(error);
+      },
+    );
+  });
+}

@@ -1,0 +1,107 @@
+import type {
+  LanguageModelV4FilePart,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4TextPart,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
+import type { Message, Part } from '../domain/message.ts';
+import type { ModelInfo } from '../domain/model.ts';
+import { safeCut } from '../domain/text.ts';
+import type { Connection } from './provider.ts';
+
+/** What vendors with marks allow in one request. */
+const mostMarks = 4;
+/** Vendors with marks refuse longer system blocks. */
+const longestSystemBlock = 120_000;
+
+export interface BuiltPrompt {
+  prompt: LanguageModelV4Prompt;
+  /** What was left out, one sentence each. */
+  warnings: string[];
+}
+
+/**
+ * The messages in the vendor's order and roles. System messages in front stay what they are; later ones are system messages
+ * only where the model takes them there, else user text. The tail comes last. Messages of one role that follow each other
+ * become one, because many chat templates insist on alternation; their texts stay separate parts, so that the beginning of
+ * a growing conversation stays the same.
+ */
+export function toPrompt(messages: readonly Message[], connection: Connection, model: ModelInfo): BuiltPrompt {
+  const warnings = new Set<string>();
+  const lateRole = connection.tailRole(model);
+  const marked = marksToKeep(messages, connection);
+  const ordered = [...messages.filter(isStable), ...messages.filter(message => !isStable(message))];
+  const prompt: LanguageModelV4Message[] = [];
+  let inFront = true;
+  for (const message of ordered) {
+    inFront &&= message.role === 'system' && message.section !== 'tail';
+    const parts = message.parts.filter(part => isVisible(part, model, warnings));
+    if (parts.length === 0) continue;
+    const role =
+      message.role === 'system' || message.section === 'tail' ? (inFront ? 'system' : lateRole) : message.role;
+    const mark = marked.has(message) ? connection.cacheMark : undefined;
+    if (role === 'system') prompt.push(...systemMessages(parts, mark, connection.cacheMark !== undefined));
+    else append(prompt, role, parts, mark);
+  }
+  return { prompt, warnings: [...warnings] };
+}
+
+const isStable = (message: Message) => message.section !== 'tail';
+
+/** The first mark, which all threads share, and the newest ones, which the next call will hit. Never the tail's. */
+function marksToKeep(messages: readonly Message[], connection: Connection): Set<Message> {
+  if (!connection.cacheMark) return new Set();
+  const marked = messages.filter(message => message.cacheMark && isStable(message) && message.parts.some(isFilled));
+  return new Set(marked.length <= mostMarks ? marked : [...marked.slice(0, 1), ...marked.slice(1 - mostMarks)]);
+}
+
+const isFilled = (part: Part) => part.type === 'image' || part.text.trim() !== '';
+
+/** Vendors refuse blank text blocks, and images where the model does not see. */
+function isVisible(part: Part, model: ModelInfo, warnings: Set<string>): boolean {
+  if (part.type === 'image' && !model.input.includes('image')) {
+    warnings.add(`Images were left out: ${model.provider}:${model.id} takes none.`);
+    return false;
+  }
+  return isFilled(part);
+}
+
+function systemMessages(parts: readonly Part[], mark: SharedV4ProviderOptions | undefined, inBlocks: boolean) {
+  const text = parts.map(part => (part.type === 'text' ? part.text : '')).join('');
+  const blocks = inBlocks ? blocksOf(text) : [text];
+  return blocks.map((content, index) => ({
+    role: 'system' as const,
+    content,
+    ...(mark && index === blocks.length - 1 ? { providerOptions: mark } : {}),
+  }));
+}
+
+function blocksOf(text: string): string[] {
+  const blocks: string[] = [];
+  for (let rest = text; rest !== ''; rest = rest.slice(blocks.at(-1)?.length))
+    blocks.push(safeCut(rest, longestSystemBlock));
+  return blocks;
+}
+
+function append(
+  prompt: LanguageModelV4Message[],
+  role: 'user' | 'assistant',
+  parts: readonly Part[],
+  mark: SharedV4ProviderOptions | undefined,
+): void {
+  const content = parts.map((part, index) => contentOf(part, index === parts.length - 1 ? mark : undefined));
+  const last = prompt.at(-1);
+  if (last?.role === 'user' && role === 'user') last.content.push(...content);
+  else if (last?.role === 'assistant' && role === 'assistant') last.content.push(...content);
+  else prompt.push({ role, content });
+}
+
+function contentOf(
+  part: Part,
+  mark: SharedV4ProviderOptions | undefined,
+): LanguageModelV4TextPart | LanguageModelV4FilePart {
+  const options = mark ? { providerOptions: mark } : {};
+  if (part.type === 'text') return { type: 'text', text: part.text, ...options };
+  return { type: 'file', mediaType: part.mediaType, data: { type: 'data', data: part.data }, ...options };
+}

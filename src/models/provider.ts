@@ -1,0 +1,64 @@
+import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type { Effort, ModelInfo } from '../domain/model.ts';
+import type { OptionSpec } from '../domain/option.ts';
+
+/** What a provider gets to connect with: the values of its own options, by their names in `options`. */
+export type ProviderSettings = Readonly<Record<string, string | undefined>>;
+
+/** How a call wants to be answered, in our words. */
+export interface CallParams {
+  model: ModelInfo;
+  effort?: Effort;
+  /** Tokens. */
+  thinkingBudget?: number;
+  maxOutputTokens: number;
+  /** Equal for all calls whose prompts share a beginning: the thread's id. */
+  cacheKey?: string;
+}
+
+/** A model as the vendor's own listing tells of it. */
+export interface LiveModel {
+  id: string;
+  /** Tokens, when the listing says so. */
+  window?: number;
+}
+
+/** An open door to one vendor. Holds no request state; any number of calls may use it at once. */
+export interface Connection {
+  /** The model behind the AI SDK's contract; only `doStream` is used. */
+  languageModel(model: ModelInfo): LanguageModelV4;
+  /** What the vendor wants said in its own words for these parameters: effort, thinking, cache key, store. */
+  providerOptions(params: CallParams): SharedV4ProviderOptions;
+  /** Options that mark the end of a cached stretch on a message part; absent where the vendor wants no marks. */
+  cacheMark?: SharedV4ProviderOptions;
+  /** `system` where the model takes instructions after the conversation; `user` elsewhere. */
+  tailRole(model: ModelInfo): 'system' | 'user';
+  /** The vendor's live list. Absent where there is none. */
+  list?(signal: AbortSignal): Promise<LiveModel[]>;
+}
+
+export interface ProviderDefinition {
+  /** Lower case; stands before the colon in `provider:model` and in replies as `provider_used`. */
+  id: string;
+  /** Short forms of the id that callers may type. */
+  names: readonly string[];
+  /** For people. */
+  title: string;
+  /** Its settings, by the name under which `connect` gets them. */
+  options: Readonly<Record<string, OptionSpec>>;
+  /** Whether the settings are enough to try. Placeholders were dropped before. */
+  configured(settings: ProviderSettings): boolean;
+  /** Loads the vendor's package and connects; called once, on first use. */
+  connect(settings: ProviderSettings): Promise<Connection>;
+  /** Models that the settings bring along (a custom endpoint's, the offline ones); the catalogue has the others. */
+  models?(settings: ProviderSettings): ModelInfo[];
+  /** On this machine or network: its time limits are wider and its texts are not masked. */
+  local?(settings: ProviderSettings): boolean;
+  /** Chosen only by name, never automatically. */
+  onlyByName?: boolean;
+}
+
+/** Typed identity; a provider is one file that exports one of these. */
+export function defineProvider<Definition extends ProviderDefinition>(definition: Definition): Definition {
+  return definition;
+}

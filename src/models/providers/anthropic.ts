@@ -1,0 +1,111 @@
+import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { ModelInfo } from '../../domain/model.ts';
+import { budgetFor, closestEffort } from '../effort.ts';
+import { checkedBaseUrl } from '../extras/endpoint.ts';
+import { liveList } from '../extras/live-list.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+
+const ownBaseUrl = 'https://api.anthropic.com/v1';
+const apiVersion = '2023-06-01';
+/** The vendor refuses smaller budgets. */
+const smallestBudget = 1024;
+/** What must be left for the answer beside the thinking. */
+const smallestAnswer = 1000;
+const group = 'Providers';
+
+export const anthropic = defineProvider({
+  id: 'anthropic',
+  names: ['a'],
+  title: 'Anthropic',
+  options: {
+    apiKey: {
+      env: ['ANTHROPIC_API_KEY'],
+      type: 'string',
+      doc: 'Key of the Anthropic API; with it the Claude models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['ANTHROPIC_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address, version path included, of a server that speaks like Anthropic; unset: Anthropic itself.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createAnthropic } = await import('@ai-sdk/anthropic');
+  // Both are always given: what is left out, the package would take from the environment.
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'ANTHROPIC_BASE_URL');
+  const vendor = createAnthropic({ apiKey, baseURL: baseUrl });
+  return {
+    languageModel: model => withRoomForThinking(vendor.messages(model.id), model),
+    providerOptions: params => ({ anthropic: thinkingOptions(params) }),
+    cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
+    tailRole: () => 'user',
+    list: signal =>
+      liveList(
+        { provider: 'anthropic', baseUrl, headers: { 'x-api-key': apiKey, 'anthropic-version': apiVersion } },
+        signal,
+      ),
+  };
+}
+
+/** Models with a budget take one in tokens; newer ones weigh for themselves and take an effort; the rest take nothing. */
+function thinkingOptions(params: CallParams): JSONObject {
+  const { model, effort } = params;
+  if (model.thinkingBudget) {
+    const budget = budgetOf(params, model.thinkingBudget);
+    if (budget !== undefined) return { thinking: { type: 'enabled', budgetTokens: budget } };
+    return effort === 'none' ? { thinking: { type: 'disabled' } } : {};
+  }
+  if (effort === undefined || model.efforts.length === 0) return {};
+  const sent = closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  return sent === 'none' ? { thinking: { type: 'disabled' } } : { thinking: { type: 'adaptive' }, effort: sent };
+}
+
+/** Undefined: no thinking, because none was asked for or the model has no room for it. */
+function budgetOf(
+  { model, effort, thinkingBudget }: CallParams,
+  range: { min: number; max: number },
+): number | undefined {
+  const wanted = thinkingBudget ?? (effort === undefined || effort === 'none' ? 0 : budgetFor(effort, range));
+  if (wanted <= 0) return undefined;
+  const most = Math.min(range.max, model.maxOutput - smallestAnswer);
+  const least = Math.max(range.min, smallestBudget);
+  return most < least ? undefined : Math.floor(Math.min(most, Math.max(least, wanted)));
+}
+
+/**
+ * The package sends answer + budget as `max_tokens`, and caps the sum only for the ids that it knows. This keeps it between
+ * budget + 1,000 and what the model may write, for every id.
+ */
+function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 {
+  const roomy = (options: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
+    const budget = sentBudget(options);
+    if (budget === undefined) return options;
+    const most = Math.max(smallestAnswer, model.maxOutput - budget);
+    const answer = Math.max(smallestAnswer, options.maxOutputTokens ?? most);
+    return { ...options, maxOutputTokens: Math.min(answer, most) };
+  };
+  return {
+    specificationVersion: 'v4',
+    provider: vendorModel.provider,
+    modelId: vendorModel.modelId,
+    supportedUrls: vendorModel.supportedUrls,
+    doGenerate: options => vendorModel.doGenerate(roomy(options)),
+    doStream: options => vendorModel.doStream(roomy(options)),
+  };
+}
+
+function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number | undefined {
+  const thinking = providerOptions?.anthropic?.thinking;
+  if (typeof thinking !== 'object' || thinking === null || !('budgetTokens' in thinking)) return undefined;
+  return typeof thinking.budgetTokens === 'number' ? thinking.budgetTokens : undefined;
+}

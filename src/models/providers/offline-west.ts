@@ -1,0 +1,3 @@
+import { offlineProvider } from '../offline.ts';
+
+export const offlineWest = offlineProvider('west');

@@ -1,0 +1,73 @@
+import type { ModelInfo } from '../../domain/model.ts';
+
+/** The runs of letters and of digits in a name: `gpt-5.1` and `GPT5_1` are both gpt, 5, 1; `gpt-51` is gpt, 51. */
+export function nameWords(name: string): string[] {
+  return name.toLowerCase().match(/\p{L}+|\d+/gu) ?? [];
+}
+
+/** A name without case and separators; digits that belong together stay together. */
+export function nameKey(name: string): string {
+  return nameWords(name).join('-');
+}
+
+/** The key of the model itself: what stands before the last slash says who made it, and the tag `latest` says nothing. */
+export function modelKey(id: string): string {
+  return nameKey(id.slice(id.lastIndexOf('/') + 1).replace(/:latest$/i, ''));
+}
+
+/** What an aggregator's id puts before the last slash, as a key; empty for plain ids. */
+export function makerOf(id: string): string {
+  return nameKey(id.slice(0, Math.max(0, id.lastIndexOf('/'))));
+}
+
+/** Makers whose name at aggregators differs from our provider's id. */
+const makers = new Map([
+  ['x-ai', 'xai'],
+  ['moonshotai', 'moonshot'],
+  ['z-ai', 'zhipu'],
+]);
+
+/** Whether a typed `maker/` can mean this row: rows without a maker of their own are their provider's. */
+export function madeBy(maker: string, model: ModelInfo): boolean {
+  if (maker === '') return true;
+  const own = makerOf(model.id);
+  return own === '' ? (makers.get(maker) ?? maker) === model.provider : own === maker;
+}
+
+/** Whether two rows are one model at two providers. Names without a number move with the vendor's mind and prove nothing. */
+export function sameModel(a: ModelInfo, b: ModelInfo): boolean {
+  const key = modelKey(a.id);
+  return /\d/.test(key) && key === modelKey(b.id);
+}
+
+/** Speech, guards, images, embeddings; what answers only through tools or jobs of its own; batch prices of other models. */
+const noChat =
+  /whisper|\btts\b|orpheus|speech|voxtral|guard|image|nano-banana|dall-e|sora|embed|rerank|moderation|computer-use|deep-research|:batch$/i;
+
+/** Whether an id looks like that of a model one can converse with. */
+export function isChatId(id: string): boolean {
+  return !noChat.test(id);
+}
+
+const isYear = (word: string) => /^20[2-3]\d$/.test(word);
+const isMonth = (word: string) => /^(0[1-9]|1[0-2])$/.test(word);
+const isDay = (word: string) => /^(0[1-9]|[12]\d|3[01])$/.test(word);
+const isDate = (word: string) => /^20[2-3]\d[01]\d[0-3]\d$/.test(word);
+/** Month and day, or year and month: 0905, 2512. */
+const isShortDate = (word: string) => /^((0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|2[3-9](0[1-9]|1[0-2]))$/.test(word);
+
+/** A name's words with its date taken out. `date` sorts: later is greater; empty when there is none. */
+export function splitDate(words: readonly string[]): { words: string[]; date: string } {
+  for (let at = 0; at < words.length; at++) {
+    const [a = '', b = '', c = ''] = words.slice(at, at + 3);
+    if (isDate(a) || isShortDate(a)) return { words: words.toSpliced(at, 1), date: a };
+    if (isYear(a) && isMonth(b) && isDay(c)) return { words: words.toSpliced(at, 3), date: a + b + c };
+    if (isMonth(a) && isYear(b)) return { words: words.toSpliced(at, 2), date: b + a };
+  }
+  return { words: [...words], date: '' };
+}
+
+/** The key of a model whatever its date. */
+export function undatedKey(id: string): string {
+  return splitDate(nameWords(id.slice(id.lastIndexOf('/') + 1))).words.join('-');
+}

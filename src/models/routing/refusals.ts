@@ -1,0 +1,153 @@
+import { AppError, configError, inputError } from '../../domain/error.ts';
+import type { ModelInfo } from '../../domain/model.ts';
+import { nearestNames } from './correction.ts';
+import type { Refusal } from './restrictions.ts';
+import { isRestriction } from './restrictions.ts';
+import { isOffline, priorityOf, settingOf } from './roster.ts';
+import type { Scene } from './scene.ts';
+import { knownSuffixes } from './suffixes.ts';
+
+const suggestions = 3;
+
+/** Whether anything at all could be chosen without being named, if no list forbade it. */
+export function hasProvider({ roster, policy }: Scene): boolean {
+  return roster.providers.some(
+    provider =>
+      provider.configured && (policy.offline ? isOffline(provider.id) || provider.local : !provider.onlyByName),
+  );
+}
+
+export function noProviderError({ roster }: Scene): AppError {
+  const ids = roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
+  const settings = ids.flatMap(id => settingOf(id) ?? []);
+  const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';
+  return configError('No model provider is configured.', {
+    class: 'no_provider',
+    next: `${set} in the server's environment and restart it, or start it with --offline to try it without a vendor.`,
+  });
+}
+
+function notFound(message: string, kind: string, next: string, data: Record<string, unknown> = {}): AppError {
+  return new AppError('input', message, { code: 'MODEL_NOT_FOUND', class: kind, next, data });
+}
+
+/** Nothing known has this name. Names the three nearest that would work. */
+export function unknownModelError(scene: Scene, name: string, provider?: string): AppError {
+  const pool = scene.open.filter(model => provider === undefined || model.provider === provider);
+  const nearest = nearestNames(name, pool.length > 0 ? pool : scene.open, suggestions);
+  const next =
+    nearest.length > 0
+      ? `Use ${oneOf(nearest)}, or "auto".`
+      : 'Use "auto", or ask the operator which models are served.';
+  return notFound(`No model is named "${name}"${provider ? ` at ${provider}` : ''}.`, 'unknown', next, {
+    suggestions: nearest,
+  });
+}
+
+/** The model exists, but none of its rows may be used. */
+export function refusedError(scene: Scene, name: string, rows: readonly ModelInfo[]): AppError {
+  const refused = rows.map(model => ({ model, why: scene.refusal(model) }));
+  const restricted = refused.find(({ why }) => why !== undefined && isRestriction(why));
+  if (restricted?.why) return restrictedError(scene, name, restricted.model, restricted.why);
+  if (!hasProvider(scene)) return noProviderError(scene);
+  const [first] = refused.filter(({ why }) => why === 'no_key');
+  if (first) return unconfiguredError(scene, name, first.model.provider);
+  return notFound(
+    `"${name}" is a model of ${rows[0]?.provider}, which this installation has no provider for.`,
+    'no_provider',
+    useOpen(scene),
+  );
+}
+
+/** The provider that was named, or that alone serves the model, has no key. */
+export function unconfiguredError(scene: Scene, name: string, provider: string): AppError {
+  if (!hasProvider(scene)) return noProviderError(scene);
+  const setting = settingOf(provider);
+  return notFound(
+    `"${name}" is served by ${provider}, which is not configured.`,
+    'no_key',
+    `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${bestOpen(scene)}.`,
+    { setting },
+  );
+}
+
+const decisions: Record<Exclude<Refusal, 'no_key' | 'no_provider'>, (provider: string) => string> = {
+  offline: () => 'the server runs with --offline',
+  not_local: () => 'only local models may be used here',
+  denied: () => 'the operator denies it',
+  not_allowed: provider => `it is not among the models the operator allows for ${provider}`,
+};
+
+function restrictedError(scene: Scene, name: string, model: ModelInfo, why: Refusal): AppError {
+  const decision = why === 'no_key' || why === 'no_provider' ? 'it is not served' : decisions[why](model.provider);
+  const best = scene.open[0];
+  return notFound(`"${name}" may not be used: ${decision}.`, 'restricted', useOpen(scene), {
+    reason: why,
+    ...(best ? { best: best.id } : {}),
+  });
+}
+
+/** Models are there, but the operator's lists leave none for an automatic choice. */
+export function nothingAllowedError(scene: Scene): AppError {
+  if (!hasProvider(scene)) return noProviderError(scene);
+  const known = scene.roster.models.some(model => {
+    const why = scene.refusal(model);
+    return why !== undefined && isRestriction(why);
+  });
+  return notFound(
+    known
+      ? "The operator's restrictions leave no model to choose from."
+      : 'No configured provider names a model to choose from.',
+    known ? 'restricted' : 'unknown',
+    known
+      ? 'Ask the operator to widen the allow-list, the deny list or the local-only rule.'
+      : 'Name one as "provider:model", or check that the provider answers.',
+  );
+}
+
+export function noVisionError(scene: Scene): AppError {
+  return notFound(
+    'None of the models that may be used can see images.',
+    'unmet_needs',
+    `Send the call without images, or set the key of a provider whose models see; ${bestOpen(scene)} reads text.`,
+  );
+}
+
+export function unknownSuffixError(name: string, suffix: string): AppError {
+  return inputError(`":${suffix}" after "${name}" is no suffix.`, {
+    next: `After a model's name may stand ${knownSuffixes.join(', ')}.`,
+    validationErrors: [{ field: 'model', error: `unknown suffix ":${suffix}"`, allowed: [...knownSuffixes] }],
+  });
+}
+
+export function malformedNameError(why: string): AppError {
+  return inputError(`The model's name ${why}.`, {
+    next: 'Give a model as "name", "provider:name", either with a suffix such as ":high", or "auto".',
+    validationErrors: [{ field: 'model', error: why }],
+  });
+}
+
+export function unknownProviderError(scene: Scene, name: string): AppError {
+  if (!hasProvider(scene)) return noProviderError(scene);
+  const ids = scene.roster.providers.filter(provider => provider.configured).map(provider => provider.id);
+  return new AppError('input', `This installation has no provider "${name}".`, {
+    code: 'PROVIDER_NOT_FOUND',
+    class: 'unknown',
+    next: `Configured are ${ids.join(', ')}; use one of them, or a model's name alone.`,
+  });
+}
+
+function bestOpen({ open }: Scene): string {
+  return open[0] ? `"${open[0].id}"` : '"auto"';
+}
+
+function useOpen(scene: Scene): string {
+  return scene.open[0]
+    ? `Use "${scene.open[0].id}", the best one that may be used, or "auto".`
+    : 'Ask the operator for a model that may be used.';
+}
+
+function oneOf(names: readonly string[]): string {
+  const quoted = names.map(name => `"${name}"`);
+  return quoted.length > 1 ? `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}` : `${quoted[0]}`;
+}

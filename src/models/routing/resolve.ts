@@ -1,0 +1,234 @@
+import { isAppError } from '../../domain/error.ts';
+import type { Candidate, Effort, ModelInfo } from '../../domain/model.ts';
+import { averagePrice, firstOrder, spread } from './categories.ts';
+import type { Match } from './lookup.ts';
+import { guess, isUnknownSuffix, readings } from './lookup.ts';
+import { sameModel } from './names.ts';
+import { passThrough } from './pass-through.ts';
+import {
+  malformedNameError,
+  nothingAllowedError,
+  noVisionError,
+  refusedError,
+  unconfiguredError,
+  unknownModelError,
+  unknownProviderError,
+  unknownSuffixError,
+} from './refusals.ts';
+import type { ModelRequest, Roster, RosterProvider, RoutingPolicy } from './roster.ts';
+import { findProvider, mayServeMore, settingOf } from './roster.ts';
+import { byPriority, createScene, type Scene } from './scene.ts';
+import type { Settled, Suffixed } from './suffixes.ts';
+import { settleEffort, settleSuffix, splitSuffix } from './suffixes.ts';
+
+/** Which models may answer a call, and how that was decided. */
+export interface Resolution {
+  /** At least one, best first. */
+  candidates: Candidate[];
+  /** What was asked for: the caller's word, the default's, or `auto`. */
+  requested: string;
+  /** Given when the name was not quite one we know. */
+  corrected?: { from: string; to: string };
+  /** One sentence each, for the reply. */
+  warnings: string[];
+}
+
+const automatic = 'auto';
+const mostCandidates = 3;
+const longestName = 200;
+
+/**
+ * Chooses the models for one call. Pure. Throws `MODEL_NOT_FOUND` (class `unknown`, `restricted`, `no_key`, `no_provider`
+ * or `unmet_needs`), `PROVIDER_NOT_FOUND`, `INVALID_INPUT_FORMAT` for a suffix that means nothing, and `CONFIG` when no
+ * provider is configured at all.
+ */
+export function resolveModel(request: ModelRequest, roster: Roster, policy: RoutingPolicy): Resolution {
+  const scene = createScene(request, roster, policy);
+  const name = request.name?.trim();
+  if (name) return resolveName(scene, name, 'asked for by name');
+  const byDefault = policy.defaultModel?.trim();
+  if (!byDefault) return resolveAuto(scene, automatic, request.effort);
+  try {
+    return resolveName(scene, byDefault, 'the default model');
+  } catch (error) {
+    // An unusable default must not stop every call; anything but a name that fails to resolve goes on.
+    if (!isAppError(error) || error.kind !== 'input') throw error;
+    const chosen = resolveAuto(scene, automatic, request.effort);
+    return { ...chosen, warnings: [`The default model was passed over: ${error.message}`, ...chosen.warnings] };
+  }
+}
+
+function resolveName(scene: Scene, name: string, reason: string): Resolution {
+  if (name.length > longestName) throw malformedNameError(`is longer than ${longestName} characters`);
+  const wanted = autoAsk(name);
+  if (wanted) return resolveAuto(scene, name, wanted.effort ?? scene.request.effort);
+  const { match, scope } = findMatch(scene, name);
+  if (match) return resolveMatch(scene, name, match, scope, reason);
+  return resolveUnknown(scene, name);
+}
+
+/** `auto` may carry an effort; a budget says nothing before the model is known. */
+function autoAsk(name: string): { effort?: Effort } | undefined {
+  const split = splitSuffix(name);
+  if (name.toLowerCase() === automatic) return {};
+  if (split?.base.toLowerCase() !== automatic) return undefined;
+  if (split.ask?.effort === undefined) throw unknownSuffixError(split.base, split.suffix);
+  return { effort: split.ask.effort };
+}
+
+/** A provider's name before the first colon, unless the whole is a model's id. */
+function splitProvider(scene: Scene, name: string): { scope?: RosterProvider; rest: string } {
+  const at = name.indexOf(':');
+  if (at < 1 || scene.roster.models.some(model => model.id === name)) return { rest: name };
+  const scope = findProvider(scene.roster, name.slice(0, at));
+  return scope ? { scope, rest: name.slice(at + 1).trim() } : { rest: name };
+}
+
+function findMatch(scene: Scene, name: string): { match?: Match; scope?: RosterProvider } {
+  const { scope, rest } = splitProvider(scene, name);
+  if (rest === '') throw malformedNameError(`lacks a model after "${name}"`);
+  const found = readings(scene, rest, scope);
+  const usable = found.find(({ rows }) => servers(scene, rows, scope).length > 0);
+  const known = usable ?? found[0];
+  if (known) return { match: known, ...(scope ? { scope } : {}) };
+  const split = splitSuffix(rest);
+  if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(scene, split, scope)) {
+    throw unknownSuffixError(split.base, split.suffix);
+  }
+  // What an open-ended provider is asked for by its own name may well exist: no guessing.
+  const guessed = scope && mayServeMore(scope) ? undefined : guess(scene, rest, scope);
+  // A guess never leads to what may not be used.
+  if (!guessed || guessed.rows.some(model => isForbidden(scene, model))) return scope ? { scope } : {};
+  return { match: guessed, ...(scope ? { scope } : {}) };
+}
+
+function isForbidden(scene: Scene, model: ModelInfo): boolean {
+  const why = scene.refusal(model);
+  return why !== undefined && why !== 'no_key' && why !== 'no_provider';
+}
+
+/** The usable rows of a model: those that bear the name, then its twins elsewhere, each by priority. */
+function servers(scene: Scene, rows: readonly ModelInfo[], scope?: RosterProvider): ModelInfo[] {
+  const named = byPriority(rows.filter(model => scene.refusal(model) === undefined));
+  if (scope && named.length === 0) return [];
+  const twins = scene.open.filter(model => !rows.includes(model) && rows.some(row => sameModel(row, model)));
+  const all = [...named, ...byPriority(twins)];
+  const [first] = all;
+  // What was bound for this machine stays on it.
+  if (!first || !scene.provider(first.provider)?.local) return all;
+  return all.filter(model => scene.provider(model.provider)?.local);
+}
+
+function resolveMatch(
+  scene: Scene,
+  name: string,
+  { rows, how, suffix }: Match,
+  scope: RosterProvider | undefined,
+  reason: string,
+): Resolution {
+  const [first, ...others] = servers(scene, rows, scope);
+  if (!first) {
+    throw scope && !scope.configured ? unconfiguredError(scene, name, scope.id) : refusedError(scene, name, rows);
+  }
+  const settle = (model: ModelInfo) => settleFor(scene, model, suffix);
+  const settled = settle(first);
+  const fitting = others.filter(model => unmetNeeds(scene, model).length <= unmetNeeds(scene, first).length);
+  const corrected = how === 'spelling' || how === 'guess' ? { from: name, to: first.id } : undefined;
+  return {
+    candidates: [
+      candidate(first, settled, corrected ? `${reason}, corrected from "${name}"` : reason),
+      ...fitting.map(model => candidate(model, settle(model), `the same model at ${model.provider}`)),
+    ],
+    requested: name,
+    ...(corrected ? { corrected } : {}),
+    warnings: [...(settled.warning ? [settled.warning] : []), ...unmetNeeds(scene, first), ...retirement(first)],
+  };
+}
+
+function resolveUnknown(scene: Scene, name: string): Resolution {
+  const { scope, rest } = splitProvider(scene, name);
+  if (scope && !scope.configured) throw unconfiguredError(scene, name, scope.id);
+  const passed = passThrough(scene, rest, scope);
+  if (passed) {
+    const why = scene.refusal(passed.model);
+    if (why) throw refusedError(scene, name, [passed.model]);
+    const settled = settleFor(scene, passed.model, passed.suffix);
+    return {
+      candidates: [candidate(passed.model, settled, 'asked for by name, passed on as typed')],
+      requested: name,
+      warnings: [passed.warning, ...(settled.warning ? [settled.warning] : []), ...unmetNeeds(scene, passed.model)],
+    };
+  }
+  const prefix = name.slice(0, Math.max(0, name.indexOf(':'))).toLowerCase();
+  if (!scope && settingOf(prefix)) throw unknownProviderError(scene, prefix);
+  if (scene.open.length === 0) throw nothingAllowedError(scene);
+  throw unknownModelError(scene, rest, scope?.id);
+}
+
+function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined): Resolution {
+  const { open, request } = scene;
+  if (open.length === 0) throw nothingAllowedError(scene);
+  const seeing = request.needs.vision ? open.filter(model => model.input.includes('image')) : open;
+  if (seeing.length === 0) throw noVisionError(scene);
+  const window = request.needs.window ?? 0;
+  const wide = seeing.filter(model => model.window >= window);
+  const widest = Math.max(...seeing.map(model => model.window));
+  const fitting = wide.length > 0 ? wide : seeing.filter(model => model.window === widest);
+  const current = fitting.filter(model => model.status === 'active');
+  const pool = current.length > 0 ? current : fitting;
+  const chosen = choose(scene, pool);
+  return {
+    candidates: chosen.map(model => candidate(model, settleEffort(model, effort), autoReason(model, request))),
+    requested,
+    warnings: wide.length > 0 ? [] : [`No model that may be used holds ${window} tokens; the widest holds ${widest}.`],
+  };
+}
+
+function choose(scene: Scene, pool: readonly ModelInfo[]): ModelInfo[] {
+  const order = firstOrder(scene.open, scene.request.category)?.filter(model => pool.includes(model)) ?? [];
+  if (order.length === 0) return spread(pool, mostCandidates);
+  const thinking = pool.filter(
+    model => !order.includes(model) && (model.reasoning || scene.request.category !== 'extended_reasoning'),
+  );
+  return spread([...order, ...thinking], mostCandidates);
+}
+
+function autoReason(model: ModelInfo, { category, needs }: ModelRequest): string {
+  const price = averagePrice(model);
+  const facts = [
+    `score ${model.score}`,
+    model.reasoning ? 'reasons' : 'answers at once',
+    price === undefined ? 'price unknown' : `$${price.toFixed(2)} per million tokens`,
+    ...(needs.vision ? ['sees images'] : []),
+    ...(needs.window ? [`window ${model.window}`] : []),
+  ];
+  return `chosen for ${category}: ${facts.join(', ')}`;
+}
+
+/** A suffix is taken at its word or dropped; a general wish is brought to the nearest the model takes. */
+function settleFor(scene: Scene, model: ModelInfo, suffix: Suffixed | undefined): Settled {
+  if (!suffix) return settleEffort(model, scene.request.effort);
+  return settleSuffix(model, suffix);
+}
+
+function candidate(model: ModelInfo, { effort, thinkingBudget }: Settled, reason: string): Candidate {
+  return {
+    model,
+    ...(effort === undefined ? {} : { effort }),
+    ...(thinkingBudget === undefined ? {} : { thinkingBudget }),
+    reason,
+  };
+}
+
+function unmetNeeds({ request: { needs } }: Scene, model: ModelInfo): string[] {
+  const unmet: string[] = [];
+  if (needs.vision && !model.input.includes('image')) unmet.push(`${model.id} cannot see images.`);
+  if (needs.window !== undefined && needs.window > model.window) {
+    unmet.push(`${model.id} holds ${model.window} tokens; the call would need ${needs.window}.`);
+  }
+  return unmet;
+}
+
+function retirement(model: ModelInfo): string[] {
+  return model.status === 'deprecated' ? [`${model.id} is being retired by its vendor.`] : [];
+}

@@ -1,0 +1,84 @@
+import type { ModelInfo } from '../domain/model.ts';
+import type { Clock, Emit, Random } from '../domain/ports.ts';
+import type { AskModel, CallLimits } from './answer.ts';
+import { createAskModel } from './call.ts';
+import { loadCatalogue } from './catalogue.ts';
+import { createConnections, keyNames, usableSettings } from './connections.ts';
+import { createLiveRoster } from './live-roster.ts';
+import type { ProviderDefinition, ProviderSettings } from './provider.ts';
+import { type Resolution, resolveModel } from './routing/resolve.ts';
+import type { ModelRequest, RoutingPolicy } from './routing/roster.ts';
+
+export interface TeamOptions {
+  definitions: readonly ProviderDefinition[];
+  /** By provider id; blanks and placeholders count as unset. */
+  settings: Readonly<Record<string, ProviderSettings>>;
+  policy: RoutingPolicy;
+  /** The most a call may take, in milliseconds; absent: 300,000. */
+  totalMs?: number;
+  /** The most tokens that a model is given to think. */
+  maxThinkingTokens: number;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+}
+
+/** A provider as people see it. */
+export interface ProviderState {
+  id: string;
+  title: string;
+  configured: boolean;
+  /** The environment variable that makes it usable, where one does. */
+  env: string[];
+  /** Those that may be asked. */
+  models: ModelInfo[];
+}
+
+/** All models together: who can be asked, and asking. */
+export interface Team {
+  route(request: ModelRequest): Promise<Resolution>;
+  ask: AskModel;
+  /** Whether a provider runs on this machine or network. */
+  isLocal(providerId: string): boolean;
+  providers(): Promise<ProviderState[]>;
+}
+
+const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
+
+export function createTeam(options: TeamOptions): Team {
+  const { definitions, settings, policy, maxThinkingTokens, clock, random, emit } = options;
+  const connection = createConnections(definitions, settings);
+  const roster = createLiveRoster({ definitions, settings, connection, catalogue: loadCatalogue, clock, emit });
+  const local = definitions.filter(({ id, local }) => local?.(usableSettings(settings[id] ?? {}))).map(({ id }) => id);
+  const isLocal = (providerId: string) => local.includes(providerId);
+  const keyName = keyNames(definitions);
+  const totalMs = options.totalMs ?? limits.totalMs;
+  return {
+    isLocal,
+    ask: createAskModel({ connection, clock, random, emit, isLocal, limits: { ...limits, totalMs }, keyName }),
+    async route(request) {
+      const resolution = resolveModel(request, await roster(), policy);
+      const candidates = resolution.candidates.map(candidate => {
+        const { thinkingBudget } = candidate;
+        return thinkingBudget === undefined
+          ? candidate
+          : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
+      });
+      return { ...resolution, candidates };
+    },
+    async providers() {
+      const { providers: states, models } = await roster();
+      return definitions
+        .filter(({ onlyByName }) => !onlyByName || policy.offline)
+        .map(({ id, title, options: table }) => ({
+          id,
+          title,
+          configured: states.find(state => state.id === id)?.configured ?? false,
+          env: Object.values(table)
+            .flatMap(({ env: [name], secret, type }) => (name && (secret || type === 'url') ? [name] : []))
+            .slice(0, 1),
+          models: models.filter(model => model.provider === id && model.status === 'active'),
+        }));
+    },
+  };
+}

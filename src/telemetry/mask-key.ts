@@ -1,0 +1,22 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { isRecord } from '../domain/json.ts';
+import type { Random } from '../domain/ports.ts';
+
+/**
+ * The key of the placeholders that stand for secrets, made on first use and kept in `home`: a secret gets the same
+ * placeholder in every process, so that a thread's texts stay equal. Without a place to keep it, it is this process's own.
+ */
+export function maskKey(home: string | undefined, random: Random): string {
+  const fresh = `${random.uuid()}${random.uuid()}`;
+  if (home === undefined) return fresh;
+  const file = join(home, 'mask.key');
+  try {
+    mkdirSync(home, { recursive: true, mode: 0o700 });
+    writeFileSync(file, fresh, { flag: 'wx', mode: 0o600 });
+    return fresh;
+  } catch (error) {
+    // Another process or an earlier one made it, or nothing can be written here.
+    return isRecord(error) && error.code === 'EEXIST' ? readFileSync(file, 'utf8') : fresh;
+  }
+}

@@ -1,0 +1,100 @@
+import { createHmac } from 'node:crypto';
+import type { AppEvent } from '../domain/event.ts';
+import type { Mask, Masked } from '../domain/ports.ts';
+import { maskValue } from './mask-value.ts';
+import { findPrivateKeys } from './private-keys.ts';
+import { contextFinders } from './secret-contexts.ts';
+import { findTokens } from './secret-tokens.ts';
+import { joinSpans, type Span } from './spans.ts';
+
+export interface MaskParts {
+  /** Keys the hashes, so that a placeholder can't be tried against guesses. Not itself a value to mask. */
+  secret: string;
+  /** The operator's own keys: masked wherever they stand, whatever they look like. */
+  keys: readonly string[];
+  /** Further detectors; only `mask` asks them. */
+  sources?: readonly ((text: string) => Promise<readonly Span[]>)[];
+}
+
+export interface SecretMask {
+  mask: Mask;
+  /** The same for short texts, without further detectors and without a pause. */
+  maskSync(text: string, scope: string): Masked;
+  /** A copy of plain data with all its texts masked, and fields that are named like secrets (headers, passwords) whole. */
+  maskDeep(value: AppEvent): AppEvent;
+  maskDeep(value: unknown): unknown;
+}
+
+type Finder = (text: string) => Span[];
+
+/** Longer texts are gone through with pauses: each detector takes a few milliseconds a megabyte. */
+const pauseFrom = 262_144;
+const logScope = 'log';
+
+export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMask {
+  const finders: readonly Finder[] = [keyFinder(keys), findTokens, findPrivateKeys, ...contextFinders];
+  const placeholder = (kind: string, value: string, scope: string): string => {
+    const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
+    return `[masked:${kind}:${hash}]`;
+  };
+
+  const replace = (text: string, scope: string, spans: readonly Span[]): Masked => {
+    const found: Record<string, number> = {};
+    const parts: string[] = [];
+    let done = 0;
+    for (const { start, end, kind } of joinSpans(spans)) {
+      parts.push(text.slice(done, start), placeholder(kind, text.slice(start, end), scope));
+      found[kind] = (found[kind] ?? 0) + 1;
+      done = end;
+    }
+    return { text: parts.length === 0 ? text : parts.join('') + text.slice(done), found };
+  };
+
+  const maskSync = (text: string, scope: string): Masked =>
+    replace(
+      text,
+      scope,
+      finders.flatMap(find => find(text)),
+    );
+
+  const mask: Mask = async (text, scope) => {
+    const spans: Span[] = [];
+    for (const find of finders) {
+      for (const span of find(text)) spans.push(span);
+      if (text.length >= pauseFrom) await new Promise(resolve => setImmediate(resolve));
+    }
+    for (const found of await Promise.all(sources.map(source => source(text)))) spans.push(...found);
+    return replace(text, scope, spans);
+  };
+
+  function maskDeep(value: AppEvent): AppEvent;
+  function maskDeep(value: unknown): unknown;
+  function maskDeep(value: unknown): unknown {
+    return maskValue(value, {
+      text: text => maskSync(text, logScope).text,
+      whole: text => placeholder('secret', text, logScope),
+    });
+  }
+  return { mask, maskSync, maskDeep };
+}
+
+/** Looks for the keys themselves, and for how they stand in an address or within JSON. */
+function keyFinder(keys: readonly string[]): Finder {
+  const forms = keys
+    .filter(isSecretEnough)
+    .flatMap(key => [key, encodeURIComponent(key.toWellFormed()), JSON.stringify(key).slice(1, -1)]);
+  const needles = [...new Set(forms)];
+  return text =>
+    needles.flatMap(needle => {
+      const spans: Span[] = [];
+      for (let at = text.indexOf(needle); at !== -1; at = text.indexOf(needle, at + needle.length)) {
+        spans.push({ start: at, end: at + needle.length, kind: 'own_key', rank: 0 });
+      }
+      return spans;
+    });
+}
+
+/** Local servers take any key, and people give them words (`lm-studio`, `not-needed`) that stand in every other text. */
+function isSecretEnough(key: string): boolean {
+  return key.length >= 8 && !/^[a-z]{1,15}(?:[-_ ][a-z]{1,15})*$/.test(key);
+}

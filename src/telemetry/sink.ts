@@ -1,0 +1,17 @@
+import type { AppEvent } from '../domain/event.ts';
+
+/** An event with the time at which it happened; its texts are masked. */
+export interface Observation {
+  /** Milliseconds since the epoch. */
+  at: number;
+  event: AppEvent;
+}
+
+/** Writes down what happened. The bus calls `write` with the events in order, and again only after the last one ended. */
+export interface Sink {
+  /** For messages about the sink itself. */
+  name: string;
+  /** May throw or reject: that loses these events for this sink, and nothing else. */
+  write(observations: readonly Observation[]): void | Promise<void>;
+  close?(): void | Promise<void>;
+}

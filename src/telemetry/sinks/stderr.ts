@@ -1,0 +1,97 @@
+import type { AppEvent } from '../../domain/event.ts';
+import type { Observation, Sink } from '../sink.ts';
+
+/** From the least to the most important; `silent` writes nothing. */
+const levels = ['debug', 'info', 'warning', 'error', 'silent'] as const;
+export type LogLevel = (typeof levels)[number];
+
+export interface StderrParts {
+  /** Writes one line, its end included, to stderr: stdout belongs to the protocol. */
+  write(line: string): void;
+  /** The least important level that is written. */
+  level: LogLevel;
+}
+
+/** One readable line an event. */
+export function createStderr({ write, level }: StderrParts): Sink {
+  const least = levels.indexOf(level);
+  return {
+    name: 'stderr',
+    write(observations) {
+      for (const observation of observations) {
+        const own = levelOf(observation.event);
+        if (levels.indexOf(own) >= least) write(`${line(observation, own)}\n`);
+      }
+    },
+  };
+}
+
+function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
+  switch (event.type) {
+    case 'call.start':
+    case 'call.stage':
+      return 'debug';
+    case 'call.end':
+      if (event.code === undefined || event.code === 'CANCELLED') return 'info';
+      return event.code === 'INTERNAL_SERVER_ERROR' || event.code === 'STORAGE' ? 'error' : 'warning';
+    case 'model.attempt':
+      return event.outcome === 'retry' || event.outcome === 'failed' ? 'warning' : 'debug';
+    case 'files.read':
+      return event.skipped.length > 0 ? 'info' : 'debug';
+    case 'thread.compacted':
+      return 'info';
+    case 'warning':
+      return 'warning';
+  }
+}
+
+function line({ at, event }: Observation, level: string): string {
+  const time = new Date(at).toISOString();
+  const call = event.reqId === undefined ? '' : ` [${event.reqId.slice(0, 8)}]`;
+  return `${time} ${level.padEnd(7)}${call} ${printable(sentence(event))}`;
+}
+
+function sentence(event: AppEvent): string {
+  switch (event.type) {
+    case 'call.start':
+      return `${event.tool}: called${event.client === undefined ? '' : ` by ${event.client}`}`;
+    case 'call.stage':
+      return `${event.tool}: ${event.stage}`;
+    case 'call.end':
+      return `${event.tool}: ${event.status}${note(event.code)} after ${seconds(event.elapsedMs)}`;
+    case 'model.attempt':
+      return attempt(event);
+    case 'files.read':
+      return `${event.tool}: ${event.embedded.length} files read, ${event.skipped.length} skipped${note(skips(event.skipped))}`;
+    case 'thread.compacted':
+      return `thread ${event.thread}: turns up to ${event.upToSeq} summed up for a window of ${event.window} tokens`;
+    case 'warning':
+      return `${event.where}: ${event.message}`;
+  }
+}
+
+function attempt(event: Extract<AppEvent, { type: 'model.attempt' }>): string {
+  const reason = [event.class, event.status].filter(part => part !== undefined).join(' ');
+  const next = event.nextInMs === undefined ? '' : `, next attempt in ${seconds(event.nextInMs)}`;
+  const tokens = event.usage === undefined ? '' : `, ${event.usage.input} tokens in, ${event.usage.output} out`;
+  const what = `attempt ${event.attempt} at ${event.provider}:${event.model} ${event.outcome}${note(reason)}`;
+  return `${event.tool}: ${what} after ${seconds(event.elapsedMs)}${tokens}${next}`;
+}
+
+function skips(skipped: readonly { path: string; code: string }[]): string {
+  const shown = skipped.slice(0, 3).map(({ path, code }) => `${path} ${code}`);
+  return [...shown, ...(skipped.length > shown.length ? ['…'] : [])].join(', ');
+}
+
+function note(text: string | undefined): string {
+  return text === undefined || text === '' ? '' : ` (${text})`;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(ms < 9_950 ? 1 : 0)} s`;
+}
+
+/** Names come from outside: they must neither forge a line nor steer the terminal. */
+function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, '\uFFFD');
+}

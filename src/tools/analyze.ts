@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+import { hiddenFields, workflowFields } from '../engine/fields.ts';
+
+const role = `You give the holistic second look at a code base that the caller has analysed step by step. You judge its structure and where it is heading; single bugs only where they show a pattern.
+
+Judge by the files you were given: architecture and boundaries, fitness for the stated goal, scalability, maintainability, security posture, operations, needless complexity.
+
+Answer in Markdown:
+1. **Overview**: two or three sentences, the verdict first.
+2. **Findings**, the weightiest first; for each: the insight, its evidence (file:line), what it leads to, what to do, effort against benefit.
+3. **Quick wins**: small changes that pay at once.
+4. **Where you and the caller differ**: findings you would drop, weigh otherwise, or that were missed.
+
+If what is needed is a line-by-line review of the whole code, answer instead with this JSON object alone: {"status": "full_codereview_required", "important": "why this goes beyond an analysis", "reason": "what a review would find"}`;
+
+export const analyze = defineTool({
+  name: 'analyze',
+  title: 'Analyse code step by step',
+  description:
+    'Analyse architecture, performance, security or quality of code in steps; an expert model checks the result.',
+  toolset: 'code',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields: {
+    ...workflowFields,
+    analysis_type: z.enum(['architecture', 'performance', 'security', 'quality', 'general']).optional(),
+    output_format: z.enum(['summary', 'detailed', 'actionable']).optional(),
+  },
+  accepts: hiddenFields,
+  renamed: { files: 'relevant_files', current_analysis: 'findings' },
+  shape: {
+    kind: 'workflow',
+    category: 'extended_reasoning',
+    effort: 'high',
+    words: {
+      pause: 'pause_for_analysis',
+      required: 'analyze_required',
+      status: 'analysis_status',
+      complete: 'analysis_complete',
+      summary: 'complete_analysis',
+    },
+    neededAtFirst: ['relevant_files'],
+    certain: () => false,
+    counters: (_step, progress) => ({
+      insights_by_severity: bySeverity(progress.issuesFound),
+      analysis_confidence: progress.confidence,
+    }),
+    brief: ({ analysis_type, output_format }) => [
+      `Kind of analysis: ${analysis_type ?? 'general'}; wanted form: ${output_format ?? 'detailed'}`,
+    ],
+    requiredActions({ stepNumber, totalSteps }) {
+      if (stepNumber === 1) {
+        return [
+          'Read the files that matter and map stack, components and how they depend on each other',
+          'Follow the main flow of data through them',
+          'Note patterns, strengths, and what looks risky',
+        ];
+      }
+      if (stepNumber >= totalSteps) {
+        return [
+          'Check that every insight has evidence with file and line',
+          'Check what still contradicts your picture',
+          'Write down opportunities by weight, then end with next_step_required false',
+        ];
+      }
+      return [
+        'Look into scalability, maintainability and security of the parts that carry the load',
+        'Look for needless complexity and for work done twice',
+        'Hold what you found against what the project is for',
+      ];
+    },
+    expert: { role, json: false },
+  },
+});
+
+function bySeverity(issues: readonly Record<string, unknown>[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { severity } of issues) {
+    const key = String(severity ?? 'unrated').toLowerCase();
+    counts[key] = (counts[key] ?? 0) + 1;
+  }
+  return counts;
+}

@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+import { continuationId, filePaths, hiddenFields, modelField } from '../engine/fields.ts';
+
+export const chat = defineTool({
+  name: 'chat',
+  title: 'Chat with another model',
+  description:
+    'Ask another model: second opinion, brainstorming, explanation, code questions; it remembers the thread and its files.',
+  toolset: 'core',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields: {
+    prompt: z.string().min(1).describe('The question with all it needs; name files instead of pasting code'),
+    absolute_file_paths: filePaths,
+    model: modelField,
+    continuation_id: continuationId,
+  },
+  accepts: hiddenFields,
+  renamed: { files: 'absolute_file_paths', question: 'prompt' },
+  shape: {
+    kind: 'prompt',
+    category: 'fast_response',
+    effort: 'medium',
+    question: args => args.prompt,
+    role: [
+      'Answer the newest question above, as a peer would.',
+      'Work out what is really being asked. Give your view first, then the reasons, the edge cases and what to do next.',
+      'Refer to code as file:line with a few words of it. Where the conversation already settled something, build on it; do not repeat it.',
+      'If an important fact is missing, ask for it at the end: the caller can go on with this thread.',
+    ].join('\n'),
+  },
+});

@@ -1,0 +1,83 @@
+import { defineTool } from '../engine/define.ts';
+import { hiddenFields, workflowFields } from '../engine/fields.ts';
+
+const role = `You find the root cause of a defect that the caller has investigated step by step. Judge by the code you were given and by the reported symptom alone; propose the smallest change that removes the cause, and say what it could break.
+
+"There is no bug" is a legitimate result. A symptom may come from far away: follow the data.
+
+Answer with one JSON object and nothing else, in one of these forms:
+{"status": "analysis_complete", "summary": "…", "investigation_steps": ["…"], "hypotheses": [{"name": "…", "confidence": "High|Medium|Low", "root_cause": "…", "evidence": "file:line …", "correlation": "how it explains the symptom", "validation": "how to confirm it", "minimal_fix": "…", "regression_check": "…", "file_references": ["file:line"]}], "key_findings": ["…"], "reproduction_steps": ["…"], "immediate_actions": ["…"], "prevention_strategy": "…", "investigation_summary": "…"}
+{"status": "no_bug_found", "summary": "…", "investigation_steps": ["…"], "areas_examined": ["…"], "confidence_level": "High|Medium|Low", "alternative_explanations": ["…"], "recommended_questions": ["…"], "next_steps": ["…"]}
+Hypotheses come most likely first. Leave out a key that you have nothing for.`;
+
+export const debug = defineTool({
+  name: 'debug',
+  title: 'Debug step by step',
+  description:
+    'Find the root cause of a bug in steps with hypotheses and evidence; an expert model checks the conclusion.',
+  toolset: 'code',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields: workflowFields,
+  accepts: hiddenFields,
+  renamed: {
+    files: 'relevant_files',
+    error_description: 'step',
+    error_context: 'findings',
+    previous_attempts: 'findings',
+    runtime_info: 'findings',
+  },
+  shape: {
+    kind: 'workflow',
+    category: 'extended_reasoning',
+    effort: 'high',
+    words: {
+      pause: 'pause_for_investigation',
+      required: 'investigation_required',
+      status: 'investigation_status',
+      complete: 'investigation_complete',
+      summary: 'complete_investigation',
+      skipped: { status: 'certain_confidence_proceed_with_fix', reason: 'skipped_due_to_certain_confidence' },
+    },
+    certain: ({ confidence }) => confidence === 'certain',
+    counters: (_step, progress) => ({ hypotheses_formed: progress.hypotheses.length }),
+    requiredActions({ stepNumber, confidence }) {
+      if (stepNumber === 1) {
+        return [
+          'Search the code for what the symptom touches; it may originate elsewhere, and there may be no bug',
+          'Read it, and learn how the project is laid out there',
+          'Write down what ought to happen instead',
+        ];
+      }
+      switch (confidence) {
+        case 'exploring':
+        case 'low':
+          return [
+            'Read the files on the failing path',
+            'Trace calls and data to where they first go wrong',
+            'Check edge cases, configuration and dependencies',
+          ];
+        case 'medium':
+        case 'high':
+        case 'very_high':
+          return [
+            'Name the exact lines, and follow the failing path through them',
+            'Verify the hypothesis with code, not with plausibility',
+            'Look for the same fault elsewhere',
+          ];
+        case 'almost_certain':
+          return [
+            'Write down the whole chain from cause to symptom, with evidence',
+            'Settle on the smallest change',
+            'End with next_step_required false to have an expert check it',
+          ];
+        default:
+          return [
+            'Test the conclusion against the code once more',
+            'Confirm or refute it, then end with next_step_required false',
+          ];
+      }
+    },
+    expert: { role, json: true },
+  },
+});

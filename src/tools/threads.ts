@@ -1,0 +1,226 @@
+import { z } from 'zod';
+import { inputError, securityError } from '../domain/error.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
+import { type ActionContext, defineTool } from '../engine/define.ts';
+import { continuationId } from '../engine/fields.ts';
+
+/** Characters of turns in one reply: well under what hosts cut tool results to. */
+const pageChars = 40_000;
+const mostListed = 50;
+
+const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'delete_all'] as const;
+
+export const threads = defineTool({
+  name: 'threads',
+  title: 'Stored conversations',
+  description:
+    'List, search, read, fork or delete the stored threads of this project, and see what was sent to which model.',
+  toolset: 'core',
+  tier: 'user',
+  effects: { writes: true, destroys: true, network: false, idempotent: false },
+  fields: {
+    action: z.enum(actions),
+    continuation_id: continuationId,
+    query: z.string().describe('search: words').optional(),
+    cursor: z.string().describe('list, read: next_cursor of the page before').optional(),
+    turn: z.int().min(1).describe('fork: last turn to keep').optional(),
+    confirm: z.boolean().describe('delete: must be true').optional(),
+    everywhere: z.boolean().describe('list, search: all projects').optional(),
+  },
+  shape: {
+    kind: 'action',
+    async run(args, context) {
+      switch (args.action) {
+        case 'list':
+          return list(context, args);
+        case 'search':
+          return search(context, args);
+        case 'read':
+          return read(await named(context, args), args.cursor);
+        case 'sent':
+          return sent(await named(context, args));
+        case 'fork':
+          return fork(context, await named(context, args), args.turn);
+        case 'delete':
+          return remove(context, await named(context, args), args.confirm);
+        case 'delete_all':
+          return removeAll(context, args.confirm);
+      }
+    },
+  },
+});
+
+interface Arguments {
+  continuation_id?: string;
+  query?: string;
+  cursor?: string;
+  everywhere?: boolean;
+}
+
+async function named({ threads: store }: ActionContext, { continuation_id }: Arguments): Promise<Thread> {
+  if (continuation_id !== undefined) return store.find(continuation_id);
+  throw inputError('This action works on one thread, and none was named.', {
+    code: 'MISSING_PARAMETER',
+    next: 'Send continuation_id: an id from action "list", or "last".',
+    validationErrors: [{ field: 'continuation_id', error: 'missing', allowed: ['a thread id', 'last'] }],
+  });
+}
+
+async function list({ threads: store }: ActionContext, { cursor, everywhere }: Arguments): Promise<JsonObject> {
+  const before = cursor === undefined ? undefined : Number(cursor);
+  if (before !== undefined && !Number.isFinite(before)) throw badCursor();
+  const heads = await store.list({ everywhere: everywhere ?? false, limit: mostListed, before });
+  const last = heads.length === mostListed ? heads.at(-1) : undefined;
+  return { status: 'success', threads: heads.map(headOf), next_cursor: last && String(last.updatedAt) };
+}
+
+async function search({ threads: store }: ActionContext, { query, everywhere }: Arguments): Promise<JsonObject> {
+  if (!query) {
+    throw inputError('search needs the words to look for.', {
+      code: 'MISSING_PARAMETER',
+      next: 'Send query with one or more words; all of them must occur.',
+      validationErrors: [{ field: 'query', error: 'missing' }],
+    });
+  }
+  const hits = await store.search({ text: query, everywhere: everywhere ?? false, limit: mostListed });
+  return {
+    status: 'success',
+    hits: hits.map(({ thread, seq, snippet }) => ({ ...headOf(thread), turn: seq, snippet })),
+  };
+}
+
+function headOf(head: ThreadHead): JsonObject {
+  return {
+    continuation_id: head.id,
+    title: head.title,
+    tool: head.toolName,
+    workspace: head.workspace,
+    turns: head.seq,
+    tokens: head.totals.tokens,
+    cost_usd: head.totals.costUsd > 0 ? Number(head.totals.costUsd.toFixed(6)) : undefined,
+    updated_at: new Date(head.updatedAt).toISOString(),
+    expires_at: new Date(head.expiresAt).toISOString(),
+    forked_from: head.parent && { continuation_id: head.parent.thread, turn: head.parent.seq },
+  };
+}
+
+/** Turns from the cursor on (`turn:character`), as many characters as one reply holds. */
+function read(thread: Thread, cursor: string | undefined): JsonObject {
+  const [, fromSeq = '1', fromChar = '0'] = /^(\d+):(\d+)$/.exec(cursor ?? '1:0') ?? [];
+  if (cursor !== undefined && !/^\d+:\d+$/.test(cursor)) throw badCursor();
+  let room = pageChars;
+  let skip = Number(fromChar);
+  const turns: JsonObject[] = [];
+  let next: string | undefined;
+  for (const turn of thread.turns.filter(candidate => candidate.seq >= Number(fromSeq))) {
+    if (room <= 0) {
+      next = `${turn.seq}:0`;
+      break;
+    }
+    const content = turn.content.slice(skip, skip + room);
+    turns.push(turnOf(turn, content));
+    room -= content.length;
+    if (skip + content.length < turn.content.length) {
+      next = `${turn.seq}:${skip + content.length}`;
+      break;
+    }
+    skip = 0;
+  }
+  return { status: 'success', ...headOf(thread), turns: thread.turns.length, transcript: turns, next_cursor: next };
+}
+
+function turnOf(turn: StoredTurn, content: string): JsonObject {
+  return {
+    turn: turn.seq,
+    role: turn.role,
+    tool: turn.toolName,
+    model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
+    at: new Date(turn.timestamp).toISOString(),
+    status: turn.status,
+    content,
+    files: turn.files.length > 0 ? turn.files.map(({ path, form }) => ({ path, form })) : undefined,
+  };
+}
+
+/** Every question of the thread with who got it and which files went along. */
+function sent(thread: Thread): JsonObject {
+  const answers = new Map(thread.turns.filter(turn => turn.role === 'assistant').map(turn => [turn.exchange, turn]));
+  const rows = thread.turns
+    .filter(turn => turn.role === 'user')
+    .map((turn): JsonObject => {
+      const answer = answers.get(turn.exchange);
+      return {
+        turn: turn.seq,
+        tool: turn.toolName,
+        to: answer?.modelName
+          ? `${answer.modelProvider}:${answer.modelName}`
+          : turn.status === 'done'
+            ? 'nobody'
+            : turn.status,
+        tokens: answer?.modelMetadata?.usage?.input,
+        cost_usd: answer?.modelMetadata?.costUsd,
+        files: turn.files.length > 0 ? turn.files.map(({ path, form, lines }) => ({ path, form, lines })) : undefined,
+      };
+    });
+  return { status: 'success', continuation_id: thread.id, sent: rows };
+}
+
+async function fork({ threads: store }: ActionContext, thread: Thread, turn: number | undefined): Promise<JsonObject> {
+  const at = turn ?? thread.seq;
+  const ends = thread.turns.some((candidate, index) => {
+    const next = thread.turns[index + 1];
+    return candidate.seq === at && candidate.status === 'done' && next?.exchange !== candidate.exchange;
+  });
+  if (!ends) {
+    const last = thread.turns.filter(candidate => candidate.status === 'done').map(candidate => candidate.seq);
+    throw inputError(`Turn ${at} is not the end of a finished exchange of this thread.`, {
+      next: `Name a turn after which an exchange is complete, up to ${Math.max(0, ...last)}; action "read" shows them.`,
+      validationErrors: [{ field: 'turn', error: 'not the end of an exchange' }],
+    });
+  }
+  const child = await store.fork(thread, at);
+  return {
+    status: 'success',
+    ...headOf(child),
+    note: `Go on with this continuation_id; the original ${thread.id} stays as it is.`,
+  };
+}
+
+async function remove(
+  { threads: store }: ActionContext,
+  thread: Thread,
+  confirm: boolean | undefined,
+): Promise<JsonObject> {
+  if (confirm !== true) throw unconfirmed(`the thread "${thread.title}" with ${thread.turns.length} turns`);
+  await store.remove(thread);
+  return { status: 'success', deleted: [thread.id] };
+}
+
+async function removeAll({ threads: store }: ActionContext, confirm: boolean | undefined): Promise<JsonObject> {
+  if (confirm !== true) throw unconfirmed('all threads of this project');
+  const deleted: string[] = [];
+  for (;;) {
+    const heads = await store.list({ everywhere: false, limit: mostListed });
+    if (heads.length === 0) return { status: 'success', deleted };
+    for (const head of heads) {
+      await store.remove(await store.find(head.id));
+      deleted.push(head.id);
+    }
+  }
+}
+
+function unconfirmed(what: string): Error {
+  return securityError(`This would delete ${what} for good.`, {
+    class: 'confirmation',
+    next: 'Ask the user, then send the same call with confirm: true.',
+    validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
+  });
+}
+
+function badCursor(): Error {
+  return inputError('This cursor is not one of ours.', {
+    next: 'Send next_cursor exactly as the page before gave it, or leave it out to begin.',
+    validationErrors: [{ field: 'cursor', error: 'malformed' }],
+  });
+}

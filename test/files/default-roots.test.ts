@@ -1,0 +1,57 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { defaultRoots } from '../../src/files/default-roots.ts';
+import { tempTree } from './temp-tree.ts';
+
+describe('defaultRoots', () => {
+  it('takes what the operator set, whatever it is', async () => {
+    const found = await defaultRoots({
+      explicit: ['/', '~', 'sub', ''],
+      projectRoot: '/x',
+      cwd: '/work',
+      home: '/home/u',
+    });
+    expect(found.roots).toEqual(['/', '/home/u', '/work/sub']);
+  });
+
+  it('takes the project of the host before the working directory', async () => {
+    const project = tempTree();
+    const found = await defaultRoots({ explicit: [], projectRoot: project, cwd: '/', home: '/home/u' });
+    expect(found.roots).toEqual([project]);
+  });
+
+  it.each(['folder', 'file'])('finds the git top level by a .git %s', async kind => {
+    const top = tempTree({ 'a/b/c.ts': '' });
+    if (kind === 'folder') mkdirSync(join(top, '.git'));
+    else writeFileSync(join(top, '.git'), 'gitdir: elsewhere');
+    expect((await defaultRoots({ explicit: [], cwd: join(top, 'a/b'), home: '/home/u' })).roots).toEqual([top]);
+  });
+
+  it('has no root outside a repository, and says what to set', async () => {
+    const found = await defaultRoots({ explicit: [], cwd: tempTree(), home: '/home/u' });
+    expect(found.roots).toEqual([]);
+    expect(found.reason).toContain('POLYLOGUE_ROOTS');
+  });
+
+  it.each(['/', '/home', '/home/someone', '/root', '/Users/someone'])(
+    'never takes %s by default',
+    async projectRoot => {
+      const found = await defaultRoots({ explicit: [], projectRoot, cwd: '/', home: '' });
+      expect(found.roots).toEqual([]);
+      expect(found.reason).toContain('POLYLOGUE_ROOTS');
+    },
+  );
+
+  it('never takes the home directory, what lies above it, or a repository in it by default', async () => {
+    const root = tempTree({ 'homes/u/.git/HEAD': '', 'homes/u/project/.git/HEAD': '' });
+    const home = join(root, 'homes/u');
+    for (const projectRoot of [home, join(root, 'homes'), root]) {
+      expect((await defaultRoots({ explicit: [], projectRoot, cwd: '/', home })).roots).toEqual([]);
+    }
+    expect((await defaultRoots({ explicit: [], cwd: home, home })).roots).toEqual([]);
+    expect((await defaultRoots({ explicit: [], cwd: join(home, 'project'), home })).roots).toEqual([
+      join(home, 'project'),
+    ]);
+  });
+});

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { harmlessFiles, isSecretFile, secretFiles } from '../../src/files/secret-files.ts';
+
+describe('isSecretFile', () => {
+  it.each([
+    '/p/.env',
+    '/p/.ENV',
+    '/p/.env.local',
+    '/p/.env.example.local',
+    '/p/.env~',
+    '/p/.env.bak',
+    '/p/.envrc',
+    '/h/.ssh/id_rsa',
+    '/p/id_ed25519',
+    '/p/id_rsa.old',
+    '/h/.ssh/anything',
+    '/p/server.pem',
+    '/p/tls.key',
+    '/p/a.p12',
+    '/p/a.pfx',
+    '/h/.npmrc',
+    '/h/.pypirc',
+    '/h/.netrc',
+    '/h/.git-credentials',
+    '/h/.aws/credentials',
+    '/h/.docker/config.json',
+    '/h/.kube/config',
+    '/h/.config/gcloud/application_default_credentials.json',
+    '/h/vault.kdbx',
+    'C:\\Users\\x\\.aws\\credentials',
+  ])('knows %s as secret', path => {
+    expect(isSecretFile(path)).toBe(true);
+  });
+
+  it.each([
+    '/p/.env.example',
+    '/p/.env.sample',
+    '/p/.env.template',
+    '/p/.env.local.example',
+    '/p/env.ts',
+    '/p/.environment',
+    '/h/.ssh/id_rsa.pub',
+    '/h/.ssh/config',
+    '/h/.ssh/known_hosts',
+    '/p/credentials.ts',
+    '/p/credentials',
+    '/p/config.json',
+    '/p/keys.ts',
+    '/p/key',
+    '/p/pem',
+    '/p/.key/readme.md',
+    '/p/docker/config.json',
+    '/p/ssh/notes.md',
+    '/p/x.bak',
+    '/p/config',
+  ])('lets %s be read', path => {
+    expect(isSecretFile(path)).toBe(false);
+  });
+
+  it('publishes patterns that its matcher can express', () => {
+    const all = [...secretFiles.flatMap(group => group.patterns), ...harmlessFiles];
+    for (const pattern of all) {
+      expect(pattern).toBe(pattern.toLowerCase());
+      // one star a name; `.env.*.example` too
+      for (const name of pattern.split('/')) expect(name.split('*').length).toBeLessThanOrEqual(2);
+    }
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest';
+import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { changeOf, hashOf, start, threadWith } from '../../contracts/store-fixtures.ts';
+import { storeSuite } from '../../contracts/store-suite.ts';
+
+storeSuite('memory', async () => {
+  const store = createMemoryStore();
+  return { store, close: () => store.close() };
+});
+
+describe('the memory store', () => {
+  it('gives threads three hours', () => {
+    expect(createMemoryStore().defaultTimeoutHours).toBe(3);
+  });
+
+  it('lets the thread go that was unused for longest, and says that it expired', async () => {
+    const store = createMemoryStore({ maxThreads: 2 });
+    const blob = { sha256: hashOf('x'), text: 'x' };
+    const first = await threadWith(store, ['a']);
+    const second = await threadWith(store, ['b']);
+    await store.commit(second.id, changeOf(1, { blobs: [blob] }));
+    await store.read(first.id, start);
+    const third = await threadWith(store, ['c'], { createdAt: start + 7 });
+    expect((await store.head(first.id, start)).state).toBe('live');
+    expect((await store.head(third.id, start)).state).toBe('live');
+    expect(await store.head(second.id, start)).toEqual({ state: 'expired', expiredAt: start + 7 });
+    expect(await store.blobs([blob.sha256])).toEqual(new Map());
+  });
+
+  it('forgets the oldest of the ids that went rather than to grow without end', async () => {
+    const store = createMemoryStore({ maxThreads: 2 });
+    const first = await threadWith(store, []);
+    for (let index = 0; index < 30; index++) await threadWith(store, []);
+    expect(await store.head(first.id, start)).toEqual({ state: 'unknown' });
+  });
+});

@@ -1,0 +1,83 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createProduct, loadConfig, type Product, tables } from '../../src/app.ts';
+import { realSurroundings } from '../../src/cli/surroundings.ts';
+import type { Clock, Random } from '../../src/domain/ports.ts';
+import type { ProgressUpdate } from '../../src/domain/request.ts';
+
+// A reply as tests look into it.
+// biome-ignore lint/suspicious/noExplicitAny: replies are free-form JSON documents
+export type Document = any;
+
+export interface CallOptions {
+  signal?: AbortSignal;
+  onProgress?: (update: ProgressUpdate) => void;
+  owner?: string;
+}
+
+export interface TestProduct {
+  product: Product;
+  home: string;
+  /** What was written to stderr. */
+  log: string[];
+  /** The reply's document, whatever its status. */
+  call(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<Document>;
+  /** Closes this product and starts another on the same data. */
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface TestProductOptions {
+  root: string;
+  env?: Record<string, string>;
+  clock?: Clock;
+  random?: Random;
+}
+
+/** The whole product in this process: real settings, real store in a folder of its own, vendors by base address. */
+export async function testProduct({ root, env = {}, clock, random }: TestProductOptions): Promise<TestProduct> {
+  const home = await mkdtemp(join(tmpdir(), 'polylogue-home-'));
+  const log: string[] = [];
+  const around = { ...realSurroundings(), cwd: root, homeDir: home, writeError: (line: string) => void log.push(line) };
+  const surroundings = { ...around, ...(clock && { clock }), ...(random && { random }) };
+  const start = () => {
+    const config = loadConfig({
+      tables,
+      env: { POLYLOGUE_HOME: home, PROJECT_ROOT: root, ...env },
+      argvFlags: {},
+      homeDir: home,
+      platform: 'linux',
+      cwd: root,
+      readFile: () => undefined,
+    });
+    return createProduct(config, surroundings);
+  };
+  const self: TestProduct = {
+    product: await start(),
+    home,
+    log,
+    async call(name, args = {}, { signal = new AbortController().signal, onProgress, owner = 'local' } = {}) {
+      const principal = { owner, root: self.product.root, client: 'test' };
+      const reply = await self.product.host.call({ name, arguments: args, principal, onProgress }, signal);
+      return { ...reply.document, isError: reply.isError };
+    },
+    async restart() {
+      await self.product.close();
+      self.product = await start();
+    },
+    async close() {
+      await self.product.close();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+  return self;
+}
+
+/** Settings that send OpenAI's and Anthropic's calls to fake vendors. */
+export function vendorEnv(urls: { openai?: string; anthropic?: string }): Record<string, string> {
+  return {
+    ...(urls.openai && { OPENAI_API_KEY: 'test-key', OPENAI_BASE_URL: urls.openai }),
+    ...(urls.anthropic && { ANTHROPIC_API_KEY: 'test-key', ANTHROPIC_BASE_URL: urls.anthropic }),
+  };
+}

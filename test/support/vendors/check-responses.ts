@@ -1,0 +1,154 @@
+import { isRecord } from '../../../src/domain/json.ts';
+import { checkEffort, checkFieldsAndModel, checkImageUrl, refusesSampling } from './check-open-ai.ts';
+import type { FieldTable } from './field-check.ts';
+import { openAiModel } from './open-ai-models.ts';
+import { invalidValue, missingParameter, openAiRefusal, unsupportedParameter, wrongType } from './open-ai-refusal.ts';
+import type { Refusal } from './refusal.ts';
+import { numberOf, recordOf, stringOf } from './wire-values.ts';
+
+const fields: FieldTable = {
+  background: ['boolean'],
+  context_management: ['array'],
+  conversation: ['string', 'object'],
+  include: ['strings'],
+  input: ['string', 'array'],
+  instructions: ['string'],
+  max_output_tokens: ['integer'],
+  max_tool_calls: ['integer'],
+  metadata: ['object'],
+  model: ['string'],
+  parallel_tool_calls: ['boolean'],
+  previous_response_id: ['string'],
+  prompt: ['object'],
+  prompt_cache_key: ['string'],
+  prompt_cache_options: ['object'],
+  prompt_cache_retention: ['string'],
+  reasoning: ['object'],
+  safety_identifier: ['string'],
+  service_tier: ['string'],
+  store: ['boolean'],
+  stream: ['boolean'],
+  stream_options: ['object'],
+  temperature: ['number'],
+  text: ['object'],
+  tool_choice: ['string', 'object'],
+  tools: ['array'],
+  top_logprobs: ['integer'],
+  top_p: ['number'],
+  truncation: ['string'],
+  user: ['string'],
+};
+
+const roles = ['assistant', 'system', 'developer', 'user'];
+const itemTypes = ['message', 'reasoning', 'function_call', 'function_call_output', 'item_reference'];
+const partTypes: Record<string, readonly string[]> = {
+  assistant: ['output_text', 'refusal'],
+  other: ['input_text', 'input_image', 'input_file'],
+};
+
+/** What POST /v1/responses refuses. */
+export function checkResponses(body: Record<string, unknown>): Refusal | undefined {
+  return (
+    checkFieldsAndModel(body, fields, unknownParameter) ??
+    checkLimits(body) ??
+    checkReasoning(body) ??
+    checkText(recordOf(body.text)) ??
+    checkInput(body.input)
+  );
+}
+
+function unknownParameter(param: string): Refusal {
+  return openAiRefusal(`Unknown parameter: '${param}'.`, { param, code: 'unknown_parameter' });
+}
+
+function checkLimits(body: Record<string, unknown>): Refusal | undefined {
+  const most = numberOf(body.max_output_tokens);
+  if (most !== undefined && most < 16)
+    return openAiRefusal(
+      `Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16, but got ${most} instead.`,
+      { param: 'max_output_tokens', code: 'integer_below_min_value' },
+    );
+  const previous = stringOf(body.previous_response_id);
+  if (previous)
+    return openAiRefusal(`Previous response with id '${previous}' not found.`, {
+      param: 'previous_response_id',
+      code: 'previous_response_not_found',
+    });
+  return undefined;
+}
+
+function checkReasoning(body: Record<string, unknown>): Refusal | undefined {
+  const reasoning = recordOf(body.reasoning);
+  const stray = Object.keys(reasoning).find(
+    key => !['effort', 'summary', 'generate_summary', 'mode', 'context'].includes(key),
+  );
+  if (stray) return unknownParameter(`reasoning.${stray}`);
+  const { effort, summary } = reasoning;
+  const summaries = ['auto', 'concise', 'detailed'];
+  if (summary != null && !summaries.includes(stringOf(summary)))
+    return invalidValue('reasoning.summary', String(summary), summaries);
+  const model = openAiModel(stringOf(body.model));
+  const refused = checkEffort(body, effort, 'reasoning.effort');
+  if (refused) return refused;
+  if (!refusesSampling(model, effort)) return undefined;
+  if (body.temperature != null) return unsupportedParameter('temperature');
+  if (body.top_p != null) return unsupportedParameter('top_p');
+  return undefined;
+}
+
+function checkText(text: Record<string, unknown>): Refusal | undefined {
+  const stray = Object.keys(text).find(key => key !== 'format' && key !== 'verbosity');
+  if (stray) return unknownParameter(`text.${stray}`);
+  const formats = ['text', 'json_object', 'json_schema'];
+  if (text.format == null) return undefined;
+  const format = recordOf(text.format);
+  if (!formats.includes(stringOf(format.type))) return invalidValue('text.format.type', String(format.type), formats);
+  if (format.type === 'json_schema' && !stringOf(format.name)) return missingParameter('text.format.name');
+  return undefined;
+}
+
+function checkInput(input: unknown): Refusal | undefined {
+  if (input == null) return missingParameter('input');
+  if (input === '' || (Array.isArray(input) && input.length === 0))
+    return openAiRefusal("Invalid 'input': it is empty. Expected a text or at least one item.", {
+      param: 'input',
+      code: 'empty_array',
+    });
+  if (!Array.isArray(input)) return undefined;
+  for (const [index, item] of input.entries()) {
+    const refused = checkItem(item, `input[${index}]`);
+    if (refused) return refused;
+  }
+  return undefined;
+}
+
+function checkItem(item: unknown, param: string): Refusal | undefined {
+  if (!isRecord(item)) return wrongType(param, ['object'], item);
+  const type = item.type ?? 'message';
+  if (typeof type !== 'string' || !itemTypes.includes(type))
+    return invalidValue(`${param}.type`, String(type), itemTypes);
+  // Nothing is kept between two requests, as for a client that sends `store: false`.
+  if (type === 'item_reference')
+    return openAiRefusal(`Item with id '${stringOf(item.id)}' not found.`, { param, status: 404 });
+  if (type !== 'message') return undefined;
+  const role = stringOf(item.role);
+  if (!roles.includes(role)) return invalidValue(`${param}.role`, String(item.role), roles);
+  if (typeof item.content === 'string') return undefined;
+  if (!Array.isArray(item.content)) return wrongType(`${param}.content`, ['string', 'array'], item.content);
+  for (const [index, part] of item.content.entries()) {
+    const refused = checkPart(part, role, `${param}.content[${index}]`);
+    if (refused) return refused;
+  }
+  return undefined;
+}
+
+function checkPart(part: unknown, role: string, param: string): Refusal | undefined {
+  if (!isRecord(part)) return wrongType(param, ['object'], part);
+  const allowed = partTypes[role === 'assistant' ? role : 'other'] ?? [];
+  const type = stringOf(part.type);
+  if (!allowed.includes(type)) return invalidValue(`${param}.type`, String(part.type), allowed);
+  if (type === 'input_text' || type === 'output_text')
+    return typeof part.text === 'string' ? undefined : wrongType(`${param}.text`, ['string'], part.text);
+  if (type === 'input_image' && !stringOf(part.file_id)) return checkImageUrl(part.image_url, `${param}.image_url`);
+  return undefined;
+}

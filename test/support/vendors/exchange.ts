@@ -1,0 +1,130 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { text as textOfBody } from 'node:stream/consumers';
+import {
+  type AnswerStep,
+  type BrokenStep,
+  type Dialect,
+  type FakeVendorOptions,
+  multibyteAnswer,
+  type RecordedRequest,
+} from './fake-vendor.ts';
+import { headersOf, type Received, record, watchAbort } from './record.ts';
+import type { Refusal } from './refusal.ts';
+import { makeReply } from './reply.ts';
+import { type Delivery, giveAnswer, giveFault, sendBody } from './serve-step.ts';
+import type { Steps } from './steps.ts';
+import type { VendorKind } from './vendor-kind.ts';
+
+/** All that a running vendor holds. */
+export interface VendorState {
+  kind: VendorKind;
+  options: FakeVendorOptions;
+  tokenize: (text: string) => readonly number[];
+  steps: Steps;
+  requests: RecordedRequest[];
+  violations: string[];
+  /** Requests so far; makes the ids. */
+  arrived: number;
+  /** Requests so far that got an answer of a model, sound or broken. */
+  answered: number;
+  closing: boolean;
+  /** Answers under which the fake itself broke the connection. */
+  broken: WeakSet<ServerResponse>;
+}
+
+/** Reads one request, refuses it as the vendor would, or does with it what the next step says. */
+export async function serveRequest(
+  state: VendorState,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { kind, steps } = state;
+  const id = String(++state.arrived).padStart(8, '0');
+  const gone = watchAbort(response, () => state.closing || state.broken.has(response));
+  const method = request.method ?? '';
+  const path = request.url ?? '';
+  const refuse = (refusal: Refusal) => {
+    state.violations.push(`${method} ${path}: ${refusal.status} ${refusal.message}`);
+    sendBody(response, refusal.status, kind.stamp(refusal.body, id), kind.headers(id));
+  };
+
+  const text = await textOfBody(request);
+  const dialect = dialectOf(kind, method, path);
+  if (!dialect) return refuse(kind.wrongAddress(method, path));
+  const headers = headersOf(request);
+  const received = record({ dialect, path, headers, text, gone }, kind, state.tokenize);
+  state.requests.push(received.recorded);
+  const refusal = refusalOf(state, dialect, received, text);
+  if (refusal) return refuse(refusal);
+
+  const step = steps.next(dialect);
+  if ('fault' in step && step.fault === 'status') {
+    const body = step.body === undefined ? kind.stamp(kind.statusBody(step.status), id) : step.body;
+    return sendBody(response, step.status, body, { ...kind.headers(id), ...step.headers });
+  }
+  const delivery = {
+    response,
+    headers: kind.headers(id),
+    failure: { status: 500, body: kind.stamp(kind.statusBody(500), id) },
+    breaking: () => void state.broken.add(response),
+    ...contentOf(state, received, step, id),
+  };
+  return 'fault' in step ? giveFault(delivery, step) : giveAnswer(delivery, step);
+}
+
+function dialectOf(kind: VendorKind, method: string, path: string): Dialect | undefined {
+  const { pathname } = new URL(path, 'http://localhost');
+  return pathname.startsWith('/v1/') ? kind.routes[`${method} ${pathname.slice('/v1'.length)}`] : undefined;
+}
+
+function refusalOf(
+  { kind, options }: VendorState,
+  dialect: Dialect,
+  { recorded, asked }: Received,
+  text: string,
+): Refusal | undefined {
+  const unauthorised = kind.authorise(recorded.headers);
+  if (unauthorised || dialect === 'models') return unauthorised;
+  if (!asked) return kind.tooLarge?.(text.length) ?? kind.badJson();
+  const { body, reading } = asked;
+  const unsound = kind.tooLarge?.(text.length) ?? kind.check(dialect, body, recorded.headers);
+  if (unsound) return unsound;
+  const model = options.models?.find(({ id }) => id === reading.model);
+  if (options.models && !model) return kind.unknownModel(reading.model);
+  const window = Math.min(model?.window ?? Number.POSITIVE_INFINITY, options.window ?? Number.POSITIVE_INFINITY);
+  return recorded.tokens > window ? kind.tooLong(dialect, recorded.tokens, window) : undefined;
+}
+
+function contentOf(
+  state: VendorState,
+  { recorded, asked }: Received,
+  step: AnswerStep | BrokenStep,
+  id: string,
+): Pick<Delivery, 'wire' | 'reply' | 'stream'> {
+  const { kind, options } = state;
+  const created = Math.floor(recorded.at / 1_000);
+  if (recorded.dialect === 'models' || !asked) {
+    const nothing = { id, model: '', created, text: '', input: 0, cacheRead: 0, cacheWrite: 0 };
+    const listing = kind.listing(options.models ?? []);
+    const wire = { open: () => [], text: () => ({ data: '' }), close: () => [], fail: () => [], whole: () => listing };
+    return { wire, reply: makeReply(step, nothing), stream: false };
+  }
+  const { body, reading, segments } = asked;
+  const use = kind.cache(recorded.dialect, body, segments);
+  const reply = makeReply(step, {
+    id,
+    created,
+    model: reading.model,
+    text: textFor(step, recorded, ++state.answered),
+    input: recorded.tokens,
+    cacheRead: use.read,
+    cacheWrite: use.written,
+    ...(reading.maxOutput !== undefined && { maxOutput: reading.maxOutput }),
+  });
+  return { wire: use.wire(reply), reply, stream: reading.stream };
+}
+
+function textFor(step: AnswerStep | BrokenStep, request: RecordedRequest, number: number): string {
+  if (typeof step.answer === 'function') return step.answer(request);
+  return step.answer ?? ('fault' in step ? multibyteAnswer : `Answer ${number}.`);
+}

@@ -1,0 +1,42 @@
+import type { Dialect } from './fake-vendor.ts';
+import type { Segment } from './prompt.ts';
+import type { Reading } from './reading.ts';
+import type { Refusal } from './refusal.ts';
+import type { Reply } from './reply.ts';
+import type { Wire } from './wire.ts';
+
+export type AskDialect = Exclude<Dialect, 'models'>;
+
+export interface CacheUse {
+  read: number;
+  written: number;
+  /** Puts an answer into the vendor's words, once it is known what the cache did. */
+  wire(reply: Reply): Wire;
+}
+
+/** What sets one vendor apart from another; the server around it is the same. */
+export interface VendorKind {
+  /** Method and path below the version path, e.g. `POST /responses`. */
+  routes: Readonly<Record<string, Dialect>>;
+  /** Missing and wrong keys, and headers that every request needs. */
+  authorise(headers: Record<string, string>): Refusal | undefined;
+  /** What is wrong with a body, whatever it holds. */
+  check(dialect: AskDialect, body: Record<string, unknown>, headers: Record<string, string>): Refusal | undefined;
+  read(dialect: AskDialect, body: Record<string, unknown>): Reading;
+  /** Looks the prompt up in the vendor's cache and remembers it. */
+  cache(dialect: AskDialect, body: Record<string, unknown>, segments: readonly Segment[]): CacheUse;
+  /** The answer of GET /models. */
+  listing(models: readonly { id: string; window?: number }[]): Record<string, unknown>;
+  /** Headers of every answer; `id` is new for each. */
+  headers(id: string): Record<string, string>;
+  /** Puts the id into a body that carries one. */
+  stamp(body: unknown, id: string): unknown;
+  badJson(): Refusal;
+  /** Absent where no size is documented. */
+  tooLarge?(bytes: number): Refusal | undefined;
+  wrongAddress(method: string, path: string): Refusal;
+  unknownModel(id: string): Refusal;
+  tooLong(dialect: AskDialect, tokens: number, window: number): Refusal;
+  /** What the vendor sends with a status. */
+  statusBody(status: number): unknown;
+}

@@ -1,0 +1,153 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { AppEvent } from '../../src/domain/event.ts';
+import { createBus } from '../../src/telemetry/bus.ts';
+import { createMask } from '../../src/telemetry/redact.ts';
+import { createBreadcrumbs } from '../../src/telemetry/sinks/breadcrumbs.ts';
+import { createStderr } from '../../src/telemetry/sinks/stderr.ts';
+import { manualClock } from '../support/clock.ts';
+import { tempProject } from '../support/temp-project.ts';
+
+const r = 'cAnArY7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0Js9AeUi3Oo';
+const pem = `${r}${r}`.slice(0, 64);
+
+/** The text as it might turn up, and the part of it that nobody may ever see. */
+const canaries: [text: string, secret: string][] = [
+  [`Incorrect API key provided: sk-proj-${r}.`, r],
+  [`sk-${r}`, r],
+  [`x-api-key: sk-ant-api03-${r}`, r],
+  [`sk-or-v1-${r}`, r],
+  [`https://host/v1beta/models?key=AIza${r.slice(0, 35)}`, r.slice(0, 35)],
+  [`xai-${r}`, r],
+  [`gsk_${r}`, r],
+  [`ghp_${r.slice(0, 36)}`, r.slice(0, 36)],
+  [`github_pat_11AAAAAAA0${r}`, r],
+  ['AKIACANARYCANARY0001', 'CANARYCANARY0001'],
+  [`aws_secret_access_key=${r.slice(0, 40)}`, r.slice(0, 40)],
+  [`xoxb-123456789012-${r}`, r],
+  [`sk_live_${r}`, r],
+  [`npm_${r.slice(0, 36)}`, r.slice(0, 36)],
+  [`Authorization: Bearer ${r}`, r],
+  [`eyJhbGciOiJIUzI1NiJ9.eyJ${r}.${r}`, r],
+  [`https://canary:${r}@host/path`, r],
+  [`-----BEGIN PRIVATE KEY-----\n${pem}\n${pem}\n-----END PRIVATE KEY-----`, pem],
+  [`-----BEGIN OPENSSH PRIVATE KEY-----\n${pem}\n${pem.slice(0, 30)}`, pem.slice(0, 30)],
+  [`api_key = "${r.slice(0, 32)}"`, r.slice(0, 32)],
+  ['the canary of the operator: OPERATORCANARY', 'OPERATORCANARY'],
+];
+
+const project = await tempProject();
+afterAll(project.dispose);
+const { maskDeep } = createMask({ secret: 'pepper', keys: ['OPERATORCANARY'] });
+
+function eventsWith(text: string): AppEvent[] {
+  const call = { reqId: '6c1f4ab2', tool: 'chat' };
+  return [
+    { type: 'call.start', ...call, owner: text, client: text },
+    { type: 'call.stage', ...call, stage: text },
+    { type: 'call.end', ...call, status: text, elapsedMs: 1, code: 'API_ERROR' },
+    {
+      type: 'model.attempt',
+      ...call,
+      attempt: 1,
+      provider: text,
+      model: text,
+      elapsedMs: 1,
+      outcome: 'failed',
+      class: text,
+    },
+    { type: 'files.read', ...call, embedded: [text], skipped: [{ path: text, code: 'secret' }] },
+    { type: 'warning', where: text, message: JSON.stringify({ body: JSON.stringify({ text }) }) },
+  ];
+}
+
+/** How errors and requests carry a text about. */
+function wrappings(text: string): unknown[] {
+  const error = new Error(`upstream: ${text}`, { cause: new AggregateError([new Error(text)], text) });
+  return [
+    error,
+    Object.assign(new Error('upstream'), {
+      responseBody: JSON.stringify({ error: { message: text } }),
+      requestHeaders: { note: text },
+    }),
+    { argv: ['node', 'main.js', `--note=${text}`] },
+    { headers: new Headers({ note: text.replaceAll('\n', ' ') }) },
+    new Map([[text, new Set([text])]]),
+    { [text]: { deep: [[text]] } },
+  ];
+}
+
+describe('canary secrets', () => {
+  it('appear nowhere in what the sinks write', async () => {
+    const stderr: string[] = [];
+    const problems: unknown[] = [];
+    const bus = createBus({
+      clock: manualClock(),
+      mask: maskDeep,
+      sinks: [
+        createBreadcrumbs({ folder: project.path('logs') }),
+        createStderr({ level: 'debug', write: line => void stderr.push(line) }),
+      ],
+      onSinkError: (...problem) => void problems.push(problem),
+    });
+    for (const [text] of canaries) for (const event of eventsWith(text)) bus.emit(event);
+    await bus.close();
+
+    expect(problems).toEqual([]);
+    expect(stderr).toHaveLength(canaries.length * 6);
+    const files = await readdir(project.path('logs'));
+    const logs = await Promise.all(files.map(file => readFile(join(project.path('logs'), file), 'utf8')));
+    const written = [...stderr, ...logs].join('');
+    expect(written.match(/\[masked:/g)?.length).toBeGreaterThan(canaries.length * 12);
+    for (const [, secret] of canaries) expect(written.includes(secret), secret).toBe(false);
+  });
+
+  it('appear nowhere in errors with causes, headers, arguments and maps', () => {
+    for (const [text, secret] of canaries) {
+      for (const wrapped of wrappings(text)) expect(JSON.stringify(maskDeep(wrapped))).not.toContain(secret);
+    }
+  });
+});
+
+describe('masking plain data', () => {
+  it('keeps numbers, booleans, dates and the shape', () => {
+    const value = { n: 1, yes: true, none: null, list: [1, 'a'], at: new Date(0), usage: { input: 5 } };
+    expect(maskDeep(value)).toEqual({ ...value, at: '1970-01-01T00:00:00.000Z' });
+  });
+
+  it('hides whole what is named like a secret, whatever it looks like', () => {
+    const masked = JSON.stringify(
+      maskDeep({ authorization: 'Basic x', Cookie: ['a=b'], password: 'hunter2', 'x-api-key': 'short', tokens: '12' }),
+    );
+    expect(masked).not.toMatch(/Basic|a=b|hunter2|short/);
+    expect(masked).toContain('"tokens":"12"');
+  });
+
+  it('is not troubled by circles, depth, getters that throw and values without a text', () => {
+    const circle: Record<string, unknown> = { big: 1n, run: () => 1, bytes: new Uint8Array(3) };
+    circle.self = circle;
+    Object.defineProperty(circle, 'bad', {
+      enumerable: true,
+      get: () => {
+        throw new Error('no');
+      },
+    });
+    expect(maskDeep(circle)).toEqual({
+      big: '1',
+      run: '[function]',
+      bytes: '[3 bytes]',
+      self: '[circular]',
+      bad: '[unreadable]',
+    });
+    let deep: unknown = 'end';
+    for (let level = 0; level < 10_000; level++) deep = { deep };
+    expect(JSON.stringify(maskDeep(deep))).toContain('[too deep]');
+  });
+
+  it('does not touch what it was given', () => {
+    const given = { note: `sk-proj-${r}` };
+    maskDeep(given);
+    expect(given.note).toContain(r);
+  });
+});

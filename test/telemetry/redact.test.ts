@@ -1,0 +1,276 @@
+import { describe, expect, it } from 'vitest';
+import { createMask } from '../../src/telemetry/redact.ts';
+
+const base62 = 'q7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0JsAeUiOoTzXbVnMkLpQ';
+const mask = createMask({ secret: 'pepper', keys: [] });
+const hidden = (text: string) => mask.maskSync(text, 'thread').text;
+
+/** Kind, and a secret of that form. */
+const known: [kind: string, secret: string][] = [
+  ['openai_key', `sk-proj-${base62}_x`],
+  ['openai_key', `sk-svcacct-${base62}`],
+  ['api_key', `sk-${base62}`],
+  ['api_key', 'sk-0f1e2d3c4b5a69788796a5b4c3d2e1f0'],
+  ['anthropic_key', `sk-ant-api03-${base62}-AA`],
+  ['openrouter_key', `sk-or-v1-${'0123456789abcdef'.repeat(4)}`],
+  ['google_key', 'AIzaSyD3x_9-kQ2mV7bN1cZ5lP0oW8eR4tY6uI1'],
+  ['xai_key', `xai-${base62}${base62}`],
+  ['groq_key', `gsk_${base62}`],
+  ['zhipu_key', '0123456789abcdef0123456789abcdef.AbCdEfGhIjKlMnOp'],
+  ['github_token', `ghp_${base62.slice(0, 36)}`],
+  ['github_token', `gho_${base62.slice(0, 36)}`],
+  ['github_token', `github_pat_11ABCDEFG0${base62}`],
+  ['gitlab_token', 'glpat-x7Zt9Kx2Bv4Lm8Np1Rw5'],
+  ['aws_access_key', 'AKIAQ3EGTHZK4V2MPL7X'],
+  ['slack_token', 'xoxb-123456789012-1234567890123-AbCdEfGhIjKlMnOpQrStUvWx'],
+  ['stripe_key', 'sk_live_51Hq7Zt9Kx2Bv4Lm8Np1Rw5Yc'],
+  ['npm_token', `npm_${base62.slice(0, 36)}`],
+  ['huggingface_token', `hf_${base62.slice(0, 34)}`],
+  ['telegram_token', '123456789:AAq7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0JsAe'],
+  ['jwt', 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U'],
+];
+
+describe('masking known formats', () => {
+  it.each(known)('replaces %s wherever it stands: %s', (kind, secret) => {
+    const surroundings = [
+      (key: string) => key,
+      (key: string) => `before ${key} after`,
+      (key: string) => `{"a":"${key}"}`,
+      (key: string) => `"{\\"a\\":\\"x\\n${key}\\"}"`,
+      (key: string) => `--key=${key}`,
+      (key: string) => `https://host/path?value%3D${key}&x=1`,
+      (key: string) => `(${key}).`,
+    ];
+    for (const within of surroundings) {
+      const masked = mask.maskSync(within(secret), 'thread');
+      expect(masked.text).not.toContain(secret.slice(-12));
+      expect(masked.text).toMatch(
+        new RegExp(`^${escaped(within('§')).replace('§', `\\[masked:${kind}:[0-9a-f]{8}\\]`)}$`),
+      );
+      expect(masked.found).toEqual({ [kind]: 1 });
+    }
+  });
+
+  it('replaces the secret half of an AWS key near the public one, and after its name', () => {
+    const secret = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzQQ71KEYs';
+    expect(hidden(`AKIAQ3EGTHZK4V2MPL7X,${secret}`)).not.toContain('K7MDENG');
+    expect(hidden(`aws_secret_access_key = ${secret}\n`)).toMatch(
+      /^aws_secret_access_key = \[masked:aws_secret_key:.{8}\]\n$/,
+    );
+    expect(hidden(`"SecretAccessKey": "${secret}"`)).not.toContain('K7MDENG');
+  });
+
+  it('replaces what follows Bearer and other authorization schemes', () => {
+    expect(hidden('Authorization: Bearer abc.DEF_123-xyz')).toMatch(
+      /^Authorization: Bearer \[masked:bearer_token:.{8}\]$/,
+    );
+    expect(hidden('authorization: Basic dXNlcjpwYXNzd29yZA==')).not.toContain('dXNlcjpw');
+    expect(hidden(`curl -H 'x-api-key: ${base62}'`)).not.toContain(base62);
+    expect(hidden('the scheme is Bearer AuthenticationScheme')).toContain('AuthenticationScheme');
+  });
+
+  it('replaces the password in an address and keeps the rest', () => {
+    expect(hidden('https://user:pw@host/x')).toMatch(/^https:\/\/user:\[masked:url_password:.{8}\]@host\/x$/);
+    expect(hidden('postgres://app:p@ss:w0rd@db:5432/x')).toMatch(/^postgres:\/\/app:\[masked:.*\]@db:5432\/x$/);
+    const harmless = [
+      'http://localhost:8080/user@example.org',
+      'http://localhost:8080?mail=a@b.c',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: a template is what the text is
+      'postgres://${user}:${password}@host',
+      'git@github.com:owner/repository.git',
+    ];
+    for (const text of harmless) expect(hidden(text)).toBe(text);
+  });
+
+  it('replaces values that are named as secrets only when they look random', () => {
+    for (const text of [
+      `api_key = "${base62.slice(0, 32)}"`,
+      `"client_secret": '${base62.slice(0, 40)}',`,
+      `AZURE_API_KEY=0f1e2d3c4b5a69788796a5b4c3d2e1f0`,
+      `{\\"password\\": \\"${base62.slice(0, 20)}\\"}`,
+      `https://host/?api_key=${base62.slice(0, 24)}`,
+    ]) {
+      expect(hidden(text), text).toMatch(/\[masked:(secret|url_secret):/);
+    }
+  });
+
+  it.each([
+    'const id = "550e8400-e29b-41d4-a716-446655440000";',
+    'const commit = "da39a3ee5e6b4b0d3255bfef95601890afd80709";',
+    '"integrity": "sha512-q7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0JsAeUiOoTzXbVnMkLpQ=="',
+    `<img src="data:image/png;base64,${Buffer.from(Array.from({ length: 600 }, (_, i) => (i * 7919) % 251)).toString('base64')}">`,
+    'pip install sk-learn-contrib-2024-extensions-for-python3',
+    '.sk-fading-circle .sk-circle12:before { animation: sk-circleFadeDelay 1.2s }',
+    'npm_config_registry npm_lifecycle_event npm_package_json hf_hub_download',
+    'task-0123456789abcdef0123456789 risk-0123456789abcdef0123456789',
+    'password: currentPasswordFieldValue2, token = "continuationTokenFromRequest1"',
+    'const apiKey = process.env.OPENAI_API_KEY ?? "your_openai_api_key_here";',
+    'secret: "my-app-v1-2-3-test-4-stage-5"',
+    'token = "2024-01-02T03:04:05.678Z"',
+    'password = "correct horse battery staple 12"',
+    'apiKey: "550e8400-e29b-41d4-a716-446655440000"',
+    'assets/d41d8cd98f00b204e9800998ecf8427e.bundle0123456789.js',
+    'aVeryLongIdentifierThatGoesOnAndOnWithoutEverBeingASecret1234567890',
+    'const pem = "-----BEGIN PRIVATE KEY-----\\n" + key + "\\n-----END PRIVATE KEY-----";',
+    "const begin = '-----BEGIN PRIVATE KEY-----'; const end = '-----END PRIVATE KEY-----';",
+    'Set the header to `Authorization: Bearer <token>` or `Authorization: Bearer YOUR_TOKEN`.',
+    'eyJhbGciOiJIUzI1NiJ9 is the head of a token',
+  ])('leaves ordinary text as it is: %s', text => {
+    expect(mask.maskSync(text, 'thread')).toEqual({ text, found: {} });
+  });
+});
+
+describe('masking private keys', () => {
+  const lines = Array.from({ length: 5 }, (_, i) => `${base62}${i}ABCDEFGHIJKLMNO`.slice(0, 64));
+  const body = `${lines.join('\n')}\nAb3=`;
+  const begin = '-----BEGIN RSA PRIVATE KEY-----';
+  const end = '-----END RSA PRIVATE KEY-----';
+  const placeholder = /\[masked:private_key:[0-9a-f]{8}\]/;
+  const clean = (text: string) => {
+    for (const line of [...lines, 'Ab3=']) expect(text).not.toContain(line);
+    expect(text).toMatch(placeholder);
+  };
+
+  it('replaces the body and keeps the marks', () => {
+    expect(hidden(`a\n${begin}\n${body}\n${end}\nb`)).toMatch(
+      new RegExp(`^a\n${begin}\n${placeholder.source}\n${end}\nb$`),
+    );
+  });
+
+  it('replaces a body with headers, within JSON, in a comment, in a diff, with line numbers', () => {
+    clean(hidden(`${begin}\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123\n\n${body}\n${end}`));
+    clean(hidden(JSON.stringify({ key: `${begin}\n${body}\n${end}` })));
+    clean(hidden(JSON.stringify(JSON.stringify({ key: `${begin}\r\n${body}\r\n${end}` }))));
+    clean(hidden(`${begin}\n${body}\n${end}`.replace(/^/gm, '# ')));
+    clean(hidden(`${begin}\n${body}\n${end}`.replace(/^/gm, '+')));
+    clean(hidden(`${begin}\n${body}\n${end}`.replace(/^/gm, '-')));
+    clean(hidden(`${begin}\n${body}\n${end}`.replace(/^/gm, '  12│ ')));
+  });
+
+  it('replaces what is left of a key that was cut off', () => {
+    clean(hidden(`${begin}\n${body}`.slice(0, -10)));
+    clean(hidden(`${body.slice(30)}\n${end}\n`));
+    expect(hidden(`${begin}\n${lines[0]}\nAnd then prose goes on.`)).toMatch(/And then prose goes on\.$/);
+  });
+});
+
+describe('placeholders', () => {
+  const secret = `ghp_${base62.slice(0, 36)}`;
+
+  it('are the same for the same secret within one scope and differ between scopes and keys', () => {
+    const [first, second] = hidden(`${secret} ${secret}`).split(' ');
+    expect(first).toBe(second);
+    expect(hidden(`https://x:${secret}@host`)).toBe(`https://x:${first}@host`);
+    expect(hidden(`token: "${secret}"`)).toBe(`token: "${first}"`);
+    expect(mask.maskSync(secret, 'other').text).not.toBe(first);
+    expect(createMask({ secret: 'salt', keys: [] }).maskSync(secret, 'thread').text).not.toBe(first);
+  });
+
+  it('are left alone when a masked text is masked again', () => {
+    for (const [, key] of known) {
+      const once = hidden(`https://u:${key}@h Bearer ${key} api_key="${key}" password=${key}`);
+      expect(hidden(once)).toBe(once);
+    }
+  });
+
+  it('are counted by kind', async () => {
+    expect((await mask.mask(`${secret} ${secret} https://a:b@c`, 't')).found).toEqual({
+      github_token: 2,
+      url_password: 1,
+    });
+  });
+});
+
+describe("the operator's own keys", () => {
+  const own = 'CANARY+with/odd"characters';
+  const ownMask = createMask({ secret: 'pepper', keys: [own, 'lm-studio', 'x1', 'not needed'] });
+
+  it('are masked as they stand, within addresses and within JSON', () => {
+    for (const text of [`a${own}b`, `?k=${encodeURIComponent(own)}`, JSON.stringify({ own })]) {
+      expect(ownMask.maskSync(text, 't').text).toMatch(/\[masked:own_key:/);
+      expect(ownMask.maskSync(text, 't').text).not.toMatch(/CANARY|odd/);
+    }
+  });
+
+  it('do not mask ordinary words that someone gave as a key', () => {
+    const text = 'lm-studio runs, a key is not needed, x1';
+    expect(ownMask.maskSync(text, 't').text).toBe(text);
+  });
+});
+
+describe('further detectors', () => {
+  it('are asked by the asynchronous mask and join the others', async () => {
+    const sources = [
+      async (text: string) => [{ start: text.indexOf('odd'), end: text.indexOf('odd') + 3, kind: 'odd', rank: 3 }],
+    ];
+    const masked = await createMask({ secret: 's', keys: [], sources }).mask('an odd thing', 't');
+    expect(masked.text).toMatch(/^an \[masked:odd:[0-9a-f]{8}\] thing$/);
+  });
+});
+
+describe('hostile text', () => {
+  const fill = (unit: string) => unit.repeat(Math.ceil(1_000_000 / unit.length)).slice(0, 1_000_000);
+  it.each(
+    [
+      'a',
+      'A',
+      ' ',
+      '\\',
+      '-',
+      '=',
+      '"',
+      '/',
+      '0',
+      'eyJ',
+      'eyJaaaaaaaaaa.',
+      '\\neyJ',
+      'sk-',
+      'sk-ant-',
+      'AKIAQ3EGTHZK4V2MPL7X ',
+      '-----BEGIN PRIVATE KEY-----',
+      '-----END PRIVATE KEY-----',
+      `-----BEGIN PRIVATE KEY-----${'\\'.repeat(500)}`,
+      '-----BEGIN ',
+      '://',
+      '://a:',
+      '://a:b',
+      'Bearer ',
+      'authorization: basic ',
+      'password = "',
+      "pwd='abc",
+      'KEY=',
+      '?key=',
+      'secret_access_key=',
+      '0123456789abcdef0123456789abcdef.',
+      'xoxb-',
+      'A_',
+      '12345678:AA',
+      'SG.aaaaaaaaaaaaaaaaaaaaaaaa.',
+      '%3D',
+      'Version: ',
+    ].map((unit): [string] => [unit]),
+  )('is gone through in linear time: %j', unit => {
+    const text = fill(unit);
+    mask.maskSync(text.slice(0, 10_000), 't');
+    // Other work on the machine can only make a run slower: one fast run is the proof.
+    let fastest = Number.POSITIVE_INFINITY;
+    for (let run = 0; run < 6 && fastest >= 200; run++) {
+      const start = performance.now();
+      mask.maskSync(text, 't');
+      fastest = Math.min(fastest, performance.now() - start);
+    }
+    expect(fastest).toBeLessThan(200);
+  });
+
+  it('is gone through in linear time after the mark of a private key', () => {
+    for (const unit of ['\\', '\\n', ' ', 'A ', '│', '1', '+ ', 'Version: \n', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n']) {
+      const start = performance.now();
+      mask.maskSync(`-----BEGIN PRIVATE KEY-----${fill(unit)}-----END PRIVATE KEY-----`, 't');
+      expect(performance.now() - start, unit).toBeLessThan(400);
+    }
+  });
+});
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest';
+import type { AppEvent } from '../../../src/domain/event.ts';
+import { createStderr, type LogLevel } from '../../../src/telemetry/sinks/stderr.ts';
+
+const at = Date.UTC(2030, 0, 2, 3, 4, 5);
+const call = { reqId: '6c1f4ab2-0000-4000-8000-000000000000', tool: 'chat' };
+const events: AppEvent[] = [
+  { type: 'call.start', ...call, owner: 'local', client: 'claude-code' },
+  { type: 'call.stage', ...call, stage: 'gather' },
+  { type: 'files.read', ...call, embedded: ['a.ts'], skipped: [{ path: '.env', code: 'secret' }] },
+  {
+    type: 'model.attempt',
+    ...call,
+    attempt: 1,
+    provider: 'openai',
+    model: 'm',
+    elapsedMs: 1_234,
+    outcome: 'retry',
+    class: 'rate_limit',
+    status: 429,
+    nextInMs: 500,
+  },
+  {
+    type: 'model.attempt',
+    ...call,
+    attempt: 2,
+    provider: 'openai',
+    model: 'm',
+    elapsedMs: 20_000,
+    outcome: 'ok',
+    usage: { input: 10, output: 20, reasoning: 0, cacheRead: 0, cacheWrite: 0 },
+  },
+  { type: 'thread.compacted', reqId: call.reqId, thread: 't1', upToSeq: 12, window: 128_000 },
+  { type: 'call.end', ...call, status: 'success', elapsedMs: 21_000 },
+  { type: 'call.end', ...call, status: 'error', elapsedMs: 10, code: 'API_ERROR' },
+  { type: 'call.end', ...call, status: 'error', elapsedMs: 10, code: 'INTERNAL_SERVER_ERROR' },
+  { type: 'warning', where: 'config', message: 'something odd' },
+];
+
+function linesAt(level: LogLevel, told: AppEvent[] = events): string[] {
+  const lines: string[] = [];
+  const sink = createStderr({ level, write: line => void lines.push(line) });
+  void sink.write(told.map(event => ({ at, event })));
+  return lines;
+}
+
+describe('lines on stderr', () => {
+  it('say when, how important, which call, and what', () => {
+    expect(linesAt('debug')).toEqual(
+      [
+        'debug   [6c1f4ab2] chat: called by claude-code',
+        'debug   [6c1f4ab2] chat: gather',
+        'info    [6c1f4ab2] chat: 1 files read, 1 skipped (.env secret)',
+        'warning [6c1f4ab2] chat: attempt 1 at openai:m retry (rate_limit 429) after 1.2 s, next attempt in 0.5 s',
+        'debug   [6c1f4ab2] chat: attempt 2 at openai:m ok after 20 s, 10 tokens in, 20 out',
+        'info    [6c1f4ab2] thread t1: turns up to 12 summed up for a window of 128000 tokens',
+        'info    [6c1f4ab2] chat: success after 21 s',
+        'warning [6c1f4ab2] chat: error (API_ERROR) after 0.0 s',
+        'error   [6c1f4ab2] chat: error (INTERNAL_SERVER_ERROR) after 0.0 s',
+        'warning config: something odd',
+      ].map(line => `2030-01-02T03:04:05.000Z ${line}\n`),
+    );
+  });
+
+  it.each([
+    ['debug', 10],
+    ['info', 7],
+    ['warning', 4],
+    ['error', 1],
+    ['silent', 0],
+  ] as const)('at %s are %i of ten', (level, count) => {
+    expect(linesAt(level)).toHaveLength(count);
+  });
+
+  it('cannot be forged, and cannot steer the terminal', () => {
+    const message = 'a\n2030 error b\r\u001b[2J\u2028\u202eevil\u009b31m';
+    const [line, ...others] = linesAt('debug', [{ type: 'warning', where: 'x', message }]);
+    expect(others).toEqual([]);
+    expect(line?.slice(0, -1)).not.toMatch(/[\p{Cc}\p{Zl}\u202e]/u);
+  });
+});

@@ -1,0 +1,12 @@
+import { defineConfig } from 'tsdown';
+
+export default defineConfig({
+  entry: { main: 'src/main.ts', index: 'src/index.ts', 'sqlite-writer': 'src/memory/stores/sqlite-writer.ts' },
+  format: 'esm',
+  platform: 'node',
+  target: 'node24',
+  fixedExtension: false,
+  minify: true,
+  dts: false,
+  deps: { alwaysBundle: [/.*/], onlyBundle: false },
+});
