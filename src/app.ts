@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { allowedModels, promptSizeLimit } from './config/derive.ts';
+import { promptSizeLimit, routingPolicy } from './config/derive.ts';
 import { type Config, loadConfig } from './config/load.ts';
 import { options } from './config/options.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
@@ -13,19 +13,13 @@ import { instructionsFor } from './engine/offer/instructions.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots } from './files/default-roots.ts';
 import { createSandbox } from './files/sandbox.ts';
-import type { Store } from './memory/store.ts';
-import { createMemoryStore } from './memory/stores/memory.ts';
-import { createSqliteStore } from './memory/stores/sqlite.ts';
+import { openStore } from './memory/open-store.ts';
 import { createThreads } from './memory/threads.ts';
+import { countO200k } from './models/extras/o200k.ts';
 import { providers } from './models/providers/index.gen.ts';
-import type { RoutingPolicy } from './models/routing/roster.ts';
 import { createTeam, type Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
-import { createBus } from './telemetry/bus.ts';
-import { maskKey } from './telemetry/mask-key.ts';
-import { createMask } from './telemetry/redact.ts';
-import { createBreadcrumbs } from './telemetry/sinks/breadcrumbs.ts';
-import { createStderr } from './telemetry/sinks/stderr.ts';
+import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 
@@ -60,17 +54,15 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
   const inPrivate = values.private || values.store === 'memory';
-  const mask = lazily(() =>
-    createMask({ secret: maskKey(inPrivate ? undefined : config.home, random), keys: [...config.secrets] }),
-  );
-  const stderr = createStderr({ write: around.writeError, level: values.logLevel });
-  const bus = createBus({
+  const telemetry = createTelemetry({
+    home: inPrivate ? undefined : config.home,
+    secrets: config.secrets,
+    logLevel: values.logLevel,
     clock,
-    mask: event => mask().maskDeep(event),
-    sinks: inPrivate ? [stderr] : [stderr, createBreadcrumbs({ folder: join(config.home, 'logs') })],
-    onSinkError: (sink, error) => around.writeError(`polylogue: the sink ${sink} failed: ${String(error)}\n`),
+    random,
+    writeError: around.writeError,
   });
-  const { emit } = bus;
+  const { emit } = telemetry;
   for (const message of config.warnings) emit({ type: 'warning', where: 'configuration', message });
 
   const found = await defaultRoots({
@@ -84,7 +76,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const root = found.roots[0] ?? around.cwd;
   const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
 
-  const store = storeOf(config, clock, emit, inPrivate);
+  const file = inPrivate ? undefined : join(config.home, 'threads.sqlite');
+  const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const team = teamOf(config, clock, random, emit);
   const models = { providers: team.providers, defaultModel: values.defaultModel };
@@ -96,7 +89,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     catalogueVersion: '',
     nodeVersion: around.nodeVersion,
     platform: around.platform,
-    store: inPrivate ? 'memory, until this process ends' : join(config.home, 'threads.sqlite'),
+    store: file ?? 'memory, until this process ends',
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
@@ -112,16 +105,16 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     compose: {
       store,
       sandbox,
-      mask: values.maskSecrets ? (text, scope) => mask().mask(text, scope) : async text => ({ text, found: {} }),
+      mask: values.maskSecrets ? telemetry.mask : async text => ({ text, found: {} }),
       clock,
       emit,
       newExchange: threads.newExchange,
+      countTokens: countO200k,
       home,
       preamble: preambleOf(values.locale),
       maxTurns: values.maxConversationTurns,
       maxFileBytes: values.maxFileBytes,
       maxNamedFiles: values.maxNamedFiles,
-      isLocal: ({ model }) => team.isLocal(model.provider),
     },
   });
   product.catalogueVersion = catalogueVersion(host.list());
@@ -136,35 +129,15 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       ),
     async close() {
       await store.close();
-      await bus.close();
+      await telemetry.close();
     },
   };
 }
 
-function storeOf(config: AppConfig, clock: Clock, emit: Emit, inPrivate: boolean): Store {
-  if (inPrivate) return createMemoryStore({});
-  const onWarning = (message: string) => emit({ type: 'warning', where: 'store', message });
-  return createSqliteStore({ file: join(config.home, 'threads.sqlite'), clock, onWarning });
-}
-
 function teamOf(config: AppConfig, clock: Clock, random: Random, emit: Emit): Team {
-  const values = config.values.app;
-  const policy: RoutingPolicy = {
-    defaultModel: values.defaultModel,
-    allowed: Object.fromEntries(allowedModels(values)),
-    denied: values.deniedModels ?? [],
-    localOnly: values.localOnly,
-    prefer: values.routePrefer,
-    allowUnknown: values.allowUnknownModels,
-    offline: values.offline,
-  };
+  const { callTimeoutSeconds, maxThinkingTokens } = config.values.app;
   const settings = Object.fromEntries(providers.map(({ id }) => [id, config.textsOf(id)]));
-  const totalMs = values.callTimeoutSeconds === undefined ? undefined : values.callTimeoutSeconds * 1_000;
-  const { maxThinkingTokens } = values;
+  const totalMs = callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000;
+  const policy = routingPolicy(config.values.app);
   return createTeam({ definitions: providers, settings, policy, totalMs, maxThinkingTokens, clock, random, emit });
-}
-
-function lazily<Part>(make: () => Part): () => Part {
-  let part: Part | undefined;
-  return () => (part ??= make());
 }

@@ -11,6 +11,19 @@ export function promptSizeLimit(values: Pick<Values, 'mcpPromptSizeLimit' | 'max
 
 const allowListSuffix = 'AllowedModels';
 
+/** What the operator decided about the choice of models. */
+export function routingPolicy(values: Values) {
+  return {
+    defaultModel: values.defaultModel,
+    allowed: Object.fromEntries(allowedModels(values)),
+    denied: values.deniedModels ?? [],
+    localOnly: values.localOnly,
+    prefer: values.routePrefer,
+    allowUnknown: values.allowUnknownModels,
+    offline: values.offline,
+  };
+}
+
 /** The allow-lists that are set, by provider id. An empty list restricts nothing and is left out. */
 export function allowedModels(values: Values): ReadonlyMap<string, readonly string[]> {
   const lists = new Map<string, readonly string[]>();

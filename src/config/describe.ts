@@ -31,7 +31,7 @@ function optionRow(name: string, spec: OptionSpec): string {
     spec.flag === undefined ? '' : code(`--${spec.flag}`),
     code(name),
     spec.secret ? 'a secret' : allowedText(spec),
-    spec.default === undefined ? '' : code(plain(spec.default)),
+    spec.default === undefined || spec.secret ? '' : code(plain(spec.default)),
     spec.doc,
   ];
   return `| ${cells.map(cell => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`;

@@ -1,3 +1,4 @@
+import { readFileSync, statSync } from 'node:fs';
 import { configError } from '../domain/error.ts';
 import { isRecord } from '../domain/json.ts';
 import type { OptionSpec } from '../domain/option.ts';
@@ -7,7 +8,6 @@ import { documentLayer, type Layer, namesLayer } from './layers.ts';
 import { nearName } from './near-name.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
-import { parseTrusted, trustFile } from './trust.ts';
 
 /** The text of a file, undefined when there is none. Throws when it can't be read. */
 export type ReadFile = (path: string) => string | undefined;
@@ -152,7 +152,8 @@ function envNames(tables: OptionTables): Set<string> {
 }
 
 function warnOfUnknownKeys({ tables, warn }: Request, document: Readonly<Record<string, unknown>>): void {
-  const known = new Set([...envNames(tables), ...Object.keys(tables.app)]);
+  // The names that this file is usually written with come first: the first of two equally near ones is proposed.
+  const known = new Set([...Object.keys(tables.app), ...envNames(tables)]);
   for (const [key, value] of Object.entries(document)) {
     const table = key !== 'app' && Object.hasOwn(tables, key) ? tables[key] : undefined;
     if (table && isRecord(value)) {
@@ -168,4 +169,31 @@ function unknown(name: string, place: string, known: Iterable<string>): string {
   const shown = JSON.stringify(name.slice(0, 80));
   const near = nearName(name, known);
   return `${shown} (${place}) is not an option and was ignored${near ? `; did you mean ${near}?` : '.'}`;
+}
+
+const maxBytes = 1_048_576;
+
+/** The text of a settings file; undefined when there is none. Anything but a small regular file is an error. */
+export function readIfPresent(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats) return undefined;
+  if (!stats.isFile()) throw new Error('it is not a regular file');
+  if (stats.size > maxBytes) throw new Error(`it is larger than ${maxBytes} bytes`);
+  return readFileSync(path, 'utf8');
+}
+
+export const trustFile = 'trusted.json';
+
+/** The directories that a trust file lists; undefined when the text is no trust file. */
+export function parseTrusted(text: string): string[] | undefined {
+  let document: unknown;
+  try {
+    document = JSON.parse(text);
+  } catch {
+    // The caller decides what a broken file means: nothing is trusted, or nothing is written.
+    return undefined;
+  }
+  const directories = isRecord(document) ? document.directories : undefined;
+  const complete = Array.isArray(directories) && directories.every(entry => typeof entry === 'string');
+  return complete ? [...directories] : undefined;
 }

@@ -1,24 +1,7 @@
 import { chmodSync, mkdirSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configError } from '../domain/error.ts';
-import { isRecord } from '../domain/json.ts';
-import { readIfPresent } from './read-if-present.ts';
-
-export const trustFile = 'trusted.json';
-
-/** The directories that a trust file lists; undefined when the text is no trust file. */
-export function parseTrusted(text: string): string[] | undefined {
-  let document: unknown;
-  try {
-    document = JSON.parse(text);
-  } catch {
-    // The caller decides what a broken file means: nothing is trusted, or nothing is written.
-    return undefined;
-  }
-  const directories = isRecord(document) ? document.directories : undefined;
-  const complete = Array.isArray(directories) && directories.every(entry => typeof entry === 'string');
-  return complete ? [...directories] : undefined;
-}
+import { parseTrusted, readIfPresent, trustFile } from './settings-files.ts';
 
 /** Lets the `.env` of one directory (not of those below it) set options from now on. Answers its real path. */
 export function trustDirectory(home: string, directory: string): string {

@@ -4,10 +4,12 @@ const lower = 2;
 const upper = 3;
 const digit = 4;
 const mark = 5;
+const control = 6;
 
 const asciiClass = new Uint8Array(128).map((_, code) => {
   if (code === 10 || code === 13) return newline;
-  if (code <= 32 || code === 127) return space;
+  if (code === 32 || code === 9) return space;
+  if (code < 32 || code === 127) return control;
   if (code >= 97 && code <= 122) return lower;
   if (code >= 65 && code <= 90) return upper;
   if (code >= 48 && code <= 57) return digit;
@@ -56,6 +58,8 @@ function runCost({ kind, length, repeated, besideDigit }: Run): number {
       return 1 + Math.floor(length / 8);
     case digit:
       return Math.ceil(length / 3);
+    case control:
+      return length;
     case mark:
       return length === 1 ? 0.85 : repeated ? 1 + length / 8 : length * 0.7;
     default:
@@ -101,7 +105,7 @@ function scan(text: string): number {
 /**
  * Tokens of a text without a tokenizer: one pass that cuts it as byte-level tokenizers do before they merge (words at
  * changes of case, digits in threes, runs of space and of marks) and prices the pieces high, so that code, prose, other
- * scripts and encoded data come out at or above o200k's count. Never more than its length in UTF-8 bytes, which is the most
+ * scripts and encoded data come out at or above o200k's count. (Random letters do not: what must not exceed a window is counted.) Never more than its length in UTF-8 bytes, which is the most
  * that such a tokenizer can need. `factor` is the surplus of the model's family.
  */
 export function estimateTokens(text: string, factor = 1): number {

@@ -22,7 +22,7 @@ export function selectTurns(thread: Thread, windowClass: number): Selection {
   const done = thread.turns.filter(turn => turn.status === 'done');
   const compaction = thread.compactions
     .filter(candidate => candidate.window >= windowClass)
-    .reduce<Compaction | undefined>((best, next) => (best && best.upToSeq >= next.upToSeq ? best : next), undefined);
+    .reduce<Compaction | undefined>((best, next) => (best && best.upToSeq > next.upToSeq ? best : next), undefined);
   if (!compaction) return { turns: done };
   return { compaction, turns: done.filter(turn => turn.seq > compaction.upToSeq) };
 }

@@ -39,6 +39,8 @@ export interface AttemptInput {
   call: Omit<LanguageModelV4CallOptions, 'abortSignal'>;
   clocks: AttemptClocks;
   onText?: (delta: string) => void;
+  /** Told of text and reasoning as they come; for progress alone. */
+  onProgress?: (delta: string) => void;
 }
 
 /**
@@ -88,11 +90,13 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       return;
     case 'text-delta':
       input.clocks.progress(part.delta.length);
+      input.onProgress?.(part.delta);
       takeText(part.delta, input, outcome);
       checkSize(input, outcome);
       return;
     case 'reasoning-delta':
       input.clocks.progress(part.delta.length);
+      input.onProgress?.(part.delta);
       outcome.reasoningChars += part.delta.length;
       checkSize(input, outcome);
       return;

@@ -148,6 +148,7 @@ async function tryOnce(run: Run, candidate: Candidate, limits: CallLimits, remai
       call,
       clocks,
       onText: question.onText,
+      onProgress: question.onProgress,
     };
     const { failure, ...rest } = await attempt(input);
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);

@@ -52,7 +52,7 @@ export interface ProviderDefinition {
   connect(settings: ProviderSettings): Promise<Connection>;
   /** Models that the settings bring along (a custom endpoint's, the offline ones); the catalogue has the others. */
   models?(settings: ProviderSettings): ModelInfo[];
-  /** On this machine or network: its time limits are wider and its texts are not masked. */
+  /** On this machine or network: its time limits are wider. */
   local?(settings: ProviderSettings): boolean;
   /** Chosen only by name, never automatically. */
   onlyByName?: boolean;

@@ -48,14 +48,24 @@ export function changeOf(baseSeq: number, changes: Partial<ThreadChange> = {}): 
 }
 
 /** A new thread with these texts as turns, two and two in an exchange that is done. */
-export async function threadWith(store: Store, texts: string[], changes: Partial<ThreadHead> = {}): Promise<ThreadHead> {
+export async function threadWith(
+  store: Store,
+  texts: string[],
+  changes: Partial<ThreadHead> = {},
+): Promise<ThreadHead> {
   const head = headOf(changes);
   await store.create(head);
   for (let at = 0; at < texts.length; at += 2) {
     const exchange = newExchangeId();
     const turns = texts.slice(at, at + 2).map((content, index) => turnOf(at + index + 1, { content, exchange }));
     const { updatedAt, expiresAt } = head;
-    await store.commit(head.id, { baseSeq: at, turns, exchange: { id: exchange, status: 'done' }, updatedAt, expiresAt });
+    await store.commit(head.id, {
+      baseSeq: at,
+      turns,
+      exchange: { id: exchange, status: 'done' },
+      updatedAt,
+      expiresAt,
+    });
   }
   return { ...head, seq: texts.length };
 }

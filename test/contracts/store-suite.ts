@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ThreadId } from '../../src/domain/ids.ts';
 import type { FileRecord } from '../../src/domain/file.ts';
+import type { ThreadId } from '../../src/domain/ids.ts';
 import type { Compaction, Thread } from '../../src/domain/thread.ts';
 import type { Store } from '../../src/memory/store.ts';
 import {
@@ -80,10 +80,22 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         await store.create(head);
         const seq = await store.commit(
           head.id,
-          changeOf(0, { turns, exchange: { id: exchange, status: 'done' }, tokens: 12, costUsd: 0.5, title: 'New title' }),
+          changeOf(0, {
+            turns,
+            exchange: { id: exchange, status: 'done' },
+            tokens: 12,
+            costUsd: 0.5,
+            title: 'New title',
+          }),
         );
         expect(seq).toBe(2);
-        const expected = { ...head, title: 'New title', updatedAt: start + 1000, totals: { tokens: 12, costUsd: 0.5 }, seq: 2 };
+        const expected = {
+          ...head,
+          title: 'New title',
+          updatedAt: start + 1000,
+          totals: { tokens: 12, costUsd: 0.5 },
+          seq: 2,
+        };
         expect(await store.head(head.id, start)).toStrictEqual({ state: 'live', value: expected });
         expect(await live(store, head.id)).toStrictEqual({
           ...expected,
@@ -101,7 +113,10 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
 
       it('makes halves of surrogate pairs harmless', async () => {
         const { id } = await threadWith(store, ['broken \ud83e here', 'and \udd9c here']);
-        expect((await live(store, id)).turns.map(turn => turn.content)).toEqual(['broken \ufffd here', 'and \ufffd here']);
+        expect((await live(store, id)).turns.map(turn => turn.content)).toEqual([
+          'broken \ufffd here',
+          'and \ufffd here',
+        ]);
       });
 
       it('does not change what it stored when the caller changes his copy', async () => {
@@ -147,7 +162,11 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         await store.create(head);
         await store.commit(head.id, changeOf(0, { tokens: 10, costUsd: 0.25 }));
         await store.commit(head.id, changeOf(0, { tokens: 5, costUsd: 0.5 }));
-        expect(await live(store, head.id)).toMatchObject({ title: 'Kept', totals: { tokens: 15, costUsd: 0.75 }, seq: 0 });
+        expect(await live(store, head.id)).toMatchObject({
+          title: 'Kept',
+          totals: { tokens: 15, costUsd: 0.75 },
+          seq: 0,
+        });
       });
     });
 
@@ -242,7 +261,10 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
       it('pass their status to turns that join them', async () => {
         const { id } = await threadWith(store, []);
         const exchange = newExchangeId();
-        await store.commit(id, changeOf(0, { turns: [turnOf(1, { exchange })], exchange: { id: exchange, status: 'done' } }));
+        await store.commit(
+          id,
+          changeOf(0, { turns: [turnOf(1, { exchange })], exchange: { id: exchange, status: 'done' } }),
+        );
         await store.commit(id, changeOf(1, { turns: [turnOf(2, { exchange, content: 'a latecomer' })] }));
         expect((await live(store, id)).turns.map(turn => turn.status)).toEqual(['done', 'done']);
         const hits = await store.search({ owner: 'local', text: 'latecomer', limit: 5, now: start });
@@ -253,7 +275,8 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
     describe('workflow states and compactions', () => {
       it('keeps one state a tool, replaces and removes it', async () => {
         const { id } = await threadWith(store, []);
-        const set = (tool: string, state: { step: number } | null) => store.commit(id, changeOf(0, { workflow: { tool, state } }));
+        const set = (tool: string, state: { step: number } | null) =>
+          store.commit(id, changeOf(0, { workflow: { tool, state } }));
         await set('debug', { step: 1 });
         await set('codereview', { step: 7 });
         await set('__proto__', { step: 9 });
@@ -290,7 +313,12 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         const empty = { sha256: hashOf(''), text: '' };
         await store.commit(id, changeOf(0, { blobs: [big, empty] }));
         const asked = [big.sha256, empty.sha256, hashOf('nobody'), big.sha256];
-        expect(await store.blobs(asked)).toEqual(new Map([[big.sha256, big.text], [empty.sha256, '']]));
+        expect(await store.blobs(asked)).toEqual(
+          new Map([
+            [big.sha256, big.text],
+            [empty.sha256, ''],
+          ]),
+        );
         expect(await store.blobs([])).toEqual(new Map());
       });
 
@@ -356,12 +384,17 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         await threadWith(store, [], { expiresAt: start + 10 });
         const removed = await threadWith(store, []);
         await store.remove(removed.id, start);
-        expect((await store.list({ owner: 'local', limit: 10, now: start + 10 })).map(head => head.id)).toEqual([stays.id]);
+        expect((await store.list({ owner: 'local', limit: 10, now: start + 10 })).map(head => head.id)).toEqual([
+          stays.id,
+        ]);
       });
     });
 
     describe('search', () => {
-      const find = async (text: string, changes: { owner?: string; workspace?: string; limit?: number; before?: number } = {}) =>
+      const find = async (
+        text: string,
+        changes: { owner?: string; workspace?: string; limit?: number; before?: number } = {},
+      ) =>
         (await store.search({ owner: 'local', limit: 10, now: start, ...changes, text })).map(hit => ({
           id: hit.thread.id,
           seq: hit.seq,
@@ -385,11 +418,27 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
 
       it('takes quotes and operators as plain text', async () => {
         const { id } = await threadWith(store, ['say "hello" AND goodbye NOT here', 'x']);
-        for (const text of ['"hello"', '"hel', "hello'; DROP TABLE turns;--", 'hello AND goodbye', 'goodbye NOT here', 'NEAR(hello, 2)', 'hel*', 'hello OR', '(hello', 'words : hello', '^say', '{hello}', '-hello', 'hello + say']) {
+        for (const text of [
+          '"hello"',
+          '"hel',
+          "hello'; DROP TABLE turns;--",
+          'hello AND goodbye',
+          'goodbye NOT here',
+          'NEAR(hello, 2)',
+          'hel*',
+          'hello OR',
+          '(hello',
+          'words : hello',
+          '^say',
+          '{hello}',
+          '-hello',
+          'hello + say',
+        ]) {
           const wanted = /near|words|drop|\bor\b/i.test(text) ? [] : [{ id, seq: 1 }];
           expect(await find(text), text).toMatchObject(wanted);
         }
-        for (const text of ['', '   ', '"', '***', '\u0000', '🦜']) expect(await find(text), JSON.stringify(text)).toEqual([]);
+        for (const text of ['', '   ', '"', '***', '\u0000', '🦜'])
+          expect(await find(text), JSON.stringify(text)).toEqual([]);
       });
 
       it('shows about 160 characters around the match', async () => {
@@ -427,7 +476,12 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         await threadWith(store, ['plum', 'x'], { owner: 'bob' });
         const mine = await threadWith(store, ['plum', 'x'], { owner: 'ann', workspace: '/a' });
         const gone = await threadWith(store, ['plum', 'x'], { owner: 'ann', workspace: '/a' });
-        await threadWith(store, ['plum', 'x'], { owner: 'ann', workspace: '/a', expiresAt: start + 1, updatedAt: start - 9 });
+        await threadWith(store, ['plum', 'x'], {
+          owner: 'ann',
+          workspace: '/a',
+          expiresAt: start + 1,
+          updatedAt: start - 9,
+        });
         await store.remove(gone.id, start);
         const query = { owner: 'ann', text: 'plum', limit: 10, now: start + 1 };
         expect((await store.search(query)).map(hit => hit.thread.id)).toEqual([mine.id]);
@@ -560,7 +614,10 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
           () => store.release(id, 'one'),
         ];
         for (const use of uses) {
-          await expect(use()).rejects.toMatchObject({ ...refusal('unavailable'), message: expect.stringContaining('closed') });
+          await expect(use()).rejects.toMatchObject({
+            ...refusal('unavailable'),
+            message: expect.stringContaining('closed'),
+          });
         }
       });
 

@@ -78,7 +78,7 @@ class Shelf {
     const head = changedHead(held.head, change);
     // Copied before anything is kept: what cannot be copied must leave no half of a change behind.
     const { turns = [], blobs = [], workflow, compaction } = stored(change);
-    held.head = { ...held.head, ...head };
+    held.head = head;
     held.turns.push(...turns);
     for (const { exchange } of turns) if (!held.statuses.has(exchange)) held.statuses.set(exchange, 'pending');
     if (change.exchange) held.statuses.set(change.exchange.id, change.exchange.status);

@@ -2,15 +2,15 @@ import { hash } from 'node:crypto';
 import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { Compaction, ExchangeStatus, ThreadHead, Turn, WorkflowState } from '../../domain/thread.ts';
 
-/** What never changes of a thread. */
+/** What is known of a thread from its beginning; the arguments of the first call may be long, so they are written once. */
 export interface Origin
   extends Pick<ThreadHead, 'id' | 'parent' | 'owner' | 'workspace' | 'toolName' | 'createdAt' | 'initialContext'> {
   /** The `seq` it began with: 0, or the fork point. */
   startSeq: number;
 }
 
-/** What every change of a thread renews. */
-export type HeadState = Pick<ThreadHead, 'id' | 'title' | 'updatedAt' | 'expiresAt' | 'totals' | 'seq'>;
+/** What every change of a thread renews. Says again whose thread it is: whichever of the two rows is lost, the other knows. */
+export type HeadState = Omit<ThreadHead, 'initialContext'> & Pick<Origin, 'startSeq'>;
 
 /**
  * One row's content. It says by itself what it is and where it belongs, so that a row can be put back into its place when

@@ -7,6 +7,8 @@ import type { ControlRequest, WriteRequest, WriterAnswer, WriterOptions, WriterR
 /** The near side of the writer's thread, which it starts with the first request and again when it died. */
 export interface SqliteClient {
   send(request: WriteRequest | ControlRequest): Promise<number>;
+  /** True once something succeeded: then the file is there and ready. */
+  opened(): boolean;
   /** Waits for what was sent, and ends the thread. */
   end(): Promise<void>;
 }
@@ -21,6 +23,7 @@ const program = new URL(import.meta.url.endsWith('.ts') ? './sqlite-writer.ts' :
 export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void): SqliteClient {
   const waiting = new Map<number, Waiting>();
   let worker: Worker | undefined;
+  let opened = false;
   let lastId = 0;
 
   function settle(answer: WriterAnswer): void {
@@ -32,8 +35,12 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     waiting.delete(answer.id);
     // An idle store keeps no process alive; one that still owes an answer does.
     if (waiting.size === 0) worker?.unref();
-    if ('value' in answer) asked?.resolve(answer.value);
-    else asked?.reject(unpackFailure(answer.failure));
+    if ('failure' in answer) {
+      asked?.reject(unpackFailure(answer.failure));
+      return;
+    }
+    opened = true;
+    asked?.resolve(answer.value);
   }
 
   function start(): Worker {
@@ -41,6 +48,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     const died = (cause?: unknown) => {
       if (worker !== started) return;
       worker = undefined;
+      opened = false;
       const error = storageError('unavailable', `The writer of ${options.file} ended unexpectedly.`, {
         cause,
         retryable: true,
@@ -56,6 +64,8 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   }
 
   return {
+    opened: () => opened,
+
     send(request) {
       return new Promise((resolve, reject) => {
         worker ??= start();

@@ -45,8 +45,7 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
     onWarning(`Thread ${thread} is damaged on the disk; lists and searches leave it out.`);
   }
 
-  async function open(): Promise<Held> {
-    await writer.send({ op: 'open' });
+  function connect(): Held {
     if (closed) throw closedStore();
     const inode = inodeOf(file) ?? -1;
     const db = new DatabaseSync(file, { readOnly: true, timeout: 0 });
@@ -57,6 +56,19 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
       db.close();
       throw error;
     }
+  }
+
+  async function open(): Promise<Held> {
+    if (writer.opened()) {
+      try {
+        // Need not wait for what the writer is busy with: it made the file ready before.
+        return connect();
+      } catch {
+        // Unless that was another file, which is gone by now: then the writer makes a new one.
+      }
+    }
+    await writer.send({ op: 'open' });
+    return connect();
   }
 
   /** The path may lead to another file since the last read: a damaged one is replaced, by whichever process sees it. */

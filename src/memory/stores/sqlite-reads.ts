@@ -3,7 +3,7 @@ import { storageError } from '../../domain/error.ts';
 import type { Sha256, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../domain/thread.ts';
 import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
-import { type HeadState, type Origin, sealBlob } from './sealed-record.ts';
+import { sealBlob } from './sealed-record.ts';
 import { matchWords, queryWords, type WordMatch } from './search-words.ts';
 import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
 
@@ -77,11 +77,8 @@ function headOf(row: Row): ThreadHead | undefined {
   const state = recordOf(row, 'head')?.head;
   const origin = recordOf({ body: row.origin_body, seal: row.origin_seal }, 'origin')?.origin;
   if (!state || !origin || state.id !== row.id || origin.id !== row.id) return undefined;
-  return joinHead(origin, state);
-}
-
-export function joinHead({ startSeq: _start, ...origin }: Origin, state: HeadState): ThreadHead {
-  return { ...origin, ...state };
+  const { startSeq: _start, ...head } = state;
+  return { ...head, initialContext: origin.initialContext };
 }
 
 function textOfBlob(sha: Sha256, { body, seal }: Row): string {

@@ -51,7 +51,7 @@ export interface SqliteRows {
   head(thread: number, head: HeadState): void;
   turn(thread: number, id: ThreadId, turn: Turn): void;
   /** Sets the status, and puts the exchange's turns into the search index when it is `done`, else takes them out. */
-  exchange(thread: number, origin: Origin, id: ExchangeId, status: ExchangeStatus): void;
+  exchange(thread: number, head: HeadState, id: ExchangeId, status: ExchangeStatus): void;
   compaction(thread: number, record: RecordOf<'compaction'>): void;
   workflow(thread: number, id: ThreadId, tool: string, seq: number, state: WorkflowState | null): void;
   blob(sha: string, text: string): void;
@@ -107,10 +107,10 @@ export function sqliteRows(db: DatabaseSync): SqliteRows {
       const { body, seal } = sealRecord({ kind: 'turn', thread: id, turn });
       addTurn.run(thread, turn.seq, turn.exchange, body, seal);
     },
-    exchange(thread, origin, id, status) {
-      const { body, seal } = sealRecord({ kind: 'exchange', thread: origin.id, id, status });
+    exchange(thread, head, id, status) {
+      const { body, seal } = sealRecord({ kind: 'exchange', thread: head.id, id, status });
       setExchange.run(thread, id, body, seal);
-      index(thread, origin, id, status === 'done');
+      index(thread, head, id, status === 'done');
     },
     compaction(thread, record) {
       const { body, seal } = sealRecord(record);
@@ -139,7 +139,7 @@ export function sqliteRows(db: DatabaseSync): SqliteRows {
 }
 
 /** Keeps the search index of one exchange in step with whether it is done. */
-function wordIndex(db: DatabaseSync): (thread: number, origin: Origin, id: ExchangeId, done: boolean) => void {
+function wordIndex(db: DatabaseSync): (thread: number, head: HeadState, id: ExchangeId, done: boolean) => void {
   const turnsOf = db.prepare('SELECT n FROM turns WHERE thread = ? AND exchange = ?');
   const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
   const indexed = db.prepare('SELECT 1 FROM turn_words WHERE rowid = ?');

@@ -117,10 +117,9 @@ function isLater(head: HeadState, than: HeadState): boolean {
 /** A thread that has a place in the new file and waits for its turns. */
 interface Kept {
   n: number;
-  origin: Origin;
+  /** Ends with the last turn before the first one that is lost. */
+  head: HeadState;
   remains: Remains;
-  /** The last turn before the first one that is lost. */
-  seq: number;
   whole: boolean;
   pending: Set<number>;
   blobs: Set<string>;
@@ -128,25 +127,33 @@ interface Kept {
   guesses: Map<ExchangeId, ExchangeStatus>;
 }
 
-/** Undefined when too little is left: without its origin nobody knows whose thread it was. */
+/** Undefined when too little is left: nobody knows whose thread it was, or nothing of it is there. */
 function keep(rows: SqliteRows, remains: Remains, now: number): Kept | undefined {
-  const { origin, head, seqs, lastTime } = remains;
+  const { seqs, lastTime } = remains;
+  const origin = remains.origin ?? (remains.head && { ...identity(remains.head), initialContext: {} });
   if (!origin) return undefined;
   let seq = origin.startSeq;
   while (seqs.has(seq + 1)) seq++;
-  const whole = head !== undefined && seq >= head.seq;
-  if (!head && seq === origin.startSeq) return undefined;
-  const state = head ?? {
-    id: origin.id,
-    title: origin.toolName,
-    updatedAt: lastTime,
-    expiresAt: now + lifeWithoutHeadMs,
-    totals: { tokens: 0, costUsd: 0 },
-    seq,
-  };
-  const n = rows.thread(origin, { ...state, seq });
+  if (!remains.head && seq === origin.startSeq) return undefined;
+  const { initialContext: _context, ...known } = origin;
+  const unknown = { totals: { tokens: 0, costUsd: 0 }, updatedAt: lastTime, expiresAt: now + lifeWithoutHeadMs };
+  const head = { ...(remains.head ?? { ...known, ...unknown, title: origin.toolName }), seq };
+  const n = rows.thread(origin, head);
+  const whole = remains.origin !== undefined && remains.head !== undefined && seq >= remains.head.seq;
   const pending = new Set([...seqs].filter(each => each > origin.startSeq && each <= seq));
-  return { n, origin, remains, seq, whole, pending, blobs: new Set(), guesses: new Map() };
+  return { n, head, remains, whole, pending, blobs: new Set(), guesses: new Map() };
+}
+
+function identity({
+  id,
+  parent,
+  owner,
+  workspace,
+  toolName,
+  createdAt,
+  startSeq,
+}: HeadState): Omit<Origin, 'initialContext'> {
+  return { id, parent, owner, workspace, toolName, createdAt, startSeq };
 }
 
 function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, Kept>): void {
@@ -168,23 +175,23 @@ function copyTurns(file: string, rows: SqliteRows, kept: ReadonlyMap<ThreadId, K
   }
 }
 
-function finish(rows: SqliteRows, { n, origin, remains, seq, whole, blobs, guesses }: Kept): void {
-  for (const [id, guess] of guesses) rows.exchange(n, origin, id, remains.exchanges.get(id)?.status ?? guess);
+function finish(rows: SqliteRows, { n, head, remains, whole, blobs, guesses }: Kept): void {
+  for (const [id, guess] of guesses) rows.exchange(n, head, id, remains.exchanges.get(id)?.status ?? guess);
   for (const sha of blobs) rows.reference(n, sha);
-  for (const record of remains.compactions.values()) if (record.compaction.upToSeq <= seq) rows.compaction(n, record);
+  for (const record of remains.compactions.values()) {
+    if (record.compaction.upToSeq <= head.seq) rows.compaction(n, record);
+  }
   // The steps of a workflow rest on turns; where some are lost, it begins again.
   if (!whole) return;
-  for (const { tool, seq: at, state } of remains.workflows.values()) rows.workflow(n, origin.id, tool, at, state);
+  for (const { tool, seq: at, state } of remains.workflows.values()) rows.workflow(n, head.id, tool, at, state);
 }
 
 function report(kept: readonly Kept[], lost: number): string {
   const cut = kept.filter(thread => !thread.whole);
   const parts = [`${kept.length - cut.length} threads were kept whole.`];
   if (cut.length > 0) {
-    const names = cut.slice(0, 5).map(({ origin, seq }) => `${origin.id} after turn ${seq}`);
-    parts.push(
-      `${cut.length} end early because a later turn is damaged: ${names.join(', ')}${cut.length > 5 ? ', …' : ''}.`,
-    );
+    const names = cut.slice(0, 5).map(({ head }) => `${head.id} up to turn ${head.seq}`);
+    parts.push(`${cut.length} were kept in part: ${names.join(', ')}${cut.length > 5 ? ', …' : ''}.`);
   }
   if (lost > 0) parts.push(`${lost} could not be kept.`);
   return parts.join(' ');

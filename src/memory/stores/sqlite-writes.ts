@@ -23,7 +23,6 @@ export interface SqliteWrites {
 export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   const rows = sqliteRows(db);
   const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
-  const findOrigin = db.prepare('SELECT body, seal FROM origins WHERE thread = ?');
   const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
   const findExchange = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? AND id = ?');
@@ -43,12 +42,12 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
     return exchange ? found.set(exchange.id, exchange.status) : found;
   }
 
-  function append(thread: number, origin: Origin, change: ThreadChange, seq: number): void {
+  function append(thread: number, head: HeadState, change: ThreadChange): void {
     const { turns = [], blobs = [], workflow, compaction } = change;
-    const id = origin.id;
+    const { id, seq } = head;
     for (const { sha256, text } of blobs) rows.blob(sha256, text);
     for (const turn of turns) rows.turn(thread, id, turn);
-    for (const [exchange, status] of statuses(thread, change)) rows.exchange(thread, origin, exchange, status);
+    for (const [exchange, status] of statuses(thread, change)) rows.exchange(thread, head, exchange, status);
     for (const sha of new Set([...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)])) rows.reference(thread, sha);
     if (workflow) rows.workflow(thread, id, workflow.tool, seq, workflow.state);
     if (compaction) rows.compaction(thread, { kind: 'compaction', thread: id, compaction });
@@ -65,9 +64,8 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
       if (!row) return refuseNotLive(id);
       const thread = Number(row.n);
       const old = recordOf(row, 'head')?.head ?? damaged(id, 'its head');
-      const origin = recordOf(findOrigin.get(thread), 'origin')?.origin ?? damaged(id, 'its origin');
       const head = changedHead(old, change);
-      append(thread, origin, change, head.seq);
+      append(thread, head, change);
       rows.head(thread, head);
       return head.seq;
     },
@@ -110,11 +108,10 @@ function pruner(db: DatabaseSync, rows: ReturnType<typeof sqliteRows>): (now: nu
   };
 }
 
-function splitHead(head: ThreadHead): [Origin, HeadState] {
-  const { id, parent, owner, workspace, toolName, createdAt, initialContext } = head;
-  const { title, updatedAt, expiresAt, totals, seq } = head;
+function splitHead({ initialContext, ...known }: ThreadHead): [Origin, HeadState] {
+  const { id, parent, owner, workspace, toolName, createdAt, seq: startSeq } = known;
   return [
-    { id, parent, owner, workspace, toolName, createdAt, initialContext, startSeq: seq },
-    { id, title, updatedAt, expiresAt, totals, seq },
+    { id, parent, owner, workspace, toolName, createdAt, initialContext, startSeq },
+    { ...known, startSeq },
   ];
 }

@@ -1,8 +1,7 @@
 import { bugError, storageError } from '../../domain/error.ts';
 import type { Sha256, ThreadId } from '../../domain/ids.ts';
-import type { Turn } from '../../domain/thread.ts';
+import type { ThreadHead, Turn } from '../../domain/thread.ts';
 import type { ThreadChange } from '../store.ts';
-import type { HeadState } from './sealed-record.ts';
 
 /** How long an id is remembered after its thread went. */
 export const tombstoneLifeMs = 90 * 86_400_000;
@@ -20,7 +19,7 @@ export function refuseNotLive(id: ThreadId): never {
 }
 
 /** Answers what the head becomes; throws when the change does not fit the thread as it is. */
-export function changedHead(head: HeadState, change: ThreadChange): HeadState {
+export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(head: Head, change: ThreadChange): Head {
   const { id, seq, expiresAt, totals } = head;
   if (expiresAt <= change.updatedAt) {
     throw storageError('conflict', `Thread ${id} expired at ${new Date(expiresAt).toISOString()}.`, {
@@ -41,7 +40,7 @@ export function changedHead(head: HeadState, change: ThreadChange): HeadState {
   const misplaced = turns.find((turn, index) => turn.seq !== seq + 1 + index);
   if (misplaced) throw bugError(`Turn ${misplaced.seq} does not follow turn ${seq} of thread ${id} without a gap.`);
   return {
-    id,
+    ...head,
     title: change.title ?? head.title,
     updatedAt: change.updatedAt,
     expiresAt: change.expiresAt,

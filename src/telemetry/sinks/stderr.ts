@@ -62,7 +62,7 @@ function sentence(event: AppEvent): string {
     case 'model.attempt':
       return attempt(event);
     case 'files.read':
-      return `${event.tool}: ${event.embedded.length} files read, ${event.skipped.length} skipped${note(skips(event.skipped))}`;
+      return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
     case 'thread.compacted':
       return `thread ${event.thread}: turns up to ${event.upToSeq} summed up for a window of ${event.window} tokens`;
     case 'warning':

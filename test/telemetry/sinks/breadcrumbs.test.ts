@@ -93,7 +93,7 @@ describe('breadcrumbs', () => {
     await sink.write([note('first')]);
     await project.write('home/logs/breadcrumbs.jsonl.lock', '');
     await sink.write([note('second')]);
-    expect(await readFile(file, 'utf8')).toMatch(/first[^]*second/);
+    expect(await readFile(file, 'utf8')).toMatch(/first[\s\S]*second/);
     await utimes(`${file}.lock`, new Date(0), new Date(0));
     await sink.write([note('third')]);
     await sink.write([note('fourth')]);

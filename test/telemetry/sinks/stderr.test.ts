@@ -50,7 +50,7 @@ describe('lines on stderr', () => {
       [
         'debug   [6c1f4ab2] chat: called by claude-code',
         'debug   [6c1f4ab2] chat: gather',
-        'info    [6c1f4ab2] chat: 1 files read, 1 skipped (.env secret)',
+        'info    [6c1f4ab2] chat: files read: 1, skipped: 1 (.env secret)',
         'warning [6c1f4ab2] chat: attempt 1 at openai:m retry (rate_limit 429) after 1.2 s, next attempt in 0.5 s',
         'debug   [6c1f4ab2] chat: attempt 2 at openai:m ok after 20 s, 10 tokens in, 20 out',
         'info    [6c1f4ab2] thread t1: turns up to 12 summed up for a window of 128000 tokens',

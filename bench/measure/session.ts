@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+export interface Launch {
+  /** A JavaScript file for this Node. */
+  program: string;
+  /** The whole environment of the child. */
+  env: Record<string, string>;
+}
+
+/** A spawned MCP server and the raw JSON lines that go to it and come back: no client library adds to the figures. */
+export interface Session {
+  /** The whole result; throws what the server answers as an error. */
+  request(method: string, params: unknown): Promise<Record<string, unknown>>;
+  /** The result of a tool call that went well; anything else is thrown, because a failure's time says nothing. */
+  call(tool: string, args: Record<string, unknown>): Promise<Record<string, unknown>>;
+  /** Memory that the process holds, in MB; NaN where the system does not tell. */
+  residentMb(): number;
+  /** Closes its input and waits for its end. */
+  close(): Promise<void>;
+}
+
+const patienceMs = 20_000;
+
+const hello = {
+  protocolVersion: '2025-06-18',
+  capabilities: {},
+  clientInfo: { name: 'bench', version: '1' },
+};
+
+interface Waiting {
+  resolve(result: Record<string, unknown>): void;
+  reject(error: Error): void;
+}
+
+/** Starts a server and lists its tools; `elapsedMs` is the time from the spawn to that list. */
+export async function openSession(launch: Launch): Promise<{ session: Session; elapsedMs: number }> {
+  const started = performance.now();
+  const child = spawn(process.execPath, [launch.program], { env: launch.env, stdio: ['pipe', 'pipe', 'pipe'] });
+  const session = sessionWith(child, launch.program);
+  const greeted = session.request('initialize', hello);
+  child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
+  const [, { tools }] = await Promise.all([greeted, session.request('tools/list', {})]);
+  const elapsedMs = performance.now() - started;
+  if (!Array.isArray(tools) || tools.length === 0) throw new Error(`${launch.program} listed no tools`);
+  return { session, elapsedMs };
+}
+
+function sessionWith(child: ChildProcess, program: string): Session {
+  const waiting = new Map<number, Waiting>();
+  const ended = once(child, 'close');
+  let said = '';
+  let lastId = 0;
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = `${said}${text}`.slice(-2_000);
+  });
+  const fail = (reason: string) => {
+    for (const { reject } of waiting.values()) reject(new Error(`${program} ${reason}: ${said}`));
+    waiting.clear();
+  };
+  child.on('error', error => fail(error.message));
+  child.on('close', code => fail(`ended with ${code}`));
+  child.stdin?.on('error', error => fail(error.message));
+  if (child.stdout) {
+    createInterface({ input: child.stdout }).on('line', line => {
+      const { id, result, error } = JSON.parse(line);
+      const asked = waiting.get(id);
+      waiting.delete(id);
+      if (error) asked?.reject(new Error(`${program} answered ${JSON.stringify(error)}`));
+      else asked?.resolve(result);
+    });
+  }
+
+  const request = (method: string, params: unknown): Promise<Record<string, unknown>> => {
+    const id = ++lastId;
+    const { promise, resolve, reject } = Promise.withResolvers<Record<string, unknown>>();
+    const timer = setTimeout(() => fail(`did not answer ${method} in time`), patienceMs);
+    waiting.set(id, { resolve, reject });
+    child.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+    return promise.finally(() => clearTimeout(timer));
+  };
+
+  return {
+    request,
+    async call(tool, args) {
+      const result = await request('tools/call', { name: tool, arguments: args });
+      if (result.isError) throw new Error(`${tool} failed: ${JSON.stringify(result).slice(0, 500)}`);
+      return result;
+    },
+    residentMb: () => residentMb(child.pid),
+    async close() {
+      child.stdin?.end();
+      const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
+      await ended;
+      clearTimeout(timer);
+    },
+  };
+}
+
+function residentMb(pid: number | undefined): number {
+  if (process.platform !== 'linux') return Number.NaN;
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
+}

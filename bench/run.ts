@@ -1,0 +1,29 @@
+import { cpus, platform, release } from 'node:os';
+import { openBenchFolder } from './measure/bench-folder.ts';
+import { printable } from './measure/table.ts';
+import { overhead } from './overhead.ts';
+import { parallel } from './parallel.ts';
+import { start } from './start.ts';
+import { threads } from './threads.ts';
+import { tokensEstimate } from './tokens-estimate.ts';
+
+const parts = { start, overhead, parallel, threads, 'tokens-estimate': tokensEstimate };
+
+const wanted = process.argv.slice(2);
+const unknown = wanted.filter(name => !Object.hasOwn(parts, name));
+if (unknown.length > 0) {
+  console.error(`There is no part ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}.`);
+  process.exit(2);
+}
+
+const { node, sqlite } = process.versions;
+console.log(`node ${node}, SQLite ${sqlite}, ${platform()} ${release()}, ${cpus().length} cores`);
+console.log('Medians over rounds in which all contenders take turns; ratios are taken inside of a round.');
+const folder = openBenchFolder();
+try {
+  for (const [name, part] of Object.entries(parts)) {
+    if (wanted.length === 0 || wanted.includes(name)) console.log(`\n${printable(await part(folder))}`);
+  }
+} finally {
+  folder.remove();
+}

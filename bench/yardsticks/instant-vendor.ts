@@ -1,0 +1,81 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+
+/** The least that counts as a vendor: it reads the request, waits, and streams one short answer in OpenAI's Responses format. */
+export interface InstantVendor {
+  /** Base address with the version path. */
+  url: string;
+  close(): Promise<void>;
+}
+
+export interface InstantVendorOptions {
+  delayMs: number;
+  /** Called as soon as a request for an answer has arrived whole. */
+  onArrival?: () => void;
+}
+
+export async function openInstantVendor({ delayMs, onArrival }: InstantVendorOptions): Promise<InstantVendor> {
+  const body = Buffer.from(answerEvents());
+  const server = createServer((request, response) => {
+    if (request.method !== 'POST' || request.url !== '/v1/responses') {
+      response.writeHead(404).end();
+      return;
+    }
+    whenRead(request, () => {
+      onArrival?.();
+      if (delayMs === 0) answer(response, body);
+      else setTimeout(answer, delayMs, response, body);
+    });
+  });
+  server.keepAliveTimeout = 60_000;
+  const listening = Promise.withResolvers<void>();
+  server.once('error', listening.reject).listen(0, '127.0.0.1', listening.resolve);
+  await listening.promise;
+  const address = server.address();
+  if (typeof address !== 'object' || address === null) throw new Error('the vendor has no port');
+  return {
+    url: `http://127.0.0.1:${address.port}/v1`,
+    close: () =>
+      new Promise(resolve => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function whenRead(request: IncomingMessage, then: () => void): void {
+  request.on('end', then).resume();
+}
+
+function answer(response: ServerResponse, body: Buffer): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'content-length': body.length }).end(body);
+}
+
+function answerEvents(): string {
+  const text = 'A short answer, as quick as it can be given.';
+  const part = { type: 'output_text', text, annotations: [] };
+  const place = { item_id: 'msg_1', output_index: 0, content_index: 0 };
+  const message = { type: 'message', id: 'msg_1', role: 'assistant' };
+  const open = { ...message, status: 'in_progress', content: [] };
+  const whole = { ...message, status: 'completed', content: [part] };
+  const response = { id: 'resp_1', object: 'response', created_at: 1, model: 'gpt-5', incomplete_details: null };
+  const usage = {
+    input_tokens: 10,
+    input_tokens_details: { cached_tokens: 0 },
+    output_tokens: 10,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 20,
+  };
+  const events = [
+    { type: 'response.created', response: { ...response, status: 'in_progress', output: [], usage: null } },
+    { type: 'response.output_item.added', output_index: 0, item: open },
+    { type: 'response.content_part.added', ...place, part: { ...part, text: '' } },
+    { type: 'response.output_text.delta', ...place, delta: text },
+    { type: 'response.output_text.done', ...place, text },
+    { type: 'response.content_part.done', ...place, part },
+    { type: 'response.output_item.done', output_index: 0, item: whole },
+    { type: 'response.completed', response: { ...response, status: 'completed', output: [whole], usage } },
+  ];
+  return events
+    .map((event, index) => `event: ${event.type}\ndata: ${JSON.stringify({ ...event, sequence_number: index })}\n\n`)
+    .join('');
+}

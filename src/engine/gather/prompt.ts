@@ -1,0 +1,89 @@
+import type { Sha256 } from '../../domain/ids.ts';
+import { type Message, tailHeading } from '../../domain/message.ts';
+import type { Turn } from '../../domain/thread.ts';
+import { estimateTokens, tokensPerMessage } from '../../domain/tokens.ts';
+import type { Collection } from '../../files/collect.ts';
+import { type Budget, planBudget } from '../../memory/budget.ts';
+import { selectionTokens } from '../../memory/compaction.ts';
+import { standingFiles } from '../../memory/seen-files.ts';
+import { type Blobs, blobsOf, renderTurn, renderTurns, turnTokens } from '../../memory/transcript.ts';
+import type { Routed } from '../call-record.ts';
+import type { ComposeOptions } from './compose.ts';
+import { type Embedded, embedFiles } from './embed.ts';
+import { type History, selectHistory } from './history.ts';
+
+export interface PromptParts {
+  /** The new turn without its files. */
+  draft: Turn;
+  collected: Collection;
+  /** Tokens that the model counts for one of our estimate. */
+  factor: number;
+}
+
+export interface Prompt extends History {
+  turn: Turn;
+  messages: Message[];
+  embedded: Embedded;
+  budget: Budget;
+  historyUsed: number;
+}
+
+/** One prompt by estimate: reserved parts, then history up to its share, then files in what is left. */
+export async function buildPrompt(options: ComposeOptions, call: Routed, parts: PromptParts): Promise<Prompt> {
+  const { plan, thread, common, signal } = call;
+  const { draft, collected, factor } = parts;
+  const { window, maxOutput } = call.candidates[0].model;
+  const budget = planBudget({ window, maxOutput, reserved: reservedTokens(options.preamble, parts, plan.tail) });
+  const now = options.clock.now();
+  const history: History =
+    common.context === 'thread'
+      ? selectHistory({ thread, window, budget: budget.history / factor, maxTurns: options.maxTurns, now })
+      : { selection: { turns: [] } };
+  const { selection } = history;
+  const historyUsed = Math.ceil(selectionTokens(selection) * factor);
+
+  const standing = standingFiles(selection);
+  const bases = [...standing.values()].map(file => file.base);
+  const stored = await options.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
+  const embedded = await embedFiles({
+    named: collected.files,
+    standing,
+    bases: stored,
+    sandbox: options.sandbox,
+    maxBytes: options.maxFileBytes,
+    budget: budget.rest - historyUsed,
+    factor,
+    mask: options.mask,
+    scope: thread.id,
+    signal,
+  });
+  const blobs: Blobs = new Map<Sha256, string>([...stored, ...embedded.blobs]);
+  const previous = selection.turns.at(-1);
+  const withFiles = { ...draft, files: embedded.records };
+  const turn: Turn = { ...withFiles, tokens: turnTokens(withFiles, previous, blobs) };
+  const past = renderTurns(selection, blobs);
+  const messages = [
+    text('system', 'preamble', options.preamble),
+    ...past,
+    text('user', 'turn', renderTurn(turn, previous, blobs)),
+    text('user', 'tail', `${tailHeading}\n${plan.tail}`),
+  ];
+  return { ...history, turn, messages: marked(messages, past.length), embedded, budget, historyUsed };
+}
+
+/** Preamble, question and tail, with room for the headers that name the answer before. */
+function reservedTokens(preamble: string, { draft, factor }: PromptParts, tail: string): number {
+  const question = renderTurn(draft, undefined, new Map());
+  const texts = estimateTokens(preamble) + estimateTokens(question) + estimateTokens(tail) + 60;
+  return Math.ceil((texts + 4 * tokensPerMessage) * factor);
+}
+
+function text(role: Message['role'], section: Message['section'], content: string): Message {
+  return { role, section, parts: [{ type: 'text', text: content }] };
+}
+
+/** Marks the ends of what stays the same in the next call: the preamble, the turns so far, the new turn. */
+function marked(messages: Message[], pastLength: number): Message[] {
+  const ends = new Set([0, pastLength, pastLength + 1]);
+  return messages.map((message, index) => (ends.has(index) ? { ...message, cacheMark: true } : message));
+}

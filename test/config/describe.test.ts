@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { describeOptions, envSample, flagHelp } from '../../src/config/describe.ts';
+import { parseEnvFile } from '../../src/config/env-file.ts';
+import { options } from '../../src/config/options.ts';
+import type { OptionSpec } from '../../src/domain/option.ts';
+
+const apiKey: OptionSpec = {
+  env: ['ACME_API_KEY', 'ACME_KEY'],
+  type: 'string',
+  default: 'hunter2',
+  doc: 'The key | of\nAcme.',
+  group: 'Acme',
+  secret: true,
+};
+const specs = { ...options, 'acme.apiKey': apiKey };
+const all: [string, OptionSpec][] = Object.entries(specs);
+
+describe('the reference', () => {
+  const text = describeOptions(specs);
+
+  it('has a row of six columns for every option, under its group', () => {
+    for (const [name, { env, flag }] of all) {
+      const row = text.split('\n').find(line => line.includes(`| \`${name}\` |`)) ?? '';
+      expect(row.split(/(?<!\\)\|/)).toHaveLength(8);
+      for (const variable of env) expect(row).toContain(`\`${variable}\``);
+      if (flag) expect(row).toContain(`\`--${flag}\``);
+    }
+    expect(text.match(/^## .*$/gm)).toEqual(
+      ['Models', 'Threads', 'Tools', 'Replies', 'Files', 'Operation', 'Acme'].map(group => `## ${group}`),
+    );
+  });
+
+  it('marks what the .env of a project may not set, and shows numbers, choices and defaults', () => {
+    expect(text).toContain(
+      '| `LOG_LEVEL` | `--log-level` | `logLevel` | debug, info, warning, error, silent | `info` |',
+    );
+    expect(text).toContain('| `POLYLOGUE_HOME` † |');
+    expect(text).toContain('| a whole number from 1 to 10000 | `50` |');
+  });
+});
+
+describe('the sample of a .env file', () => {
+  const text = envSample(specs);
+
+  it('names every option, and sets nothing', () => {
+    for (const [, { env, doc }] of all) {
+      for (const name of env) expect(text).toContain(name);
+      expect(text).toContain(doc.replace(/\s+/g, ' '));
+    }
+    expect({ ...parseEnvFile(text).values }).toEqual({});
+  });
+
+  it('sets every option to its default once the marks are taken away', () => {
+    const { values } = parseEnvFile(text.replace(/^# ([A-Z][A-Z0-9_]*=)/gm, '$1'));
+    expect(values).toMatchObject({
+      DEFAULT_MODEL: 'auto',
+      POLYLOGUE_TOOLSETS: 'core,code',
+      MASK_SECRETS: 'on',
+      LOCALE: '',
+    });
+    expect(Object.keys(values)).toHaveLength(all.length);
+    expect(values.ACME_API_KEY).toBe('your_acme_api_key_here');
+  });
+});
+
+describe('the help for flags', () => {
+  it('has every flag with its argument, and no option without one', () => {
+    const text = flagHelp(specs);
+    expect(text).toMatch(/^ {2}--store <word> .*\(sqlite, memory; default: sqlite; POLYLOGUE_STORE\)$/m);
+    expect(text).toMatch(/^ {2}--offline +\S.*\(OFFLINE\)$/m);
+    for (const [, { flag }] of all) if (flag) expect(text).toContain(`--${flag}`);
+    expect(text).not.toContain('ACME');
+  });
+
+  it.each([describeOptions, envSample, flagHelp])('never shows what a secret is: %o', describing => {
+    expect(describing(specs)).not.toContain('hunter2');
+  });
+});

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+import { parseEnvFile } from '../../src/config/env-file.ts';
+
+describe('a .env file', () => {
+  it('has names, quotes, comments, exports, a byte-order mark and Windows line ends', () => {
+    const text = '\uFEFFA=1\r\n# note\r\nexport B="x # y"\r\nC=\'q\' # note\r\nD = spaced \r\nnothing\r\nE=';
+    expect({ ...parseEnvFile(text).values }).toEqual({ A: '1', B: 'x # y', C: 'q', D: 'spaced', E: '' });
+  });
+
+  it('tells which values end at a # that has no space before it', () => {
+    const { values, cut } = parseEnvFile('KEY=ab#cd\nFINE="ab#cd"\nALSO=ab # cd\nexport X = 1#2');
+    expect(values.KEY).toBe('ab');
+    expect(cut).toEqual(['KEY', 'X']);
+  });
+
+  it('cannot reach the prototype of its values', () => {
+    const { values } = parseEnvFile('__proto__=x\nconstructor=y');
+    expect(Object.getPrototypeOf(values)).toBeNull();
+    expect(values.constructor).toBe('y');
+    expect(({} as Record<string, unknown>).x).toBeUndefined();
+  });
+});

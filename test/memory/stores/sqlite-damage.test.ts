@@ -1,0 +1,290 @@
+import { copyFileSync, existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { isAppError } from '../../../src/domain/error.ts';
+import type { ThreadId } from '../../../src/domain/ids.ts';
+import type { Thread } from '../../../src/domain/thread.ts';
+import type { Store } from '../../../src/memory/store.ts';
+import { changeOf, hashOf, headOf, newExchangeId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import { seededRandom } from '../../support/random.ts';
+import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
+
+const damage = (kind: string) => ({ kind: 'storage', details: { code: 'STORAGE', class: kind } });
+
+describe('a damaged SQLite file', () => {
+  let place: SqlitePlace;
+  beforeEach(async () => {
+    place = await sqlitePlace();
+  });
+  afterEach(() => place.dispose());
+
+  /** Threads of many sizes, with all that a thread can have; closed and in one file. */
+  async function fill(count: number): Promise<Map<ThreadId, Thread>> {
+    const store = place.open();
+    const threads = new Map<ThreadId, Thread>();
+    for (let index = 0; index < count; index++) {
+      const texts = Array.from({ length: 2 + (index % 4) * 2 }, (_, n) =>
+        `thread ${index} turn ${n} `.repeat(1 + ((index * 37 + n * 101) % 700)),
+      );
+      const { id } = await threadWith(store, texts, { title: `thread ${index}` });
+      const exchange = newExchangeId();
+      const blob = { sha256: hashOf(`blob ${index}`), text: `blob ${index} `.repeat(50) };
+      const image = { source: 'data:', mediaType: 'image/png', blob: blob.sha256 };
+      await store.commit(
+        id,
+        changeOf(texts.length, {
+          turns: [turnOf(texts.length + 1, { exchange, images: [image] })],
+          exchange: { id: exchange, status: 'failed' },
+          blobs: [blob],
+          workflow: { tool: 'debug', state: { step: index } },
+          compaction: { window: 1000, upToSeq: 2, summary: `summary ${index}`, trims: [], createdAt: start },
+          tokens: index,
+        }),
+      );
+      threads.set(id, await liveThread(store, id));
+    }
+    const gone = await threadWith(store, ['gone']);
+    await store.remove(gone.id, start);
+    await store.close();
+    return threads;
+  }
+
+  const setAside = () => readdirSync(place.directory).filter(name => /\.corrupt-[^.]*Z$/.test(name));
+
+  /** Overwrites the page where a table begins, also while stores have the file open. */
+  function breakTable(name: string): void {
+    const db = new DatabaseSync(place.file);
+    const page = Number(db.prepare('SELECT rootpage FROM sqlite_schema WHERE name = ?').get(name)?.rootpage);
+    db.close();
+    const bytes = readFileSync(place.file);
+    bytes.fill(0xff, (page - 1) * 4096, page * 4096);
+    writeFileSync(place.file, bytes);
+  }
+
+  /** Every thread is as it was, ends early at an intact turn, is refused, or is not there: never anything else. */
+  async function check(store: Store, threads: ReadonlyMap<ThreadId, Thread>): Promise<number> {
+    let whole = 0;
+    for (const [id, thread] of threads) {
+      const found = await store.read(id, start).catch((error: unknown) => {
+        if (!isAppError(error) || error.details.class !== 'corrupt') throw error;
+        return undefined;
+      });
+      if (found?.state !== 'live') continue;
+      const { turns, seq } = found.value;
+      expect(turns).toHaveLength(seq);
+      if (seq === thread.seq) whole++;
+      for (const [index, turn] of turns.entries()) {
+        const { status: _status, ...stored } = turn;
+        expect(thread.turns[index]).toMatchObject(stored);
+      }
+      for (const sha of turns.flatMap(turn => turn.images.map(image => image.blob))) {
+        const text = (await store.blobs([sha]).catch(() => new Map())).get(sha);
+        if (text !== undefined) expect(hashOf(text.slice(0, text.indexOf(' ', 5)))).toBe(sha);
+      }
+    }
+    return whole;
+  }
+
+  it('that is no database at all is set aside, never deleted, and a new one begun', async () => {
+    writeFileSync(place.file, 'These are my notes.\n'.repeat(500));
+    const store = place.open();
+    const { id } = await threadWith(store, ['a']);
+    expect((await liveThread(store, id)).seq).toBe(1);
+    expect(setAside()).toEqual([`${basename(place.file)}.corrupt-2027-01-15T08-00-00-000Z`]);
+    expect(readFileSync(`${place.file}.corrupt-2027-01-15T08-00-00-000Z`, 'utf8')).toBe(
+      'These are my notes.\n'.repeat(500),
+    );
+    expect(place.warnings).toEqual([expect.stringMatching(/was damaged .* set aside as .*0 threads were kept whole/)]);
+  });
+
+  it('of another program is refused and left alone', async () => {
+    const db = new DatabaseSync(place.file);
+    db.exec('CREATE TABLE bookmarks (url TEXT)');
+    db.close();
+    const before = readFileSync(place.file);
+    const store = place.open();
+    await expect(store.create(headOf())).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('another program'),
+    });
+    await expect(store.read(headOf().id, start)).rejects.toMatchObject({ kind: 'config' });
+    expect(readFileSync(place.file)).toEqual(before);
+    expect(setAside()).toEqual([]);
+  });
+
+  it('of a newer version is refused and left alone', async () => {
+    await fill(1);
+    const db = new DatabaseSync(place.file);
+    db.exec('PRAGMA user_version = 7');
+    db.close();
+    const store = place.open();
+    await expect(store.list({ owner: 'local', limit: 1, now: start })).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('schema 7'),
+      details: { next: expect.stringContaining('Update') },
+    });
+    expect(setAside()).toEqual([]);
+  });
+
+  it('whose first page is lost still gives up every thread', async () => {
+    const threads = await fill(12);
+    const bytes = readFileSync(place.file);
+    bytes.fill(0, 0, 4096);
+    writeFileSync(place.file, bytes);
+    const store = place.open();
+    for (const [id, thread] of threads) expect(await liveThread(store, id)).toEqual(thread);
+    expect(await check(store, threads)).toBe(12);
+    expect(place.warnings).toEqual([expect.stringContaining('12 threads were kept whole.')]);
+    expect(await store.search({ owner: 'local', text: 'thread 11', limit: 20, now: start })).not.toEqual([]);
+    expect(await store.list({ owner: 'local', limit: 20, now: start })).toHaveLength(12);
+    const blob = hashOf('blob 3');
+    expect((await store.blobs([blob])).get(blob)).toBe('blob 3 '.repeat(50));
+    await store.commit([...threads.keys()][0]!, changeOf(3, { turns: [turnOf(4)] }));
+    await store.close();
+    const db = new DatabaseSync(place.file);
+    expect(db.prepare('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
+    expect(db.prepare('PRAGMA foreign_key_check').all()).toEqual([]);
+    db.close();
+  });
+
+  it('that was cut off gives up what stands before the cut', async () => {
+    const threads = await fill(20);
+    truncateSync(place.file, Math.floor((readFileSync(place.file).length * 0.6) / 4096) * 4096 + 1000);
+    const store = place.open();
+    const whole = await check(store, threads);
+    expect(whole, place.warnings.join()).toBeGreaterThan(0);
+    expect(whole).toBeLessThan(20);
+    expect(setAside()).toHaveLength(1);
+    expect(place.warnings).toHaveLength(1);
+  });
+
+  it('brings its latest transactions along, although they are not in the main file yet', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'b', 'c', 'd']);
+    const copies = ['', '-wal'].map(suffix => [place.file + suffix, `${place.file}${suffix}.copy`] as const);
+    for (const [from, to] of copies) copyFileSync(from, to);
+    await store.close();
+    for (const [to, from] of copies) copyFileSync(from, to);
+    writeFileSync(place.file, Buffer.alloc(4096, 0x5a));
+    const again = place.open();
+    expect((await liveThread(again, id)).turns.map(turn => turn.content)).toEqual(['a', 'b', 'c', 'd']);
+    expect(readdirSync(place.directory).filter(name => name.endsWith('Z-wal'))).toHaveLength(1);
+  });
+
+  it('keeps a thread up to the turn that is lost, and names it', async () => {
+    const threads = await fill(3);
+    const [id, thread] = [...threads][2]!;
+    const bytes = readFileSync(place.file);
+    const at = bytes.indexOf('thread 2 turn 3');
+    bytes.write('THREAD', at);
+    bytes.fill(0, 0, 100);
+    writeFileSync(place.file, bytes);
+    const store = place.open();
+    const kept = await liveThread(store, id);
+    expect(kept.turns).toEqual(thread.turns.slice(0, 3));
+    expect(kept.seq).toBe(3);
+    expect(place.warnings[0]).toContain(`${id} up to turn 3`);
+    expect(await store.commit(id, changeOf(3, { turns: [turnOf(4)] }))).toBe(4);
+  });
+
+  it('refuses a thread with a damaged turn, by name, and serves the others', async () => {
+    const threads = await fill(3);
+    const [id] = [...threads][1]!;
+    const bytes = readFileSync(place.file);
+    bytes.write('THREAD', bytes.indexOf('thread 1 turn 2'));
+    writeFileSync(place.file, bytes);
+    const store = place.open();
+    await expect(store.read(id, start)).rejects.toMatchObject({
+      ...damage('corrupt'),
+      message: `Thread ${id} is not served: turn 3 is damaged on the disk.`,
+    });
+    expect((await store.head(id, start)).state).toBe('live');
+    for (const [other, thread] of threads) if (other !== id) expect(await liveThread(store, other)).toEqual(thread);
+    expect(await store.remove(id, start)).toBe(true);
+    expect(setAside()).toEqual([]);
+  });
+
+  it('leaves a thread with a damaged head out of lists, says so once, and never shows it to another owner', async () => {
+    const threads = await fill(3);
+    const [id] = [...threads][1]!;
+    const db = new DatabaseSync(place.file);
+    db.prepare("UPDATE threads SET owner = 'eve' WHERE id = ?").run([...threads][2]![0]);
+    db.prepare("UPDATE threads SET body = replace(body, 'thread 1', 'thread 9') WHERE id = ?").run(id);
+    db.close();
+    const store = place.open();
+    for (let n = 0; n < 2; n++) {
+      expect((await store.list({ owner: 'local', limit: 9, now: start })).map(head => head.title)).toEqual([
+        'thread 0',
+      ]);
+      expect(await store.list({ owner: 'eve', limit: 9, now: start })).toEqual([]);
+    }
+    expect(place.warnings).toHaveLength(2);
+    await expect(store.head(id, start)).rejects.toMatchObject(damage('corrupt'));
+    await expect(store.commit(id, changeOf(5))).rejects.toMatchObject(damage('corrupt'));
+  });
+
+  it('never serves a stored text that changed', async () => {
+    await fill(1);
+    const sha = hashOf('blob 0');
+    const bytes = readFileSync(place.file);
+    bytes.write('BLOB', bytes.indexOf('blob 0 blob 0'));
+    writeFileSync(place.file, bytes);
+    await expect(place.open().blobs([sha])).rejects.toMatchObject(damage('corrupt'));
+  });
+
+  it('that breaks while it is open is set aside at once, and the read is answered', async () => {
+    const threads = await fill(30);
+    const store = place.open();
+    await store.list({ owner: 'local', limit: 1, now: start });
+    breakTable('turns');
+    for (const [id, thread] of threads) expect(await liveThread(store, id)).toEqual(thread);
+    expect(setAside()).toHaveLength(1);
+    expect(existsSync(place.file)).toBe(true);
+    const other = place.open();
+    expect(await check(other, threads)).toBe(30);
+  });
+
+  it('moves every process that has it open to the new file, so that none writes into the old one', async () => {
+    const threads = await fill(10);
+    const [first, second] = [place.open(), place.open()];
+    const [id, thread] = [...threads][0]!;
+    for (const store of [first, second]) await liveThread(store, id);
+    await second.commit(id, changeOf(thread.seq, { turns: [turnOf(thread.seq + 1)] }));
+    breakTable('exchanges');
+    await liveThread(first, id);
+    expect(setAside()).toHaveLength(1);
+    await second.commit(id, changeOf(thread.seq + 1, { turns: [turnOf(thread.seq + 2)] }));
+    expect((await liveThread(first, id)).seq).toBe(thread.seq + 2);
+  });
+
+  it('never makes the store fall over or serve a wrong turn, whichever bit is flipped', {
+    timeout: 240_000,
+  }, async () => {
+    const threads = await fill(10);
+    const original = readFileSync(place.file);
+    const random = seededRandom(7);
+    let whole = 0;
+    const rounds = 150;
+    for (let round = 0; round < rounds; round++) {
+      const bytes = Buffer.from(original);
+      // Every third time in the first pages, which say what all the others are.
+      const range = round % 3 === 0 ? 8192 : bytes.length;
+      for (let flips = 1 + (round % 4); flips > 0; flips--) {
+        const at = Math.floor(random.fraction() * range);
+        bytes[at] = bytes[at]! ^ (1 << Math.floor(random.fraction() * 8));
+      }
+      writeFileSync(place.file, bytes);
+      const store = place.open();
+      try {
+        whole += await check(store, threads);
+        await threadWith(store, [`round ${round}`, 'works']);
+      } catch (error) {
+        // A flipped bit in the few bytes that say whose file it is.
+        expect(error, `round ${round}`).toMatchObject({ kind: 'config' });
+      }
+      await store.close();
+    }
+    expect(whole / (rounds * threads.size)).toBeGreaterThan(0.9);
+  });
+});

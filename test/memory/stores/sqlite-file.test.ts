@@ -1,0 +1,232 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Store } from '../../../src/memory/store.ts';
+import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
+import {
+  changeOf,
+  hashOf,
+  headOf,
+  hour,
+  newExchangeId,
+  start,
+  threadWith,
+  turnOf,
+} from '../../contracts/store-fixtures.ts';
+import { realClock } from '../../support/clock.ts';
+import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
+
+describe('the SQLite store', () => {
+  let place: SqlitePlace;
+  beforeEach(async () => {
+    place = await sqlitePlace();
+  });
+  afterEach(() => place.dispose());
+
+  /** What a look into the file from outside finds. */
+  function ask(sql: string): unknown {
+    const db = new DatabaseSync(place.file);
+    const [value] = Object.values(db.prepare(sql).get() ?? {});
+    db.close();
+    return value;
+  }
+
+  it('gives threads thirty days', () => {
+    expect(place.open().defaultTimeoutHours).toBe(720);
+  });
+
+  it('touches nothing before its first use, and nothing when it is closed unused', async () => {
+    const store = place.open();
+    await store.close();
+    expect(readdirSync(place.directory)).toEqual([]);
+  });
+
+  it('keeps its files and directories from other users', async () => {
+    const file = join(place.directory, 'home', 'data', 'threads.sqlite');
+    const store = createSqliteStore({ file, clock: realClock(), onWarning: () => {} });
+    await threadWith(store, ['a']);
+    for (const name of ['', '-wal', '-shm', '.lock']) expect(statSync(file + name).mode & 0o777, name).toBe(0o600);
+    for (const name of ['home', 'home/data']) expect(statSync(join(place.directory, name)).mode & 0o777).toBe(0o700);
+    await store.close();
+    chmodSync(file, 0o644);
+    const again = createSqliteStore({ file, clock: realClock(), onWarning: () => {} });
+    await again.list({ owner: 'local', limit: 1, now: start });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await again.close();
+  });
+
+  it('marks the file as its own and leaves all of it in one file when it closes', async () => {
+    const store = place.open();
+    await threadWith(store, ['a', 'b']);
+    await store.close();
+    expect(existsSync(`${place.file}-wal`)).toBe(false);
+    expect(ask('PRAGMA application_id')).toBe(0x504c4f47);
+    expect(ask('PRAGMA journal_mode')).toBe('wal');
+    expect(ask('SELECT count(*) FROM turns')).toBe(2);
+  });
+
+  it('opens once for many first uses at the same time', async () => {
+    const store = place.open();
+    const lists = Array.from({ length: 20 }, () => store.list({ owner: 'local', limit: 1, now: start }));
+    expect(await Promise.all(lists)).toEqual(lists.map(() => []));
+    const heads = Array.from({ length: 20 }, () => headOf());
+    await Promise.all(heads.map(head => store.create(head)));
+    expect(await store.list({ owner: 'local', limit: 50, now: start })).toHaveLength(20);
+  });
+
+  it('works again once a directory that could not be written to can', async () => {
+    const blocked = join(place.directory, 'blocked');
+    writeFileSync(blocked, 'a file where the directory should be');
+    const store = createSqliteStore({ file: join(blocked, 'threads.sqlite'), clock: realClock(), onWarning: () => {} });
+    for (const use of [() => store.create(headOf()), () => store.list({ owner: 'local', limit: 1, now: start })]) {
+      await expect(use()).rejects.toMatchObject({ kind: 'storage', details: { class: 'unavailable' } });
+    }
+    rmSync(blocked);
+    mkdirSync(blocked);
+    expect((await liveThread(store, (await threadWith(store, ['a'])).id)).seq).toBe(1);
+    await store.close();
+  });
+
+  it('answers for the head without a look at the turns', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a', 'b']);
+    const db = new DatabaseSync(place.file);
+    db.exec("UPDATE turns SET body = 'damaged'");
+    db.close();
+    expect(await store.head(id, start)).toMatchObject({ state: 'live', value: { seq: 2 } });
+    await expect(store.read(id, start)).rejects.toMatchObject({ details: { class: 'corrupt' } });
+  });
+
+  it('finds threads, turns and expired threads by indexes', async () => {
+    await threadWith(place.open(), ['a']);
+    const db = new DatabaseSync(place.file, { readOnly: true });
+    const plan = (sql: string) =>
+      db
+        .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+        .all()
+        .map(row => row.detail)
+        .join('; ');
+    const plans = [
+      plan("SELECT * FROM threads WHERE owner = 'a' AND updated_at < 9 ORDER BY updated_at DESC, n DESC"),
+      plan(
+        "SELECT * FROM threads WHERE owner = 'a' AND workspace = 'w' AND updated_at < 9 ORDER BY updated_at DESC, n DESC",
+      ),
+      plan('SELECT * FROM turns WHERE thread = 1 ORDER BY seq'),
+      plan("SELECT n FROM turns WHERE thread = 1 AND exchange = 'e'"),
+      plan('SELECT n FROM threads WHERE expires_at <= 9'),
+      plan("SELECT 1 FROM threads WHERE parent = 'p'"),
+      plan("SELECT 1 FROM blob_refs WHERE sha = 's'"),
+    ];
+    db.close();
+    for (const found of plans) {
+      expect(found).toMatch(/USING (COVERING )?INDEX/);
+      expect(found).not.toMatch(/SCAN|TEMP B-TREE/);
+    }
+  });
+
+  it('leaves nothing in the file of threads that were removed or expired', async () => {
+    const store = place.open();
+    const fill = async (expiresAt: number) => {
+      const { id } = await threadWith(store, ['secret plans', 'more'], { expiresAt });
+      const exchange = newExchangeId();
+      await store.commit(
+        id,
+        changeOf(2, {
+          turns: [turnOf(3, { exchange })],
+          exchange: { id: exchange, status: 'done' },
+          blobs: [{ sha256: hashOf(id), text: 'blob' }],
+          workflow: { tool: 'debug', state: {} },
+          compaction: { window: 1, upToSeq: 1, summary: 's', trims: [], createdAt: start },
+          expiresAt,
+        }),
+      );
+      return id;
+    };
+    await store.remove(await fill(start + hour), start);
+    await fill(start + hour);
+    await store.prune(start + hour);
+    for (const table of [
+      'threads',
+      'origins',
+      'turns',
+      'exchanges',
+      'compactions',
+      'workflows',
+      'blobs',
+      'blob_refs',
+    ]) {
+      expect(ask(`SELECT count(*) FROM ${table}`), table).toBe(0);
+    }
+    expect(ask(`SELECT count(*) FROM turn_words WHERE turn_words MATCH 'secret OR turn'`)).toBe(0);
+  });
+
+  it('lets an idle process end by itself, and a busy one finish first', async () => {
+    const { spawnSync } = await import('node:child_process');
+    const root = new URL('../../../', import.meta.url).href;
+    const script = `
+      const { createSqliteStore } = await import('${root}src/memory/stores/sqlite.ts');
+      const { realClock } = await import('${root}test/support/clock.ts');
+      const { headOf } = await import('${root}test/contracts/store-fixtures.ts');
+      const store = createSqliteStore({ file: process.argv[1], clock: realClock(), onWarning: console.error });
+      await store.create(headOf());
+      store.create(headOf()).then(() => console.log('durable'));`;
+    const ran = spawnSync(process.execPath, ['--input-type=module', '-e', script, place.file], { timeout: 20_000 });
+    expect({ status: ran.status, out: String(ran.stdout), err: String(ran.stderr) }).toEqual({
+      status: 0,
+      out: 'durable\n',
+      err: '',
+    });
+    expect(await place.open().list({ owner: 'local', limit: 9, now: start })).toHaveLength(2);
+  });
+
+  describe('without room', () => {
+    const text = 'unrepeatable '.repeat(1000);
+
+    async function fillUp(store: Store): Promise<{ id: ReturnType<typeof headOf>['id']; turns: number }> {
+      const { id } = await threadWith(store, []);
+      for (let seq = 0; ; seq++) {
+        const exchange = newExchangeId();
+        try {
+          const turns = [turnOf(seq + 1, { exchange, content: `${seq} ${text}` })];
+          await store.commit(id, changeOf(seq, { turns, exchange: { id: exchange, status: 'done' } }));
+        } catch (error) {
+          expect(error).toMatchObject({
+            kind: 'storage',
+            details: { code: 'STORAGE', class: 'storage_full', next: expect.stringContaining('Free space') },
+          });
+          return { id, turns: seq };
+        }
+      }
+    }
+
+    it('refuses what does not fit, keeps the rest, and goes on when there is room again', async () => {
+      const store = place.open({ maxBytes: 1_000_000 });
+      const small = await threadWith(store, ['small', 'thread']);
+      const full = await fillUp(store);
+      expect(full.turns).toBeGreaterThan(5);
+      expect((await liveThread(store, full.id)).seq).toBe(full.turns);
+      expect(statSync(place.file).size).toBeLessThanOrEqual(1_000_000);
+      expect((await liveThread(store, small.id)).seq).toBe(2);
+
+      expect(await store.remove(full.id, start)).toBe(true);
+      const again = await fillUp(store);
+      expect(again.turns).toBeGreaterThanOrEqual(full.turns - 2);
+      expect(place.warnings).toEqual([]);
+    });
+
+    it('does not let a change that is too big take others of the same moment with it', async () => {
+      const store = place.open({ maxBytes: 1_000_000 });
+      const heads = Array.from({ length: 10 }, () => headOf());
+      const huge = await threadWith(store, []);
+      const results = await Promise.allSettled([
+        ...heads.map(head => store.create(head)),
+        store.commit(huge.id, changeOf(0, { turns: [turnOf(1, { content: 'x'.repeat(3_000_000) })] })),
+        store.lease(huge.id, 'me', 1000, start),
+      ]);
+      expect(results.map(result => result.status)).toEqual([...heads.map(() => 'fulfilled'), 'rejected', 'fulfilled']);
+      expect(results[10]).toMatchObject({ reason: { details: { class: 'storage_full' } } });
+      expect(await store.list({ owner: 'local', limit: 50, now: start })).toHaveLength(11);
+    });
+  });
+});

@@ -1,0 +1,135 @@
+import { rmSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { changeOf, headOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import { type SqliteProcess, startSqliteProcess } from '../../support/sqlite-process.ts';
+import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
+
+/** The longest time in which the event loop did nothing, until it is asked. */
+function watchLoop(): () => number {
+  let last = performance.now();
+  let longest = 0;
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last);
+    last = performance.now();
+  }, 5);
+  return () => {
+    clearInterval(timer);
+    return Math.max(longest, performance.now() - last);
+  };
+}
+
+describe('a SQLite file that several processes use', () => {
+  let place: SqlitePlace;
+  let processes: SqliteProcess[];
+  const run = (...args: string[]) => {
+    const started = startSqliteProcess(...args);
+    processes.push(started);
+    return started;
+  };
+
+  beforeEach(async () => {
+    place = await sqlitePlace();
+    processes = [];
+  });
+  afterEach(async () => {
+    for (const { child } of processes) child.kill('SIGKILL');
+    await Promise.all(processes.map(({ ended }) => ended));
+    await place.dispose();
+  });
+
+  it('takes all turns of eight processes, each once and in one row', { timeout: 120_000 }, async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, []);
+    const names = Array.from({ length: 8 }, (_, index) => `process-${index}`);
+    const writers = names.map(name => run('append', place.file, id, '50', name));
+    for (const writer of writers) expect(await writer.ended).toEqual({ code: 0, errors: '' });
+    const { turns } = await liveThread(store, id);
+    expect(turns.map(turn => turn.seq)).toEqual(Array.from({ length: 400 }, (_, index) => index + 1));
+    for (const [index, name] of names.entries()) {
+      const own = turns.filter(turn => turn.content.startsWith(`${name} `));
+      expect(own.map(turn => turn.content)).toEqual(Array.from({ length: 50 }, (_, n) => `${name} ${n + 1}`));
+      expect(writers[index]?.lines().map(Number)).toEqual(own.map(turn => turn.seq));
+    }
+  });
+
+  it('is made once by processes that all start on nothing', { timeout: 60_000 }, async () => {
+    const writers = Array.from({ length: 6 }, () => run('write', place.file));
+    await Promise.all(writers.map(writer => writer.said(line => Number(line) >= 4)));
+    for (const { child } of writers) child.kill('SIGKILL');
+    for (const writer of writers) expect((await writer.ended).errors).toBe('');
+    const store = place.open();
+    expect(await store.list({ owner: 'local', limit: 10, now: start })).toHaveLength(6);
+    expect(place.warnings).toEqual([]);
+  });
+
+  it('never stops the event loop, and answers reads, while another process holds its lock', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a']);
+    const holder = run('hold', place.file, '1500');
+    await holder.said(line => line === 'held');
+    const began = performance.now();
+    const longestGap = watchLoop();
+    let done = false;
+    const commit = store.commit(id, changeOf(1, { turns: [turnOf(2)] })).then(seq => {
+      done = true;
+      return seq;
+    });
+    const lease = store.lease(newThreadId(), 'me', 1000, start);
+    for (let n = 0; n < 20; n++) {
+      expect((await liveThread(store, id)).turns).toHaveLength(1);
+      await new Promise(resolve => setTimeout(resolve, 20));
+    }
+    expect(done).toBe(false);
+    expect(await commit).toBe(2);
+    expect(await lease).toBe(true);
+    expect(longestGap()).toBeLessThan(100);
+    expect(performance.now() - began).toBeGreaterThan(1000);
+    expect(holder.lines()).toContain('freed');
+  });
+
+  it('says that it is unavailable when the lock is held for longer than ten seconds', { timeout: 40_000 }, async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a']);
+    const holder = run('hold', place.file, '60000');
+    await holder.said(line => line === 'held');
+    const longestGap = watchLoop();
+    const change = changeOf(1, { turns: [turnOf(2)] });
+    const refusals = [store.commit(id, change), store.create(headOf()), store.remove(id, start)];
+    for (const refused of refusals) {
+      await expect(refused).rejects.toMatchObject({
+        kind: 'storage',
+        details: { class: 'unavailable', retryable: true },
+      });
+    }
+    expect(longestGap()).toBeLessThan(100);
+    holder.child.kill('SIGKILL');
+    await holder.ended;
+    expect(await store.commit(id, change)).toBe(2);
+  });
+
+  it('shows a process what another one has just made durable', async () => {
+    const [first, second] = [place.open(), place.open()];
+    const { id } = await threadWith(first, ['a']);
+    expect((await liveThread(second, id)).seq).toBe(1);
+    for (let seq = 1; seq < 20; seq++) {
+      const [writer, reader] = seq % 2 === 0 ? [first, second] : [second, first];
+      await writer.commit(id, changeOf(seq, { turns: [turnOf(seq + 1)] }));
+      expect((await liveThread(reader, id)).seq).toBe(seq + 1);
+    }
+  });
+
+  it('goes on in the new file when the old one was deleted under it', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a']);
+    const other = place.open();
+    await other.head(id, start);
+    for (const suffix of ['', '-wal', '-shm']) rmSync(place.file + suffix, { force: true });
+    expect(await store.read(id, start)).toEqual({ state: 'unknown' });
+    const later = await threadWith(store, ['b']);
+    expect((await liveThread(other, later.id)).seq).toBe(1);
+    const db = new DatabaseSync(place.file, { readOnly: true });
+    expect(db.prepare('SELECT count(*) AS threads FROM threads').get()).toEqual({ threads: 1 });
+    db.close();
+  });
+});

@@ -1,0 +1,99 @@
+import { fileURLToPath } from 'node:url';
+import { Client } from '@modelcontextprotocol/client';
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import type { Document } from './product.ts';
+
+/** `legacy`: initialize, as every host speaks it now. `modern`: 2026-07-28. `auto`: the client asks which the server knows. */
+export type Era = 'legacy' | 'modern' | 'auto';
+
+export const eraVersions = { legacy: '2025-11-25', modern: '2026-07-28' } as const;
+
+/** Where a server is started and what it finds there. */
+export interface ServerPlace {
+  /** The project; the working directory too. */
+  root: string;
+  /** Its data folder. */
+  home: string;
+  env?: Record<string, string>;
+  args?: readonly string[];
+  /** For Node itself. */
+  nodeArgs?: readonly string[];
+}
+
+const program = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+
+/** The built program as a host starts it, with nothing of this process's environment but the path. */
+export function serverCommand({ root, home, env, args = [], nodeArgs = [] }: ServerPlace) {
+  return {
+    command: process.execPath,
+    args: [...nodeArgs, program, ...args],
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', HOME: root, POLYLOGUE_HOME: home, PROJECT_ROOT: root, ...env },
+  };
+}
+
+/** Runs Node with a wall clock that is this far ahead. */
+export function clockAhead(ms: number): string[] {
+  return ['--import', `data:text/javascript,const now=Date.now;Date.now=()=>now()+${ms}`];
+}
+
+export interface SessionCall {
+  signal?: AbortSignal;
+  onprogress?: (update: { progress: number; message?: string }) => void;
+}
+
+export interface McpSession {
+  client: Client;
+  pid: number;
+  /** What the server wrote to stderr so far. */
+  log(): string;
+  /** The reply's document with `isError`, after a check that the result is one JSON text and nothing else. */
+  call(name: string, args?: Record<string, unknown>, options?: SessionCall): Promise<Document>;
+  /** Ends the server the hard way, as a crash would. */
+  kill(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The spawned program behind the official client. */
+export async function startSession(place: ServerPlace, era: Era = 'legacy'): Promise<McpSession> {
+  const transport = new StdioClientTransport({ ...serverCommand(place), stderr: 'pipe' });
+  let errors = '';
+  transport.stderr?.on('data', chunk => {
+    errors += chunk;
+  });
+  const mode = era === 'modern' ? { pin: eraVersions.modern } : era;
+  const client = new Client({ name: 'polylogue-test', version: '1.0.0' }, { versionNegotiation: { mode } });
+  const gone = new Promise<void>(resolve => {
+    client.onclose = resolve;
+  });
+  await client.connect(transport);
+  const pid = transport.pid ?? 0;
+  return {
+    client,
+    pid,
+    log: () => errors,
+    async call(name, args = {}, options = {}) {
+      const result = await client.callTool({ name, arguments: args }, options);
+      const [block, ...more] = result.content;
+      if (block?.type !== 'text' || more.length > 0 || result.structuredContent !== undefined)
+        throw new Error(`not one text block: ${JSON.stringify(result)}`);
+      return { ...JSON.parse(block.text), isError: result.isError ?? false };
+    },
+    async kill() {
+      process.kill(pid, 'SIGKILL');
+      await gone;
+    },
+    close: () => client.close(),
+  };
+}
+
+/** Whether a process is there. */
+export function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    // Nobody has this number any more.
+    return false;
+  }
+}

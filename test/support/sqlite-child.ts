@@ -1,0 +1,70 @@
+/**
+ * A process of its own on a store's file, for tests of what several processes do to each other and of what a kill leaves:
+ *   append FILE THREAD COUNT NAME   adds turns "NAME n", again after each conflict; prints every turn's seq once it is durable
+ *   write FILE                      adds turns to a new thread without end; prints the thread, then every seq
+ *   hold FILE MS                    holds the file's write lock; prints "held" and "freed"
+ */
+import { writeSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isAppError } from '../../src/domain/error.ts';
+import { threadId } from '../../src/domain/ids.ts';
+import type { Store } from '../../src/memory/store.ts';
+import { createSqliteStore } from '../../src/memory/stores/sqlite.ts';
+import { changeOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
+import { realClock } from './clock.ts';
+
+const [mode, file = '', ...rest] = process.argv.slice(2);
+// Straight to the descriptor: what the parent has read was said before the kill.
+const say = (line: string | number) => writeSync(1, `${line}\n`);
+
+function open(): Store {
+  const onWarning = (message: string) => void writeSync(2, `warning: ${message}\n`);
+  return createSqliteStore({ file, clock: realClock(), onWarning });
+}
+
+async function append(store: Store, [thread = '', count, name]: string[]): Promise<void> {
+  const id = threadId(thread);
+  for (let n = 1; n <= Number(count); ) {
+    const found = await store.head(id, start);
+    if (found.state !== 'live') throw new Error(`the thread is ${found.state}`);
+    const { seq } = found.value;
+    try {
+      say(await store.commit(id, changeOf(seq, { turns: [turnOf(seq + 1, { content: `${name} ${n}` })] })));
+      n++;
+    } catch (error) {
+      if (!isAppError(error) || error.details.class !== 'conflict') throw error;
+    }
+  }
+}
+
+async function write(store: Store): Promise<void> {
+  const { id } = await threadWith(store, []);
+  say(id);
+  for (let seq = 0; ; ) {
+    // Several at once, as calls come: they share transactions, and each size of text meets the kill at another point.
+    const burst = Array.from({ length: 4 }, async (_, index) => {
+      const exchange = newExchangeId();
+      const content = `turn ${seq + index + 1} ${'x'.repeat((seq * 977) % 20_000)}`;
+      const turns = [turnOf(seq + index + 1, { content, exchange })];
+      say(await store.commit(id, changeOf(seq + index, { turns, exchange: { id: exchange, status: 'done' } })));
+    });
+    await Promise.all(burst);
+    seq += burst.length;
+  }
+}
+
+if (mode === 'hold') {
+  const db = new DatabaseSync(file, { timeout: 5000 });
+  db.exec('BEGIN IMMEDIATE');
+  say('held');
+  await sleep(Number(rest[0]));
+  db.exec('COMMIT');
+  db.close();
+  say('freed');
+} else {
+  const store = open();
+  if (mode === 'append') await append(store, rest);
+  else await write(store);
+  await store.close();
+}

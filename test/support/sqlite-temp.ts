@@ -1,0 +1,48 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ThreadId } from '../../src/domain/ids.ts';
+import type { Thread } from '../../src/domain/thread.ts';
+import type { Store } from '../../src/memory/store.ts';
+import { createSqliteStore } from '../../src/memory/stores/sqlite.ts';
+import { start } from '../contracts/store-fixtures.ts';
+import { manualClock, realClock } from './clock.ts';
+
+export interface SqlitePlace {
+  directory: string;
+  file: string;
+  /** What the stores warned of. */
+  warnings: string[];
+  open(options?: { maxBytes?: number }): Store;
+  dispose(): Promise<void>;
+}
+
+/** A directory for one SQLite file, and stores on it that are closed with it. */
+export async function sqlitePlace(): Promise<SqlitePlace> {
+  const directory = await mkdtemp(join(tmpdir(), 'polylogue-store-'));
+  const file = join(directory, 'threads.sqlite');
+  const warnings: string[] = [];
+  const stores: Store[] = [];
+  // What is set aside is named after the time, so that stands still; waiting needs the real one.
+  const clock = { ...realClock(), now: manualClock(start).now };
+  return {
+    directory,
+    file,
+    warnings,
+    open(options = {}) {
+      const store = createSqliteStore({ file, clock, onWarning: message => warnings.push(message), ...options });
+      stores.push(store);
+      return store;
+    },
+    async dispose() {
+      await Promise.all(stores.map(store => store.close()));
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function liveThread(store: Store, id: ThreadId): Promise<Thread> {
+  const found = await store.read(id, start);
+  if (found.state !== 'live') throw new Error(`the thread is ${found.state}`);
+  return found.value;
+}
