@@ -35,6 +35,7 @@ async function run(): Promise<void> {
         HOME: place,
         POLYLOGUE_HOME: join(place, 'home'),
         PROJECT_ROOT: project,
+        LOG_LEVEL: 'warning',
         ...models.keys,
       },
     });

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { Command, Option } from 'commander';
 import { loadConfig, tables, version } from '../app.ts';
 import { flagHelp } from '../config/describe.ts';
+import { readIfPresent } from '../config/settings-files.ts';
 import { isAppError } from '../domain/error.ts';
-import { isRecord } from '../domain/json.ts';
 import type { OptionSpec } from '../domain/option.ts';
 import type { CommandDefinition } from './command.ts';
 import { commands } from './commands/index.gen.ts';
@@ -70,21 +69,12 @@ async function run(
       homeDir,
       platform,
       cwd,
-      readFile: readIfThere,
+      readFile: readIfPresent,
     });
     return await definition.run({ args, config, around, print: line => void process.stdout.write(`${line}\n`) });
   } catch (error) {
     if (!isAppError(error)) throw error;
     around.writeError(`polylogue: ${error.message}\n${error.details.next ? `${error.details.next}\n` : ''}`);
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
-  }
-}
-
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    if (isRecord(error) && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined;
-    throw error;
   }
 }

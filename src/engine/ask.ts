@@ -1,14 +1,15 @@
 import { AppError, isAppError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ToolReply } from '../domain/request.ts';
-import type { Thread, Turn } from '../domain/thread.ts';
+import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { Threads } from '../memory/threads.ts';
 import type { AskModel } from '../models/answer.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
 import type { ModelRequest } from '../models/routing/roster.ts';
 import type { Answered, AskPlan, Gathered, Resumed, Routed } from './call-record.ts';
-import { type ComposeOptions, gather } from './gather/compose.ts';
+import { gather } from './gather/compose.ts';
+import type { ComposeOptions } from './gather/options.ts';
 import { rememberLocal } from './local.ts';
 import { continuationOffer, failure, metadataOf, success } from './reply.ts';
 
@@ -21,24 +22,23 @@ export interface AskOptions {
 
 /** The second half of the pipeline: resolve → gather → ask → remember → reply. */
 export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan): Promise<ToolReply> {
-  let routed: Routed;
   try {
-    routed = await resolve(options, call, plan);
+    const routed = await resolve(options, call, plan);
+    call.progress.stage('reading files');
+    const gathered = await gather(options.compose, routed);
+    report(options, gathered);
+    const pending = await remember(options, gathered);
+    const answered = await answer(options, gathered, pending);
+    return 'isError' in answered ? answered : await reply(options, answered, pending);
   } catch (error) {
-    // Nobody configured a model: the caller's own work is a complete answer.
-    if (plan.withoutModel && isAppError(error) && error.kind === 'config' && call.common.model === undefined) {
-      const { contribution, workflow } = plan;
-      return rememberLocal(options, call, { kind: 'local', contribution, workflow, document: plan.withoutModel });
+    if (!isAppError(error)) throw error;
+    if (plan.withoutModel && error.kind === 'config') {
+      // Nobody configured a model: the caller's own work is a complete answer.
+      const { contribution, workflow, withoutModel: document } = plan;
+      return rememberLocal(options, call, { kind: 'local', contribution, workflow, document });
     }
-    throw error;
+    return failure(error, { toolName: call.tool.name, reqId: call.reqId, local: plan.local });
   }
-  call.progress.stage('reading files');
-  const gathered = await gather(options.compose, routed);
-  report(options, gathered);
-  const pending = await remember(options, gathered);
-  const answered = await answer(options, gathered, pending);
-  if ('isError' in answered) return answered;
-  return reply(options, answered, pending);
 }
 
 async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Routed> {
@@ -112,11 +112,25 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
     });
     return { ...gathered, answer };
   } catch (error) {
-    const status = signal.aborted ? 'interrupted' : 'failed';
-    await options.threads.add(pending, turn.exchange, { turns: [], status });
+    await close(options, pending, turn.exchange, signal.aborted ? 'interrupted' : 'failed');
     const offer = continuationOffer(pending, options.compose.maxTurns, gathered.history.sent);
     const keep = { ...plan.local, continuation_id: pending.id, continuation_offer: offer };
     return failure(error, { toolName: tool.name, reqId, local: keep });
+  }
+}
+
+/** Marks an exchange that got no answer. */
+async function close(
+  { threads, compose }: AskOptions,
+  thread: Thread,
+  exchange: Turn['exchange'],
+  status: ExchangeStatus,
+): Promise<void> {
+  try {
+    await threads.add(thread, exchange, { turns: [], status });
+  } catch (error) {
+    // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
+    compose.emit({ type: 'warning', where: 'store', message: isAppError(error) ? error.message : String(error) });
   }
 }
 

@@ -37,5 +37,4 @@ export const hiddenFields = {
   thinking_mode: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /** What the model sees of the thread: all of it, the files alone, or nothing. */
   context: z.enum(['thread', 'files', 'none']).optional(),
-  allow_fallback: z.boolean().optional(),
 };

@@ -3,7 +3,7 @@ import type { Turn } from '../domain/thread.ts';
 import type { Threads } from '../memory/threads.ts';
 import { turnTokens } from '../memory/transcript.ts';
 import type { LocalPlan, Resumed } from './call-record.ts';
-import type { ComposeOptions } from './gather/compose.ts';
+import type { ComposeOptions } from './gather/options.ts';
 import { continuationOffer, localMetadata, success } from './reply.ts';
 
 export interface LocalOptions {
@@ -18,11 +18,10 @@ export async function rememberLocal(
   plan: LocalPlan,
 ): Promise<ToolReply> {
   const exchange = compose.newExchange();
-  const { text } = await compose.mask(plan.contribution, call.thread.id);
   const draft: Turn = {
     seq: call.thread.seq + 1,
     role: 'user',
-    content: text,
+    content: plan.contribution,
     timestamp: compose.clock.now(),
     exchange,
     toolName: call.tool.name,

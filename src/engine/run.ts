@@ -4,13 +4,13 @@ import { requestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
-import type { Thread } from '../domain/thread.ts';
 import { missingPaths } from '../files/missing.ts';
 import { type AskOptions, askPlan } from './ask.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { ActionContext, ToolDefinition } from './define.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
 import { rememberLocal } from './local.ts';
+import { maskArguments } from './mask-arguments.ts';
 import { createProgress } from './progress.ts';
 import { failure, localMetadata, success } from './reply.ts';
 import { nearestNames, parseArguments, schemaOf, type ToolSchema } from './schema.ts';
@@ -77,15 +77,20 @@ export function createEngine(options: EngineOptions): ToolHost {
     const { owner, root } = parsed.request.principal;
     const place = { owner, workspace: root };
     if (parsed.common.continuationId === undefined) {
-      const title = titleOf(parsed);
-      return work({ ...parsed, thread: options.threads.start(place, parsed.tool.name, title, contextOf(parsed)) });
+      const blank = options.threads.start(place, parsed.tool.name);
+      const call = await masked(parsed, blank.id);
+      return work({ ...call, thread: { ...blank, title: titleOf(call), initialContext: contextOf(call) } });
     }
     const found = await options.threads.find(parsed.common.continuationId, place);
-    const onWait = () => parsed.progress.stage('waiting for the thread');
-    return options.threads.exclusively(found.id, { signal: parsed.signal, onWait }, async () => {
-      const thread: Thread = await options.threads.refresh(found);
-      return work({ ...parsed, thread });
-    });
+    const call = await masked(parsed, found.id);
+    const onWait = () => call.progress.stage('waiting for the thread');
+    return options.threads.exclusively(found.id, { signal: call.signal, onWait }, async () =>
+      work({ ...call, thread: await options.threads.refresh(found) }),
+    );
+  }
+
+  async function masked(parsed: Parsed, scope: string): Promise<Parsed> {
+    return { ...parsed, args: await maskArguments(options.compose.mask, parsed.args, scope) };
   }
 
   async function conduct(call: Resumed): Promise<ToolReply> {
@@ -115,12 +120,11 @@ export function createEngine(options: EngineOptions): ToolHost {
 function commonOf(args: Record<string, unknown>): Parsed['common'] {
   const given = commonFields.parse(args);
   return {
-    model: given.model === 'auto' ? undefined : given.model,
+    model: given.model,
     continuationId: given.continuation_id,
     temperature: given.temperature,
     effort: given.thinking_mode,
     context: given.context ?? 'thread',
-    allowFallback: given.allow_fallback ?? false,
   };
 }
 

@@ -83,7 +83,10 @@ export interface Store {
   search(query: SearchQuery): Promise<SearchHit[]>;
   /** Removes a thread and leaves a tombstone; false when it was not live. */
   remove(id: ThreadId, now: number): Promise<boolean>;
-  /** Turns threads that expired before `now` into tombstones, drops blobs nobody refers to and tombstones older than 90 days. Answers how many threads went. */
+  /**
+   * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to and tombstones older than 90 days.
+   * Answers how many threads went. A thread that a stored fork begins with stays, readable at its own time, until the fork went.
+   */
   prune(now: number): Promise<number>;
 
   /**

@@ -1,5 +1,5 @@
+import { isAppError } from '../domain/error.ts';
 import { type ExchangeId, exchangeId, type ThreadId, threadId } from '../domain/ids.ts';
-import type { JsonObject } from '../domain/json.ts';
 import type { Clock, Emit, Random } from '../domain/ports.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
 import { createLeases, type Exclusively } from './lease.ts';
@@ -30,7 +30,7 @@ export interface Addition {
 export interface Threads {
   readonly store: Store;
   /** A new thread; nothing is stored before its first exchange. */
-  start(place: Place, toolName: string, title: string, initialContext: JsonObject): Thread;
+  start(place: Place, toolName: string): Thread;
   /**
    * Finds a thread by its id or `last` (the newest of the workspace). Throws INVALID_INPUT_FORMAT, THREAD_NOT_FOUND or
    * THREAD_EXPIRED; another owner's thread is not found.
@@ -46,13 +46,27 @@ export interface Threads {
   fork(thread: Thread, upToSeq: number, title: string): Promise<ThreadHead>;
 }
 
+const pruneAfterMs = 30_000;
+
 export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions): Threads {
   const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
+  let pruned = false;
   const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
 
   function touch(thread: Thread): Pick<ThreadChange, 'baseSeq' | 'updatedAt' | 'expiresAt'> {
     const now = clock.now();
     return { baseSeq: thread.seq, updatedAt: now, expiresAt: now + lifetimeMs };
+  }
+
+  /** Once a process, after its first write, and never in anybody's way. */
+  function pruneOnce(): void {
+    if (pruned) return;
+    pruned = true;
+    clock.after(pruneAfterMs, () => {
+      store.prune(clock.now()).catch(error => {
+        emit({ type: 'warning', where: 'prune', message: isAppError(error) ? error.message : String(error) });
+      });
+    });
   }
 
   function newHead(
@@ -68,8 +82,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     exclusively: createLeases({ store, clock, emit, holder: random.uuid() }),
     newExchange: () => exchangeId(random.uuid()),
 
-    start: ({ owner, workspace }, toolName, title, initialContext) => ({
-      ...newHead({ owner, workspace, toolName, title, initialContext }),
+    start: ({ owner, workspace }, toolName) => ({
+      ...newHead({ owner, workspace, toolName, title: '', initialContext: {} }),
       turns: [],
       compactions: [],
       workflows: {},
@@ -90,6 +104,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
     async add(thread, exchange, { turns, status, ...rest }) {
       if (isNew(thread)) await store.create(headOf(thread));
+      pruneOnce();
       const change: ThreadChange = { ...touch(thread), ...rest, turns, exchange: { id: exchange, status } };
       return withChange(thread, change, await store.commit(thread.id, change));
     },

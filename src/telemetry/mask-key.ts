@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isRecord } from '../domain/json.ts';
 import type { Random } from '../domain/ports.ts';
@@ -11,12 +11,17 @@ export function maskKey(home: string | undefined, random: Random): string {
   const fresh = `${random.uuid()}${random.uuid()}`;
   if (home === undefined) return fresh;
   const file = join(home, 'mask.key');
+  const draft = `${file}.${random.uuid()}`;
   try {
     mkdirSync(home, { recursive: true, mode: 0o700 });
-    writeFileSync(file, fresh, { flag: 'wx', mode: 0o600 });
+    writeFileSync(draft, fresh, { mode: 0o600 });
+    // Linked into place whole: another process reads all of the key or none.
+    linkSync(draft, file);
     return fresh;
   } catch (error) {
     // Another process or an earlier one made it, or nothing can be written here.
     return isRecord(error) && error.code === 'EEXIST' ? readFileSync(file, 'utf8') : fresh;
+  } finally {
+    rmSync(draft, { force: true });
   }
 }

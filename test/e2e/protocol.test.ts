@@ -56,7 +56,8 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era =
 
   it('lists the tools in one order, with all annotations and without noise, the same every time', async () => {
     const list = () => session.client.listTools(undefined, { cacheMode: 'bypass' });
-    const { tools } = await list();
+    const listed = await list();
+    const { tools } = listed;
     expect(tools.map(tool => tool.name)).toEqual(names);
     for (const { title, description, inputSchema, annotations } of tools) {
       expect(title && description).toBeTruthy();
@@ -73,7 +74,7 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era =
     const hints = Object.fromEntries(tools.map(({ name, annotations }) => [name, annotations]));
     expect(hints.chat).toMatchObject({ readOnlyHint: true, openWorldHint: true });
     expect(hints.threads).toMatchObject({ readOnlyHint: false, destructiveHint: true, openWorldHint: false });
-    expect(JSON.stringify(await list())).toBe(JSON.stringify({ ...(await list()), tools }));
+    expect(JSON.stringify(await list())).toBe(JSON.stringify(listed));
   });
 
   it('gets an answer from every tool', async () => {

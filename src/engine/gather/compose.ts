@@ -1,36 +1,17 @@
 import { limitError } from '../../domain/error.ts';
 import { textOf } from '../../domain/message.ts';
-import type { Clock, Emit, Mask } from '../../domain/ports.ts';
 import type { Turn } from '../../domain/thread.ts';
 import { tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
 import { collectFiles } from '../../files/collect.ts';
-import type { Sandbox } from '../../files/sandbox.ts';
-import type { Store } from '../../memory/store.ts';
 import type { Gathered, Routed } from '../call-record.ts';
 import { refuseIfNothingReadable } from './embed.ts';
+import type { ComposeOptions } from './options.ts';
 import { buildPrompt, type Prompt, type PromptParts } from './prompt.ts';
-
-export interface ComposeOptions {
-  store: Store;
-  sandbox: Sandbox;
-  mask: Mask;
-  clock: Clock;
-  emit: Emit;
-  newExchange(): Turn['exchange'];
-  /** Tokens of texts, counted: slow, and only asked for where an estimate can't decide. */
-  countTokens(texts: readonly string[]): Promise<number>;
-  /** Home directory, for `~` in paths. */
-  home: string;
-  preamble: string;
-  maxTurns: number;
-  maxFileBytes: number;
-  maxNamedFiles: number;
-}
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
 export async function gather(options: ComposeOptions, call: Routed): Promise<Gathered> {
   const { plan, request, signal, thread } = call;
-  const draft = await draftTurn(options, call);
+  const draft = draftTurn(options, call);
   const collected = await collectFiles(options.sandbox, plan.files, {
     root: request.principal.root,
     home: options.home,
@@ -97,11 +78,11 @@ async function fittingPrompt(
   });
 }
 
-async function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed): Promise<Turn> {
+function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed): Turn {
   return {
     seq: thread.seq + 1,
     role: 'user',
-    content: (await options.mask(plan.contribution, thread.id)).text,
+    content: plan.contribution,
     timestamp: options.clock.now(),
     exchange: options.newExchange(),
     toolName: tool.name,

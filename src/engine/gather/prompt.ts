@@ -8,9 +8,9 @@ import { selectionTokens } from '../../memory/compaction.ts';
 import { standingFiles } from '../../memory/seen-files.ts';
 import { type Blobs, blobsOf, renderTurn, renderTurns, turnTokens } from '../../memory/transcript.ts';
 import type { Routed } from '../call-record.ts';
-import type { ComposeOptions } from './compose.ts';
 import { type Embedded, embedFiles } from './embed.ts';
 import { type History, selectHistory } from './history.ts';
+import type { ComposeOptions } from './options.ts';
 
 export interface PromptParts {
   /** The new turn without its files. */

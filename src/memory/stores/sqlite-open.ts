@@ -72,7 +72,7 @@ function createPrivate(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
-    if (!existsSync(path)) throw error;
+    if (!statSync(path, { throwIfNoEntry: false })?.isFile()) throw error;
     // It is there already, perhaps from a time when others could read it.
     if ((statSync(path).mode & 0o077) !== 0 && process.platform !== 'win32') chmodSync(path, 0o600);
   }

@@ -92,8 +92,12 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
       for (let healed = false; ; ) {
         if (closed) throw closedStore();
         try {
-          return run((await current()).reads);
+          const { reads } = await current();
+          // Another read may have found the file damaged just now, and closed this connection.
+          if (held?.reads !== reads) continue;
+          return run(reads);
         } catch (error) {
+          if (closed) throw closedStore();
           if (passesSoon(error) && clock.monotonic() < deadline) {
             await clock.sleep(retryMs);
           } else if (isDamage(error) && !healed) {

@@ -3,11 +3,12 @@ import { basename } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isAppError } from '../../../src/domain/error.ts';
-import type { ThreadId } from '../../../src/domain/ids.ts';
+import { type ThreadId, threadId } from '../../../src/domain/ids.ts';
 import type { Thread } from '../../../src/domain/thread.ts';
 import type { Store } from '../../../src/memory/store.ts';
 import { changeOf, hashOf, headOf, newExchangeId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { seededRandom } from '../../support/random.ts';
+import { startSqliteProcess } from '../../support/sqlite-process.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 
 const damage = (kind: string) => ({ kind: 'storage', details: { code: 'STORAGE', class: kind } });
@@ -243,6 +244,30 @@ describe('a damaged SQLite file', () => {
     expect(existsSync(place.file)).toBe(true);
     const other = place.open();
     expect(await check(other, threads)).toBe(30);
+  });
+
+  it('is replaced once by processes that all find it damaged', { timeout: 60_000 }, async () => {
+    const threads = await fill(40);
+    for (let round = 0; round < 3; round++) {
+      const bytes = readFileSync(place.file);
+      bytes.fill(0, 0, 4096);
+      writeFileSync(place.file, bytes);
+      const writers = Array.from({ length: 6 }, () => startSqliteProcess('write', place.file));
+      await Promise.all(writers.map(writer => writer.said(line => Number(line) >= 4)));
+      for (const { child } of writers) child.kill('SIGKILL');
+      const ends = await Promise.all(writers.map(writer => writer.ended));
+      expect(ends.filter(({ errors }) => errors !== '')).toEqual([
+        { code: null, errors: expect.stringMatching(/^warning: .* was set aside/) },
+      ]);
+      const store = place.open();
+      expect(await check(store, threads)).toBe(40);
+      for (const writer of writers) {
+        const [name = '', ...acks] = writer.lines();
+        expect((await liveThread(store, threadId(name))).seq).toBeGreaterThanOrEqual(acks.length);
+      }
+      await store.close();
+    }
+    expect(setAside()).toHaveLength(3);
   });
 
   it('moves every process that has it open to the new file, so that none writes into the old one', async () => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -88,6 +89,22 @@ describe('the SQLite store', () => {
     await store.close();
   });
 
+  it('refuses a directory in place of its file, and leaves its mode alone', async () => {
+    mkdirSync(place.file, { mode: 0o755 });
+    await expect(place.open().create(headOf())).rejects.toMatchObject({ details: { class: 'unavailable' } });
+    expect(statSync(place.file).mode & 0o777).toBe(0o755);
+  });
+
+  it('answers reads that are under way when it closes, or says that it closed', async () => {
+    const store = place.open();
+    const { id } = await threadWith(store, ['a']);
+    const reads = Array.from({ length: 10 }, () => store.read(id, start).catch((error: Error) => error.message));
+    await store.close();
+    for (const found of await Promise.all(reads)) {
+      expect(typeof found === 'string' ? found : found.state).toMatch(/^live$|is closed/);
+    }
+  });
+
   it('answers for the head without a look at the turns', async () => {
     const store = place.open();
     const { id } = await threadWith(store, ['a', 'b']);
@@ -162,7 +179,6 @@ describe('the SQLite store', () => {
   });
 
   it('lets an idle process end by itself, and a busy one finish first', async () => {
-    const { spawnSync } = await import('node:child_process');
     const root = new URL('../../../', import.meta.url).href;
     const script = `
       const { createSqliteStore } = await import('${root}src/memory/stores/sqlite.ts');

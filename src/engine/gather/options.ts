@@ -1,0 +1,22 @@
+import type { Clock, Emit, Mask } from '../../domain/ports.ts';
+import type { Turn } from '../../domain/thread.ts';
+import type { Sandbox } from '../../files/sandbox.ts';
+import type { Store } from '../../memory/store.ts';
+
+/** What it takes to make a prompt. */
+export interface ComposeOptions {
+  store: Store;
+  sandbox: Sandbox;
+  mask: Mask;
+  clock: Clock;
+  emit: Emit;
+  newExchange(): Turn['exchange'];
+  /** Tokens of texts, counted: slow, and only asked for where an estimate can't decide. */
+  countTokens(texts: readonly string[]): Promise<number>;
+  /** Home directory, for `~` in paths. */
+  home: string;
+  preamble: string;
+  maxTurns: number;
+  maxFileBytes: number;
+  maxNamedFiles: number;
+}
