@@ -11,7 +11,7 @@ type Property = Record<string, unknown>;
 export interface ToolSchema {
   listing: ToolListing;
   /** By field name, hidden ones too: what its JSON schema says. */
-  properties: Readonly<Record<string, Property>>;
+  readonly properties: Readonly<Record<string, Property>>;
   parser: z.ZodType<Record<string, unknown>>;
 }
 
@@ -22,7 +22,7 @@ export interface ParsedArguments {
 
 export function schemaOf(tool: ToolDefinition): ToolSchema {
   const advertised = jsonSchema(z.object(tool.fields));
-  const accepted = jsonSchema(z.object(tool.accepts ?? {}));
+  let properties: ToolSchema['properties'] | undefined;
   return {
     listing: {
       name: tool.name,
@@ -36,7 +36,11 @@ export function schemaOf(tool: ToolDefinition): ToolSchema {
         openWorldHint: tool.effects.network,
       },
     },
-    properties: { ...propertiesOf(accepted), ...propertiesOf(advertised) },
+    // Of use for calls alone, and half of the work: it is left out of the start.
+    get properties() {
+      properties ??= { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
+      return properties;
+    },
     parser: z.object({ ...tool.accepts, ...tool.fields }),
   };
 }

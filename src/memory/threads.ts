@@ -103,10 +103,12 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     },
 
     async add(thread, exchange, { turns, status, ...rest }) {
-      if (isNew(thread)) await store.create(headOf(thread));
-      pruneOnce();
       const change: ThreadChange = { ...touch(thread), ...rest, turns, exchange: { id: exchange, status } };
-      return withChange(thread, change, await store.commit(thread.id, change));
+      // Sent together, so that a store that gathers its writes waits for the disk once.
+      const created = isNew(thread) ? store.create(headOf(thread)) : undefined;
+      const [seq] = await Promise.all([store.commit(thread.id, change), created]);
+      pruneOnce();
+      return withChange(thread, change, seq);
     },
 
     async fork(thread, upToSeq, title) {

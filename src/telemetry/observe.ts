@@ -3,6 +3,7 @@ import type { Clock, Emit, Mask, Random } from '../domain/ports.ts';
 import { createBus } from './bus.ts';
 import { maskKey } from './mask-key.ts';
 import { createMask } from './redact.ts';
+import type { Sink } from './sink.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
 
@@ -27,16 +28,29 @@ export interface Telemetry {
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { home, secrets, logLevel, clock, random, writeError } = options;
   let masking: ReturnType<typeof createMask> | undefined;
-  const masker = () => {
+  const kept = () => {
     masking ??= createMask({ secret: maskKey(home, random), keys: [...secrets] });
     return masking;
   };
+  // Logs need no placeholders that outlast the process, and a warning at the start must not write a key to disk.
+  const passing = createMask({ secret: maskKey(undefined, random), keys: [...secrets] });
   const stderr = createStderr({ write: writeError, level: logLevel });
   const bus = createBus({
     clock,
-    mask: event => masker().maskDeep(event),
-    sinks: home === undefined ? [stderr] : [stderr, createBreadcrumbs({ folder: join(home, 'logs') })],
+    mask: event => passing.maskDeep(event),
+    sinks: home === undefined ? [stderr] : [stderr, ofCalls(createBreadcrumbs({ folder: join(home, 'logs') }))],
     onSinkError: (sink, error) => writeError(`polylogue: the sink ${sink} failed: ${String(error)}\n`),
   });
-  return { emit: bus.emit, mask: (text, scope) => masker().mask(text, scope), close: () => bus.close() };
+  return { emit: bus.emit, mask: (text, scope) => kept().mask(text, scope), close: () => bus.close() };
+}
+
+/** A sink for what belongs to a call: starting up leaves no trace on disk. */
+function ofCalls(sink: Sink): Sink {
+  return {
+    ...sink,
+    write(observations) {
+      const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
+      return own.length > 0 ? sink.write(own) : undefined;
+    },
+  };
 }

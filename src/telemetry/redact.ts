@@ -30,6 +30,9 @@ type Finder = (text: string) => Span[];
 /** Longer texts are gone through with pauses: each detector takes a few milliseconds a megabyte. */
 const pauseFrom = 262_144;
 const logScope = 'log';
+/** Names of fields, tools and models come again with every event: so many of those without a secret are remembered. */
+const rememberedTexts = 2_000;
+const rememberedLength = 64;
 
 export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMask {
   const finders: readonly Finder[] = [keyFinder(keys), findTokens, findPrivateKeys, ...contextFinders];
@@ -67,11 +70,22 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
     return replace(text, scope, spans);
   };
 
+  const clean = new Set<string>();
+  const maskForLog = (text: string): string => {
+    if (clean.has(text)) return text;
+    const masked = maskSync(text, logScope).text;
+    if (masked === text && text.length <= rememberedLength) {
+      if (clean.size >= rememberedTexts) clean.clear();
+      clean.add(text);
+    }
+    return masked;
+  };
+
   function maskDeep(value: AppEvent): AppEvent;
   function maskDeep(value: unknown): unknown;
   function maskDeep(value: unknown): unknown {
     return maskValue(value, {
-      text: text => maskSync(text, logScope).text,
+      text: maskForLog,
       whole: text => placeholder('secret', text, logScope),
     });
   }

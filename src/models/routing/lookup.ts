@@ -15,27 +15,26 @@ export interface Match {
   suffix?: Suffixed;
 }
 
-/** Everything a name can mean, the plainest reading first; guesses are not among them. */
-export function readings(scene: Scene, text: string, scope?: RosterProvider): Match[] {
+/**
+ * Everything a name can mean, the plainest reading first; guesses are not among them. Each is looked for when it is asked
+ * for: comparing spellings is by far the most work, and a name that is an id needs none of it.
+ */
+export function* readings(scene: Scene, text: string, scope?: RosterProvider): Generator<Match> {
   const rows = scene.roster.models.filter(model => scope === undefined || model.provider === scope.id);
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
   const base = suffix?.base;
-  const found: Match[] = [];
-  const add = (match: Match) => {
-    if (match.rows.length > 0) found.push(match);
-  };
-  const addBoth = (how: Match['how'], find: (name: string) => readonly ModelInfo[]) => {
-    add({ how, rows: find(text) });
-    if (base !== undefined) add({ how, rows: find(base), suffix });
-  };
-  addBoth('id', name => byId(rows, name));
-  addBoth('id', name => byVariant(rows, name));
-  addBoth('alias', name => byAlias(scene, rows, name));
-  addBoth('spelling', name => rows.filter(model => model.id.toLowerCase() === name.toLowerCase()));
-  if (isUnknownSuffix(scene, split, scope)) return found;
-  addBoth('spelling', name => sameSpelling(name, rows));
-  return found;
+  function* both(how: Match['how'], find: (name: string) => readonly ModelInfo[]): Generator<Match> {
+    const named = find(text);
+    if (named.length > 0) yield { how, rows: named };
+    const bare = base === undefined ? [] : find(base);
+    if (bare.length > 0) yield { how, rows: bare, suffix };
+  }
+  yield* both('id', name => byId(rows, name));
+  yield* both('id', name => byVariant(rows, name));
+  yield* both('alias', name => byAlias(scene, rows, name));
+  yield* both('spelling', name => byIdInAnyCase(rows, name));
+  if (!isUnknownSuffix(scene, split, scope)) yield* both('spelling', name => sameSpelling(name, rows));
 }
 
 /** Whether a known name has something after its colon that means nothing. */

@@ -87,9 +87,11 @@ function splitProvider(scene: Scene, name: string): { scope?: RosterProvider; re
 function findMatch(scene: Scene, name: string): { match?: Match; scope?: RosterProvider } {
   const { scope, rest } = splitProvider(scene, name);
   if (rest === '') throw malformedNameError(`lacks a model after "${name}"`);
-  const found = readings(scene, rest, scope);
-  const usable = found.find(({ rows }) => servers(scene, rows, scope).length > 0);
-  const known = usable ?? found[0];
+  let known: Match | undefined;
+  for (const reading of readings(scene, rest, scope)) {
+    known ??= reading;
+    if (servers(scene, reading.rows, scope).length > 0) return { match: reading, ...(scope ? { scope } : {}) };
+  }
   if (known) return { match: known, ...(scope ? { scope } : {}) };
   const split = splitSuffix(rest);
   if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(scene, split, scope)) {

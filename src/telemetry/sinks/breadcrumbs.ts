@@ -1,5 +1,5 @@
 import { appendFile, mkdir, open, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { isRecord } from '../../domain/json.ts';
 import type { Observation, Sink } from '../sink.ts';
 
@@ -18,12 +18,21 @@ export function createBreadcrumbs({ folder, maxBytes = 20 * 1024 * 1024, keep = 
   return {
     name: 'breadcrumbs',
     async write(observations) {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
       if ((await statOf(file)).size >= maxBytes) await rotate(file, maxBytes, keep);
-      // Opened anew for each batch: another process may have put the file aside in between.
-      await appendFile(file, observations.map(line).join(''), { mode: 0o600 });
+      await append(file, observations.map(line).join(''));
     },
   };
+}
+
+/** Opens the file anew for each batch: another process may have put it aside in between. */
+async function append(file: string, text: string): Promise<void> {
+  try {
+    await appendFile(file, text, { mode: 0o600 });
+  } catch (error) {
+    if (!isCode(error, 'ENOENT')) throw error;
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    await appendFile(file, text, { mode: 0o600 });
+  }
 }
 
 function line({ at, event }: Observation): string {

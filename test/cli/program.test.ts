@@ -1,0 +1,119 @@
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const main = new URL('../../dist/main.js', import.meta.url).pathname;
+let place: string;
+
+beforeEach(async () => {
+  place = await mkdtemp(join(tmpdir(), 'polylogue-cli-'));
+});
+
+afterEach(() => rm(place, { recursive: true, force: true }));
+
+interface Run {
+  code: number | null;
+  out: string;
+  err: string;
+}
+
+/** Runs the built program with nothing but this environment. */
+function run(
+  args: string[],
+  { env = {}, node = [] }: { env?: Record<string, string>; node?: string[] } = {},
+): Promise<Run> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [...node, main, ...args], {
+      cwd: place,
+      env: { HOME: place, POLYLOGUE_HOME: join(place, 'home'), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let out = '';
+    let err = '';
+    child.stdout.on('data', chunk => {
+      out += chunk;
+    });
+    child.stderr.on('data', chunk => {
+      err += chunk;
+    });
+    child.on('error', reject);
+    child.on('close', code => resolve({ code, out, err }));
+  });
+}
+
+describe('the command line', () => {
+  it('teaches with --help: commands, every flag, examples, exit codes', async () => {
+    const { code, out } = await run(['--help']);
+    expect(code).toBe(0);
+    for (const part of [
+      'stdio',
+      'trust',
+      '--offline',
+      '--roots',
+      '--private',
+      'DEFAULT_MODEL',
+      'Examples:',
+      'Exit codes',
+    ]) {
+      expect(out).toContain(part);
+    }
+  });
+
+  it('tells its version', async () => {
+    const manifest = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
+    expect((await run(['--version'])).out.trim()).toBe(manifest.version);
+  });
+
+  it('serves MCP without a command, and ends with its input', async () => {
+    expect(await run([])).toMatchObject({ code: 0, out: '' });
+  });
+
+  it.each([
+    [['--nonsense'], '--nonsense'],
+    [['frobnicate'], 'frobnicate'],
+    [['--store', 'paper'], 'sqlite, memory'],
+  ])('refuses %j with exit code 2 and what is allowed', async (args, told) => {
+    const { code, err, out } = await run(args);
+    expect(code).toBe(2);
+    expect(err).toContain(told);
+    expect(out).toBe('');
+  });
+
+  it('refuses a bad setting with its name and what it takes, never with a key', async () => {
+    const { code, err } = await run([], {
+      env: { MAX_NAMED_FILES: 'many', OPENAI_API_KEY: 'sk-proj-not-to-be-shown-1234567890' },
+    });
+    expect(code).toBe(2);
+    expect(err).toContain('MAX_NAMED_FILES');
+    expect(err).not.toContain('not-to-be-shown');
+  });
+
+  it('writes nothing to disk before it is asked something', async () => {
+    await run([]);
+    await expect(readFile(join(place, 'home'))).rejects.toThrow('ENOENT');
+  });
+
+  it('trusts a directory so that its .env is read, but not for addresses', async () => {
+    await writeFile(join(place, '.env'), 'MAX_NAMED_FILES=many\nOPENAI_BASE_URL=http://evil.example\n');
+    expect((await run([])).code).toBe(0);
+    const trusted = await run(['trust']);
+    expect(trusted.code).toBe(0);
+    expect(trusted.out).toContain(place);
+    const { code, err } = await run([]);
+    expect(code).toBe(2);
+    expect(err).toContain('MAX_NAMED_FILES');
+  });
+
+  it('tells an older Node what to do', async () => {
+    const older = join(place, 'older.cjs');
+    await writeFile(
+      older,
+      "Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.1.0' } });\n",
+    );
+    const { code, err } = await run([], { node: ['-r', older] });
+    expect(code).toBe(1);
+    expect(err).toContain('Polylogue needs Node 24');
+  });
+});

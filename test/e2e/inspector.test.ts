@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serverCommand } from '../support/mcp-session.ts';
+import type { Document } from '../support/product.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+
+const inspector = fileURLToPath(new URL('../../node_modules/.bin/mcp-inspector', import.meta.url));
+
+let project: TempProject;
+let home: TempProject;
+
+beforeAll(async () => {
+  [project, home] = await Promise.all([tempProject({ 'plan.md': 'One line.\n' }), tempProject()]);
+});
+
+afterAll(async () => {
+  await Promise.all([project.dispose(), home.dispose()]);
+});
+
+interface Inspection {
+  code: number;
+  /** The protocol's result. */
+  result: Document;
+  /** The document of a tool's reply. */
+  document: Document;
+  errors: string;
+}
+
+/** One run of the Inspector's command line against a server with the built-in models. */
+function inspect(...args: string[]): Promise<Inspection> {
+  const { command, args: server, cwd, env } = serverCommand({ root: project.root, home: home.path('polylogue') });
+  const settings = Object.entries({ ...env, OFFLINE: '1' }).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
+  const line = [inspector, '--cli', ...settings, command, ...server, ...args, '--format', 'json'];
+  const own = { PATH: process.env.PATH ?? '', HOME: home.root, MCP_STORAGE_DIR: home.path('inspector') };
+  return new Promise(resolve => {
+    execFile(command, line, { cwd, env: own }, (error, stdout, stderr) => {
+      const result = JSON.parse(stdout || '{}').result;
+      const text = result?.content?.[0]?.text;
+      const document = text === undefined ? undefined : JSON.parse(text);
+      resolve({ code: error ? Number(error.code) : 0, result, document, errors: stderr });
+    });
+  });
+}
+
+const call = (tool: string, args: object, ...more: string[]) =>
+  inspect('--method', 'tools/call', '--tool-name', tool, '--tool-args-json', JSON.stringify(args), ...more);
+
+describe('the Inspector', () => {
+  it.each([
+    ['2025-11-25', []],
+    ['2026-07-28', ['--protocol-era', 'modern']],
+  ])('connects in %s', async (version, era) => {
+    const { code, result } = await inspect('--method', 'initialize', ...era);
+    expect(code).toBe(0);
+    expect(result).toMatchObject({ protocolVersion: version, serverInfo: { name: 'polylogue' } });
+    expect(result.instructions.length).toBeGreaterThan(100);
+  });
+
+  it('finds nothing in the schemas that a host could stumble over', async () => {
+    const { code, result, errors } = await inspect('--method', 'tools/list', '--strict');
+    expect({ code, errors }).toEqual({ code: 0, errors: '' });
+    expect(result.tools).toHaveLength(6);
+    const { result: modern } = await inspect('--method', 'tools/list', '--protocol-era', 'modern');
+    expect(modern.tools).toEqual(result.tools);
+  });
+
+  it.each([
+    ['legacy', []],
+    ['modern', ['--protocol-era', 'modern']],
+  ])('calls tools of each kind in the %s era, one process after the other on one thread', async (_era, era) => {
+    const chat = await call('chat', { prompt: 'Hello.', absolute_file_paths: ['plan.md'] }, ...era);
+    expect(chat).toMatchObject({ code: 0, document: { status: 'continuation_available' } });
+    const { continuation_id } = chat.document.continuation_offer;
+    const step = { step: 'Look.', findings: 'One line.', total_steps: 2, relevant_files: ['plan.md'], continuation_id };
+    const pause = await call('analyze', { ...step, step_number: 1, next_step_required: true }, ...era);
+    expect(pause).toMatchObject({ code: 0, document: { status: 'pause_for_analysis', continuation_id } });
+    const read = await call('threads', { action: 'read', continuation_id }, ...era);
+    expect(read.document.transcript.map((turn: Document) => turn.tool)).toEqual(['chat', 'chat', 'analyze']);
+  });
+
+  it.each([
+    ['legacy', []],
+    ['modern', ['--protocol-era', 'modern']],
+  ])('exits with 5 on a failed call in the %s era and shows our error', async (_era, era) => {
+    const { code, result, document, errors } = await call('chat', { modell: 'x', prompt: 'Hello.' }, ...era);
+    expect(code).toBe(5);
+    expect(result.isError).toBe(true);
+    expect(document.error).toMatchObject({ code: 'INVALID_INPUT_FORMAT', rpc_code: -32602 });
+    expect(errors).toContain('tool_is_error');
+  });
+});

@@ -1,0 +1,47 @@
+import { readdirSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { schemaOf } from '../../src/engine/schema.ts';
+import { tools } from '../../src/tools/index.gen.ts';
+
+const folder = new URL('../../src/tools', import.meta.url);
+const files = readdirSync(folder)
+  .filter(name => name.endsWith('.ts') && !name.endsWith('.gen.ts'))
+  .map(name => name.slice(0, -3));
+
+describe('the tools as a whole', () => {
+  it('are one a file, each named after its file', () => {
+    expect(tools.map(tool => tool.name).sort()).toEqual(files.map(name => name.replaceAll('-', '_')).sort());
+  });
+
+  it('stay far below the ceiling of tools/list', () => {
+    const bytes = Buffer.byteLength(JSON.stringify(tools.map(tool => schemaOf(tool).listing)));
+    expect(bytes).toBeLessThan(18_000);
+  });
+});
+
+describe.each(tools.map(tool => [tool.name, tool] as const))('%s', (_name, tool) => {
+  const { listing, properties } = schemaOf(tool);
+
+  it('says what it is for in one sentence that a search finds', () => {
+    expect(tool.title.length).toBeLessThanOrEqual(40);
+    expect(tool.description).toMatch(/^[A-Z].{20,150}\.$/s);
+  });
+
+  it('has all four annotations, and none that contradict each other', () => {
+    const { readOnlyHint, destructiveHint, idempotentHint, openWorldHint } = listing.annotations;
+    for (const hint of [readOnlyHint, destructiveHint, idempotentHint, openWorldHint])
+      expect(typeof hint).toBe('boolean');
+    if (readOnlyHint) expect(destructiveHint).toBe(false);
+  });
+
+  it('has a schema that every host takes: no dialect, no unions, no nested definitions', () => {
+    const text = JSON.stringify(listing.inputSchema);
+    expect(listing.inputSchema.type).toBe('object');
+    expect(text).not.toMatch(/\$schema|\$ref|anyOf|oneOf|allOf|additionalProperties/);
+  });
+
+  it('hides nothing that it advertises, and renames to fields that exist', () => {
+    for (const hidden of Object.keys(tool.accepts ?? {})) expect(tool.fields).not.toHaveProperty(hidden);
+    for (const target of Object.values(tool.renamed ?? {})) expect(properties).toHaveProperty(target);
+  });
+});
