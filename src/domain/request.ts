@@ -23,6 +23,8 @@ export interface ToolRequest {
   principal: Principal;
   /** Given when the client asked for progress. */
   onProgress?: (update: ProgressUpdate) => void;
+  /** Given when the caller shows the answer as it arrives. What was passed on is not taken back: the call is then not retried. */
+  onText?: (delta: string) => void;
 }
 
 /** The answer to a call: one JSON document, always. */

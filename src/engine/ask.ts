@@ -108,6 +108,7 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
       temperature: common.temperature,
       cacheKey: gathered.thread.id,
       signal,
+      onText: gathered.request.onText,
       onProgress: delta => progress.streamed(delta),
     });
     return { ...gathered, answer };

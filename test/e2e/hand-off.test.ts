@@ -18,6 +18,7 @@ const once = { 'src/gate.ts': 'line 59 of gate', 'src/key.ts': 'line 59 of key' 
 
 const gpt = 'gpt-5';
 const claude = 'claude-sonnet-4-5';
+/** Asked for in every call: each tool has a default of its own. */
 const effort = { thinking_mode: 'medium' };
 const finding = 'FINDING ONE: the gate compares keys by reference.';
 const second = 'FINDING TWO: keys are made anew on every read.';
@@ -135,7 +136,7 @@ describe('a thread that goes from analyze to chat, through a crash, to debug and
     expect(asked[3]!.canonical.startsWith(asked[2]!.canonical)).toBe(true);
   });
 
-  it('asks one model with the same cache-relevant parameters every time', () => {
+  it('asks one model with the same cache-relevant parameters as long as the same effort is asked for', () => {
     expect(asked[1]!.parameters).toBe(asked[0]!.parameters);
     expect(asked[3]!.parameters).toBe(asked[2]!.parameters);
     const cacheKey = (request: RecordedRequest) => Object(request.body).prompt_cache_key;
