@@ -24,6 +24,11 @@ try {
   for (const [name, part] of Object.entries(parts)) {
     if (wanted.length === 0 || wanted.includes(name)) console.log(`\n${printable(await part(folder))}`);
   }
+} catch (error) {
+  console.error(error);
+  // What the part left open, servers above all, would keep this process alive.
+  process.exitCode = 1;
+  setImmediate(() => process.exit());
 } finally {
   folder.remove();
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { promptSizeLimit, routingPolicy } from './config/derive.ts';
+import { promptSizeLimit, replyTokens, routingPolicy } from './config/derive.ts';
 import { type Config, loadConfig } from './config/load.ts';
 import { options } from './config/options.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
@@ -54,25 +54,16 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
   const inPrivate = values.private || values.store === 'memory';
-  const telemetry = createTelemetry({
-    home: inPrivate ? undefined : config.home,
-    secrets: config.secrets,
-    logLevel: values.logLevel,
-    clock,
-    random,
-    writeError: around.writeError,
-  });
+  const kept = inPrivate ? undefined : config.home;
+  const { secrets } = config;
+  const telemetry = createTelemetry({ ...around, home: kept, secrets, logLevel: values.logLevel });
   const { emit } = telemetry;
   for (const message of config.warnings) emit({ type: 'warning', where: 'configuration', message });
 
-  const found = await defaultRoots({
-    explicit: values.roots ?? [],
-    projectRoot: values.claudeProjectDir,
-    cwd: around.cwd,
-    home,
-  });
-  if (found.roots.length === 0)
-    emit({ type: 'warning', where: 'roots', message: `No file can be read: ${found.reason}` });
+  const explicit = values.roots ?? [];
+  const found = await defaultRoots({ explicit, projectRoot: values.claudeProjectDir, cwd: around.cwd, home });
+  const unreadable = `No file can be read: ${found.reason}`;
+  if (found.roots.length === 0) emit({ type: 'warning', where: 'roots', message: unreadable });
   const root = found.roots[0] ?? around.cwd;
   const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
 
@@ -93,6 +84,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
+  const context = { threads, clock, models, product, replyTokens: replyTokens(values) };
   const host = createEngine({
     tools: offer.tools,
     random,
@@ -100,8 +92,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     route: team.route,
     askModel: team.ask,
     promptLimit: promptSizeLimit(values),
+    replyTokens: context.replyTokens,
+    replyFormat: values.replyFormat,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat },
-    actionContext: (principal, signal) => createActionContext({ threads, clock, models, product }, principal, signal),
+    actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {
       store,
       sandbox,
@@ -121,12 +115,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   return {
     host,
     root,
-    openStdio: (input, onError) =>
-      openStdio(
-        { host, version, instructions: instructionsFor(offer.tools), principal: { owner: 'local', root } },
-        input,
-        onError,
-      ),
+    openStdio: (input, onError) => {
+      const instructions = instructionsFor(offer.tools);
+      return openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError);
+    },
     async close() {
       await store.close();
       await telemetry.close();

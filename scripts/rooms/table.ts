@@ -54,6 +54,7 @@ const rooms: HouseTable['rooms'] = {
       shapes: 'plain',
       workflow: 'plain',
       gather: 'plain',
+      answer: 'plain',
       offer: 'plain',
       agent: 'plain',
       bridge: 'plain',

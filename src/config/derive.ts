@@ -34,3 +34,11 @@ export function allowedModels(values: Values): ReadonlyMap<string, readonly stri
   }
   return lists;
 }
+
+/** Hosts count a reply by tokenizers of their own; the strictest needs this many of its tokens for one of ours. */
+const strictestTokenizer = 1.45;
+
+/** The most tokens of one reply, by our count. */
+export function replyTokens({ maxMcpOutputTokens }: Pick<Values, 'maxMcpOutputTokens'>): number {
+  return Math.floor(maxMcpOutputTokens / strictestTokenizer);
+}

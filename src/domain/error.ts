@@ -41,6 +41,9 @@ export interface ErrorDetails {
   /** HTTP status of the upstream answer. */
   status?: number;
   validationErrors?: FieldError[];
+  /** The reply's `status` where callers know another word for this than `error`, and the `content` that goes with it. */
+  replyStatus?: string;
+  replyContent?: string;
   /** Anything else for the reply, such as the numbers of a limit. */
   data?: Record<string, unknown>;
   cause?: unknown;

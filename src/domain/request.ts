@@ -27,10 +27,14 @@ export interface ToolRequest {
   onText?: (delta: string) => void;
 }
 
-/** The answer to a call: one JSON document, always. */
+/** The answer to a call: one JSON document, always, and the text that shows it. */
 export interface ToolReply {
   isError: boolean;
   document: JsonObject;
+  /** What the caller reads: the document as JSON, or rendered. */
+  text: string;
+  /** The document once more, where callers were promised structured content. */
+  structured?: JsonObject;
 }
 
 /** What `tools/list` says of a tool. */

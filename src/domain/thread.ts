@@ -54,6 +54,8 @@ export interface Citation {
 export interface ModelMetadata {
   requested?: string;
   effort?: string;
+  /** Tokens, for a model that takes a number instead of an effort. */
+  thinkingBudget?: number;
   finishReason?: string;
   usage?: Usage;
   costUsd?: number;

@@ -1,3 +1,5 @@
+import { safeCut } from './text.ts';
+
 const space = 0;
 const newline = 1;
 const lower = 2;
@@ -127,3 +129,15 @@ export function tokenFactor(modelId: string): number {
 
 /** What a provider adds around each message: role, separators. */
 export const tokensPerMessage = 8;
+
+/** The longest beginning of a text that costs at most `tokens` as a JSON string; never half of a surrogate pair. */
+export function prefixWithin(text: string, tokens: number): string {
+  let low = 0;
+  let high = Math.min(text.length, Math.max(0, Math.floor(tokens)) * 8);
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (estimateTokens(JSON.stringify(text.slice(0, middle))) <= tokens) low = middle;
+    else high = middle - 1;
+  }
+  return safeCut(text, low);
+}

@@ -8,6 +8,7 @@ export interface ActionParts {
   clock: Clock;
   models: ModelActions;
   product: ProductFacts;
+  replyTokens: number;
 }
 
 /** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
@@ -17,6 +18,7 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
     signal,
     models: parts.models,
     product: parts.product,
+    replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
   };
 }

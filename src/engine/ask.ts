@@ -1,27 +1,31 @@
 import { AppError, isAppError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { ToolReply } from '../domain/request.ts';
+import { type Candidate, efforts } from '../domain/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { Threads } from '../memory/threads.ts';
 import type { AskModel } from '../models/answer.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
 import type { ModelRequest } from '../models/routing/roster.ts';
+import { splitSuffix } from '../models/routing/suffixes.ts';
+import { capAnswer } from './answer/cap.ts';
 import type { Answered, AskPlan, Gathered, Resumed, Routed } from './call-record.ts';
 import { gather } from './gather/compose.ts';
 import type { ComposeOptions } from './gather/options.ts';
 import { rememberLocal } from './local.ts';
-import { continuationOffer, failure, metadataOf, success } from './reply.ts';
+import { continuationOffer, failure, metadataOf, type Reply, success } from './reply.ts';
 
 export interface AskOptions {
   threads: Threads;
   route(request: ModelRequest): Promise<Resolution>;
   askModel: AskModel;
   compose: ComposeOptions;
+  /** The most tokens of one reply. */
+  replyTokens: number;
 }
 
 /** The second half of the pipeline: resolve → gather → ask → remember → reply. */
-export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan): Promise<ToolReply> {
+export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Reply> {
   try {
     const routed = await resolve(options, call, plan);
     call.progress.stage('reading files');
@@ -56,7 +60,9 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     );
     resolution = await options.route(request);
   }
-  const [first, ...others] = resolution.candidates;
+  const [first, ...others] = saysHowHard(call)
+    ? resolution.candidates
+    : resolution.candidates.map(candidate => asBefore(thread, candidate));
   if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
   // A fallback with a smaller window could not take the prompt that was made for the first.
   const roomy = others.filter(other => other.model.window >= first.model.window);
@@ -78,6 +84,22 @@ function modelOf(thread: Thread, tool: string): string | undefined {
   return last?.modelProvider && last.modelName ? `${last.modelProvider}:${last.modelName}` : undefined;
 }
 
+/** Whether the caller said how hard to think, by `thinking_mode` or after the model's name. */
+function saysHowHard({ common }: Resumed): boolean {
+  return common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
+}
+
+/** Vendors key their caches on how a model thinks too: unasked, it goes on in a thread as it did there last, for any tool. */
+function asBefore(thread: Thread, candidate: Candidate): Candidate {
+  const { provider, id } = candidate.model;
+  const last = thread.turns.findLast(
+    ({ status, modelProvider, modelName }) => status === 'done' && modelProvider === provider && modelName === id,
+  );
+  const thinkingBudget = last?.modelMetadata?.thinkingBudget;
+  const effort = efforts.find(word => word === last?.modelMetadata?.effort);
+  return effort === undefined && thinkingBudget === undefined ? candidate : { ...candidate, effort, thinkingBudget };
+}
+
 function report({ compose }: AskOptions, { reqId, tool, files }: Gathered): void {
   const skipped = files.skipped.map(({ path, code }) => ({ path, code }));
   compose.emit({
@@ -94,7 +116,7 @@ function remember({ threads }: AskOptions, { thread, turn, blobs, compaction }: 
   return threads.add(thread, turn.exchange, { turns: [turn], status: 'pending', blobs, compaction });
 }
 
-async function answer(options: AskOptions, gathered: Gathered, pending: Thread): Promise<Answered | ToolReply> {
+async function answer(options: AskOptions, gathered: Gathered, pending: Thread): Promise<Answered | Reply> {
   const { candidates, progress, reqId, tool, signal, common, messages, budget, turn, plan } = gathered;
   const { model } = candidates[0];
   progress.stage(`asking ${model.provider}:${model.id}`);
@@ -135,7 +157,7 @@ async function close(
   }
 }
 
-async function reply(options: AskOptions, answered: Answered, pending: Thread): Promise<ToolReply> {
+async function reply(options: AskOptions, answered: Answered, pending: Thread): Promise<Reply> {
   const { compose, threads } = options;
   const { answer, turn, plan, history, tool } = answered;
   const assistant: Turn = {
@@ -150,6 +172,7 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
     modelMetadata: {
       requested: answered.requestedModel,
       effort: answer.candidate.effort,
+      thinkingBudget: answer.candidate.thinkingBudget,
       finishReason: answer.finish.raw ?? answer.finish.kind,
       usage: answer.usage,
       costUsd: answer.costUsd,
@@ -171,12 +194,13 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
     warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);
   }
   const elapsedMs = compose.clock.monotonic() - answered.startedAt;
-  const document: JsonObject = {
-    ...plan.conclude(answered),
+  const metadata = metadataOf(answered, elapsedMs, warnings);
+  const make = (text: string): JsonObject => ({
+    ...plan.conclude({ ...answered, answer: { ...answer, text } }),
     ...(plan.workflow && { continuation_id: thread.id }),
     continuation_offer: continuationOffer(thread, compose.maxTurns, history.sent + 2),
     citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
-    metadata: metadataOf(answered, elapsedMs, warnings),
-  };
-  return success(document);
+    metadata,
+  });
+  return success(capAnswer(make, { thread: thread.id, seq: assistant.seq, text: answer.text }, options.replyTokens));
 }

@@ -116,6 +116,8 @@ export interface ActionContext {
   threads: ThreadActions;
   models: ModelActions;
   product: ProductFacts;
+  /** The most tokens of the reply; what is longer comes in pages. */
+  replyTokens: number;
 }
 
 export interface ThreadActions {

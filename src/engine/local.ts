@@ -1,10 +1,9 @@
-import type { ToolReply } from '../domain/request.ts';
 import type { Turn } from '../domain/thread.ts';
 import type { Threads } from '../memory/threads.ts';
 import { turnTokens } from '../memory/transcript.ts';
 import type { LocalPlan, Resumed } from './call-record.ts';
 import type { ComposeOptions } from './gather/options.ts';
-import { continuationOffer, localMetadata, success } from './reply.ts';
+import { continuationOffer, localMetadata, type Reply, success } from './reply.ts';
 
 export interface LocalOptions {
   threads: Threads;
@@ -16,7 +15,7 @@ export async function rememberLocal(
   { threads, compose }: LocalOptions,
   call: Resumed,
   plan: LocalPlan,
-): Promise<ToolReply> {
+): Promise<Reply> {
   const exchange = compose.newExchange();
   const draft: Turn = {
     seq: call.thread.seq + 1,

@@ -1,8 +1,6 @@
 import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/error.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
-import type { ToolReply } from '../domain/request.ts';
 import type { Thread } from '../domain/thread.ts';
-import { estimateTokens } from '../domain/tokens.ts';
 import type { Answered, Parsed } from './call-record.ts';
 
 /** JSON-RPC's number for each of our codes. */
@@ -24,7 +22,13 @@ const rpcCodes: Record<ErrorCode, number> = {
   INTERNAL_SERVER_ERROR: -32603,
 };
 
-export function success(document: JsonObject): ToolReply {
+/** A reply before it is cut to size and rendered. */
+export interface Reply {
+  isError: boolean;
+  document: JsonObject;
+}
+
+export function success(document: JsonObject): Reply {
   return { isError: false, document: pruned(document) };
 }
 
@@ -36,7 +40,7 @@ export interface FailureContext {
 }
 
 /** The one translator from errors to what callers read. */
-export function failure(thrown: unknown, { toolName, reqId, local }: FailureContext): ToolReply {
+export function failure(thrown: unknown, { toolName, reqId, local }: FailureContext): Reply {
   const error = isAppError(thrown)
     ? thrown
     : bugError(`Something went wrong in Polylogue itself (quote ${reqId}).`, thrown);
@@ -45,7 +49,8 @@ export function failure(thrown: unknown, { toolName, reqId, local }: FailureCont
     isError: true,
     document: pruned({
       ...local,
-      status: 'error',
+      status: details.replyStatus ?? 'error',
+      content: details.replyContent,
       tool_name: toolName,
       req_id: reqId,
       error: {
@@ -61,9 +66,13 @@ export function failure(thrown: unknown, { toolName, reqId, local }: FailureCont
         retry_after_s: details.retryAfterSeconds,
         status: details.status,
         validation_errors: details.validationErrors?.map(field => ({ ...field })),
-        data: details.data && jsonOf(details.data),
+        data: details.data && jsonRecord(details.data),
       },
-      metadata: { tool_name: toolName, req_id: reqId },
+      metadata: {
+        tool_name: toolName,
+        req_id: reqId,
+        ...(details.replyStatus && details.data && jsonRecord(details.data)),
+      },
     }),
   };
 }
@@ -157,17 +166,12 @@ export function localMetadata(call: Parsed, elapsedMs: number): JsonObject {
   };
 }
 
-/** Tokens of a document as the caller's host will count it. */
-export function documentTokens(document: JsonObject): number {
-  return estimateTokens(JSON.stringify(document));
-}
-
 function nonEmpty<Item extends Json>(items: readonly Item[]): Item[] | undefined {
   return items.length > 0 ? [...items] : undefined;
 }
 
-function jsonOf(data: Record<string, unknown>): Json {
-  const copy: Json = JSON.parse(JSON.stringify(data));
+function jsonRecord(data: Record<string, unknown>): JsonObject {
+  const copy: JsonObject = JSON.parse(JSON.stringify(data));
   return copy;
 }
 

@@ -5,14 +5,16 @@ import type { JsonObject } from '../domain/json.ts';
 import type { Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { missingPaths } from '../files/missing.ts';
+import { capDocument } from './answer/cap.ts';
+import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { ActionContext, ToolDefinition } from './define.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
+import { maskArguments } from './gather/mask-arguments.ts';
 import { rememberLocal } from './local.ts';
-import { maskArguments } from './mask-arguments.ts';
 import { createProgress } from './progress.ts';
-import { failure, localMetadata, success } from './reply.ts';
+import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { nearestNames, parseArguments, schemaOf, type ToolSchema } from './schema.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type WorkflowSettings } from './shapes/workflow.ts';
@@ -23,6 +25,7 @@ export interface EngineOptions extends AskOptions {
   workflow: WorkflowSettings;
   /** The most characters of one text field. */
   promptLimit: number;
+  replyFormat: ReplyFormat;
   /** What an action's handler may touch, for one caller. */
   actionContext(principal: Principal, signal: AbortSignal): ActionContext;
 }
@@ -46,7 +49,7 @@ export function createEngine(options: EngineOptions): ToolHost {
       owner: request.principal.owner,
       client: request.principal.client,
     });
-    let reply: ToolReply;
+    let reply: Reply;
     try {
       const found = tools.get(request.name);
       if (!found) throw unknownTool(request.name, [...tools.keys()]);
@@ -61,10 +64,10 @@ export function createEngine(options: EngineOptions): ToolHost {
     }
     const status = String(reply.document.status);
     emit({ type: 'call.end', reqId, tool: request.name, status, elapsedMs: clock.monotonic() - startedAt });
-    return reply;
+    return rendered({ ...reply, document: capDocument(reply.document, options.replyTokens) }, options.replyFormat);
   }
 
-  async function run(parsed: Parsed): Promise<ToolReply> {
+  async function run(parsed: Parsed): Promise<Reply> {
     const { shape } = parsed.tool;
     if (shape.kind === 'action') {
       const document = await shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
@@ -73,7 +76,7 @@ export function createEngine(options: EngineOptions): ToolHost {
     return withThread(parsed, resumed => conduct(resumed));
   }
 
-  async function withThread(parsed: Parsed, work: (call: Resumed) => Promise<ToolReply>): Promise<ToolReply> {
+  async function withThread(parsed: Parsed, work: (call: Resumed) => Promise<Reply>): Promise<Reply> {
     const { owner, root } = parsed.request.principal;
     const place = { owner, workspace: root };
     if (parsed.common.continuationId === undefined) {
@@ -93,7 +96,7 @@ export function createEngine(options: EngineOptions): ToolHost {
     return { ...parsed, args: await maskArguments(options.compose.mask, parsed.args, scope) };
   }
 
-  async function conduct(call: Resumed): Promise<ToolReply> {
+  async function conduct(call: Resumed): Promise<Reply> {
     const plan = await planOf(call);
     return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
   }
@@ -138,14 +141,22 @@ function unknownTool(name: string, names: readonly string[]): AppError {
   });
 }
 
+/** A text too long for one message of the protocol comes as a file instead; callers know the word for it. */
 function refuseOverlong(tool: string, args: Record<string, unknown>, limit: number): void {
   for (const [field, value] of Object.entries(args)) {
     if (typeof value !== 'string' || value.length <= limit) continue;
+    const way =
+      field === 'prompt'
+        ? 'Save the exact text as prompt.txt in the project, then send the call again with that file in absolute_file_paths and a short prompt.'
+        : `Shorten "${field}"; put the details into files of the project and name those.`;
     throw limitError(
       'size',
       `"${field}" of ${tool} has ${value.length} characters; a text field takes at most ${limit}.`,
       {
-        next: 'Write the text into a file of the project and name that file instead (MCP_PROMPT_SIZE_LIMIT moves the limit).',
+        next: way,
+        replyStatus: 'resend_prompt',
+        replyContent: way,
+        data: { prompt_size: value.length, limit, instructions: way },
         validationErrors: [{ field, error: `${value.length} characters`, allowed: [`at most ${limit} characters`] }],
       },
     );

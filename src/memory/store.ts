@@ -58,8 +58,8 @@ export interface SearchHit {
 
 /**
  * Where threads live. Every store passes test/contracts/store-suite.ts. All methods may be called at once from many calls
- * and, where the store is shared, from many processes; none of them ever shows a "busy" to its caller. Failures are
- * `AppError`s of kind `storage`: `unavailable`, `storage_full`, `corrupt`, `conflict`.
+ * and, where the store is shared, from many processes; none of them ever shows a "busy" to its caller. What one store is asked to
+ * change takes effect, and is answered, in the order of the asking, awaited or not. Failures are `AppError`s of kind `storage`: `unavailable`, `storage_full`, `corrupt`, `conflict`.
  */
 export interface Store {
   readonly kind: 'sqlite' | 'memory' | 'redis';

@@ -37,8 +37,8 @@ export function createMcpServer({ host, version, instructions, principal }: McpO
   return server;
 }
 
-function resultOf({ document, isError }: ToolReply) {
-  return { content: [{ type: 'text' as const, text: JSON.stringify(document) }], isError };
+function resultOf({ text, structured, isError }: ToolReply) {
+  return { content: [{ type: 'text' as const, text }], isError, ...(structured && { structuredContent: structured }) };
 }
 
 /** 2026 clients say who they are with each request, 2025 ones when they connect. */

@@ -1,8 +1,8 @@
-import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { createMcpServer, type McpOptions } from './mcp.ts';
 
 export interface StdioDoor {
-  /** Resolves when the client closed the connection. */
+  /** Resolves when the connection is over: the client ended it or no longer reads, or sent what can't be taken. */
   closed: Promise<void>;
   close(): Promise<void>;
 }
@@ -16,6 +16,13 @@ export function openStdio(
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   input.once('end', resolve);
   input.once('close', resolve);
-  const handle = serveStdio(() => createMcpServer(options), { onerror: onError });
+  const transport = new StdioServerTransport();
+  const handle = serveStdio(() => createMcpServer(options), { transport, onerror: onError });
+  // A client that reads no more is noticed by the transport alone: its end of our input may stay open.
+  const { onclose } = transport;
+  transport.onclose = () => {
+    onclose?.();
+    resolve();
+  };
   return { closed, close: () => handle.close() };
 }

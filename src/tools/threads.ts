@@ -2,11 +2,14 @@ import { z } from 'zod';
 import { inputError, securityError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
+import { estimateTokens, prefixWithin } from '../domain/tokens.ts';
 import { type ActionContext, defineTool } from '../engine/define.ts';
 import { continuationId } from '../engine/fields.ts';
 
-/** Characters of turns in one reply: well under what hosts cut tool results to. */
-const pageChars = 40_000;
+/** Of a reply's room: what a page's turns take; the rest is for what stands around them. */
+const pageShare = 0.8;
+/** What stands around each turn. */
+const turnTokens = 150;
 const mostListed = 50;
 
 const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'delete_all'] as const;
@@ -37,7 +40,7 @@ export const threads = defineTool({
         case 'search':
           return search(context, args);
         case 'read':
-          return read(await named(context, args), args.cursor);
+          return read(await named(context, args), args.cursor, context.replyTokens);
         case 'sent':
           return sent(await named(context, args));
         case 'fork':
@@ -105,29 +108,29 @@ function headOf(head: ThreadHead): JsonObject {
   };
 }
 
-/** Turns from the cursor on (`turn:character`), as many characters as one reply holds. */
-function read(thread: Thread, cursor: string | undefined): JsonObject {
-  const [, fromSeq = '1', fromChar = '0'] = /^(\d+):(\d+)$/.exec(cursor ?? '1:0') ?? [];
-  if (cursor !== undefined && !/^\d+:\d+$/.test(cursor)) throw badCursor();
-  let room = pageChars;
+/** Turns from the cursor on (`turn:character`), as much as one reply holds. */
+function read(thread: Thread, cursor: string | undefined, replyTokens: number): JsonObject {
+  const [, fromSeq = '1', fromChar = '0'] = /^(\d{1,9}):(\d{1,9})$/.exec(cursor ?? '1:0') ?? [];
+  if (cursor !== undefined && !/^\d{1,9}:\d{1,9}$/.test(cursor)) throw badCursor();
+  let room = Math.floor(replyTokens * pageShare);
   let skip = Number(fromChar);
-  const turns: JsonObject[] = [];
+  const page: JsonObject[] = [];
   let next: string | undefined;
   for (const turn of thread.turns.filter(candidate => candidate.seq >= Number(fromSeq))) {
-    if (room <= 0) {
-      next = `${turn.seq}:0`;
+    if (room <= turnTokens && page.length > 0) {
+      next = `${turn.seq}:${skip}`;
       break;
     }
-    const content = turn.content.slice(skip, skip + room);
-    turns.push(turnOf(turn, content));
-    room -= content.length;
+    const content = prefixWithin(turn.content.slice(skip), Math.max(turnTokens, room - turnTokens));
+    page.push(turnOf(turn, content));
+    room -= estimateTokens(JSON.stringify(page.at(-1)));
     if (skip + content.length < turn.content.length) {
       next = `${turn.seq}:${skip + content.length}`;
       break;
     }
     skip = 0;
   }
-  return { status: 'success', ...headOf(thread), turns: thread.turns.length, transcript: turns, next_cursor: next };
+  return { status: 'success', ...headOf(thread), turns: thread.turns.length, transcript: page, next_cursor: next };
 }
 
 function turnOf(turn: StoredTurn, content: string): JsonObject {

@@ -179,6 +179,20 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         expect((await live(store, id)).turns.map(turn => turn.content)).toEqual(['a', 'b']);
       });
 
+      it('take effect in the order in which they were asked for, awaited or not', async () => {
+        const head = headOf();
+        const answered: string[] = [];
+        const first = changeOf(0, { turns: [turnOf(1)] });
+        const second = changeOf(1, { turns: [turnOf(2)] });
+        await Promise.all([
+          store.create(head).then(() => answered.push('create')),
+          store.commit(head.id, first).then(seq => answered.push(`seq ${seq}`)),
+          store.commit(head.id, second).then(seq => answered.push(`seq ${seq}`)),
+        ]);
+        expect(answered).toEqual(['create', 'seq 1', 'seq 2']);
+        expect((await live(store, head.id)).turns).toHaveLength(2);
+      });
+
       it('refuses turns that leave a gap', async () => {
         const { id } = await threadWith(store, ['a', 'b']);
         await expect(store.commit(id, changeOf(2, { turns: [turnOf(4)] }))).rejects.toMatchObject({ kind: 'bug' });

@@ -18,8 +18,6 @@ const once = { 'src/gate.ts': 'line 59 of gate', 'src/key.ts': 'line 59 of key' 
 
 const gpt = 'gpt-5';
 const claude = 'claude-sonnet-4-5';
-/** Asked for in every call: each tool has a default of its own. */
-const effort = { thinking_mode: 'medium' };
 const finding = 'FINDING ONE: the gate compares keys by reference.';
 const second = 'FINDING TWO: keys are made anew on every read.';
 const expertAnswer = `# Überblick\n\nThe gate never opens: ${'each key is a new object, '.repeat(40)}so compare by id.\n\n## Ende ✓`;
@@ -47,7 +45,7 @@ beforeAll(async () => {
   const env = vendorEnv({ openai: openAi.url, anthropic: anthropic.url });
   const start = () => startSession({ root: project.root, home: home.root, env });
   const call = async (label: string, tool: string, args: Record<string, unknown>) => {
-    replies[label] = await session.call(tool, { ...effort, ...args });
+    replies[label] = await session.call(tool, args);
     expect(replies[label].isError, JSON.stringify(replies[label].error)).toBe(false);
   };
   openAi.script({ answer: expertAnswer }, { answer: chatAnswer });
@@ -136,9 +134,11 @@ describe('a thread that goes from analyze to chat, through a crash, to debug and
     expect(asked[3]!.canonical.startsWith(asked[2]!.canonical)).toBe(true);
   });
 
-  it('asks one model with the same cache-relevant parameters as long as the same effort is asked for', () => {
+  it('asks one model with the same cache-relevant parameters, whatever the tool', () => {
     expect(asked[1]!.parameters).toBe(asked[0]!.parameters);
     expect(asked[3]!.parameters).toBe(asked[2]!.parameters);
+    expect(asked[0]!.parameters).toContain('"effort":"high"');
+    expect(asked[2]!.parameters).toContain('"budget_tokens"');
     const cacheKey = (request: RecordedRequest) => Object(request.body).prompt_cache_key;
     expect(cacheKey(asked[0]!)).toBe(replies['step 1']!.continuation_id);
     expect(cacheKey(asked[1]!)).toBe(cacheKey(asked[0]!));
@@ -151,5 +151,16 @@ describe('a thread that goes from analyze to chat, through a crash, to debug and
     };
     expect(cached('chat')).toBeGreaterThan(0.5);
     expect(cached('last chat')).toBeGreaterThan(0.5);
+  });
+
+  it('thinks as hard as the caller says, and goes on like that', async () => {
+    const { continuation_id } = replies['step 1']!;
+    const ask = (more: Record<string, unknown>) =>
+      session.call('chat', { prompt: 'Sure?', continuation_id, model: gpt, ...more });
+    await ask({ thinking_mode: 'low' });
+    await ask({});
+    await ask({ model: `${gpt}:medium` });
+    const efforts = openAi.requests.slice(2).map(({ parameters }) => /"effort":"(\w+)"/.exec(parameters)?.[1]);
+    expect(efforts).toEqual(['low', 'low', 'medium']);
   });
 });

@@ -175,9 +175,10 @@ it('tells the tokens that stream in while a slow model answers, in both eras', a
   );
   for (const { messages, content } of told) {
     expect(content).toBe(words.answer);
-    expect(messages).toHaveLength(3);
-    expect(messages[2]).toMatch(/^asking openai:gpt-5-mini: about \d+ tokens so far$/);
-    expect(Number(/\d+(?= tokens)/.exec(messages[2]!)?.[0])).toBeGreaterThan(100);
+    const [reading, asking, streaming] = messages;
+    expect([reading, asking]).toEqual(['reading files', 'asking openai:gpt-5-mini']);
+    expect(streaming).toMatch(/^asking openai:gpt-5-mini: about \d+ tokens so far$/);
+    expect(Number(/\d+(?= tokens)/.exec(streaming!)?.[0])).toBeGreaterThan(100);
   }
   await Promise.all(homes.map(home => home.dispose()));
 });
@@ -248,4 +249,28 @@ describe('the process', () => {
       await home.dispose();
     },
   );
+
+  it('ends in order when nobody reads its output any more', async () => {
+    const home = await tempProject();
+    const server = await started(home);
+    server.deafen();
+    void server.request(2, 'tools/call', chat('Nobody hears.'));
+    const { code, signal, errors } = await server.ended;
+    expect({ code, signal }).toEqual({ code: 0, signal: null });
+    expect(errors).toContain('chat: continuation_available');
+    expect((await readdir(home.root)).filter(name => /-wal$|-shm$/.test(name))).toEqual([]);
+    await home.dispose();
+  });
+
+  it('refuses a text of nine megabytes, and ends in order on a message of twelve', async () => {
+    const home = await tempProject();
+    const server = await started(home);
+    const asked = openAi.requests.length;
+    const { result } = await server.request(2, 'tools/call', chat('x'.repeat(9_000_000)));
+    expect(JSON.parse(result.content[0].text).error).toMatchObject({ code: 'LIMIT', class: 'size' });
+    void server.request(3, 'tools/call', chat('x'.repeat(12_000_000)));
+    expect(await server.ended).toMatchObject({ code: 0, signal: null });
+    expect(openAi.requests.length).toBe(asked);
+    await home.dispose();
+  });
 });

@@ -14,6 +14,8 @@ export interface RawServer {
   request(id: number, method: string, params: object): Promise<Document>;
   /** Ends its standard input. */
   end(): void;
+  /** Reads its standard output no more. */
+  deafen(): void;
   signal(name: NodeJS.Signals): void;
   /** Resolves when it ended and all of its output was read. */
   ended: Promise<{ code: number | null; signal: string | null; errors: string }>;
@@ -34,6 +36,8 @@ export function startRawServer(place: ServerPlace): RawServer {
   child.stderr.on('data', chunk => {
     errors += chunk;
   });
+  // A server that is gone takes nothing more; `ended` says how it went.
+  child.stdin.on('error', () => {});
   const write = (text: string) => void child.stdin.write(text);
   return {
     pid: child.pid ?? 0,
@@ -45,6 +49,7 @@ export function startRawServer(place: ServerPlace): RawServer {
         write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
       }),
     end: () => void child.stdin.end(),
+    deafen: () => void child.stdout.destroy(),
     signal: name => void child.kill(name),
     ended: once(child, 'close').then(([code, signal]) => ({ code, signal, errors })),
   };

@@ -271,6 +271,18 @@ describe('hostile text', () => {
   });
 });
 
+describe('what is remembered of a log', () => {
+  it('never lets a secret through that stood in a text seen before', () => {
+    const many = createMask({ secret: 'pepper', keys: ['My-Own-Key-1'] });
+    const texts = ['chat', 'My-Own-Key-1', 'a key: My-Own-Key-1', `sk-${base62}`];
+    const once = texts.map(text => many.maskDeep({ text }));
+    for (let index = 0; index < 5_000; index++) many.maskDeep(`filler ${index}`);
+    expect(texts.map(text => many.maskDeep({ text }))).toEqual(once);
+    expect(JSON.stringify(once)).not.toMatch(/My-Own-Key|q7Zt9Kx2/);
+    expect(once[0]).toEqual({ text: 'chat' });
+  });
+});
+
 function escaped(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 }

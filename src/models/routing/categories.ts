@@ -37,10 +37,12 @@ export function averagePrice(model: ModelInfo): number | undefined {
 
 const quickName = /flash|-mini\b|nano|lite|haiku|luna|fast|turbo|instant|highspeed|spark|air\b/i;
 
-const byNumber = new Intl.Collator('en', { numeric: true });
+let byNumber: Intl.Collator | undefined;
 
 /** Within a family the greater number is the newer; across families this only makes the order certain. */
 function newerFirst(a: ModelInfo, b: ModelInfo): number {
+  // Made on first use: loading the rules of a language would hold up the start.
+  byNumber ??= new Intl.Collator('en', { numeric: true });
   return byNumber.compare(b.id, a.id);
 }
 

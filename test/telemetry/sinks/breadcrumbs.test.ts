@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../../src/domain/event.ts';
 import type { Observation } from '../../../src/telemetry/sink.ts';
@@ -60,6 +60,15 @@ describe('breadcrumbs', () => {
     await sink.write([note('x')]);
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
+  });
+
+  it('go on in a new folder when somebody removed the old one', async () => {
+    const { folder, file } = await logs();
+    const sink = createBreadcrumbs({ folder });
+    await sink.write([note('before')]);
+    await rm(folder, { recursive: true });
+    await sink.write([note('after')]);
+    expect(await readFile(file, 'utf8')).toContain('after');
   });
 
   it('are put aside when the file is full, the oldest file goes', async () => {

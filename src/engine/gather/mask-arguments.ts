@@ -1,5 +1,5 @@
-import { isRecord } from '../domain/json.ts';
-import type { Mask } from '../domain/ports.ts';
+import { isRecord } from '../../domain/json.ts';
+import type { Mask } from '../../domain/ports.ts';
 
 /**
  * Arguments with the secrets in their texts masked, keyed by the thread they belong to: done once, before anything is made
