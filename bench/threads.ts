@@ -100,7 +100,7 @@ function tableOf(rounds: readonly Round[]): Table {
     columns: ['turn', 'call to vendor ms', 'to turn 10', 'KB written', 'to turn 10', 'KB kept'],
     rows,
     notes: [
-      'Written: frames of the write-ahead log, both commits. Kept: growth of the database. The texts have 110 bytes.',
+      'Written: frames of the write-ahead log, all commits of the turn. Kept: growth of the database. The texts have 110 bytes.',
     ],
   };
 }

@@ -11,7 +11,7 @@ import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import { exposed } from './engine/offer/exposure.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
 import { createEngine } from './engine/run.ts';
-import { defaultRoots } from './files/default-roots.ts';
+import { defaultRoots, type Roots } from './files/default-roots.ts';
 import { createSandbox } from './files/sandbox.ts';
 import { openStore } from './memory/open-store.ts';
 import { createThreads } from './memory/threads.ts';
@@ -43,6 +43,9 @@ export interface Product {
   host: ToolHost;
   /** The project that this process serves; the working directory when no project was found. */
   root: string;
+  /** What may be read, and why. */
+  readable: Roots;
+  team: Pick<Team, 'providers' | 'ping'>;
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** Finishes what is under way, stores and closes everything. */
@@ -115,6 +118,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   return {
     host,
     root,
+    readable: found,
+    team,
     openStdio: (input, onError) => {
       const instructions = instructionsFor(offer.tools);
       return openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError);

@@ -14,6 +14,7 @@ export const listSpecs: readonly ListSpec[] = [
   { folder: 'src/tools', list: 'tools' },
   { folder: 'src/models/providers', list: 'providers' },
   { folder: 'src/cli/commands', list: 'commands' },
+  { folder: 'src/cli/hosts', list: 'hosts' },
 ];
 
 /** A file of a list folder, and the export that stands for it. */

@@ -41,7 +41,7 @@ const rooms: HouseTable['rooms'] = {
   domain: { imports: [], files: 16, pure: true },
   config: { imports: ['domain'], pure: true },
   telemetry: { imports: ['domain'], folders: { sinks: 'list' }, pure: true },
-  files: { imports: ['domain'], folders: { walk: 'plain' }, pure: true },
+  files: { imports: ['domain'], folders: { walk: 'plain', write: 'plain' }, pure: true },
   memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain' }, pure: true },
   models: {
     imports: ['domain'],
@@ -64,7 +64,10 @@ const rooms: HouseTable['rooms'] = {
   },
   tools: { imports: ['domain', 'engine/define.ts', 'engine/fields.ts'], list: true, pure: true },
   server: { imports: ['domain'], folders: { dashboard: 'plain' } },
-  cli: { imports: ['domain', 'config', 'app.ts', 'version.ts'], folders: { commands: 'list' } },
+  cli: {
+    imports: ['domain', 'config', 'app.ts', 'version.ts'],
+    folders: { commands: 'list', hosts: 'list', init: 'plain', doctor: 'plain' },
+  },
 };
 
 const doors: HouseTable['doors'] = {
@@ -112,6 +115,7 @@ const packages: HouseTable['packages'] = {
   '@opentelemetry/*': ['telemetry'],
   'js-yaml': ['config', 'models/catalogue.ts'],
   commander: ['cli'],
+  'jsonc-parser': ['cli/init'],
   '@clack/prompts': ['cli'],
 };
 
@@ -144,8 +148,8 @@ const builtins: HouseTable['builtins'] = {
   'node:sqlite': ['memory/stores', 'files/search-index.ts'],
   'node:dns': ['server', 'engine/agent'],
   'node:net': ['server', 'engine/agent', 'models/extras', 'models/providers'],
-  'node:tls': ['server'],
-  'node:http': ['server'],
+  'node:tls': ['server', 'cli/use-proxy.ts'],
+  'node:http': ['server', 'cli/use-proxy.ts'],
   'node:https': ['server'],
   'node:readline': [...outside, 'files', 'telemetry/sinks'],
   'node:perf_hooks': outside,

@@ -1,12 +1,39 @@
 import type { AppConfig, Surroundings } from '../app.ts';
+import type { Flags } from './flags.ts';
+import type { Output } from './output.ts';
+
+/** A flag of one command, beside those that all commands take. */
+export interface FlagSpec {
+  /** Without dashes. */
+  name: string;
+  /** What stands for its value in the help; absent: it takes none. */
+  value?: string;
+  /** May be given several times. */
+  repeat?: boolean;
+  /** Allowed words, where there are few. */
+  choices?: readonly string[];
+  doc: string;
+}
+
+/** How this program is started again by somebody else: absolute paths of Node and of the program. */
+export interface Launch {
+  node: string;
+  program: string;
+}
 
 /** What a command gets. */
 export interface CommandContext {
   /** What follows its name, without flags. */
   args: readonly string[];
+  /** Its own flags by name. */
+  flags: Flags;
   config: AppConfig;
   around: Surroundings;
-  print(line: string): void;
+  env: Readonly<Record<string, string | undefined>>;
+  launch: Launch;
+  out: Output;
+  /** What was piped into the program; undefined where nothing was. */
+  readInput(): Promise<string | undefined>;
 }
 
 export interface CommandDefinition {
@@ -15,6 +42,9 @@ export interface CommandDefinition {
   summary: string;
   /** Its arguments as commander writes them, such as `[directory]`; empty when it takes none. */
   usage: string;
+  flags?: readonly FlagSpec[];
+  /** Command lines with what they do. */
+  examples: readonly (readonly [line: string, does: string])[];
   /** Answers the exit code. */
   run(context: CommandContext): Promise<number>;
 }

@@ -1,45 +1,68 @@
-import { loadConfig, tables } from '../app.ts';
+import { realpathSync } from 'node:fs';
+import { type AppConfig, loadConfig, tables } from '../app.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import { isAppError } from '../domain/error.ts';
+import { type AppError, isAppError } from '../domain/error.ts';
 import type { CommandDefinition } from './command.ts';
 import { stdio } from './commands/stdio.ts';
+import { type Flags, isOn } from './flags.ts';
+import { createOutput, type Output } from './output.ts';
+import { readPiped } from './read-piped.ts';
 import { realSurroundings } from './surroundings.ts';
+import { useProxy } from './use-proxy.ts';
 
 const failedExit = 1;
 const misusedExit = 2;
 
+/** A command line as it was understood. */
+export interface Invocation {
+  definition: CommandDefinition;
+  args: readonly string[];
+  /** Flags of the command itself. */
+  flags: Flags;
+  /** Flags that set options. */
+  settings: Flags;
+}
+
 /** Runs what the command line asks for; without arguments, as hosts start it, it serves MCP on standard input and output. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
   if (argv.length === 0) {
-    process.exitCode = await run(stdio, [], {});
+    process.exitCode = await run({ definition: stdio, args: [], flags: {}, settings: {} });
     return;
   }
   // Not needed for the commonest start, which a host waits for.
   const { runCommandLine } = await import('./run-command-line.ts');
+  process.stdout.on('error', leaveWhenUnread);
   await runCommandLine(argv, run);
 }
 
-async function run(
-  definition: CommandDefinition,
-  args: readonly string[],
-  flags: Record<string, unknown>,
-): Promise<number> {
+async function run({ definition, args, flags, settings }: Invocation): Promise<number> {
   const around = realSurroundings();
+  const out = createOutput(process.stdout, process.stderr, isOn(flags, 'json'));
   try {
     const { cwd, homeDir, platform } = around;
-    const config = loadConfig({
-      tables,
-      env: process.env,
-      argvFlags: flags,
-      homeDir,
-      platform,
-      cwd,
-      readFile: readIfPresent,
-    });
-    return await definition.run({ args, config, around, print: line => void process.stdout.write(`${line}\n`) });
+    const { env } = process;
+    const readFile = readIfPresent;
+    const config: AppConfig = loadConfig({ tables, env, argvFlags: settings, homeDir, platform, cwd, readFile });
+    await useProxy(config.values.app, env.NODE_EXTRA_CA_CERTS);
+    const launch = { node: process.execPath, program: realpathSync(process.argv[1] ?? '') };
+    const readInput = () => readPiped(process.stdin);
+    return await definition.run({ args, flags, config, around, env, launch, out, readInput });
   } catch (error) {
     if (!isAppError(error)) throw error;
-    around.writeError(`polylogue: ${error.message}\n${error.details.next ? `${error.details.next}\n` : ''}`);
+    tell(error, out, around.writeError);
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
   }
+}
+
+function tell(error: AppError, out: Output, writeError: (text: string) => void): void {
+  const { code, class: kind, next } = error.details;
+  out.status('');
+  if (out.json) out.document({ status: 'error', error: { code, class: kind, message: error.message, next } });
+  writeError(`polylogue: ${error.message}\n${next ? `${next}\n` : ''}`);
+}
+
+/** Whoever read the output (`head`, a pager) has seen enough: that is no failure. */
+function leaveWhenUnread(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
 }

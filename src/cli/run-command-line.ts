@@ -2,26 +2,28 @@ import { Command, Option } from 'commander';
 import { tables, version } from '../app.ts';
 import { flagHelp } from '../config/describe.ts';
 import type { OptionSpec } from '../domain/option.ts';
-import type { CommandDefinition } from './command.ts';
+import type { CommandDefinition, FlagSpec } from './command.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
+import type { Invocation } from './program.ts';
 
 const misusedExit = 2;
 
 const examples = `Examples:
   polylogue                       serve MCP on standard input and output, as hosts start it
-  polylogue --offline             the same with built-in models, without any key
-  OPENAI_API_KEY=… polylogue --default-model gpt-5 --roots ~/project
+  polylogue init --client claude  enter it into a host's configuration
+  polylogue doctor                see whether all it needs is there, and what to do if not
+  polylogue ask "Why is this slow?" --file src/query.ts
+  polylogue --offline             serve with built-in models, without any key
 
+"polylogue COMMAND --help" shows a command's own flags and examples. The flags above go with every command.
 Every setting has a name in the environment too; docs/reference/options.md lists them.
 Exit codes: 0 done, 1 something failed, 2 the command line or the configuration is wrong.`;
 
-/** Runs a command with what follows its name and the flags by name; answers the exit code. */
-export type RunCommand = (
-  definition: CommandDefinition,
-  args: readonly string[],
-  flags: Record<string, unknown>,
-) => Promise<number>;
+const jsonFlag: FlagSpec = { name: 'json', doc: 'Prints one JSON document, for programs.' };
+
+/** Runs one command; answers the exit code. */
+export type RunCommand = (invocation: Invocation) => Promise<number>;
 
 /** Reads the command line and runs what it asks for, the server where it names no command. */
 export async function runCommandLine(argv: readonly string[], run: RunCommand): Promise<void> {
@@ -30,28 +32,55 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
     .version(version, '-v, --version')
     .showHelpAfterError('(polylogue --help shows what there is)')
     .exitOverride(error => process.exit(error.exitCode === 0 ? 0 : misusedExit))
-    .configureHelp({ visibleOptions: () => [] })
-    .addHelpText('after', () => `\n${flagHelp(allOptions())}\n${examples}`);
-  for (const spec of Object.values(allOptions())) addFlag(program, spec);
-  for (const definition of commands) {
-    const { name, summary, usage } = definition;
-    const command = program.command(`${name} ${usage}`.trim(), { isDefault: definition === stdio });
-    command
-      .description(summary)
-      .allowExcessArguments(false)
-      .action(async () => {
-        process.exitCode = await run(definition, command.args, program.opts());
-      });
-  }
+    .configureHelp({ visibleOptions: command => (command.parent ? [...command.options] : []) })
+    .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${flagHelp(allOptions())}\n${examples}`));
+  for (const spec of Object.values(allOptions())) addSetting(program, spec);
+  for (const definition of commands) addCommand(program, definition, run);
   await program.parseAsync([...argv], { from: 'user' });
 }
 
-function allOptions(): Record<string, OptionSpec> {
-  return Object.assign({}, ...Object.values(tables));
+function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): void {
+  const { name, summary, usage, flags = [] } = definition;
+  const command = program.command(`${name} ${usage}`.trim(), { isDefault: definition === stdio });
+  const own = definition === stdio ? flags : [...flags, jsonFlag];
+  for (const spec of own) addFlag(command, spec);
+  command
+    .description(summary)
+    .allowExcessArguments(false)
+    .showHelpAfterError(`(polylogue ${name} --help shows how it is used)`)
+    .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue --help" go with it too.`)
+    .action(async () => {
+      const flagValues = Object.fromEntries(own.map(spec => [spec.name, command.getOptionValue(keyOf(spec.name))]));
+      process.exitCode = await run({ definition, args: command.args, flags: flagValues, settings: program.opts() });
+    });
 }
 
-function addFlag(program: Command, { flag, type, choices, doc }: OptionSpec): void {
+function exampleHelp({ examples: lines }: CommandDefinition): string {
+  const width = Math.max(...lines.map(([line]) => line.length));
+  return ['Examples:', ...lines.map(([line, does]) => `  ${line.padEnd(width)}  ${does}`)].join('\n');
+}
+
+function allOptions(): Record<string, OptionSpec> {
+  const named = Object.entries(tables).flatMap(([id, table]) =>
+    Object.entries(table).map(([name, spec]): [string, OptionSpec] => [id === 'app' ? name : `${id}.${name}`, spec]),
+  );
+  return Object.fromEntries(named);
+}
+
+function addSetting(program: Command, { flag, type, choices, doc }: OptionSpec): void {
   if (flag === undefined) return;
   const option = new Option(type === 'boolean' ? `--${flag}` : `--${flag} <value>`, doc);
   program.addOption(choices && type === 'string' ? option.choices(choices) : option);
+}
+
+function addFlag(command: Command, { name, value, repeat, choices, doc }: FlagSpec): void {
+  const option = new Option(value === undefined ? `--${name}` : `--${name} <${value}>`, doc);
+  if (choices) option.choices(choices);
+  if (repeat) option.argParser((text: string, before: unknown) => [...(Array.isArray(before) ? before : []), text]);
+  command.addOption(option);
+}
+
+/** The name under which commander keeps a flag. */
+function keyOf(flag: string): string {
+  return flag.replace(/-([a-z])/g, (_dash, letter: string) => letter.toUpperCase());
 }

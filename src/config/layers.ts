@@ -102,9 +102,13 @@ function isSet(raw: unknown, name: string, origin: Origin, warn: Warn): boolean 
   return false;
 }
 
-/** What sample files have in place of a value: `your_openai_api_key_here`. */
+/** What sample files have in place of a value (`your_openai_api_key_here`), and a reference that a host left as it was. */
 function isPlaceholder(text: string): boolean {
-  return text.length <= 100 && /^<?your[-_ ].*[-_ ]here>?$/i.test(text);
+  if (text.length > 100) return false;
+  return (
+    /^<?your[-_ ].*[-_ ]here>?$/i.test(text) ||
+    /^\$(?:\{(?:env:)?[a-z_]\w*(?::-)?\}|[A-Z_]+_(?:KEY|TOKEN))$/i.test(text)
+  );
 }
 
 function camelCase(flag: string): string {

@@ -4,11 +4,12 @@ import { type Candidate, efforts } from '../domain/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { Threads } from '../memory/threads.ts';
-import type { AskModel } from '../models/answer.ts';
+import type { AskModel, ModelQuestion } from '../models/answer.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
 import type { ModelRequest } from '../models/routing/roster.ts';
 import { splitSuffix } from '../models/routing/suffixes.ts';
 import { capAnswer } from './answer/cap.ts';
+import { completeIfCut } from './answer/complete-cut.ts';
 import type { Answered, AskPlan, Gathered, Resumed, Routed } from './call-record.ts';
 import { gather } from './gather/compose.ts';
 import type { ComposeOptions } from './gather/options.ts';
@@ -47,7 +48,11 @@ export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan)
 
 async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Routed> {
   const { common, tool, thread } = call;
-  const request = { category: plan.category, needs: {}, effort: common.effort ?? plan.effort };
+  const request = {
+    category: plan.category,
+    needs: { vision: (plan.images ?? []).length > 0 },
+    effort: common.effort ?? plan.effort,
+  };
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
   let resolution: Resolution;
   const warnings = [...call.warnings];
@@ -121,7 +126,7 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
   const { model } = candidates[0];
   progress.stage(`asking ${model.provider}:${model.id}`);
   try {
-    const answer = await options.askModel({
+    const question: ModelQuestion = {
       reqId,
       tool: tool.name,
       candidates,
@@ -132,7 +137,9 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
       signal,
       onText: gathered.request.onText,
       onProgress: delta => progress.streamed(delta),
-    });
+    };
+    const used = budget.reserved + budget.historyUsed + budget.filesUsed;
+    const answer = await completeIfCut(options.askModel, question, await options.askModel(question), used);
     return { ...gathered, answer };
   } catch (error) {
     await close(options, pending, turn.exchange, signal.aborted ? 'interrupted' : 'failed');
@@ -195,12 +202,20 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
   }
   const elapsedMs = compose.clock.monotonic() - answered.startedAt;
   const metadata = metadataOf(answered, elapsedMs, warnings);
+  const delivered = (await plan.deliver?.(answer)) ?? { text: answer.text, document: {} };
   const make = (text: string): JsonObject => ({
     ...plan.conclude({ ...answered, answer: { ...answer, text } }),
+    ...delivered.document,
     ...(plan.workflow && { continuation_id: thread.id }),
     continuation_offer: continuationOffer(thread, compose.maxTurns, history.sent + 2),
     citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
     metadata,
   });
-  return success(capAnswer(make, { thread: thread.id, seq: assistant.seq, text: answer.text }, options.replyTokens));
+  return success(
+    capAnswer(
+      make,
+      { thread: thread.id, seq: assistant.seq, text: delivered.text, asStored: delivered.text === answer.text },
+      options.replyTokens,
+    ),
+  );
 }

@@ -2,7 +2,7 @@ import type { Skip } from '../domain/file.ts';
 import type { RequestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Message } from '../domain/message.ts';
-import type { Candidate, Effort } from '../domain/model.ts';
+import type { Candidate, Effort, ModelInfo } from '../domain/model.ts';
 import type { ToolRequest } from '../domain/request.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../domain/thread.ts';
 import type { Budget } from '../memory/budget.ts';
@@ -48,6 +48,8 @@ export interface LocalPlan {
   contribution: string;
   workflow?: { tool: string; state: WorkflowState | null };
   document: JsonObject;
+  /** The tool's own facts, beside those of every reply. */
+  metadata?: JsonObject;
 }
 
 export interface AskPlan {
@@ -55,8 +57,12 @@ export interface AskPlan {
   contribution: string;
   /** Comes after everything else and is never stored. */
   tail: string;
+  /** Added to the tail for a model that it fits. */
+  addendum?(model: ModelInfo): string;
   /** Files and directories as the caller named them. */
   files: readonly string[];
+  /** Images as the caller named them: paths or data URLs. */
+  images?: readonly string[];
   category: Category;
   effort: Effort;
   workflow?: { tool: string; state: WorkflowState | null };
@@ -64,6 +70,8 @@ export interface AskPlan {
   local: JsonObject;
   /** The reply where no model is configured; absent: that is an error. */
   withoutModel?: JsonObject;
+  /** Puts parts of the answer elsewhere; answers the text that the reply shows, and keys to add to it. */
+  deliver?(answer: ModelAnswer): Promise<{ text: string; document: JsonObject }>;
   conclude(answered: Answered): JsonObject;
 }
 

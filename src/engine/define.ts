@@ -29,6 +29,8 @@ export interface PromptShape<Args> {
   question(args: Args): string;
   /** What the model is told to do, after everything else. */
   role: string;
+  /** Models that may generate code are told how to hand it over as a file. */
+  generatesCode?: boolean;
 }
 
 /** A step as the caller sent it, in the workflow tools' common words. */
@@ -44,6 +46,8 @@ export interface Step {
   issuesFound: Record<string, unknown>[];
   confidence: string;
   hypothesis?: string;
+  /** The earlier step that this one takes the place of. */
+  revises?: number;
 }
 
 /** The words of one workflow's replies: callers switch on them. */
@@ -58,32 +62,65 @@ export interface WorkflowWords {
   complete: string;
   /** Key of the object that sums the work up. */
   summary: string;
-  /** `status` and the expert's `status` when the expert was not needed; absent: it is always asked. */
-  skipped?: { status: string; reason: string };
+  /** Key of the counts of issues by severity, beside the counters. */
+  bySeverity?: string;
+  /** The reply when the expert was not needed; absent: it is always asked. */
+  skipped?: {
+    status: string;
+    /** The expert's `status`. */
+    reason: string;
+    /** Why nobody was asked, as the beginning of a sentence; absent: the caller's confidence. */
+    because?: string;
+    /** `confidence_level` of the summary; absent: the caller's confidence. */
+    level?: string;
+  };
+}
+
+/** All that a tool may say something of its own about. */
+export interface StepFacts<Args> {
+  step: Step;
+  args: Args;
+  /** This step included. */
+  progress: WorkflowProgress;
+  /** What the caller contributed at each step of this run, this one included. */
+  work: readonly string[];
 }
 
 /** The caller works in steps; the last one may ask an expert. */
 export interface WorkflowShape<Args> {
   kind: 'workflow';
-  category: Category;
-  effort: Effort;
+  /** Which models suit the expert; absent: `extended_reasoning`. */
+  category?: Category;
+  /** How hard the expert thinks; absent: `high`. */
+  effort?: Effort;
   words: WorkflowWords;
   /** What to do before the next step. */
-  requiredActions(step: Step): string[];
-  /** Whether the caller's own certainty makes the expert unnecessary. */
-  certain(step: Step): boolean;
+  requiredActions(step: Step, args: Args): string[];
+  /** Whether the caller's own certainty makes the expert unnecessary; absent: never. */
+  certain?(step: Step, args: Args): boolean;
   /** Fields that the first step can't do without. */
   neededAtFirst?: readonly string[];
   /** Counters of this tool beside the common ones. */
   counters?(step: Step, state: WorkflowProgress): JsonObject;
-  /** What the expert should know of the tool's own fields; one line each. */
-  brief?(args: Args): string[];
-  expert: {
+  /** Names of the tool's own fields that hold for all later steps, until one says otherwise. */
+  settings?: readonly string[];
+  /** What the expert should know of the settings; one line each. */
+  brief?(settings: Partial<Args>): string[];
+  /** What the tool keeps of its own from step to step: what it kept so far (nothing at the first step), and this step. */
+  keep?(kept: JsonObject, step: Step, args: Args): JsonObject;
+  /** Keys of its own in the reply to every step; they win over the common ones. */
+  keys?(facts: StepFacts<Args>): JsonObject;
+  /** Facts of its own for the reply's metadata, where no model was asked. */
+  metadata?(facts: StepFacts<Args>): JsonObject;
+  /** Absent: the last step asks nobody, and `finish` ends the work. */
+  expert?: {
     /** What the expert is told to do, after everything else. */
     role: string;
     /** The answer is asked for as a JSON object. */
     json: boolean;
   };
+  /** The end of work without an expert: the reply's keys, and the turn that everybody after it reads. */
+  finish?(facts: StepFacts<Args>): { document: JsonObject; turn: string };
 }
 
 /** What a workflow has gathered so far, all steps together. */
@@ -101,6 +138,12 @@ export interface WorkflowProgress {
   confidence: string;
   /** Of the last step: findings, files and confidence. Equal to the next one's when that brought nothing new. */
   evidence: string;
+  /** The tool's own fields that hold on. */
+  settings: JsonObject;
+  /** What the tool keeps of its own. */
+  kept: JsonObject;
+  /** The last step asked the expert, who may have wanted something first: it may be sent again. */
+  asked: boolean;
 }
 
 /** No model: the handler does the work. */

@@ -13,22 +13,34 @@ export const continuationId = z
   .optional();
 export const filePaths = list('Files or directories; file.ts:10-80 names lines');
 
-/** Fields of every tool that works in steps. */
-export const workflowFields = {
-  step: z.string().min(1).describe('What you do or found in this step; in step 1 the task'),
+/** What a step is, in every tool that works in steps. */
+export const stepFields = {
+  step: z.string().min(1).describe('Step 1: the task; then: what you did'),
   step_number: z.int().min(1),
-  total_steps: z.int().min(1).describe('Your estimate'),
-  next_step_required: z.boolean().describe('false in the last step'),
-  findings: z.string().describe('What you learned so far, with evidence'),
-  files_checked: list('All files you looked at'),
-  relevant_files: list('Files that matter, or directories; the expert gets them'),
-  relevant_context: list('Functions and methods that matter'),
+  total_steps: z.int().min(1),
+  next_step_required: z.boolean().describe('false: last step'),
+};
+
+const confidence = z.enum(['exploring', 'low', 'medium', 'high', 'very_high', 'almost_certain', 'certain']).optional();
+
+/** Fields of every tool whose steps gather evidence. `chat` says more of thread and model: once is enough. */
+export const workflowFields = {
+  ...stepFields,
+  findings: z.string().describe('Evidence so far'),
+  files_checked: z.array(z.string()).optional(),
+  relevant_files: list('Files, directories for the expert'),
   issues_found: z.array(z.record(z.string(), z.unknown())).describe('[{severity, description}]').optional(),
-  confidence: z.enum(['exploring', 'low', 'medium', 'high', 'very_high', 'almost_certain', 'certain']).optional(),
-  hypothesis: z.string().optional(),
+  confidence,
   use_assistant_model: z.boolean().describe('false: no expert').optional(),
-  continuation_id: continuationId,
-  model: modelField,
+  continuation_id: z.string().describe('From step 2 on').optional(),
+  model: z.string().optional(),
+};
+
+/** Fields that only some workflow tools advertise, and all of them take. */
+export const quietWorkflowFields = {
+  relevant_context: list('Functions and methods that matter'),
+  hypothesis: z.string().optional(),
+  revises_step: z.int().min(1).describe('This step takes the place of an earlier one').optional(),
 };
 
 /** Accepted by every tool that asks a model, advertised by none: hosts know them, models need not. */
@@ -38,3 +50,9 @@ export const hiddenFields = {
   /** What the model sees of the thread: all of it, the files alone, or nothing. */
   context: z.enum(['thread', 'files', 'none']).optional(),
 };
+
+/** What a workflow tool takes besides the fields that it advertises. */
+export function unadvertised(fields: z.ZodRawShape): z.ZodRawShape {
+  const all: z.ZodRawShape = { ...hiddenFields, ...workflowFields, ...quietWorkflowFields };
+  return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(fields, name)));
+}

@@ -36,6 +36,6 @@ export async function rememberLocal(
     ...plan.document,
     continuation_id: thread.id,
     continuation_offer: continuationOffer(thread, compose.maxTurns, thread.turns.length),
-    metadata: localMetadata(call, compose.clock.monotonic() - call.startedAt),
+    metadata: { ...plan.metadata, ...localMetadata(call, compose.clock.monotonic() - call.startedAt) },
   });
 }

@@ -84,7 +84,7 @@ export function createEngine(options: EngineOptions): ToolHost {
       const call = await masked(parsed, blank.id);
       return work({ ...call, thread: { ...blank, title: titleOf(call), initialContext: contextOf(call) } });
     }
-    const found = await options.threads.find(parsed.common.continuationId, place);
+    const found = await options.threads.findHead(parsed.common.continuationId, place);
     const call = await masked(parsed, found.id);
     const onWait = () => call.progress.stage('waiting for the thread');
     return options.threads.exclusively(found.id, { signal: call.signal, onWait }, async () =>
@@ -105,7 +105,7 @@ export function createEngine(options: EngineOptions): ToolHost {
     const { shape } = call.tool;
     switch (shape.kind) {
       case 'prompt':
-        return planPrompt(shape, call.args);
+        return planPrompt(shape, call, options.compose);
       case 'workflow': {
         const { sandbox, home } = options.compose;
         const checked = Array.isArray(call.args.files_checked) ? call.args.files_checked.map(String) : [];

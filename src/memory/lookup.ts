@@ -1,6 +1,6 @@
 import { AppError, inputError } from '../domain/error.ts';
 import { isThreadId, type ThreadId } from '../domain/ids.ts';
-import type { StoredTurn, Thread } from '../domain/thread.ts';
+import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
 import type { Lookup, Store } from './store.ts';
 
 /** Whose thread, and where it lives. */
@@ -36,10 +36,14 @@ async function newest(store: Store, place: Place, now: number): Promise<ThreadId
   });
 }
 
+/** A thread's head, refused like the thread itself: the same work whatever its length. */
+export async function loadHead(store: Store, id: ThreadId, owner: string, now: number): Promise<ThreadHead> {
+  return ownedBy(owner, orRefuse(await store.head(id, now), id));
+}
+
 /** A thread with the turns it shares with those it was forked off. Another owner's thread is not found. */
 export async function loadThread(store: Store, id: ThreadId, owner: string, now: number): Promise<Thread> {
-  const thread = orRefuse(await store.read(id, now), id);
-  if (thread.owner !== owner) throw notFound(id);
+  const thread = ownedBy(owner, orRefuse(await store.read(id, now), id));
   return thread.parent ? { ...thread, turns: [...(await ancestors(store, thread)), ...thread.turns] } : thread;
 }
 
@@ -60,7 +64,12 @@ async function ancestors(store: Store, thread: Thread): Promise<StoredTurn[]> {
   return chain.flat();
 }
 
-function orRefuse(found: Lookup<Thread>, id: ThreadId): Thread {
+function ownedBy<Head extends ThreadHead>(owner: string, head: Head): Head {
+  if (head.owner !== owner) throw notFound(head.id);
+  return head;
+}
+
+function orRefuse<Found>(found: Lookup<Found>, id: ThreadId): Found {
   switch (found.state) {
     case 'live':
       return found.value;

@@ -3,7 +3,7 @@ import { type ExchangeId, exchangeId, type ThreadId, threadId } from '../domain/
 import type { Clock, Emit, Random } from '../domain/ports.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
 import { createLeases, type Exclusively } from './lease.ts';
-import { idFor, loadThread, type Place } from './lookup.ts';
+import { idFor, loadHead, loadThread, type Place } from './lookup.ts';
 import type { Store, ThreadChange } from './store.ts';
 
 export interface ThreadsOptions {
@@ -36,9 +36,11 @@ export interface Threads {
    * THREAD_EXPIRED; another owner's thread is not found.
    */
   find(reference: string, place: Place): Promise<Thread>;
+  /** The same without its turns: for who reads the thread under its lease anyway. */
+  findHead(reference: string, place: Place): Promise<ThreadHead>;
   exclusively: Exclusively;
-  /** Reads a thread again under its lease and closes exchanges that a dead process left open. */
-  refresh(thread: Thread): Promise<Thread>;
+  /** Reads a thread, as it is now under its lease, and closes exchanges that a dead process left open. */
+  refresh(thread: Pick<ThreadHead, 'id' | 'owner'>): Promise<Thread>;
   newExchange(): ExchangeId;
   /** Stores an addition; resolves once it is durable. Answers the thread as it is then. */
   add(thread: Thread, exchange: ExchangeId, addition: Addition): Promise<Thread>;
@@ -91,6 +93,11 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
     async find(reference, place) {
       return load(await idFor(store, reference, place, clock.now()), place.owner);
+    },
+
+    async findHead(reference, place) {
+      const now = clock.now();
+      return loadHead(store, await idFor(store, reference, place, now), place.owner, now);
     },
 
     async refresh(thread) {

@@ -129,4 +129,4 @@ export function turnTokens(turn: Omit<Turn, 'tokens'>, previous: Turn | undefine
 }
 
 /** What vendors charge for an image at the most, about. */
-const imageTokens = 1_600;
+export const imageTokens = 1_600;

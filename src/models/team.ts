@@ -41,6 +41,11 @@ export interface Team {
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
   providers(): Promise<ProviderState[]>;
+  /**
+   * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
+   * the signal's reason.
+   */
+  ping(providerId: string, signal: AbortSignal): Promise<number | undefined>;
 }
 
 const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
@@ -65,6 +70,10 @@ export function createTeam(options: TeamOptions): Team {
           : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
       });
       return { ...resolution, candidates };
+    },
+    async ping(providerId, signal) {
+      const { list } = await connection(providerId);
+      return list && (await list(signal)).length;
     },
     async providers() {
       const { providers: states, models } = await roster();

@@ -9,10 +9,12 @@ export const chat = defineTool({
     'Ask another model: second opinion, brainstorming, explanation, code questions; it remembers the thread and its files.',
   toolset: 'core',
   tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  effects: { writes: true, destroys: false, network: true, idempotent: false },
   fields: {
     prompt: z.string().min(1).describe('The question with all it needs; name files instead of pasting code'),
     absolute_file_paths: filePaths,
+    images: z.array(z.string()).describe('Paths or data URLs').optional(),
+    working_directory_absolute_path: z.string().describe('Where generated code may be written').optional(),
     model: modelField,
     continuation_id: continuationId,
   },
@@ -22,6 +24,7 @@ export const chat = defineTool({
     kind: 'prompt',
     category: 'fast_response',
     effort: 'medium',
+    generatesCode: true,
     question: args => args.prompt,
     role: [
       'Answer the newest question above, as a peer would.',

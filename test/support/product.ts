@@ -74,9 +74,10 @@ export async function testProduct({ root, env = {}, clock, random }: TestProduct
   return self;
 }
 
-/** Settings that send OpenAI's and Anthropic's calls to fake vendors. */
-export function vendorEnv(urls: { openai?: string; anthropic?: string }): Record<string, string> {
+/** Settings that send the vendors' calls to fake ones. */
+export function vendorEnv(urls: { google?: string; openai?: string; anthropic?: string }): Record<string, string> {
   return {
+    ...(urls.google && { GEMINI_API_KEY: 'test-key', GEMINI_BASE_URL: urls.google }),
     ...(urls.openai && { OPENAI_API_KEY: 'test-key', OPENAI_BASE_URL: urls.openai }),
     ...(urls.anthropic && { ANTHROPIC_API_KEY: 'test-key', ANTHROPIC_BASE_URL: urls.anthropic }),
   };

@@ -5,6 +5,10 @@ export const stdio = defineCommand({
   name: 'stdio',
   summary: 'serve one MCP client over standard input and output (the default)',
   usage: '',
+  examples: [
+    ['polylogue', 'what hosts start'],
+    ['polylogue stdio --offline', 'with built-in models, without any key'],
+  ],
   async run({ config, around }) {
     const product = await createProduct(config, around);
     const door = product.openStdio(process.stdin, error => around.writeError(`polylogue: ${error.message}\n`));

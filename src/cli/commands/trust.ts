@@ -6,9 +6,14 @@ export const trust = defineCommand({
   name: 'trust',
   summary: 'let the .env of a directory (this one unless told) set options, but no addresses, roots, commands or paths',
   usage: '[directory]',
-  async run({ args, config, around, print }) {
+  examples: [
+    ['polylogue trust', 'the working directory'],
+    ['polylogue trust ~/project', 'another one'],
+  ],
+  async run({ args, config, around, out }) {
     const real = trustDirectory(config.home, resolve(around.cwd, args[0] ?? '.'));
-    print(`${real} is trusted: its .env is read when Polylogue starts there.`);
+    if (out.json) out.document({ status: 'success', trusted: real });
+    else out.line(`${real} is trusted: its .env is read when Polylogue starts there.`);
     return 0;
   },
 });

@@ -5,7 +5,10 @@ import { estimateTokens, prefixWithin } from '../../domain/tokens.ts';
 export interface AnswerPlace {
   thread: string;
   seq: number;
+  /** As the reply shows it. */
   text: string;
+  /** The stored turn has just this text, so that reading on can begin where the reply stops. */
+  asStored: boolean;
 }
 
 /** Room for the words that say that something was cut. */
@@ -33,7 +36,7 @@ export function capAnswer(make: (text: string) => JsonObject, place: AnswerPlace
         total_tokens: estimateTokens(place.text),
         shown_characters: beginning.length,
         artifact: `polylogue://threads/${place.thread}/turns/${place.seq}`,
-        next_cursor: `${place.seq}:${beginning.length}`,
+        next_cursor: `${place.seq}:${place.asStored ? beginning.length : 0}`,
         note: 'The rest of the answer: call "threads" with action "read", this continuation_id and next_cursor as cursor, until no next_cursor comes back.',
       },
     };

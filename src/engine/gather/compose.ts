@@ -1,17 +1,20 @@
 import { limitError } from '../../domain/error.ts';
 import { textOf } from '../../domain/message.ts';
 import type { Turn } from '../../domain/thread.ts';
-import { tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
-import { collectFiles } from '../../files/collect.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
+import { type CollectedFile, collectFiles } from '../../files/collect.ts';
+import { imageTokens } from '../../memory/transcript.ts';
 import type { Gathered, Routed } from '../call-record.ts';
 import { refuseIfNothingReadable } from './embed.ts';
+import { type CollectedImages, collectImages } from './images.ts';
 import type { ComposeOptions } from './options.ts';
 import { buildPrompt, type Prompt, type PromptParts } from './prompt.ts';
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
 export async function gather(options: ComposeOptions, call: Routed): Promise<Gathered> {
   const { plan, request, signal, thread } = call;
-  const draft = draftTurn(options, call);
+  const images = await collectImages(options, call);
+  const draft = draftTurn(options, call, images);
   const collected = await collectFiles(options.sandbox, plan.files, {
     root: request.principal.root,
     home: options.home,
@@ -19,8 +22,14 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
     maxBytes: options.maxFileBytes,
     signal,
   });
-  refuseIfNothingReadable(plan.files, collected.files.length, collected.skipped);
-  const prompt = await fittingPrompt(options, call, { draft, collected });
+  const skipped = [...collected.skipped, ...images.skipped];
+  refuseIfNothingReadable(
+    [...plan.files, ...(plan.images ?? [])],
+    collected.files.length + images.records.length,
+    skipped,
+  );
+  const prompt = await fittingPrompt(options, call, { draft, images, collected });
+  refuseIfNoneFits(call, prompt, collected.files);
   const { selection, compaction, embedded, budget, historyUsed } = prompt;
   if (compaction) {
     const { upToSeq, window } = compaction;
@@ -31,9 +40,9 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
     ...call,
     turn: prompt.turn,
     messages: prompt.messages,
-    blobs: [...embedded.blobs].map(([sha256, text]) => ({ sha256, text })),
+    blobs: [...images.blobs, ...embedded.blobs].map(([sha256, text]) => ({ sha256, text })),
     compaction,
-    files: { ...embedded.report, skipped: [...collected.skipped, ...embedded.report.skipped] },
+    files: { ...embedded.report, skipped: [...skipped, ...embedded.report.skipped] },
     budget: { ...budget, historyUsed, filesUsed: embedded.tokens },
     history: {
       turns: thread.turns.length,
@@ -63,7 +72,9 @@ async function fittingPrompt(
   let factor = family;
   for (let tries = 0; tries < mostTries; tries++) {
     const prompt = await buildPrompt(options, call, { ...parts, factor });
-    const room = model.window - prompt.budget.answer - prompt.messages.length * tokensPerMessage;
+    const pictures = prompt.messages.flatMap(({ parts: all }) => all.filter(part => part.type === 'image')).length;
+    const around = prompt.messages.length * tokensPerMessage + pictures * imageTokens;
+    const room = model.window - prompt.budget.answer - around;
     const texts = prompt.messages.map(textOf);
     const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     if (bytes * family <= room) return prompt;
@@ -78,7 +89,7 @@ async function fittingPrompt(
   });
 }
 
-function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed): Turn {
+function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed, images: CollectedImages): Turn {
   return {
     seq: thread.seq + 1,
     role: 'user',
@@ -87,8 +98,35 @@ function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed): Tur
     exchange: options.newExchange(),
     toolName: tool.name,
     files: [],
-    images: [],
+    images: images.records,
     citations: [],
     tokens: 0,
   };
+}
+
+/** Files of which not one has room: the caller must choose, so it is told the numbers before a model is paid. */
+function refuseIfNoneFits(
+  { candidates }: Routed,
+  { embedded, budget, historyUsed }: Prompt,
+  files: readonly CollectedFile[],
+): void {
+  const { embedded: sent, unchanged, changed } = embedded.report;
+  if (files.length === 0 || sent.length + unchanged.length + changed.length > 0) return;
+  const { model } = candidates[0];
+  const total = files.reduce((sum, file) => sum + estimateTokens(file.text), 0);
+  const limit = budget.rest - historyUsed;
+  const instructions = 'Name fewer files, ranges of lines (file.ts:10-80), or a model with a larger window.';
+  throw limitError('tokens', `The named files take about ${total} tokens; there is room for ${limit}.`, {
+    next: instructions,
+    replyStatus: 'code_too_large',
+    replyContent: `The named files take about ${total} tokens; ${model.id} has room for ${limit}. ${instructions}`,
+    data: {
+      total_estimated_tokens: total,
+      limit,
+      file_count: files.length,
+      model_context_window: model.window,
+      model_name: model.id,
+      instructions,
+    },
+  });
 }

@@ -6,15 +6,17 @@ import type { Collection } from '../../files/collect.ts';
 import { type Budget, planBudget } from '../../memory/budget.ts';
 import { selectionTokens } from '../../memory/compaction.ts';
 import { standingFiles } from '../../memory/seen-files.ts';
-import { type Blobs, blobsOf, renderTurn, renderTurns, turnTokens } from '../../memory/transcript.ts';
+import { type Blobs, blobsOf, imageTokens, renderTurn, renderTurns, turnTokens } from '../../memory/transcript.ts';
 import type { Routed } from '../call-record.ts';
 import { type Embedded, embedFiles } from './embed.ts';
 import { type History, selectHistory } from './history.ts';
+import type { CollectedImages } from './images.ts';
 import type { ComposeOptions } from './options.ts';
 
 export interface PromptParts {
   /** The new turn without its files. */
   draft: Turn;
+  images: CollectedImages;
   collected: Collection;
   /** Tokens that the model counts for one of our estimate. */
   factor: number;
@@ -32,8 +34,10 @@ export interface Prompt extends History {
 export async function buildPrompt(options: ComposeOptions, call: Routed, parts: PromptParts): Promise<Prompt> {
   const { plan, thread, common, signal } = call;
   const { draft, collected, factor } = parts;
-  const { window, maxOutput } = call.candidates[0].model;
-  const budget = planBudget({ window, maxOutput, reserved: reservedTokens(options.preamble, parts, plan.tail) });
+  const { model } = call.candidates[0];
+  const { window, maxOutput } = model;
+  const tail = [plan.tail, plan.addendum?.(model)].filter(Boolean).join('\n\n');
+  const budget = planBudget({ window, maxOutput, reserved: reservedTokens(options.preamble, parts, tail) });
   const now = options.clock.now();
   const history: History =
     common.context === 'thread'
@@ -57,25 +61,25 @@ export async function buildPrompt(options: ComposeOptions, call: Routed, parts: 
     scope: thread.id,
     signal,
   });
-  const blobs: Blobs = new Map<Sha256, string>([...stored, ...embedded.blobs]);
+  const blobs: Blobs = new Map<Sha256, string>([...stored, ...parts.images.blobs, ...embedded.blobs]);
   const previous = selection.turns.at(-1);
   const withFiles = { ...draft, files: embedded.records };
   const turn: Turn = { ...withFiles, tokens: turnTokens(withFiles, previous, blobs) };
-  const past = renderTurns(selection, blobs);
+  const { compaction, turns } = selection;
+  const stable = renderTurns({ compaction, turns: [...turns, { ...turn, status: 'pending' }] }, blobs);
   const messages = [
     text('system', 'preamble', options.preamble),
-    ...past,
-    text('user', 'turn', renderTurn(turn, previous, blobs)),
-    text('user', 'tail', `${tailHeading}\n${plan.tail}`),
+    ...stable,
+    text('user', 'tail', `${tailHeading}\n${tail}`),
   ];
-  return { ...history, turn, messages: marked(messages, past.length), embedded, budget, historyUsed };
+  return { ...history, turn, messages: marked(messages), embedded, budget, historyUsed };
 }
 
 /** Preamble, question and tail, with room for the headers that name the answer before. */
 function reservedTokens(preamble: string, { draft, factor }: PromptParts, tail: string): number {
   const question = renderTurn(draft, undefined, new Map());
   const texts = estimateTokens(preamble) + estimateTokens(question) + estimateTokens(tail) + 60;
-  return Math.ceil((texts + 4 * tokensPerMessage) * factor);
+  return Math.ceil((texts + draft.images.length * imageTokens + 4 * tokensPerMessage) * factor);
 }
 
 function text(role: Message['role'], section: Message['section'], content: string): Message {
@@ -83,7 +87,7 @@ function text(role: Message['role'], section: Message['section'], content: strin
 }
 
 /** Marks the ends of what stays the same in the next call: the preamble, the turns so far, the new turn. */
-function marked(messages: Message[], pastLength: number): Message[] {
-  const ends = new Set([0, pastLength, pastLength + 1]);
+function marked(messages: Message[]): Message[] {
+  const ends = new Set([0, messages.length - 3, messages.length - 2]);
   return messages.map((message, index) => (ends.has(index) ? { ...message, cacheMark: true } : message));
 }

@@ -1,21 +1,45 @@
-import type { AskPlan } from '../call-record.ts';
+import { basename } from 'node:path';
+import type { JsonObject } from '../../domain/json.ts';
+import { parsePathReference } from '../../files/path-reference.ts';
+import { readTextFile } from '../../files/read.ts';
+import { isSkip } from '../../files/skip.ts';
+import { writeInside } from '../../files/write/write-inside.ts';
+import type { ModelAnswer } from '../../models/answer.ts';
+import {
+  artifactInstructions,
+  artifactName,
+  generationProtocol,
+  splitGeneratedCode,
+} from '../answer/generated-code.ts';
+import type { AskPlan, Resumed } from '../call-record.ts';
 import type { PromptShape } from '../define.ts';
+import type { ComposeOptions } from '../gather/options.ts';
 import { specialStatus } from '../special-status.ts';
 
+type Shape = PromptShape<Record<string, unknown>>;
+
 /** One question, one answer. */
-export function planPrompt(shape: PromptShape<Record<string, unknown>>, args: Record<string, unknown>): AskPlan {
+export async function planPrompt(shape: Shape, call: Resumed, options: ComposeOptions): Promise<AskPlan> {
+  const { args } = call;
+  const { question, files } = await questionOf(shape, call, options);
+  const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
+  // Refused now rather than after a model was paid for code that has no place.
+  if (directory !== undefined) await options.sandbox.assertWithin(directory);
   return {
     kind: 'ask',
-    contribution: shape.question(args),
+    contribution: question,
     tail: shape.role,
-    files: filesOf(args),
+    addendum: model => (shape.generatesCode && directory && model.allowCodeGeneration ? generationProtocol : ''),
+    files,
+    images: strings(args.images),
     category: shape.category,
     effort: shape.effort,
     local: {},
-    conclude({ answer, files, plan }) {
+    deliver: answer => deliver(options, call.reqId, directory, answer),
+    conclude({ answer, files: report, plan }) {
       const special = specialStatus(answer.text);
-      const cut =
-        answer.partial || answer.finish.kind === 'length' || (plan.files.length > 0 && files.skipped.length > 0);
+      const missing = plan.files.length + (plan.images ?? []).length > 0 && report.skipped.length > 0;
+      const cut = answer.partial || answer.finish.kind === 'length' || missing;
       return {
         status: special?.status ?? (cut ? 'partial' : 'continuation_available'),
         content: answer.text,
@@ -25,7 +49,55 @@ export function planPrompt(shape: PromptShape<Record<string, unknown>>, args: Re
   };
 }
 
-function filesOf(args: Record<string, unknown>): string[] {
-  const given = args.absolute_file_paths ?? args.relevant_files;
-  return Array.isArray(given) ? given.map(String) : [];
+const directoryField = 'working_directory_absolute_path';
+
+/** A file called prompt.txt is the question: that is how callers send what is too long for a text field. */
+async function questionOf(shape: Shape, { args, request, signal, thread }: Resumed, options: ComposeOptions) {
+  const named = strings(args.absolute_file_paths ?? args.relevant_files);
+  const carrier = named.find(path => basename(path) === 'prompt.txt');
+  if (carrier === undefined) return { question: shape.question(args), files: named };
+  const files = named.filter(path => path !== carrier);
+  const reference = parsePathReference(carrier, request.principal.root, options.home);
+  if (isSkip(reference)) return { question: shape.question(args), files: named };
+  const outcome = await readTextFile(options.sandbox, reference, { maxBytes: options.maxFileBytes, signal });
+  if (!outcome.ok) return { question: shape.question(args), files: named };
+  return { question: (await options.mask(outcome.file.text, thread.id)).text, files };
+}
+
+/** Puts generated code where the caller asked for it; the reply then says where it is instead of carrying it. */
+async function deliver(
+  options: ComposeOptions,
+  reqId: string,
+  directory: string | undefined,
+  answer: ModelAnswer,
+): Promise<Delivery> {
+  const generated =
+    directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(answer.text) : undefined;
+  if (!generated || directory === undefined) return { text: answer.text, document: {} };
+  try {
+    const { path, replaced } = await writeInside(options.sandbox, {
+      directory,
+      name: artifactName,
+      text: generated.code,
+      unique: reqId,
+    });
+    const text = [generated.rest, artifactInstructions(path, replaced)].filter(part => part !== '').join('\n\n');
+    return { text, document: { generated_code: { path, replaced, characters: generated.code.length } } };
+  } catch (error) {
+    // The code was paid for: it comes in the reply, with the reason why it is there.
+    const reason = error instanceof Error ? error.message : String(error);
+    return {
+      text: `${answer.text}\n\nWARNING: the code could not be written to ${directory}: ${reason}`,
+      document: {},
+    };
+  }
+}
+
+interface Delivery {
+  text: string;
+  document: JsonObject;
+}
+
+function strings(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
 }

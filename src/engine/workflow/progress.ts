@@ -22,12 +22,19 @@ export function readProgress(state: WorkflowState | undefined): WorkflowProgress
     })),
     confidence: String(state.confidence),
     evidence: String(state.evidence),
+    settings: objectOf(state.settings),
+    kept: objectOf(state.kept),
+    asked: state.asked === true,
   };
 }
 
 export function writeProgress(progress: WorkflowProgress): WorkflowState {
   const copy: JsonObject = JSON.parse(JSON.stringify(progress));
   return copy;
+}
+
+function objectOf(value: WorkflowState[string]): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
 function strings(value: unknown): string[] {
@@ -38,10 +45,16 @@ function records(value: unknown): Record<string, unknown>[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-/** Refuses a step that does not follow the last one. The first step of a run is 1; a finished or new run begins there. */
+/**
+ * Refuses a step that does not follow the last one. The first step of a run is 1; a finished or new run begins there. A
+ * revision may bear an old number or the next one; a last step whose expert was asked may come again with what was wanted.
+ */
 export function checkOrder(tool: string, step: Step, before: WorkflowProgress | undefined, threadGiven: boolean): void {
   const expected = before ? before.lastStep + 1 : 1;
+  if (before && step.revises !== undefined) checkRevised(tool, step.revises, before.lastStep);
   if (step.stepNumber === 1 || step.stepNumber === expected) return;
+  if (before && step.revises !== undefined && step.stepNumber < expected) return;
+  if (before?.asked && step.stepNumber === before.lastStep) return;
   if (!before && !threadGiven) {
     throw inputError(
       `${tool} was sent step ${step.stepNumber} without continuation_id, so the steps before it are unknown.`,
@@ -62,15 +75,25 @@ export function checkOrder(tool: string, step: Step, before: WorkflowProgress | 
   );
 }
 
-/** What is known after a step. Step 1 begins anew, whatever the thread remembers. */
+function checkRevised(tool: string, revises: number, lastStep: number): void {
+  if (revises <= lastStep) return;
+  throw inputError(`${tool} can't revise step ${revises}: the last one so far is ${lastStep}.`, {
+    next: `Name the step to revise, 1 to ${lastStep}, or send step ${lastStep + 1} as a step of its own.`,
+    validationErrors: [
+      { field: 'revises_step_number', error: `no such step: ${revises}`, allowed: [`1 to ${lastStep}`] },
+    ],
+  });
+}
+
+/** What is known after a step. Step 1 begins anew, whatever the thread remembers, unless it revises. */
 export function advance(before: WorkflowProgress | undefined, step: Step, afterSeq: number): WorkflowProgress {
-  const known = step.stepNumber === 1 ? undefined : before;
+  const known = step.stepNumber === 1 && step.revises === undefined ? undefined : before;
   const hypothesis = step.hypothesis
     ? [{ step: step.stepNumber, hypothesis: step.hypothesis, confidence: step.confidence }]
     : [];
   return {
-    lastStep: step.stepNumber,
-    totalSteps: Math.max(step.totalSteps, step.stepNumber),
+    lastStep: Math.max(known?.lastStep ?? 0, step.stepNumber),
+    totalSteps: Math.max(step.totalSteps, step.stepNumber, known?.lastStep ?? 0),
     request: known?.request ?? step.step,
     afterSeq: known?.afterSeq ?? afterSeq,
     filesChecked: union(known?.filesChecked, step.filesChecked),
@@ -80,6 +103,9 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
     hypotheses: [...(known?.hypotheses ?? []), ...hypothesis],
     confidence: step.confidence,
     evidence: evidenceOf(step),
+    settings: known?.settings ?? {},
+    kept: known?.kept ?? {},
+    asked: false,
   };
 }
 

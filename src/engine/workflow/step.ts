@@ -1,8 +1,14 @@
 import { z } from 'zod';
 import type { Step } from '../define.ts';
-import { workflowFields } from '../fields.ts';
+import { quietWorkflowFields, workflowFields } from '../fields.ts';
 
-const fields = z.object(workflowFields);
+const fields = z.object({
+  ...workflowFields,
+  ...quietWorkflowFields,
+  findings: workflowFields.findings.optional(),
+  is_step_revision: z.boolean().optional(),
+  revises_step_number: z.int().optional(),
+});
 
 /** The common part of a workflow tool's validated arguments. */
 export function stepOf(args: Record<string, unknown>): Step & { useExpert?: boolean } {
@@ -12,13 +18,20 @@ export function stepOf(args: Record<string, unknown>): Step & { useExpert?: bool
     stepNumber: given.step_number,
     totalSteps: given.total_steps,
     nextStepRequired: given.next_step_required,
-    findings: given.findings,
+    findings: given.findings ?? '',
     filesChecked: given.files_checked ?? [],
     relevantFiles: given.relevant_files ?? [],
     relevantContext: given.relevant_context ?? [],
     issuesFound: given.issues_found ?? [],
     confidence: given.confidence ?? 'low',
     hypothesis: given.hypothesis,
+    revises: revised(given),
     useExpert: given.use_assistant_model,
   };
+}
+
+/** Hosts that fill in every field send a number beside `is_step_revision: false`: that revises nothing. */
+function revised(given: z.output<typeof fields>): number | undefined {
+  if (given.is_step_revision === false) return given.revises_step;
+  return given.revises_step ?? given.revises_step_number ?? (given.is_step_revision ? given.step_number : undefined);
 }

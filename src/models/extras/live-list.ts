@@ -2,7 +2,7 @@ import { isRecord } from '../../domain/json.ts';
 import { toModelError } from '../errors.ts';
 import type { LiveModel } from '../provider.ts';
 
-/** Where a vendor lists its models: `GET {baseUrl}/models`, in OpenAI's or Anthropic's form. */
+/** Where a vendor lists its models: `GET {baseUrl}/models`. */
 export interface LiveListSource {
   /** Id of the provider, for errors. */
   provider: string;
@@ -13,12 +13,13 @@ export interface LiveListSource {
 /** Against a server that pages in a circle. */
 const mostPages = 20;
 
-/** All models of the listing. Throws an `AppError` of kind `model`, or the signal's reason. */
+/** All models of a listing in OpenAI's or Anthropic's form. Throws an `AppError` of kind `model`, or the signal's reason. */
 export async function liveList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const models = new Map<string, LiveModel>();
   let after: string | undefined;
   for (let page = 0; page < mostPages; page++) {
-    const body = await pageAfter(source, after, signal);
+    const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
+    const body = await listPage(source, query, signal);
     const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
     for (const model of rows.flatMap(modelOf)) models.set(model.id, model);
     if (body.has_more !== true || typeof body.last_id !== 'string' || body.last_id === after) break;
@@ -27,12 +28,12 @@ export async function liveList(source: LiveListSource, signal: AbortSignal): Pro
   return [...models.values()];
 }
 
-async function pageAfter(
+/** One page of a listing, whatever its form: the object that `GET {baseUrl}/models` answers. Throws like `liveList`. */
+export async function listPage(
   { provider, baseUrl, headers }: LiveListSource,
-  after: string | undefined,
+  query: string,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
   try {
     const response = await fetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
     const text = await response.text();

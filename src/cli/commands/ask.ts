@@ -1,0 +1,79 @@
+import { resolve } from 'node:path';
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { listFlag, textFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+import { showFailure } from '../show-failure.ts';
+
+export const ask = defineCommand({
+  name: 'ask',
+  summary: 'ask a model and print its answer as it arrives; what is piped in goes along',
+  usage: '[prompt...]',
+  flags: [
+    { name: 'file', value: 'path', repeat: true, doc: 'A file or directory to show, lines too: src/a.ts:1-20. Repeatable.' },
+    { name: 'model', value: 'name', doc: 'Who answers: a name, an alias, provider:model, or auto.' },
+    { name: 'continue', value: 'id', doc: 'Goes on with a stored thread: its id, or last.' },
+  ],
+  examples: [
+    ['polylogue ask "What does this do?" --file src/run.ts:1-80', 'about some lines of a file'],
+    ['git diff | polylogue ask "Review this change"', 'a question about what is piped in'],
+    ['polylogue ask --continue last "And the edge cases?"', 'go on where the last thread ended'],
+    ['polylogue ask "Name three risks" --model claude --json', 'the whole reply, for programs'],
+  ],
+  async run(context) {
+    const args = await argumentsOf(context);
+    const { out } = context;
+    return openProduct(context, async ({ call }) => {
+      const shown = { any: false, endsLine: true };
+      const onText = (delta: string) => {
+        out.status('');
+        out.text(delta);
+        shown.any = true;
+        shown.endsLine = delta.endsWith('\n');
+      };
+      const onProgress = ({ message }: { message: string }) => {
+        if (!shown.any) out.status(message);
+      };
+      const reply = await call('chat', args, { onProgress, ...(out.json ? {} : { onText }) });
+      out.status('');
+      if (!shown.endsLine) out.text('\n');
+      if (reply.isError) return showFailure(context, reply);
+      if (out.json) out.document(reply.document);
+      else if (!shown.any) out.line(String(reply.document.content ?? ''));
+      out.remark(closingRemark(reply.document));
+      return 0;
+    });
+  },
+});
+
+async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
+  const { args, flags, around } = context;
+  const piped = (await context.readInput())?.trim();
+  const prompt = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  if (prompt === '') {
+    throw inputError('There is no question.', {
+      next: 'Write it after the command, as in: polylogue ask "What does this project do?", or pipe it in.',
+    });
+  }
+  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  return {
+    prompt,
+    ...(files.length > 0 && { absolute_file_paths: files }),
+    model: textFlag(flags, 'model'),
+    continuation_id: textFlag(flags, 'continue'),
+  };
+}
+
+/** Who answered, what it took, what was left out, and how to go on. */
+function closingRemark(document: JsonObject): string {
+  const metadata = isRecord(document.metadata) ? document.metadata : {};
+  const usage = isRecord(metadata.usage) ? metadata.usage : {};
+  const files = isRecord(metadata.files) ? metadata.files : {};
+  const skipped = Array.isArray(files.skipped) ? files.skipped.filter(isRecord) : [];
+  const cost = typeof metadata.cost_usd === 'number' ? `, ${metadata.cost_usd.toFixed(4)} USD` : '';
+  return [
+    ...skipped.map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`),
+    `${String(metadata.provider_used)}:${String(metadata.model_used)}, ${String(usage.input)} tokens in, ${String(usage.output)} out${cost}; go on with --continue last`,
+  ].join('\n');
+}

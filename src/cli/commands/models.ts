@@ -1,0 +1,77 @@
+import type { Product } from '../../app.ts';
+import { inputError } from '../../domain/error.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { ModelInfo } from '../../domain/model.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, textFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+
+type Provider = Awaited<ReturnType<Product['team']['providers']>>[number];
+
+export const models = defineCommand({
+  name: 'models',
+  summary: 'the models that can be asked now, by provider',
+  usage: '',
+  flags: [
+    { name: 'provider', value: 'id', doc: 'Only this provider.' },
+    { name: 'all', doc: 'Those of providers without a key too.' },
+  ],
+  examples: [
+    ['polylogue models', 'what can be asked now'],
+    ['polylogue models --all', 'what could be, with more keys'],
+    ['polylogue models --provider openai --json', 'one provider, for programs'],
+  ],
+  run: context =>
+    openProduct(context, async ({ product }) => {
+      const all = await product.team.providers();
+      const id = textFlag(context.flags, 'provider');
+      const chosen = id === undefined ? all : all.filter(provider => provider.id === id);
+      if (chosen.length === 0) {
+        throw inputError(`There is no provider "${id}".`, {
+          next: `Name one of ${all.map(provider => provider.id).join(', ')}.`,
+        });
+      }
+      const shown = chosen.filter(provider => provider.configured || isOn(context.flags, 'all') || id !== undefined);
+      const others = chosen.filter(provider => !provider.configured && provider.env.length > 0);
+      if (context.out.json) context.out.document({ status: 'success', providers: shown.map(documentOf) });
+      else print(context, shown, others);
+      return 0;
+    }),
+});
+
+function documentOf({ id, title, configured, env, models: list }: Provider): JsonObject {
+  return {
+    id,
+    title,
+    configured,
+    env,
+    models: list.map(model => ({
+      id: model.id,
+      aliases: [...model.aliases],
+      window: model.window,
+      max_output: model.maxOutput,
+      score: model.score,
+      reasoning: model.reasoning,
+      input: [...model.input],
+      price: model.price && { ...model.price },
+    })),
+  };
+}
+
+function print({ out }: CommandContext, shown: readonly Provider[], others: readonly Provider[]): void {
+  for (const { id, title, configured, models: list } of shown) {
+    out.line(out.style('bold', `${title} (${id})${configured ? '' : ', no key'}`));
+    for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))) out.line(row(model));
+    out.line(list.length === 0 ? '  no model may be asked; OPTIONS such as DENIED_MODELS decide that\n' : '');
+  }
+  if (!shown.some(provider => provider.configured)) {
+    out.line('No provider is configured: set one key, or add --offline for the built-in models.');
+  }
+  for (const { title, env } of others) out.line(out.style('dim', `${title}: set ${env.join(' or ')}`));
+}
+
+function row({ id, aliases, window, price }: ModelInfo): string {
+  const size = window >= 1_000_000 ? `${window / 1_000_000}M` : `${Math.round(window / 1_000)}k`;
+  const cost = price ? `${price.in}/${price.out} USD` : '';
+  return `  ${id.padEnd(34)} ${size.padStart(6)}  ${cost.padEnd(14)} ${aliases.join(', ')}`.trimEnd();
+}

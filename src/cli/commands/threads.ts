@@ -1,0 +1,125 @@
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, textFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+import type { Output } from '../output.ts';
+import { showFailure } from '../show-failure.ts';
+
+const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete'];
+
+export const threads = defineCommand({
+  name: 'threads',
+  summary: `stored conversations: ${actions.join(', ')}`,
+  usage: '[action] [rest...]',
+  flags: [
+    { name: 'everywhere', doc: 'list, search: all projects, not only this one.' },
+    { name: 'cursor', value: 'cursor', doc: 'list, read: where the page before ended.' },
+    { name: 'turn', value: 'number', doc: 'fork: the last turn to keep.' },
+    { name: 'yes', doc: 'delete: without it nothing is deleted.' },
+  ],
+  examples: [
+    ['polylogue threads', 'those of this project, the newest first'],
+    ['polylogue threads search race condition', 'turns in which all these words occur'],
+    ['polylogue threads read last', 'a whole conversation; an id instead of last for another one'],
+    ['polylogue threads sent last', 'which model got which files'],
+    ['polylogue threads fork ID --turn 4', 'another way on from turn 4'],
+    ['polylogue threads delete ID --yes', 'for good'],
+  ],
+  async run(context) {
+    const args = argumentsOf(context);
+    return openProduct(context, async ({ call }) => {
+      const reply = await call('threads', args);
+      if (reply.isError) return showFailure(context, withFlagNames(reply));
+      const { out } = context;
+      if (out.json) out.document(reply.document);
+      else show(out, String(args.action), reply.document);
+      return 0;
+    });
+  },
+});
+
+function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
+  const [action = 'list', ...rest] = args;
+  if (!actions.includes(action)) {
+    throw inputError(`"${action}" is nothing that can be done with threads.`, {
+      next: `Name one of ${actions.join(', ')}.`,
+    });
+  }
+  const onThread = action !== 'list' && action !== 'search';
+  if (onThread && rest.length !== 1) {
+    throw inputError(`"threads ${action}" works on one thread.`, {
+      next: `Name it: polylogue threads ${action} ID; "polylogue threads" lists the ids, and last is the newest.`,
+    });
+  }
+  const turn = textFlag(flags, 'turn');
+  return {
+    action,
+    continuation_id: onThread ? rest[0] : undefined,
+    query: action === 'search' ? rest.join(' ') : undefined,
+    everywhere: isOn(flags, 'everywhere') || undefined,
+    cursor: textFlag(flags, 'cursor'),
+    turn: turn === undefined ? undefined : Number(turn),
+    confirm: isOn(flags, 'yes') || undefined,
+  };
+}
+
+/** The tool's own advice speaks to an agent; a person at a terminal confirms by a flag. */
+function withFlagNames<Reply extends { isError: boolean; document: JsonObject }>(reply: Reply): Reply {
+  const { error } = reply.document;
+  if (!isRecord(error) || error.class !== 'confirmation') return reply;
+  const document = { ...reply.document, error: { ...error, next: 'Repeat the command with --yes to delete it.' } };
+  return { ...reply, document: JSON.parse(JSON.stringify(document)) };
+}
+
+function rows(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+function show(out: Output, action: string, document: JsonObject): void {
+  switch (action) {
+    case 'list':
+    case 'search':
+      showHeads(out, rows(action === 'list' ? document.threads : document.hits));
+      break;
+    case 'read':
+      for (const turn of rows(document.transcript)) showTurn(out, turn);
+      break;
+    case 'sent':
+      for (const row of rows(document.sent)) showSent(out, row);
+      break;
+    case 'fork':
+      out.line(`${String(document.continuation_id)}  ${String(document.title)}`);
+      break;
+    case 'delete':
+      out.line(`deleted ${String(document.deleted)}`);
+  }
+  if (typeof document.next_cursor === 'string') out.line(out.style('dim', `more: --cursor ${document.next_cursor}`));
+}
+
+function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
+  if (heads.length === 0) out.line('None. (--everywhere looks at all projects.)');
+  for (const head of heads) {
+    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${String(head.turns)} turns  ${String(head.tool)}`;
+    out.line(`${out.style('cyan', String(head.continuation_id))}  ${out.style('dim', facts)}`);
+    out.line(`  ${String(head.snippet ?? head.title)}`);
+  }
+}
+
+function showTurn(out: Output, turn: Record<string, unknown>): void {
+  const who = turn.role === 'assistant' ? String(turn.model ?? turn.tool) : 'you';
+  const status = turn.status === 'done' ? '' : `, ${String(turn.status)}`;
+  out.line(out.style('bold', `${String(turn.turn)}. ${who} (${String(turn.tool)}${status})`));
+  out.line(`${String(turn.content)}`);
+  for (const file of rows(turn.files)) out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
+  out.line('');
+}
+
+function showSent(out: Output, row: Record<string, unknown>): void {
+  const tokens = row.tokens === undefined ? '' : `, ${String(row.tokens)} tokens`;
+  const cost = typeof row.cost_usd === 'number' ? `, ${row.cost_usd.toFixed(4)} USD` : '';
+  out.line(`${String(row.turn)}. ${String(row.tool)} to ${String(row.to)}${tokens}${cost}`);
+  for (const file of rows(row.files)) {
+    out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
+  }
+}

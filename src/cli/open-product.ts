@@ -1,0 +1,43 @@
+import { type AppConfig, createProduct, type Product } from '../app.ts';
+import { cancelledError } from '../domain/error.ts';
+import type { ToolReply, ToolRequest } from '../domain/request.ts';
+import type { CommandContext } from './command.ts';
+
+/** The product as a command uses it. */
+export interface OpenProduct {
+  product: Product;
+  /** Calls a tool as the operator of this machine; the interrupt key cancels it. */
+  call(
+    name: string,
+    args: Record<string, unknown>,
+    watch?: Pick<ToolRequest, 'onProgress' | 'onText'>,
+  ): Promise<ToolReply>;
+}
+
+/** Starts the product for one command and closes it afterwards. */
+export async function openProduct<Result>(
+  { config, around }: CommandContext,
+  work: (open: OpenProduct) => Promise<Result>,
+): Promise<Result> {
+  const product = await createProduct(quietly(config), around);
+  const interrupt = new AbortController();
+  const onSignal = () => interrupt.abort(cancelledError('It was interrupted.'));
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  const principal = { owner: 'local', root: product.root, client: 'polylogue command line' };
+  try {
+    return await work({
+      product,
+      call: (name, args, watch = {}) =>
+        product.host.call({ name, arguments: args, principal, ...watch }, interrupt.signal),
+    });
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
+    await product.close();
+  }
+}
+
+/** A command tells its own errors; the log is there for who asked for it. */
+function quietly(config: AppConfig): AppConfig {
+  if (config.sourceOf('app', 'logLevel') !== 'default') return config;
+  return { ...config, values: { ...config.values, app: { ...config.values.app, logLevel: 'silent' } } };
+}

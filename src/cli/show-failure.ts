@@ -1,0 +1,13 @@
+import { isRecord } from '../domain/json.ts';
+import type { ToolReply } from '../domain/request.ts';
+import type { CommandContext } from './command.ts';
+
+/** Tells why a tool's call failed and what to do next; answers the exit code. */
+export function showFailure({ out, around }: CommandContext, { document }: ToolReply): number {
+  const error = isRecord(document.error) ? document.error : {};
+  out.status('');
+  if (out.json) out.document(document);
+  around.writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
+  if (typeof error.next === 'string') around.writeError(`${error.next}\n`);
+  return error.code === 'INVALID_INPUT_FORMAT' || error.code === 'MISSING_PARAMETER' ? 2 : 1;
+}

@@ -1,0 +1,47 @@
+import type { Message } from '../../domain/message.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
+import { addUsage } from '../../domain/usage.ts';
+import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/answer.ts';
+
+/** Less room than this is not worth another call. */
+const leastTokens = 256;
+const goOn =
+  'Your answer was cut off at its limit. Go on exactly where it stopped, in the middle of the word if need be. Repeat nothing, add no preface.';
+
+/**
+ * An answer that the vendor cut at its limit, asked on once: the model sees what it wrote and goes on. What comes back is one
+ * answer with the usage of both calls; `finish` tells whether it is still cut.
+ */
+export async function completeIfCut(
+  ask: AskModel,
+  question: ModelQuestion,
+  answer: ModelAnswer,
+  usedTokens: number,
+): Promise<ModelAnswer> {
+  if (answer.finish.kind !== 'length' || answer.partial || answer.text.trim() === '') return answer;
+  const written = Math.ceil(estimateTokens(answer.text) * tokenFactor(answer.model.id));
+  const room = answer.model.window - usedTokens - written - estimateTokens(goOn) - 2 * tokensPerMessage;
+  const maxOutputTokens = Math.min(question.maxOutputTokens, room);
+  if (maxOutputTokens < leastTokens) return answer;
+  // The tail stays the last instruction that is no part of the conversation; what follows it is one more exchange.
+  const messages: Message[] = [
+    ...question.messages.map(message =>
+      message.section === 'tail' ? { ...message, section: 'turn' as const } : message,
+    ),
+    { role: 'assistant', section: 'turn', parts: [{ type: 'text', text: answer.text }] },
+    { role: 'user', section: 'turn', parts: [{ type: 'text', text: goOn }] },
+  ];
+  const rest = await ask({ ...question, candidates: [answer.candidate], messages, maxOutputTokens });
+  return {
+    ...rest,
+    text: answer.text + rest.text,
+    usage: addUsage(answer.usage, rest.usage),
+    costUsd: answer.costUsd === undefined ? rest.costUsd : answer.costUsd + (rest.costUsd ?? 0),
+    citations: [...answer.citations, ...rest.citations],
+    attempts: [...answer.attempts, ...rest.attempts],
+    latencyMs: answer.latencyMs + rest.latencyMs,
+    warnings: [
+      ...new Set([...answer.warnings, ...rest.warnings, 'The answer was cut at its limit and continued once.']),
+    ],
+  };
+}

@@ -1,0 +1,30 @@
+/** What a model that may generate code is told of the form. */
+export const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:
+<GENERATED-CODE>
+Numbered instructions for the caller, and between them complete files:
+<NEWFILE: path/of/file>…whole content…</NEWFILE>
+<UPDATED_EXISTING_FILE: path/of/file>…whole changed functions or blocks, with enough around them to place them…</UPDATED_EXISTING_FILE>
+</GENERATED-CODE>
+No placeholders, no "rest as before" inside a block; say which code is to be deleted and why. For small fixes and discussion answer in plain Markdown without the element.`;
+
+export const artifactName = 'polylogue_generated.code';
+
+/** The last generated-code element of an answer, and the answer without it; undefined when there is none. */
+export function splitGeneratedCode(text: string): { code: string; rest: string } | undefined {
+  const lower = text.toLowerCase();
+  const end = lower.lastIndexOf('</generated-code>');
+  const start = end === -1 ? -1 : lower.lastIndexOf('<generated-code>', end);
+  if (start === -1) return undefined;
+  const after = end + '</generated-code>'.length;
+  const rest = [text.slice(0, start).trim(), text.slice(after).trim()].filter(part => part !== '').join('\n\n');
+  return { code: text.slice(start, after), rest };
+}
+
+/** What the caller is told to do with the artifact. */
+export function artifactInstructions(path: string, replaced: boolean): string {
+  return [
+    `The generated code is in ${path}${replaced ? ' (an older file of that name was replaced)' : ''}.`,
+    'It is a proposal: instructions and partial snippets among whole files, never to be pasted as it is.',
+    'Read it in sections if it is long; apply the updates of existing files, then the new files; check partial snippets against the code; build and test; then delete the artifact.',
+  ].join(' ');
+}

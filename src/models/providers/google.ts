@@ -1,0 +1,107 @@
+import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { Effort, ModelInfo } from '../../domain/model.ts';
+import { budgetFor, closestEffort } from '../effort.ts';
+import { adjustedModel } from '../extras/adjusted-model.ts';
+import { checkedBaseUrl } from '../extras/endpoint.ts';
+import { googleList } from '../extras/google-list.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+
+const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
+/** What the interface has words for; thinking is switched off by a budget alone. */
+const levels: readonly Effort[] = ['minimal', 'low', 'medium', 'high', 'xhigh'];
+/** The least budget that all models with one take, so that a small effort never means none. */
+const smallestThinking = 128;
+/** What must be left for the answer beside the thinking. */
+const smallestAnswer = 1000;
+const group = 'Providers';
+
+export const google = defineProvider({
+  id: 'google',
+  names: ['g', 'gemini'],
+  title: 'Google',
+  options: {
+    apiKey: {
+      env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+      type: 'string',
+      doc: 'Key of the Gemini API; with it the Gemini models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['GEMINI_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address, version path included, of a server that speaks like the Gemini API; unset: Google itself.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createGoogle } = await import('@ai-sdk/google');
+  // Both are always given: what is left out, the package would take from the environment.
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GEMINI_BASE_URL');
+  const vendor = createGoogle({ apiKey, baseURL: baseUrl });
+  return {
+    languageModel: model => withRoomForThinking(vendor.languageModel(model.id), model),
+    providerOptions: params => ({ google: thinkingOptions(params) }),
+    // Instructions stand beside the conversation there, never in it.
+    tailRole: () => 'user',
+    list: signal => googleList({ provider: 'google', baseUrl, headers: { 'x-goog-api-key': apiKey } }, signal),
+  };
+}
+
+/**
+ * Older models take a budget in tokens, newer ones a level; both in one request are refused. Thoughts are asked for, because
+ * a model that thinks for minutes without a sign of life would run into the time limits.
+ */
+function thinkingOptions(params: CallParams): JSONObject {
+  const { model, effort } = params;
+  if (model.thinkingBudget) {
+    const budget = budgetOf(params, model.thinkingBudget);
+    if (budget === undefined) return {};
+    return { thinkingConfig: { thinkingBudget: budget, ...(budget > 0 ? { includeThoughts: true } : {}) } };
+  }
+  if (effort === undefined) return {};
+  const known = model.efforts.filter(word => levels.includes(word));
+  // What can't be switched off thinks as little as it can.
+  const sent = effort === 'none' ? known[0] : closestEffort(effort, known);
+  return sent === undefined ? {} : { thinkingConfig: { thinkingLevel: sent, includeThoughts: true } };
+}
+
+/** Zero switches thinking off; undefined leaves it to the vendor. */
+function budgetOf(
+  { model, effort, thinkingBudget }: CallParams,
+  range: { min: number; max: number },
+): number | undefined {
+  const wanted = thinkingBudget ?? (effort === undefined ? undefined : wantedFor(effort, range));
+  if (wanted === undefined) return undefined;
+  const canRest = range.min <= 0 || model.efforts.includes('none');
+  const most = Math.min(range.max, model.maxOutput - smallestAnswer);
+  const least = Math.max(range.min, 1);
+  if (canRest && (wanted <= 0 || most < least)) return 0;
+  return most < least ? undefined : Math.floor(Math.min(most, Math.max(least, wanted)));
+}
+
+function wantedFor(effort: Effort, range: { min: number; max: number }): number {
+  return effort === 'none' ? 0 : Math.max(smallestThinking, budgetFor(effort, range));
+}
+
+/** The vendor counts thoughts as output, so that a budget is added to what the answer may take. */
+function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 {
+  return adjustedModel(vendorModel, options => {
+    const budget = sentBudget(options);
+    const { maxOutputTokens: answer } = options;
+    if (budget === 0 || answer === undefined) return options;
+    return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, model.maxOutput) };
+  });
+}
+
+function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number {
+  const config = providerOptions?.google?.thinkingConfig;
+  if (typeof config !== 'object' || config === null || !('thinkingBudget' in config)) return 0;
+  return typeof config.thinkingBudget === 'number' ? config.thinkingBudget : 0;
+}

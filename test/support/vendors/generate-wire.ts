@@ -1,0 +1,63 @@
+import { googleStatusBody } from './google-refusal.ts';
+import type { Reply } from './reply.ts';
+import type { Frame, Wire } from './wire.ts';
+import { recordOf } from './wire-values.ts';
+
+type Value = Record<string, unknown>;
+
+const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', content_filter: 'SAFETY' };
+const harmful = [{ category: 'HARM_CATEGORY_DANGEROUS_CONTENT', probability: 'HIGH', blocked: true }];
+
+/**
+ * An answer of `:generateContent` or `:streamGenerateContent` to the request with this body. A filtered answer without any
+ * text is a prompt that was blocked: then there is no candidate at all.
+ */
+export function generateWire(body: Value, reply: Reply): Wire {
+  const { includeThoughts } = recordOf(recordOf(body.generationConfig).thinkingConfig);
+  const shown = includeThoughts === true ? reply.reasoning : '';
+  const blocked = reply.finish === 'content_filter' && reply.text === '';
+  const around = { modelVersion: reply.model, responseId: `resp_${reply.id}` };
+  const thoughts = shown === '' ? [] : [{ text: shown, thought: true }];
+  const signature = reply.reasoning === '' ? {} : { thoughtSignature: Buffer.from(reply.reasoning).toString('base64') };
+
+  const candidate = (parts: Value[], rest: Value = {}): Value => ({
+    candidates: [{ content: { parts, role: 'model' }, ...rest, index: 0 }],
+  });
+  const begun = { promptTokenCount: reply.usage.input, totalTokenCount: reply.usage.input };
+  const chunk = (value: Value, usage: Value = begun): Frame => ({
+    data: { ...value, usageMetadata: usage, ...around },
+  });
+  const ending = {
+    finishReason: finishReasons[reply.finish],
+    ...(reply.finish === 'content_filter' && { safetyRatings: harmful }),
+  };
+  const feedback = { promptFeedback: { blockReason: 'SAFETY', safetyRatings: harmful } };
+
+  return {
+    open: () => (blocked || shown === '' ? [] : [chunk(candidate(thoughts))]),
+    text: piece => chunk(candidate([{ text: piece }])),
+    close: () => [
+      blocked
+        ? chunk(feedback)
+        : chunk(candidate([{ text: '', ...signature }], ending), usageOf(reply)),
+    ],
+    fail: () => [{ data: recordOf(googleStatusBody(503)) }],
+    whole: () => ({
+      ...(blocked ? feedback : candidate([...thoughts, { text: reply.text, ...signature }], ending)),
+      usageMetadata: blocked ? begun : usageOf(reply),
+      ...around,
+    }),
+  };
+}
+
+/** Thoughts are no part of the candidates' tokens there; what was cached is part of the prompt's. */
+function usageOf({ usage }: Reply): Value {
+  return {
+    promptTokenCount: usage.input,
+    candidatesTokenCount: usage.output - usage.reasoning,
+    totalTokenCount: usage.input + usage.output,
+    ...(usage.cacheRead > 0 && { cachedContentTokenCount: usage.cacheRead }),
+    ...(usage.reasoning > 0 && { thoughtsTokenCount: usage.reasoning }),
+    promptTokensDetails: [{ modality: 'TEXT', tokenCount: usage.input }],
+  };
+}

@@ -1,0 +1,90 @@
+import { checkGenerate } from './check-generate.ts';
+import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
+import { generateWire } from './generate-wire.ts';
+import { googleModel } from './google-models.ts';
+import { googleRefusal, googleStatusBody, missingKey, wrongKey } from './google-refusal.ts';
+import { createPrefixCache } from './prefix-cache.ts';
+import { createTokenizer } from './prompt.ts';
+import { readGenerate } from './read-generate.ts';
+import { startVendor } from './start-vendor.ts';
+import type { VendorKind } from './vendor-kind.ts';
+import { stringOf } from './wire-values.ts';
+
+const mostBytes = 20 * 1024 * 1024;
+const ask = '/models/{model}:generateContent';
+const askForStream = '/models/{model}:streamGenerateContent?alt=sse';
+
+/**
+ * The Gemini API: POST /models/{model}:generateContent, POST /models/{model}:streamGenerateContent?alt=sse and
+ * GET /models, which tells a model's window as `inputTokenLimit`.
+ */
+export function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor> {
+  const prefixes = createPrefixCache();
+  const keys = options.keys ?? ['test-key'];
+  const kind: VendorKind = {
+    root: '/v1beta',
+    routes: { [`POST ${ask}`]: 'generate', [`POST ${askForStream}`]: 'generate', 'GET /models': 'models' },
+    readAddress,
+    authorise(headers) {
+      const key = headers['x-goog-api-key'] ?? '';
+      if (keys.length === 0) return undefined;
+      if (key === '') return missingKey();
+      return keys.includes(key) ? undefined : wrongKey();
+    },
+    check: (_dialect, body, _headers, address) => checkGenerate(body, stringOf(address.model)),
+    read: (_dialect, body, address) => readGenerate(body, address),
+    cache(_dialect, body, segments, address) {
+      const model = stringOf(address.model);
+      const common = prefixes.cached(model, segments);
+      const read = common < googleModel(model).cacheFrom ? 0 : common;
+      return { read, written: 0, wire: reply => generateWire(body, reply) };
+    },
+    listing: pageOfModels,
+    headers: () => ({ server: 'scaffolding on HTTPServer2', 'server-timing': 'gfet4t7; dur=5' }),
+    stamp: body => body,
+    badJson: () => googleRefusal('Invalid JSON payload received. Expected an object key or }.'),
+    tooLarge: bytes =>
+      bytes > mostBytes
+        ? googleRefusal(`Request payload size exceeds the limit: ${mostBytes} bytes.`)
+        : undefined,
+    wrongAddress: () => googleRefusal('Requested entity was not found.', 404),
+    unknownModel: id =>
+      googleRefusal(
+        `models/${id} is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods.`,
+        404,
+      ),
+    tooLong: (_dialect, tokens, window) =>
+      googleRefusal(`The input token count (${tokens}) exceeds the maximum number of tokens allowed (${window}).`),
+    statusBody: googleStatusBody,
+  };
+  return startVendor(kind, createTokenizer(), options);
+}
+
+/** Model and manner stand in the address. A stream without `alt=sse` would be one JSON array, which nobody here reads. */
+function readAddress(path: string): ReturnType<NonNullable<VendorKind['readAddress']>> {
+  const { pathname, searchParams } = new URL(path, 'http://localhost');
+  const [, model, method] = /^\/models\/([^/]+):(generateContent|streamGenerateContent)$/.exec(pathname) ?? [];
+  if (model === undefined) return { route: pathname, fields: {} };
+  const stream = method === 'streamGenerateContent';
+  if (stream && searchParams.get('alt') !== 'sse') return { route: pathname, fields: {} };
+  return { route: stream ? askForStream : ask, fields: { model: decodeURIComponent(model), stream } };
+}
+
+/** 50 models a page unless `pageSize` says otherwise; the token names the place of the next page. */
+function pageOfModels(models: readonly { id: string; window?: number }[], query: URLSearchParams) {
+  const size = Math.min(1_000, Number(query.get('pageSize') ?? 50) || 50);
+  const from = Number(query.get('pageToken') ?? 0) || 0;
+  return {
+    models: models.slice(from, from + size).map(({ id, window = 1_048_576 }) => ({
+      name: `models/${id}`,
+      version: '001',
+      displayName: id,
+      inputTokenLimit: window,
+      outputTokenLimit: 65_536,
+      supportedGenerationMethods: /embedding/.test(id)
+        ? ['embedContent', 'countTokens']
+        : ['generateContent', 'countTokens', 'createCachedContent', 'batchGenerateContent'],
+    })),
+    ...(from + size < models.length && { nextPageToken: String(from + size) }),
+  };
+}
