@@ -1,4 +1,4 @@
-import { AppError, isAppError } from '../domain/error.ts';
+import { AppError, inputError, isAppError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { type Candidate, efforts } from '../domain/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
@@ -69,6 +69,7 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     ? resolution.candidates
     : resolution.candidates.map(candidate => asBefore(thread, candidate));
   if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
+  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image')) throw cannotSee(first);
   // A fallback with a smaller window could not take the prompt that was made for the first.
   const roomy = others.filter(other => other.model.window >= first.model.window);
   return {
@@ -79,6 +80,13 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     requestedModel: resolution.requested,
     corrected: resolution.corrected,
   };
+}
+
+function cannotSee({ model }: Candidate): AppError {
+  return inputError(`${model.provider}:${model.id} takes no images.`, {
+    next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
+    validationErrors: [{ field: 'images', error: 'the model takes none' }],
+  });
 }
 
 /** The model that answered this tool in this thread last: changing it unasked would lose its cache and its voice. */

@@ -44,6 +44,7 @@ export interface Step {
   relevantFiles: string[];
   relevantContext: string[];
   issuesFound: Record<string, unknown>[];
+  images: string[];
   confidence: string;
   hypothesis?: string;
   /** The earlier step that this one takes the place of. */
@@ -134,6 +135,7 @@ export interface WorkflowProgress {
   relevantFiles: string[];
   relevantContext: string[];
   issuesFound: Record<string, unknown>[];
+  images: string[];
   hypotheses: { step: number; hypothesis: string; confidence: string }[];
   confidence: string;
   /** Of the last step: findings, files and confidence. Equal to the next one's when that brought nothing new. */

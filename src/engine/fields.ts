@@ -40,6 +40,7 @@ export const workflowFields = {
 export const quietWorkflowFields = {
   relevant_context: list('Functions and methods that matter'),
   hypothesis: z.string().optional(),
+  images: z.array(z.string()).optional(),
   revises_step: z.int().min(1).describe('This step takes the place of an earlier one').optional(),
 };
 

@@ -4,6 +4,7 @@ import { type FieldError, inputError } from '../domain/error.ts';
 import { isRecord, type JsonObject } from '../domain/json.ts';
 import type { ToolListing } from '../domain/request.ts';
 import type { ToolDefinition } from './define.ts';
+import { newerForm, olderNames } from './workflow/older-form.ts';
 
 type Property = Record<string, unknown>;
 
@@ -61,7 +62,9 @@ const noise = new Set(['propertyNames', 'default']);
 function slim(value: object): JsonObject {
   const entries = Object.entries(value).flatMap(([key, inner]) => {
     if (noise.has(key) || (key === 'maximum' && inner === Number.MAX_SAFE_INTEGER)) return [];
-    if (key === 'minLength' || (key === 'additionalProperties' && isRecord(inner))) return [];
+    // That counting starts at 1 and a text is not empty goes without saying; it is checked all the same.
+    if (key === 'minLength' || (key === 'minimum' && inner === 1)) return [];
+    if (key === 'additionalProperties' && isRecord(inner)) return [];
     return [[key, isRecord(inner) ? slim(inner) : inner]];
   });
   return Object.fromEntries(entries);
@@ -77,30 +80,47 @@ function propertiesOf(schema: Record<string, unknown>): Record<string, Property>
 
 /**
  * A caller's arguments as the tool wants them. Forgiving where hosts add and models slip (nulls, empty strings, lists and
- * numbers as text, a lone string for a list), strict where a slip would change the meaning (a misspelt name).
+ * numbers as text, a lone string for a list, older names), strict where a slip would change the meaning (a misspelt name).
  */
 export function parseArguments(
   tool: ToolDefinition,
   schema: ToolSchema,
   raw: Record<string, unknown>,
 ): ParsedArguments {
-  const warnings: string[] = [];
+  const isField = (name: string) => Object.hasOwn(schema.properties, name);
+  const given = Object.entries(raw).filter(([name, value]) => !isNothing(value) || takesEmpty(tool, name, value));
+  const newer = newerForm(tool, Object.fromEntries(given), isField);
+  const warnings = [...newer.warnings];
   const input: Record<string, unknown> = {};
-  for (const [given, value] of Object.entries(raw)) {
-    if (value === null || value === undefined || value === '') continue;
-    const name = tool.renamed?.[given] ?? given;
-    const property = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
+  for (const [name, value] of Object.entries(newer.input)) {
+    const target = isField(name) ? name : renamedTo(tool, name);
+    const property = isField(target) ? schema.properties[target] : undefined;
     if (!property) {
-      const near = nearest(given, Object.keys(schema.properties));
-      if (near !== undefined) throw misspelt(tool.name, given, near);
-      warnings.push(`"${given.slice(0, 60)}" is no field of ${tool.name}; it was ignored.`);
-    } else if (!(name in input) || name === given) {
-      input[name] = coerce(value, property);
+      const near = nearest(name, [...Object.keys(schema.properties), ...olderNames(tool)]);
+      if (near !== undefined) throw misspelt(tool.name, name, near);
+      warnings.push(`"${name.slice(0, 60)}" is no field of ${tool.name}; it was ignored.`);
+    } else if (!(target in input) || target === name) {
+      input[target] = coerce(value, property);
     }
   }
   const result = schema.parser.safeParse(input);
   if (!result.success) throw invalid(tool.name, result.error, input, schema);
   return { args: result.data, warnings };
+}
+
+function isNothing(value: unknown): boolean {
+  return value === null || value === undefined || value === '';
+}
+
+/** An empty text stays where the field must be there and may be empty: a first step has no findings yet. */
+function takesEmpty({ fields }: ToolDefinition, name: string, value: unknown): boolean {
+  const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+  if (value !== '' || !field) return false;
+  return z.safeParse(field, '').success && !z.safeParse(field, undefined).success;
+}
+
+function renamedTo({ renamed }: ToolDefinition, name: string): string {
+  return (renamed && Object.hasOwn(renamed, name) ? renamed[name] : undefined) ?? name;
 }
 
 function misspelt(tool: string, given: string, near: string): Error {
@@ -125,30 +145,67 @@ function nearest(given: string, names: readonly string[]): string | undefined {
 function coerce(value: unknown, property: Property): unknown {
   switch (property.type) {
     case 'array':
-      if (Array.isArray(value)) return value;
-      if (typeof value !== 'string') return [value];
-      return listFrom(value);
+      return listFrom(value)
+        .filter(item => !isNothing(item))
+        .map(item => (isRecord(property.items) ? coerce(item, property.items) : item));
+    case 'object':
+      return objectFrom(value, property);
     case 'integer':
     case 'number':
       return typeof value === 'string' && value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
     case 'boolean':
-      if (value === 'true') return true;
-      return value === 'false' ? false : value;
+      return booleanFrom(value);
     case 'string':
-      return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
+      return wordFrom(typeof value === 'number' || typeof value === 'boolean' ? String(value) : value, property.enum);
     default:
       return value;
   }
 }
 
-function listFrom(text: string): unknown {
-  if (!text.trimStart().startsWith('[')) return [text];
+function booleanFrom(value: unknown): unknown {
+  const word = typeof value === 'string' ? value.trim().toLowerCase() : value;
+  if (word === 'true') return true;
+  return word === 'false' ? false : value;
+}
+
+/** One of few words, however it is spelt: `Very High` is `very_high`. */
+function wordFrom(value: unknown, allowed: unknown): unknown {
+  if (!Array.isArray(allowed) || typeof value !== 'string' || allowed.includes(value)) return value;
+  const flat = (text: unknown) => String(text).trim().toLowerCase().replace(/[\s_-]+/g, '_');
+  return allowed.find(word => flat(word) === flat(value)) ?? value;
+}
+
+function listFrom(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  const parsed = typeof value === 'string' && value.trimStart().startsWith('[') ? jsonIn(value) : undefined;
+  // A text that is no JSON list after all is a name that happens to begin with a bracket.
+  return Array.isArray(parsed) ? parsed : [value];
+}
+
+/** An object, also as JSON text. A plain text is its one required field, or, where there are no fields, an issue. */
+function objectFrom(value: unknown, { properties, required }: Property): unknown {
+  const parsed = typeof value === 'string' && value.trimStart().startsWith('{') ? jsonIn(value) : value;
+  if (isRecord(parsed)) return isRecord(properties) ? coerceFields(parsed, properties) : parsed;
+  if (typeof value !== 'string') return value;
+  if (!isRecord(properties)) return { severity: 'unrated', description: value };
+  return Array.isArray(required) && required.length === 1 ? { [String(required[0])]: value } : value;
+}
+
+function coerceFields(value: Record<string, unknown>, properties: Record<string, unknown>): Record<string, unknown> {
+  const entries = Object.entries(value).flatMap(([name, inner]) => {
+    if (isNothing(inner)) return [];
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    return [[name, isRecord(property) ? coerce(inner, property) : inner]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function jsonIn(text: string): unknown {
   try {
-    const parsed: unknown = JSON.parse(text);
-    return Array.isArray(parsed) ? parsed : [text];
+    return JSON.parse(text);
   } catch {
-    // Not JSON after all: a name that happens to begin with a bracket.
-    return [text];
+    // A text that only looks like JSON is taken as it stands.
+    return undefined;
   }
 }
 

@@ -26,8 +26,8 @@ export type Exclusively = <Result>(
 ) => Promise<Result>;
 
 /** A process that died holds a thread for this long at the most. */
-const leaseMs = 10_000;
-const renewEveryMs = 3_000;
+const leaseMs = 6_000;
+const renewEveryMs = 2_000;
 const pollMs = 50;
 
 /** Within the process calls queue in the order they came; between processes a lease in the store decides. */

@@ -26,6 +26,8 @@ export interface AskModelParts {
 
 /** Waiting longer than this for one vendor makes no sense while another candidate is left. */
 const patienceWithOthersLeftMs = 10_000;
+/** Callers give up after a minute or so; one that is told when to come back can do something else meanwhile. */
+const patienceMs = 60_000;
 
 /** One attempt, told in our words. */
 interface Try extends Omit<AttemptOutcome, 'failure'> {
@@ -92,7 +94,7 @@ async function askCandidate(run: Run, candidate: Candidate, othersLeft: boolean)
       return last;
     }
     keepBroken(run, last);
-    const patience = othersLeft ? Math.min(remaining(), patienceWithOthersLeftMs) : remaining();
+    const patience = Math.min(remaining(), othersLeft ? patienceWithOthersLeftMs : patienceMs);
     const wait =
       count < maxAttempts && mayRetry(last, othersLeft) ? waitBefore(run, count, last.error, patience) : undefined;
     if (wait === undefined) {

@@ -15,12 +15,18 @@ export function maskKey(home: string | undefined, random: Random): string {
   try {
     mkdirSync(home, { recursive: true, mode: 0o700 });
     writeFileSync(draft, fresh, { mode: 0o600 });
+  } catch {
+    // Nothing can be written there. The store says so to the caller; masking goes on with a key of this process.
+    return fresh;
+  }
+  try {
     // Linked into place whole: another process reads all of the key or none.
     linkSync(draft, file);
     return fresh;
   } catch (error) {
-    // Another process or an earlier one made it, or nothing can be written here.
-    return isRecord(error) && error.code === 'EEXIST' ? readFileSync(file, 'utf8') : fresh;
+    // Another process or an earlier one made it.
+    if (isRecord(error) && error.code === 'EEXIST') return readFileSync(file, 'utf8');
+    throw error;
   } finally {
     rmSync(draft, { force: true });
   }

@@ -38,6 +38,10 @@ export interface ProviderCase {
   marks: boolean;
   /** The environment variable of the key. */
   keyName: string;
+  /** The path names the model and asks for a stream; elsewhere the body does. */
+  modelInPath?: boolean;
+  /** How the body tells a temperature of 0.4 beside thinking; absent where the vendor refuses it. */
+  temperature?: object;
 }
 
 /** Small enough for tests, large enough for a busy machine. */
@@ -118,7 +122,8 @@ export function providerSuite(provider: ProviderCase): void {
         const [request] = vendor.requests;
         expect(request?.path).toBe(provider.path);
         expect(request?.headers).toMatchObject(provider.headers);
-        expect(request?.body).toMatchObject({ model: provider.model.id, stream: true, ...provider.body });
+        const asked = provider.modelInPath ? {} : { model: provider.model.id, stream: true };
+        expect(request?.body).toMatchObject({ ...asked, ...provider.body });
         expect(request?.messages.map(({ role }) => role)).toEqual(provider.roles);
         expect(request?.messages.at(-1)?.text).toContain(tailHeading);
         expect(vendor.violations).toEqual([]);
@@ -130,8 +135,13 @@ export function providerSuite(provider: ProviderCase): void {
           const ask = await open();
           const answer = await ask({ temperature: 0.4 }, candidate);
           expect(vendor.requests[0]?.body).toMatchObject(body);
-          if (provider.model.reasoning) expect(vendor.requests[0]?.body).not.toHaveProperty('temperature');
-          if (provider.model.reasoning) expect(answer.warnings.join()).toMatch(/temperature/i);
+          if (provider.temperature) {
+            expect(vendor.requests[0]?.body).toMatchObject(provider.temperature);
+            expect(answer.warnings).toEqual([]);
+          } else if (provider.model.reasoning) {
+            expect(vendor.requests[0]?.body).not.toHaveProperty('temperature');
+            expect(answer.warnings.join()).toMatch(/temperature/i);
+          }
           expect(vendor.violations).toEqual([]);
         },
       );

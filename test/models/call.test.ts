@@ -342,7 +342,7 @@ describe('a caller that gives up', () => {
 
   it('is heard during a pause between attempts', async () => {
     const { ask, question, caller, clock } = setUp({
-      alpha: scriptedConnection([{ refuse: apiError(429, '', { 'retry-after': '100' }) }]),
+      alpha: scriptedConnection([{ refuse: apiError(429, '', { 'retry-after': '40' }) }]),
     });
     const asked = ask(question);
     await clock.advance(10);

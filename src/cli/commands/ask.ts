@@ -11,7 +11,12 @@ export const ask = defineCommand({
   summary: 'ask a model and print its answer as it arrives; what is piped in goes along',
   usage: '[prompt...]',
   flags: [
-    { name: 'file', value: 'path', repeat: true, doc: 'A file or directory to show, lines too: src/a.ts:1-20. Repeatable.' },
+    {
+      name: 'file',
+      value: 'path',
+      repeat: true,
+      doc: 'A file or directory to show, lines too: src/a.ts:1-20. Repeatable.',
+    },
     { name: 'model', value: 'name', doc: 'Who answers: a name, an alias, provider:model, or auto.' },
     { name: 'continue', value: 'id', doc: 'Goes on with a stored thread: its id, or last.' },
   ],

@@ -62,7 +62,7 @@ function print({ out }: CommandContext, shown: readonly Provider[], others: read
   for (const { id, title, configured, models: list } of shown) {
     out.line(out.style('bold', `${title} (${id})${configured ? '' : ', no key'}`));
     for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))) out.line(row(model));
-    out.line(list.length === 0 ? '  no model may be asked; OPTIONS such as DENIED_MODELS decide that\n' : '');
+    out.line(list.length === 0 ? '  none may be asked (allow-lists, DENIED_MODELS)\n' : '');
   }
   if (!shown.some(provider => provider.configured)) {
     out.line('No provider is configured: set one key, or add --offline for the built-in models.');

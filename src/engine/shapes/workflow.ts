@@ -1,15 +1,17 @@
 import { inputError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { AskPlan, LocalPlan, Plan, Resumed } from '../call-record.ts';
-import type { Step, WorkflowProgress, WorkflowShape } from '../define.ts';
+import type { Step, StepFacts, WorkflowProgress, WorkflowShape } from '../define.ts';
 import { contributionOf } from '../workflow/contribution.ts';
 import {
   declinedDocument,
   expertDocument,
+  jsonOf,
   pauseDocument,
   skippedDocument,
   stepDocument,
   summaryOf,
+  workSince,
 } from '../workflow/documents.ts';
 import { advance, bringsNothingNew, checkOrder, readProgress, writeProgress } from '../workflow/progress.ts';
 import { stepOf } from '../workflow/step.ts';
@@ -24,10 +26,9 @@ export interface WorkflowSettings {
 }
 
 interface StepCall {
-  tool: string;
   shape: Shape;
   step: Step & { useExpert?: boolean };
-  progress: WorkflowProgress;
+  facts: StepFacts<Record<string, unknown>>;
   call: Resumed;
   contribution: string;
   document: JsonObject;
@@ -44,24 +45,54 @@ export function planWorkflow(
   const step = stepOf(call.args);
   const before = readProgress(call.thread.workflows[tool]);
   checkOrder(tool, step, before, call.common.continuationId !== undefined);
-  checkFirst(tool, shape, step, call.args);
-  const progress = advance(before, step, call.thread.seq);
+  if (step.revises === undefined || !before) checkFirst(tool, shape, step, call.args);
+  const stepCall = record(shape, call, missing, step, before);
+  if (step.nextStepRequired) return local(stepCall, pause(stepCall, before), true);
+  if (shape.finish) return finish(stepCall, shape.finish(stepCall.facts));
+  const summary = summaryOf(stepCall.facts);
+  if (step.useExpert === false)
+    return local(stepCall, declinedDocument(shape, 'Present what you found, with its evidence.'));
+  const certain = shape.certain?.(step, call.args) ?? false;
+  if (certain && shape.words.skipped && step.useExpert !== true && !settings.expertAtCertain) {
+    return local(stepCall, skippedDocument(shape, stepCall.facts, summary));
+  }
+  return ask(stepCall, summary, settings);
+}
+
+/** The step with all that is known after it. */
+function record(
+  shape: Shape,
+  call: Resumed,
+  missing: readonly string[],
+  step: StepCall['step'],
+  before: WorkflowProgress | undefined,
+): StepCall {
+  const tool = call.tool.name;
+  const news = settingsIn(shape, call.args);
+  const advanced = advance(before, step, call.thread.seq);
+  const progress: WorkflowProgress = {
+    ...advanced,
+    settings: { ...advanced.settings, ...news },
+    kept: shape.keep?.(advanced.kept, step, call.args) ?? {},
+  };
+  const brief = Object.keys(news).length > 0 ? (shape.brief?.(news) ?? []) : [];
+  const contribution = contributionOf(step, { brief, sure: call.args.confidence !== undefined });
+  const work = [...workSince(call.thread, tool, progress.afterSeq), contribution];
+  const facts = { step, args: call.args, progress, work };
   const document: JsonObject = {
     ...stepDocument(tool, shape, step, progress),
     ...(missing.length > 0 && { files_not_found: [...missing] }),
   };
-  const contribution = contributionOf(step, shape.brief?.(call.args) ?? []);
-  const stepCall = { tool, shape, step, progress, call, contribution, document };
-  if (step.nextStepRequired) {
-    return local(stepCall, pauseDocument(tool, shape, step, bringsNothingNew(before, step)), true);
-  }
-  const summary = summaryOf(progress, call.thread, tool, step);
-  if (step.useExpert === false)
-    return local(stepCall, declinedDocument(shape, 'Present what you found, with its evidence.'));
-  if (shape.certain(step) && shape.words.skipped && step.useExpert !== true && !settings.expertAtCertain) {
-    return local(stepCall, skippedDocument(shape, progress, summary, step));
-  }
-  return ask(stepCall, summary, settings);
+  return { shape, step, facts, call, contribution, document };
+}
+
+function settingsIn({ settings = [] }: Shape, args: Record<string, unknown>): JsonObject {
+  return jsonOf(Object.fromEntries(settings.flatMap(name => (args[name] === undefined ? [] : [[name, args[name]]]))));
+}
+
+function pause({ shape, step, facts, call }: StepCall, before: WorkflowProgress | undefined): JsonObject {
+  const evidence = call.args.findings !== undefined;
+  return pauseDocument(call.tool.name, shape, facts, evidence && bringsNothingNew(before, step));
 }
 
 function checkFirst(tool: string, shape: Shape, step: Step, args: Record<string, unknown>): void {
@@ -80,21 +111,34 @@ function isEmptyList(value: unknown): boolean {
 }
 
 /** A run that is over leaves no state: the next step 1 begins anew anyway, and a stray step is told so. */
-function local({ tool, progress, contribution, document }: StepCall, ending: JsonObject, goesOn = false): LocalPlan {
-  const state = goesOn ? writeProgress(progress) : null;
-  return { kind: 'local', contribution, workflow: { tool, state }, document: { ...document, ...ending } };
+function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalPlan {
+  const { call, shape, facts, contribution, document } = stepCall;
+  return {
+    kind: 'local',
+    contribution,
+    workflow: { tool: call.tool.name, state: goesOn ? writeProgress(facts.progress) : null },
+    document: { ...document, ...ending, ...shape.keys?.(facts) },
+    metadata: shape.metadata?.(facts),
+  };
 }
 
-function ask(stepCall: StepCall, summary: JsonObject, settings: WorkflowSettings): AskPlan {
-  const { tool, shape, progress, contribution, document } = stepCall;
+function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; turn: string }): LocalPlan {
+  return { ...local(stepCall, { [stepCall.shape.words.complete]: true, ...document }), contribution: turn };
+}
+
+function ask(stepCall: StepCall, summary: JsonObject, { compat }: WorkflowSettings): AskPlan {
+  const { call, shape, facts, contribution } = stepCall;
+  const document = { ...stepCall.document, ...shape.keys?.(facts) };
   return {
     kind: 'ask',
     contribution,
-    tail: tailOf(shape, progress),
-    files: progress.relevantFiles,
-    category: shape.category,
-    effort: shape.effort,
-    workflow: { tool, state: null },
+    tail: tailOf(shape, facts),
+    files: facts.progress.relevantFiles,
+    images: facts.progress.images,
+    category: shape.category ?? 'extended_reasoning',
+    effort: shape.effort ?? 'high',
+    // What the expert wants first is known only from its answer: so the last step may be sent again.
+    workflow: { tool: call.tool.name, state: writeProgress({ ...facts.progress, asked: true }) },
     local: { ...document, [shape.words.complete]: true, [shape.words.summary]: summary },
     withoutModel: {
       ...document,
@@ -103,19 +147,23 @@ function ask(stepCall: StepCall, summary: JsonObject, settings: WorkflowSettings
         'Present what you found. No model is configured, so no expert was asked: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to have one.',
       ),
     },
-    conclude: answered => ({ ...document, ...expertDocument(shape, summary, settings.compat, answered) }),
+    conclude: answered => ({ ...document, ...expertDocument(shape, summary, compat, answered) }),
   };
 }
 
-function tailOf(shape: Shape, progress: WorkflowProgress): string {
+function tailOf(shape: Shape, { step, progress }: StepFacts<Record<string, unknown>>): string {
   const hypotheses = progress.hypotheses.map(
-    ({ step, hypothesis, confidence }) => `step ${step} (${confidence}): ${hypothesis}`,
+    ({ step: number, hypothesis, confidence }) => `step ${number} (${confidence}): ${hypothesis}`,
   );
+  const bare = progress.lastStep === 1 && step.findings === '';
   return [
-    shape.expert.role,
+    shape.expert?.role,
     `The task, as it was given: ${progress.request}`,
+    shape.brief?.(progress.settings).join('\n'),
     hypotheses.length > 0 && `Hypotheses so far:\n${hypotheses.join('\n')}`,
-    'The caller’s findings are in the conversation above; judge them by the files.',
+    bare
+      ? 'The caller brings a question and no findings of its own: judge by the files.'
+      : 'The caller’s findings are in the conversation above; judge them by the files.',
   ]
     .filter(Boolean)
     .join('\n\n');

@@ -1,10 +1,11 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { Thread } from '../../domain/thread.ts';
 import type { Answered } from '../call-record.ts';
-import type { Step, WorkflowProgress, WorkflowShape } from '../define.ts';
+import type { Step, StepFacts, WorkflowProgress, WorkflowShape } from '../define.ts';
 import { objectIn, specialStatus } from '../special-status.ts';
 
 type Shape = WorkflowShape<Record<string, unknown>>;
+type Facts = StepFacts<Record<string, unknown>>;
 
 /** The keys that every reply to a step has. */
 export function stepDocument(tool: string, shape: Shape, step: Step, progress: WorkflowProgress): JsonObject {
@@ -18,24 +19,34 @@ export function stepDocument(tool: string, shape: Shape, step: Step, progress: W
       relevant_files: progress.relevantFiles.length,
       relevant_context: progress.relevantContext.length,
       issues_found: progress.issuesFound.length,
-      images_collected: 0,
+      images_collected: progress.images.length,
       current_confidence: progress.confidence,
+      ...(shape.words.bySeverity && { [shape.words.bySeverity]: bySeverity(progress.issuesFound) }),
       ...shape.counters?.(step, progress),
     },
   };
 }
 
+function bySeverity(issues: readonly Record<string, unknown>[]): JsonObject {
+  const counts = new Map<string, number>();
+  for (const { severity } of issues) {
+    const key = String(severity ?? 'unrated').toLowerCase();
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return Object.fromEntries(counts);
+}
+
 /** The reply to a step after which the caller works on. */
-export function pauseDocument(tool: string, shape: Shape, step: Step, nothingNew: boolean): JsonObject {
-  const actions = shape.requiredActions(step);
+export function pauseDocument(tool: string, shape: Shape, { step, args, progress }: Facts, stale: boolean): JsonObject {
+  const actions = shape.requiredActions(step, args);
   return {
     status: shape.words.pause,
     [shape.words.required]: true,
     required_actions: actions,
     next_steps:
       `Do the ${actions.length} required actions first, with your own tools. Then call ${tool} again with ` +
-      `step_number ${step.stepNumber + 1}, the continuation_id, and what is new: findings with evidence, the files you read.`,
-    ...(nothingNew && { no_new_evidence: true }),
+      `step_number ${progress.lastStep + 1}, the continuation_id, and what is new: findings with evidence, the files you read.`,
+    ...(stale && { no_new_evidence: true }),
     ...(step.relevantFiles.length > 0 && {
       file_context: {
         type: 'reference_only',
@@ -46,29 +57,33 @@ export function pauseDocument(tool: string, shape: Shape, step: Step, nothingNew
   };
 }
 
+/** What the caller contributed at the earlier steps of a run. */
+export function workSince(thread: Thread, tool: string, afterSeq: number): string[] {
+  return thread.turns
+    .filter(turn => turn.seq > afterSeq && turn.toolName === tool && turn.role === 'user' && turn.status === 'done')
+    .map(turn => turn.content);
+}
+
 /** What the steps came to, as the tool's own summary object. */
-export function summaryOf(progress: WorkflowProgress, thread: Thread, tool: string, step: Step): JsonObject {
-  const before = thread.turns.filter(
-    turn => turn.seq > progress.afterSeq && turn.toolName === tool && turn.role === 'user',
-  );
+export function summaryOf({ progress, work }: Facts): JsonObject {
   return {
     initial_request: progress.request,
     steps_taken: progress.lastStep,
     files_examined: progress.filesChecked,
     relevant_files: progress.relevantFiles,
     relevant_context: progress.relevantContext,
-    issues_found: progress.issuesFound.map(issue => ({ ...jsonOf(issue) })),
-    work_summary: [...before.map(turn => turn.content), `Step ${step.stepNumber}: ${step.findings}`].join('\n\n'),
+    issues_found: progress.issuesFound.map(issue => jsonOf(issue)),
+    work_summary: work.join('\n\n'),
   };
 }
 
-function jsonOf(value: Record<string, unknown>): JsonObject {
+export function jsonOf(value: Record<string, unknown>): JsonObject {
   const copy: JsonObject = JSON.parse(JSON.stringify(value));
   return copy;
 }
 
 /** The reply to the last step when the caller's own certainty was enough. */
-export function skippedDocument(shape: Shape, progress: WorkflowProgress, summary: JsonObject, step: Step): JsonObject {
+export function skippedDocument(shape: Shape, { step, progress }: Facts, summary: JsonObject): JsonObject {
   const words = shape.words.skipped ?? { status: 'local_work_complete', reason: 'skipped' };
   return {
     status: words.status,
@@ -76,12 +91,12 @@ export function skippedDocument(shape: Shape, progress: WorkflowProgress, summar
     [shape.words.summary]: {
       ...summary,
       final_analysis: step.hypothesis ?? step.findings,
-      confidence_level: progress.confidence,
+      confidence_level: words.level ?? progress.confidence,
     },
     skip_expert_analysis: true,
     expert_analysis: {
       status: words.reason,
-      reason: `You are ${progress.confidence}; no expert was asked. Send use_assistant_model: true to have it checked all the same.`,
+      reason: `${words.because ?? `You are ${progress.confidence}`}; no expert was asked. Send use_assistant_model: true to have it checked all the same.`,
     },
     next_steps: 'Present the result with its evidence and go on to the work itself.',
   };
@@ -111,8 +126,7 @@ export function expertDocument(shape: Shape, summary: JsonObject, compat: boolea
       ...document,
       status: special.status,
       content: JSON.stringify(special.object),
-      next_steps:
-        'Supply what the expert asks for (files in relevant_files) and send the step again with the same continuation_id.',
+      next_steps: afterSpecial(special),
     };
   }
   return {
@@ -125,8 +139,16 @@ export function expertDocument(shape: Shape, summary: JsonObject, compat: boolea
   };
 }
 
+/** What to do about an expert's request: its own word for it, else ours. */
+function afterSpecial({ status, object }: { status: string; object: Record<string, unknown> }): string {
+  if (typeof object.next_steps === 'string' && object.next_steps !== '') return object.next_steps;
+  return status === 'files_required_to_continue'
+    ? 'Send this step again with the same continuation_id and the files that the expert asks for in relevant_files.'
+    : 'The expert did not go through with it: "content" says why. Do as it says, or narrow the task, and send this step again with the same continuation_id.';
+}
+
 function expertAnalysis(shape: Shape, text: string): JsonObject {
-  const object = shape.expert.json ? objectIn(text) : undefined;
+  const object = shape.expert?.json ? objectIn(text) : undefined;
   if (object) return jsonOf(object);
   return { status: 'analysis_complete', raw_analysis: text, format: 'text', note: 'The answer is plain text.' };
 }

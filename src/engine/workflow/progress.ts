@@ -15,6 +15,7 @@ export function readProgress(state: WorkflowState | undefined): WorkflowProgress
     relevantFiles: strings(state.relevantFiles),
     relevantContext: strings(state.relevantContext),
     issuesFound: records(state.issuesFound),
+    images: strings(state.images),
     hypotheses: records(state.hypotheses).map(({ step, hypothesis, confidence }) => ({
       step: Number(step),
       hypothesis: String(hypothesis),
@@ -100,6 +101,7 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
     relevantFiles: union(known?.relevantFiles, step.relevantFiles),
     relevantContext: union(known?.relevantContext, step.relevantContext),
     issuesFound: unionBy(known?.issuesFound, step.issuesFound),
+    images: union(known?.images, step.images),
     hypotheses: [...(known?.hypotheses ?? []), ...hypothesis],
     confidence: step.confidence,
     evidence: evidenceOf(step),

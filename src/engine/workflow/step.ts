@@ -6,6 +6,7 @@ const fields = z.object({
   ...workflowFields,
   ...quietWorkflowFields,
   findings: workflowFields.findings.optional(),
+  images: z.array(z.string()).optional(),
   is_step_revision: z.boolean().optional(),
   revises_step_number: z.int().optional(),
 });
@@ -23,6 +24,7 @@ export function stepOf(args: Record<string, unknown>): Step & { useExpert?: bool
     relevantFiles: given.relevant_files ?? [],
     relevantContext: given.relevant_context ?? [],
     issuesFound: given.issues_found ?? [],
+    images: given.images ?? [],
     confidence: given.confidence ?? 'low',
     hypothesis: given.hypothesis,
     revises: revised(given),

@@ -67,8 +67,8 @@ function thinkingOptions(params: CallParams): JSONObject {
   }
   if (effort === undefined) return {};
   const known = model.efforts.filter(word => levels.includes(word));
-  // What can't be switched off thinks as little as it can.
-  const sent = effort === 'none' ? known[0] : closestEffort(effort, known);
+  // `none` becomes the lowest level: there thinking can't be switched off.
+  const sent = closestEffort(effort, known);
   return sent === undefined ? {} : { thinkingConfig: { thinkingLevel: sent, includeThoughts: true } };
 }
 

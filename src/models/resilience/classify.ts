@@ -46,7 +46,7 @@ const rules: readonly Rule[] = [
     class: 'content_filter',
     retryable: false,
     words: /content_filter|content_policy|contentfilter|moderation|safety|prohibited_content/,
-    message: /content (management )?policy|safety system|flagged (as|for)/i,
+    message: /content (management |filtering )?policy|safety system|flagged (as|for)/i,
   },
   {
     class: 'quota',

@@ -104,8 +104,7 @@ function checkThinking(thinking: Record<string, unknown>, model: GoogleModel): R
   if (budget === undefined) return undefined;
   if (!model.budget) return googleRefusal('Thinking budget is not supported for this model.');
   if (budget === 0) {
-    if (!model.budget.off)
-      return googleRefusal('Budget 0 is invalid. This model only works in thinking mode.');
+    if (!model.budget.off) return googleRefusal('Budget 0 is invalid. This model only works in thinking mode.');
     return thinking.includeThoughts === true
       ? googleRefusal('Unable to submit request because include_thoughts is only enabled when thinking is enabled.')
       : undefined;

@@ -13,7 +13,7 @@ import type { Refusal } from './refusal.ts';
 import { makeReply } from './reply.ts';
 import { type Delivery, giveAnswer, giveFault, sendBody } from './serve-step.ts';
 import type { Steps } from './steps.ts';
-import type { VendorKind } from './vendor-kind.ts';
+import type { AddressFields, VendorKind } from './vendor-kind.ts';
 
 /** All that a running vendor holds. */
 export interface VendorState {
@@ -49,10 +49,11 @@ export async function serveRequest(
   };
 
   const text = await textOfBody(request);
-  const dialect = dialectOf(kind, method, path);
-  if (!dialect) return refuse(kind.wrongAddress(method, path));
+  const target = targetOf(kind, method, path);
+  if (!target) return refuse(kind.wrongAddress(method, path));
+  const { dialect, address } = target;
   const headers = headersOf(request);
-  const received = record({ dialect, path, headers, text, gone }, kind, state.tokenize);
+  const received = record({ dialect, path, headers, address, text, gone }, kind, state.tokenize);
   state.requests.push(received.recorded);
   const refusal = refusalOf(state, dialect, received, text);
   if (refusal) return refuse(refusal);
@@ -72,9 +73,18 @@ export async function serveRequest(
   return 'fault' in step ? giveFault(delivery, step) : giveAnswer(delivery, step);
 }
 
-function dialectOf(kind: VendorKind, method: string, path: string): Dialect | undefined {
-  const { pathname } = new URL(path, 'http://localhost');
-  return pathname.startsWith('/v1/') ? kind.routes[`${method} ${pathname.slice('/v1'.length)}`] : undefined;
+function targetOf(
+  kind: VendorKind,
+  method: string,
+  path: string,
+): { dialect: Dialect; address: AddressFields } | undefined {
+  const root = kind.root ?? '/v1';
+  const { pathname, search } = new URL(path, 'http://localhost');
+  if (!pathname.startsWith(`${root}/`)) return undefined;
+  const below = pathname.slice(root.length);
+  const { route, fields } = kind.readAddress?.(below + search) ?? { route: below, fields: {} };
+  const dialect = kind.routes[`${method} ${route}`];
+  return dialect && { dialect, address: fields };
 }
 
 function refusalOf(
@@ -86,8 +96,8 @@ function refusalOf(
   const unauthorised = kind.authorise(recorded.headers);
   if (unauthorised || dialect === 'models') return unauthorised;
   if (!asked) return kind.tooLarge?.(text.length) ?? kind.badJson();
-  const { body, reading } = asked;
-  const unsound = kind.tooLarge?.(text.length) ?? kind.check(dialect, body, recorded.headers);
+  const { body, address, reading } = asked;
+  const unsound = kind.tooLarge?.(text.length) ?? kind.check(dialect, body, recorded.headers, address);
   if (unsound) return unsound;
   const model = options.models?.find(({ id }) => id === reading.model);
   if (options.models && !model) return kind.unknownModel(reading.model);
@@ -105,12 +115,13 @@ function contentOf(
   const created = Math.floor(recorded.at / 1_000);
   if (recorded.dialect === 'models' || !asked) {
     const nothing = { id, model: '', created, text: '', input: 0, cacheRead: 0, cacheWrite: 0 };
-    const listing = kind.listing(options.models ?? []);
+    const { searchParams } = new URL(recorded.path, 'http://localhost');
+    const listing = kind.listing(options.models ?? [], searchParams);
     const wire = { open: () => [], text: () => ({ data: '' }), close: () => [], fail: () => [], whole: () => listing };
     return { wire, reply: makeReply(step, nothing), stream: false };
   }
-  const { body, reading, segments } = asked;
-  const use = kind.cache(recorded.dialect, body, segments);
+  const { body, address, reading, segments } = asked;
+  const use = kind.cache(recorded.dialect, body, segments, address);
   const reply = makeReply(step, {
     id,
     created,

@@ -36,11 +36,7 @@ export function generateWire(body: Value, reply: Reply): Wire {
   return {
     open: () => (blocked || shown === '' ? [] : [chunk(candidate(thoughts))]),
     text: piece => chunk(candidate([{ text: piece }])),
-    close: () => [
-      blocked
-        ? chunk(feedback)
-        : chunk(candidate([{ text: '', ...signature }], ending), usageOf(reply)),
-    ],
+    close: () => [blocked ? chunk(feedback) : chunk(candidate([{ text: '', ...signature }], ending), usageOf(reply))],
     fail: () => [{ data: recordOf(googleStatusBody(503)) }],
     whole: () => ({
       ...(blocked ? feedback : candidate([...thoughts, { text: reply.text, ...signature }], ending)),

@@ -3,27 +3,28 @@ import { isRecord } from '../../../src/domain/json.ts';
 import type { Dialect, RecordedRequest } from './fake-vendor.ts';
 import { canonicalForm, plainMessages, type Segment, segmentsOf, tokensIn } from './prompt.ts';
 import type { Reading } from './reading.ts';
-import type { VendorKind } from './vendor-kind.ts';
+import type { AddressFields, VendorKind } from './vendor-kind.ts';
 import { stableJson } from './wire-values.ts';
 
 /** A request with what the fake made of it. */
 export interface Received {
   recorded: RecordedRequest;
   /** Absent for a listing and for a body that is no JSON object. */
-  asked?: { body: Record<string, unknown>; reading: Reading; segments: Segment[] };
+  asked?: { body: Record<string, unknown>; address: AddressFields; reading: Reading; segments: Segment[] };
 }
 
 export interface Arrival {
   dialect: Dialect;
   path: string;
   headers: Record<string, string>;
+  address: AddressFields;
   /** The raw body; empty for a GET. */
   text: string;
   gone: Pick<RecordedRequest, 'aborted' | 'wasAborted'>;
 }
 
 export function record(
-  { dialect, path, headers, text, gone }: Arrival,
+  { dialect, path, headers, address, text, gone }: Arrival,
   kind: Pick<VendorKind, 'read'>,
   tokenize: (text: string) => readonly number[],
 ): Received {
@@ -31,7 +32,7 @@ export function record(
   const base = { dialect, path, headers, body, at: Date.now(), ...gone };
   if (dialect === 'models' || !isRecord(body))
     return { recorded: { ...base, canonical: '', tokens: 0, messages: [], parameters: '{}' } };
-  const reading = kind.read(dialect, body);
+  const reading = kind.read(dialect, body, address);
   const segments = segmentsOf(reading.prompt, tokenize);
   const recorded = {
     ...base,
@@ -40,7 +41,7 @@ export function record(
     messages: plainMessages(reading.prompt),
     parameters: stableJson(reading.parameters),
   };
-  return { recorded, asked: { body, reading, segments } };
+  return { recorded, asked: { body, address, reading, segments } };
 }
 
 /** The parsed JSON, or the text when it is none. */

@@ -44,9 +44,7 @@ export function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor
     stamp: body => body,
     badJson: () => googleRefusal('Invalid JSON payload received. Expected an object key or }.'),
     tooLarge: bytes =>
-      bytes > mostBytes
-        ? googleRefusal(`Request payload size exceeds the limit: ${mostBytes} bytes.`)
-        : undefined,
+      bytes > mostBytes ? googleRefusal(`Request payload size exceeds the limit: ${mostBytes} bytes.`) : undefined,
     wrongAddress: () => googleRefusal('Requested entity was not found.', 404),
     unknownModel: id =>
       googleRefusal(

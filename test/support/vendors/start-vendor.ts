@@ -38,7 +38,7 @@ export async function startVendor(
   if (typeof address !== 'object' || !address) throw new Error('the fake vendor has no port');
 
   return {
-    url: `http://127.0.0.1:${address.port}/v1`,
+    url: `http://127.0.0.1:${address.port}${kind.root ?? '/v1'}`,
     requests: state.requests,
     violations: state.violations,
     script: (...steps) => state.steps.queue(steps),

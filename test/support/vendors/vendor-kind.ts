@@ -14,19 +14,36 @@ export interface CacheUse {
   wire(reply: Reply): Wire;
 }
 
+/** What a vendor tells in the address that others tell in the body, such as the model. */
+export type AddressFields = Record<string, unknown>;
+
 /** What sets one vendor apart from another; the server around it is the same. */
 export interface VendorKind {
+  /** The version path; default `/v1`. */
+  root?: string;
   /** Method and path below the version path, e.g. `POST /responses`. */
   routes: Readonly<Record<string, Dialect>>;
+  /** For addresses that carry more than a route: the route as it stands in `routes`, and what else it says. Gets the query too. */
+  readAddress?(path: string): { route: string; fields: AddressFields };
   /** Missing and wrong keys, and headers that every request needs. */
   authorise(headers: Record<string, string>): Refusal | undefined;
   /** What is wrong with a body, whatever it holds. */
-  check(dialect: AskDialect, body: Record<string, unknown>, headers: Record<string, string>): Refusal | undefined;
-  read(dialect: AskDialect, body: Record<string, unknown>): Reading;
+  check(
+    dialect: AskDialect,
+    body: Record<string, unknown>,
+    headers: Record<string, string>,
+    address: AddressFields,
+  ): Refusal | undefined;
+  read(dialect: AskDialect, body: Record<string, unknown>, address: AddressFields): Reading;
   /** Looks the prompt up in the vendor's cache and remembers it. */
-  cache(dialect: AskDialect, body: Record<string, unknown>, segments: readonly Segment[]): CacheUse;
+  cache(
+    dialect: AskDialect,
+    body: Record<string, unknown>,
+    segments: readonly Segment[],
+    address: AddressFields,
+  ): CacheUse;
   /** The answer of GET /models. */
-  listing(models: readonly { id: string; window?: number }[]): Record<string, unknown>;
+  listing(models: readonly { id: string; window?: number }[], query: URLSearchParams): Record<string, unknown>;
   /** Headers of every answer; `id` is new for each. */
   headers(id: string): Record<string, string>;
   /** Puts the id into a body that carries one. */
