@@ -45,7 +45,7 @@ const rooms: HouseTable['rooms'] = {
   memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain' }, pure: true },
   models: {
     imports: ['domain'],
-    folders: { providers: 'list', routing: 'plain', resilience: 'plain', extras: 'plain' },
+    folders: { providers: 'list', routing: 'plain', resilience: 'plain', extras: 'plain', 'extras/ollama': 'plain' },
     pure: true,
   },
   engine: {

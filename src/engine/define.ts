@@ -98,7 +98,7 @@ export interface WorkflowShape<Args> {
   /** What to do before the next step. */
   requiredActions(step: Step, args: Args): string[];
   /** Whether the caller's own certainty makes the expert unnecessary; absent: never. */
-  certain?(step: Step, args: Args): boolean;
+  certain?(step: Step, args: Args, settings: Partial<Args>): boolean;
   /** Fields that the first step can't do without. */
   neededAtFirst?: readonly string[];
   /** Counters of this tool beside the common ones. */

@@ -182,7 +182,14 @@ function titleOf({ args, tool }: Parsed): string {
 }
 
 function contextOf({ args }: Parsed): JsonObject {
-  const { model: _model, temperature: _temperature, thinking_mode: _mode, continuation_id: _id, ...rest } = args;
+  const {
+    model: _model,
+    temperature: _heat,
+    thinking_mode: _mode,
+    continuation_id: _id,
+    images: _images,
+    ...rest
+  } = args;
   const copy: JsonObject = JSON.parse(JSON.stringify(rest));
   return copy;
 }

@@ -171,7 +171,11 @@ function booleanFrom(value: unknown): unknown {
 /** One of few words, however it is spelt: `Very High` is `very_high`. */
 function wordFrom(value: unknown, allowed: unknown): unknown {
   if (!Array.isArray(allowed) || typeof value !== 'string' || allowed.includes(value)) return value;
-  const flat = (text: unknown) => String(text).trim().toLowerCase().replace(/[\s_-]+/g, '_');
+  const flat = (text: unknown) =>
+    String(text)
+      .trim()
+      .toLowerCase()
+      .replace(/[\s_-]+/g, '_');
   return allowed.find(word => flat(word) === flat(value)) ?? value;
 }
 

@@ -4,6 +4,7 @@ import type {
   LanguageModelV4FinishReason,
   LanguageModelV4StreamPart,
   LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { AppError } from '../domain/error.ts';
@@ -22,6 +23,8 @@ export interface AttemptOutcome {
   reasoningChars: number;
   /** Absent when the vendor told none, as broken streams do. */
   usage?: Usage;
+  /** What the vendor charged, where it tells. */
+  costUsd?: number;
   finish?: ModelAnswer['finish'];
   citations: Citation[];
   warnings: string[];
@@ -107,6 +110,7 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       throw part.error;
     case 'finish':
       outcome.usage = usageOf(part.usage);
+      outcome.costUsd = costOf(part.providerMetadata?.[input.provider]);
       outcome.finish = finishOf(part.finishReason);
       input.clocks.settle();
       return;
@@ -160,6 +164,12 @@ function usageOf({ inputTokens, outputTokens }: LanguageModelV4Usage): Usage | u
 
 function count(tokens: number | undefined): number {
   return tokens !== undefined && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
+}
+
+/** Providers whose vendor tells the price of a call pass it on as `costUsd` in their metadata. */
+function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number | undefined {
+  const cost = metadata?.costUsd;
+  return typeof cost === 'number' && Number.isFinite(cost) && cost >= 0 ? cost : undefined;
 }
 
 /** Undefined for an end that is none. */

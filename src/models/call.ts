@@ -242,7 +242,8 @@ function answerOf(run: Run, last: Try): ModelAnswer {
     model,
     candidate,
     usage,
-    costUsd: costOf(usage, model.price),
+    // What the vendor says it charged is right, whatever the catalogue says.
+    costUsd: last.costUsd ?? costOf(usage, model.price),
     finish: error ? { kind: 'other', raw: 'interrupted' } : (last.finish ?? { kind: 'other' }),
     partial: error !== undefined,
     citations,

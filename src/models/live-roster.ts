@@ -1,8 +1,9 @@
 import { isAppError } from '../domain/error.ts';
 import type { ModelInfo } from '../domain/model.ts';
 import type { Clock, Emit } from '../domain/ports.ts';
+import { overlayListing } from './catalogue.ts';
 import { usableSettings } from './connections.ts';
-import type { Connection, ProviderDefinition, ProviderSettings } from './provider.ts';
+import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from './provider.ts';
 import type { Roster, RosterProvider } from './routing/roster.ts';
 
 export interface LiveRosterParts {
@@ -16,13 +17,15 @@ export interface LiveRosterParts {
 
 /** A listing is asked for again after this time. */
 const freshMs = 24 * 3_600_000;
+/** On a server of one's own, models come and go with a word. */
+const decidingFreshMs = 60_000;
 /** A listing that failed is asked for again sooner. */
 const failedFreshMs = 60_000;
 /** A server that does not list its models in this time is used by name alone. */
 const patienceMs = 3_000;
 
 interface Listed {
-  models: ModelInfo[];
+  models: readonly LiveModel[];
   complete: boolean;
   until: number;
 }
@@ -31,60 +34,84 @@ interface Listed {
 export function createLiveRoster(parts: LiveRosterParts): () => Promise<Roster> {
   const lists = new Map<string, Promise<Listed>>();
 
-  function listed(definition: ProviderDefinition, settings: ProviderSettings): Promise<Listed> {
+  function listed(definition: ProviderDefinition): Promise<Listed> {
     const known = lists.get(definition.id);
     const asking = (known ?? Promise.resolve(undefined)).then(before =>
-      before && before.until > parts.clock.monotonic() ? before : askForList(parts, definition, settings),
+      before && before.until > parts.clock.monotonic() ? before : askForList(parts, definition, before),
     );
     lists.set(definition.id, asking);
     return asking;
   }
 
+  async function stateOf(definition: ProviderDefinition): Promise<{ facts: RosterProvider; add: Addition }> {
+    const settings = usableSettings(parts.settings[definition.id] ?? {});
+    const configured = definition.configured(settings);
+    const { id, names, onlyByName = false } = definition;
+    const facts = { id, names, configured, local: definition.local?.(settings) ?? false, onlyByName };
+    if (!configured || !(definition.models || definition.listDecides)) {
+      return { facts: { ...facts, listComplete: true }, add: models => models };
+    }
+    const live = onlyByName ? nothingListed : await listed(definition);
+    return { facts: { ...facts, listComplete: live.complete }, add: additionOf(definition, settings, live.models) };
+  }
+
   return async () => {
-    const models: ModelInfo[] = [...parts.catalogue()];
-    const providers = await Promise.all(
-      parts.definitions.map(async (definition): Promise<RosterProvider> => {
-        const settings = usableSettings(parts.settings[definition.id] ?? {});
-        const configured = definition.configured(settings);
-        const { id, names } = definition;
-        const facts = {
-          id,
-          names,
-          configured,
-          local: definition.local?.(settings) ?? false,
-          onlyByName: definition.onlyByName ?? false,
-        };
-        if (!configured || !definition.models) return { ...facts, listComplete: true };
-        const own = definition.models(settings);
-        const live = facts.onlyByName ? { models: [], complete: true } : await listed(definition, settings);
-        models.push(...own, ...live.models.filter(model => !own.some(known => known.id === model.id)));
-        return { ...facts, listComplete: live.complete };
-      }),
-    );
-    return { providers, models };
+    const states = await Promise.all(parts.definitions.map(stateOf));
+    const models = states.reduce<readonly ModelInfo[]>((before, { add }) => add(before), parts.catalogue());
+    return { providers: states.map(({ facts }) => facts), models };
+  };
+}
+
+/** Lays what is known of one provider over the models known so far. */
+type Addition = (models: readonly ModelInfo[]) => readonly ModelInfo[];
+
+const nothingListed: Listed = { models: [], complete: true, until: 0 };
+
+function additionOf(definition: ProviderDefinition, settings: ProviderSettings, live: readonly LiveModel[]): Addition {
+  if (definition.listDecides) return models => served(models, definition.id, live);
+  const own = definition.models?.(settings) ?? [];
+  const more = live.filter(({ id }) => !own.some(known => known.id === id));
+  return models => [...models, ...own, ...more.map(({ id, window }) => modelFrom(definition, own[0], id, window))];
+}
+
+/** What the server has, and nothing else of this provider; with what it tells of each. */
+function served(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]): ModelInfo[] {
+  const told = new Map(live.map(model => [model.id, model]));
+  const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
+  return overlayListing(models, { provider, models: live, exhaustive: true }).map(model => {
+    const facts = model.provider === provider ? told.get(model.id) : undefined;
+    return facts ? withFacts(model, facts, known.has(model.id)) : model;
+  });
+}
+
+function withFacts(model: ModelInfo, { input, reasoning }: LiveModel, known: boolean): ModelInfo {
+  const thinks = reasoning ?? model.reasoning;
+  // Of a model that merely thinks nothing is known but that this can be switched.
+  const efforts = known ? model.efforts : (['none', 'high'] as const);
+  return {
+    ...model,
+    input: input ?? model.input,
+    reasoning: thinks,
+    efforts: thinks ? efforts : [],
+    maxOutput: Math.max(1, Math.min(model.maxOutput, Math.floor(model.window / 2))),
   };
 }
 
 async function askForList(
-  parts: LiveRosterParts,
-  definition: ProviderDefinition,
-  settings: ProviderSettings,
+  { connection, clock, emit }: LiveRosterParts,
+  { id, listDecides }: ProviderDefinition,
+  before: Listed | undefined,
 ): Promise<Listed> {
-  const { clock, emit } = parts;
   try {
-    const { list } = await parts.connection(definition.id);
-    const found = list ? await list(AbortSignal.timeout(patienceMs)) : [];
-    const named = definition.models?.(settings) ?? [];
-    const models = found.map(({ id, window }) => modelFrom(definition, named[0], id, window));
-    return { models, complete: list !== undefined, until: clock.monotonic() + freshMs };
+    const { list } = await connection(id);
+    const models = list ? await list(AbortSignal.timeout(patienceMs)) : [];
+    const fresh = listDecides ? decidingFreshMs : freshMs;
+    return { models, complete: list !== undefined, until: clock.monotonic() + fresh };
   } catch (error) {
     const message = isAppError(error) ? error.message : String(error);
-    emit({
-      type: 'warning',
-      where: `models of ${definition.id}`,
-      message: `The server did not list its models: ${message}`,
-    });
-    return { models: [], complete: false, until: clock.monotonic() + failedFreshMs };
+    emit({ type: 'warning', where: `models of ${id}`, message: `The server did not list its models: ${message}` });
+    // What it had is the best guess at what it has.
+    return { models: before?.models ?? [], complete: false, until: clock.monotonic() + failedFreshMs };
   }
 }
 

@@ -1,5 +1,5 @@
 import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import type { Effort, ModelInfo } from '../domain/model.ts';
+import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
 
 /** What a provider gets to connect with: the values of its own options, by their names in `options`. */
@@ -21,6 +21,10 @@ export interface LiveModel {
   id: string;
   /** Tokens, when the listing says so. */
   window?: number;
+  /** What it reads, when the listing says so. */
+  input?: readonly InputKind[];
+  /** Whether it thinks before it answers, when the listing says so. */
+  reasoning?: boolean;
 }
 
 /** An open door to one vendor. Holds no request state; any number of calls may use it at once. */
@@ -52,6 +56,8 @@ export interface ProviderDefinition {
   connect(settings: ProviderSettings): Promise<Connection>;
   /** Models that the settings bring along (a custom endpoint's, the offline ones); the catalogue has the others. */
   models?(settings: ProviderSettings): ModelInfo[];
+  /** Only what its live list names exists there: the catalogue's other models of this provider are left out. */
+  listDecides?: boolean;
   /** On this machine or network: its time limits are wider. */
   local?(settings: ProviderSettings): boolean;
   /** Chosen only by name, never automatically. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { hiddenFields, workflowFields } from '../engine/fields.ts';
+import { unadvertised, workflowFields } from '../engine/fields.ts';
 
 const role = `You give the holistic second look at a code base that the caller has analysed step by step. You judge its structure and where it is heading; single bugs only where they show a pattern.
 
@@ -14,6 +14,12 @@ Answer in Markdown:
 
 If what is needed is a line-by-line review of the whole code, answer instead with this JSON object alone: {"status": "full_codereview_required", "important": "why this goes beyond an analysis", "reason": "what a review would find"}`;
 
+const fields = {
+  ...workflowFields,
+  analysis_type: z.enum(['architecture', 'performance', 'security', 'quality', 'general']).optional(),
+  output_format: z.enum(['summary', 'detailed', 'actionable']).optional(),
+};
+
 export const analyze = defineTool({
   name: 'analyze',
   title: 'Analyse code step by step',
@@ -22,30 +28,22 @@ export const analyze = defineTool({
   toolset: 'code',
   tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields: {
-    ...workflowFields,
-    analysis_type: z.enum(['architecture', 'performance', 'security', 'quality', 'general']).optional(),
-    output_format: z.enum(['summary', 'detailed', 'actionable']).optional(),
-  },
-  accepts: hiddenFields,
-  renamed: { files: 'relevant_files', current_analysis: 'findings' },
+  fields,
+  accepts: unadvertised(fields),
+  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
   shape: {
     kind: 'workflow',
-    category: 'extended_reasoning',
-    effort: 'high',
     words: {
       pause: 'pause_for_analysis',
       required: 'analyze_required',
       status: 'analysis_status',
       complete: 'analysis_complete',
       summary: 'complete_analysis',
+      bySeverity: 'insights_by_severity',
     },
     neededAtFirst: ['relevant_files'],
-    certain: () => false,
-    counters: (_step, progress) => ({
-      insights_by_severity: bySeverity(progress.issuesFound),
-      analysis_confidence: progress.confidence,
-    }),
+    counters: (_step, progress) => ({ analysis_confidence: progress.confidence }),
+    settings: ['analysis_type', 'output_format'],
     brief: ({ analysis_type, output_format }) => [
       `Kind of analysis: ${analysis_type ?? 'general'}; wanted form: ${output_format ?? 'detailed'}`,
     ],
@@ -73,12 +71,3 @@ export const analyze = defineTool({
     expert: { role, json: false },
   },
 });
-
-function bySeverity(issues: readonly Record<string, unknown>[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const { severity } of issues) {
-    const key = String(severity ?? 'unrated').toLowerCase();
-    counts[key] = (counts[key] ?? 0) + 1;
-  }
-  return counts;
-}

@@ -1,5 +1,6 @@
+import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { hiddenFields, workflowFields } from '../engine/fields.ts';
+import { unadvertised, workflowFields } from '../engine/fields.ts';
 
 const role = `You find the root cause of a defect that the caller has investigated step by step. Judge by the code you were given and by the reported symptom alone; propose the smallest change that removes the cause, and say what it could break.
 
@@ -10,6 +11,9 @@ Answer with one JSON object and nothing else, in one of these forms:
 {"status": "no_bug_found", "summary": "…", "investigation_steps": ["…"], "areas_examined": ["…"], "confidence_level": "High|Medium|Low", "alternative_explanations": ["…"], "recommended_questions": ["…"], "next_steps": ["…"]}
 Hypotheses come most likely first. Leave out a key that you have nothing for.`;
 
+const { issues_found: _issues, ...stepByStep } = workflowFields;
+const fields = { ...stepByStep, hypothesis: z.string().optional() };
+
 export const debug = defineTool({
   name: 'debug',
   title: 'Debug step by step',
@@ -18,19 +22,11 @@ export const debug = defineTool({
   toolset: 'code',
   tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields: workflowFields,
-  accepts: hiddenFields,
-  renamed: {
-    files: 'relevant_files',
-    error_description: 'step',
-    error_context: 'findings',
-    previous_attempts: 'findings',
-    runtime_info: 'findings',
-  },
+  fields,
+  accepts: unadvertised(fields),
+  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
   shape: {
     kind: 'workflow',
-    category: 'extended_reasoning',
-    effort: 'high',
     words: {
       pause: 'pause_for_investigation',
       required: 'investigation_required',

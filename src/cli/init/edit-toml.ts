@@ -9,7 +9,11 @@ export function editToml(text: string, path: readonly [string, string], value: J
   const found = blockOf(lines, path);
   const eol = text.includes('\r\n') ? '\r\n' : '\n';
   const block = value === undefined ? '' : tomlTable(path, value, eol);
-  if (found) return withoutGap(text.slice(0, found.start), block, text.slice(found.end));
+  if (found) {
+    // Tables of ours that stand further down would contradict the new one.
+    const after = editToml(text.slice(found.end), path, undefined);
+    return withoutGap(text.slice(0, found.start), block, after);
+  }
   if (value === undefined) return text;
   const gap = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol;
   return `${text}${gap}${block}`;

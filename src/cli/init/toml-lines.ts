@@ -28,7 +28,7 @@ export function tomlLines(text: string): TomlLine[] {
     const valueAt = key ? start + key[0].length : start;
     const end = key ? valueEnd(text, valueAt) : lineEnd(text, start);
     if (header) table = partsOf(header[1] ?? '');
-    const blank = /^\s*(?:#.*)?$/.test(rest);
+    const blank = /^\s*(?:#.*\s*)?$/.test(rest);
     lines.push({ start, end, header: header !== null, blank, table, ...(key && { key: partsOf(key[1] ?? '') }) });
     start = end;
   }

@@ -17,7 +17,8 @@ export async function maskArguments(
 }
 
 async function maskValue(mask: Mask, value: unknown, scope: string): Promise<unknown> {
-  if (typeof value === 'string') return (await mask(value, scope)).text;
+  // A picture's bytes are no text; what looks like a key in them is none.
+  if (typeof value === 'string') return value.startsWith('data:image/') ? value : (await mask(value, scope)).text;
   if (Array.isArray(value)) return Promise.all(value.map(item => maskValue(mask, item, scope)));
   return isRecord(value) ? maskArguments(mask, value, scope) : value;
 }

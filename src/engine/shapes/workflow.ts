@@ -52,7 +52,7 @@ export function planWorkflow(
   const summary = summaryOf(stepCall.facts);
   if (step.useExpert === false)
     return local(stepCall, declinedDocument(shape, 'Present what you found, with its evidence.'));
-  const certain = shape.certain?.(step, call.args) ?? false;
+  const certain = shape.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
   if (certain && shape.words.skipped && step.useExpert !== true && !settings.expertAtCertain) {
     return local(stepCall, skippedDocument(shape, stepCall.facts, summary));
   }

@@ -40,7 +40,9 @@ export function newerForm(
   const rest = Object.fromEntries(Object.entries(given).filter(([name]) => !texts.has(name)));
   if (given.step_number !== undefined) return fillStep(rest, texts, given);
   const question = questionNames.find(name => texts.has(name)) ?? ownQuestion(given);
-  return question === undefined ? { input: given, warnings: [] } : { input: oneStep(rest, texts, question), warnings: [] };
+  return question === undefined
+    ? { input: given, warnings: [] }
+    : { input: oneStep(rest, texts, question), warnings: [] };
 }
 
 /** The older texts of a call that are no fields of the tool itself. */

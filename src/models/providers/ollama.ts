@@ -2,9 +2,9 @@ import type { JSONObject } from '@ai-sdk/provider';
 import { configError, isAppError } from '../../domain/error.ts';
 import { closestEffort } from '../effort.ts';
 import { isLocalUrl } from '../extras/endpoint.ts';
-import { ollamaAddress } from '../extras/ollama-address.ts';
-import { createOllamaList, isCloudName } from '../extras/ollama-list.ts';
-import { ollamaModel } from '../extras/ollama-model.ts';
+import { ollamaAddress } from '../extras/ollama/ollama-address.ts';
+import { createOllamaList, isCloudName } from '../extras/ollama/ollama-list.ts';
+import { ollamaModel } from '../extras/ollama/ollama-model.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const defaultWindow = 32_768;

@@ -1,7 +1,7 @@
-import { isRecord } from '../../domain/json.ts';
-import type { InputKind } from '../../domain/model.ts';
-import { toModelError } from '../errors.ts';
-import type { LiveModel } from '../provider.ts';
+import { isRecord } from '../../../domain/json.ts';
+import type { InputKind } from '../../../domain/model.ts';
+import { toModelError } from '../../errors.ts';
+import type { LiveModel } from '../../provider.ts';
 import { ollamaFailure } from './ollama-failure.ts';
 import type { OllamaServer } from './ollama-model.ts';
 

@@ -5,8 +5,8 @@ import type {
   LanguageModelV4StreamPart,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import type { JsonObject } from '../../domain/json.ts';
-import { badUpstream } from '../errors.ts';
+import type { JsonObject } from '../../../domain/json.ts';
+import { badUpstream } from '../../errors.ts';
 import { jsonLines } from './json-lines.ts';
 import { ollamaFailure } from './ollama-failure.ts';
 import { ollamaParts } from './ollama-parts.ts';

@@ -1,4 +1,4 @@
-import { checkedBaseUrl } from './endpoint.ts';
+import { checkedBaseUrl } from '../endpoint.ts';
 
 const ownPort = 11_434;
 

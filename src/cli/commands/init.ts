@@ -1,0 +1,154 @@
+import { inputError } from '../../domain/error.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, listFlag, textFlag } from '../flags.ts';
+import { hosts } from '../hosts/index.gen.ts';
+import { backupsOf, type ConfigFile, openConfigFile, replaceConfigFile } from '../init/config-file.ts';
+import { hasEntry, withEntry, withoutEntry } from '../init/entry.ts';
+import { type ServerEnvironment, serverEnvironment } from '../init/environment.ts';
+import type { HostDefinition, Scope } from '../init/host.ts';
+
+const clients: readonly string[] = hosts.map(host => host.name);
+
+export const init = defineCommand({
+  name: 'init',
+  summary: "enter Polylogue into a host's configuration, or take it out again",
+  usage: '',
+  flags: [
+    { name: 'client', value: 'host', choices: clients, doc: 'The host. Required.' },
+    {
+      name: 'scope',
+      value: 'scope',
+      choices: ['user', 'project'],
+      doc: 'For all your projects (the default), or this one.',
+    },
+    { name: 'name', value: 'name', doc: 'The name of the entry; polylogue unless told.' },
+    { name: 'env', value: 'NAME', repeat: true, doc: 'Copies the value of a variable into the entry. Repeatable.' },
+    { name: 'remove', doc: 'Takes the entry out, and nothing else.' },
+    { name: 'dry-run', doc: 'Says what would be written, and writes nothing.' },
+  ],
+  examples: [
+    ['polylogue init --client claude', 'for all projects; keys are taken from the environment when the host starts it'],
+    ['polylogue init --client cursor --scope project', 'for the project in the working directory'],
+    ['polylogue init --client zed --env OPENAI_API_KEY', 'with the value of a key in the file'],
+    ['polylogue init --client codex --offline', 'flags that set options become a part of the entry'],
+    ['polylogue init --client claude --remove', 'undo it'],
+  ],
+  async run(context) {
+    const host = hostOf(context);
+    const name = nameOf(context);
+    const file = openConfigFile(pathOf(context, host));
+    return isOn(context.flags, 'remove') ? remove(context, host, name, file) : install(context, host, name, file);
+  },
+});
+
+function hostOf({ flags }: CommandContext): HostDefinition {
+  const host = hosts.find(candidate => candidate.name === textFlag(flags, 'client'));
+  if (host) return host;
+  throw inputError('init needs to know for which host.', {
+    next: `Add --client with one of ${clients.join(', ')}, as in: polylogue init --client claude`,
+  });
+}
+
+function nameOf({ flags }: CommandContext): string {
+  const name = textFlag(flags, 'name') ?? 'polylogue';
+  if (/^[a-z0-9][a-z0-9-]{0,59}$/i.test(name)) return name;
+  throw inputError(`"${name}" can't be the name of an entry.`, { next: 'Use up to 60 letters, digits and dashes.' });
+}
+
+function pathOf({ flags, around, env }: CommandContext, host: HostDefinition): string {
+  const scope: Scope = textFlag(flags, 'scope') === 'project' ? 'project' : 'user';
+  const path = host.files[scope]?.({ ...around, project: around.cwd, env });
+  if (path !== undefined) return path;
+  throw inputError(`${host.title} keeps servers for all projects only.`, { next: 'Leave out --scope project.' });
+}
+
+function install(context: CommandContext, host: HostDefinition, name: string, file: ConfigFile): number {
+  const { config, env, flags, launch, out, around } = context;
+  const environment = serverEnvironment({ config, env, copied: listFlag(flags, 'env'), refers: host.refers });
+  const { values, references, args } = environment;
+  const entry = host.entry({ command: launch.node, args: [launch.program, ...args], values, references });
+  const text = withEntry(host, file.text ?? '', name, entry);
+  const dry = isOn(flags, 'dry-run');
+  const unchanged = text === file.text;
+  const backup = dry || unchanged ? undefined : replaceConfigFile(file, text, around.clock.now());
+  if (out.json) {
+    const outcome = dry ? 'would_write' : unchanged ? 'unchanged' : 'written';
+    out.document({
+      ...report(outcome, host, file, backup),
+      entry: masked(entry, values, context),
+      ...names(environment),
+    });
+    return 0;
+  }
+  out.line(
+    `${dry ? 'Would write' : unchanged ? 'Already there:' : 'Wrote'} "${name}" ${dry || !unchanged ? 'to' : 'in'} ${file.path}`,
+  );
+  if (dry) out.line(withEntry(host, '', name, masked(entry, values, context)).trimEnd());
+  if (backup) out.line(`The old file is kept as ${backup}`);
+  for (const line of advice(context, host, environment)) out.line(line);
+  if (!dry) out.line(host.next);
+  return 0;
+}
+
+function remove(context: CommandContext, host: HostDefinition, name: string, file: ConfigFile): number {
+  const { flags, out, around } = context;
+  const { text } = file;
+  const dry = isOn(flags, 'dry-run');
+  if (text === undefined || !hasEntry(host, text, name)) {
+    if (out.json) out.document(report('absent', host, file, undefined));
+    else out.line(`There is no "${name}" in ${file.path}; nothing was changed.`);
+    return 0;
+  }
+  const former = backupsOf(file);
+  // Without a backup, init began the file, and an empty text stands for none.
+  const rest = withoutEntry(host, text, name, former.length > 0 ? former : ['']);
+  const next = rest === '' && former.length === 0 ? undefined : rest;
+  const backup = dry ? undefined : replaceConfigFile(file, next, around.clock.now());
+  if (out.json) out.document(report(dry ? 'would_remove' : 'removed', host, file, backup));
+  else out.line(`${dry ? 'Would take' : 'Took'} "${name}" out of ${file.path}`);
+  if (backup && !out.json) out.line(`The old file is kept as ${backup}`);
+  return 0;
+}
+
+function report(outcome: string, host: HostDefinition, { path }: ConfigFile, backup: string | undefined): JsonObject {
+  return { status: 'success', outcome, client: host.name, path, backup };
+}
+
+function names({ values, references, missing }: ServerEnvironment): JsonObject {
+  return { copied: Object.keys(values), referenced: [...references], not_passed: [...missing] };
+}
+
+/** The entry as it may be shown: values that were copied could be keys. */
+function masked(entry: JsonObject, values: ServerEnvironment['values'], { flags }: CommandContext): JsonObject {
+  const copied = listFlag(flags, 'env').map(name => values[name]);
+  return JSON.parse(
+    JSON.stringify(entry, (_key, value: unknown) =>
+      typeof value === 'string' && copied.includes(value) ? '…' : value,
+    ),
+  );
+}
+
+function advice({ config, flags }: CommandContext, host: HostDefinition, found: ServerEnvironment): string[] {
+  const { values, references, missing } = found;
+  const copied = Object.keys(values);
+  return [
+    ...(references.length > 0
+      ? [
+          `${host.title} takes ${references.join(', ')} from its own environment when it starts the server; ` +
+            'started from a desktop it may have none: then repeat with --env NAME, which writes the value into the file.',
+        ]
+      : []),
+    ...(copied.length > 0 ? [`The file holds the value of ${copied.join(', ')}.`] : []),
+    ...(copied.length > 0 && textFlag(flags, 'scope') === 'project' ? ['Do not commit keys with the project.'] : []),
+    ...(missing.length > 0
+      ? [
+          `${missing.join(', ')} is set here, but ${host.title} can't refer to it, and its value was not written unasked. ` +
+            `Repeat with ${missing.map(name => `--env ${name}`).join(' ')}, or put it into ${config.home}/.env, which is read wherever Polylogue is started.`,
+        ]
+      : []),
+    ...(copied.length + references.length + missing.length === 0
+      ? [`No key is set here. Put one into ${config.home}/.env, as in OPENAI_API_KEY=…, or set it and repeat.`]
+      : []),
+  ];
+}
