@@ -8,5 +8,7 @@ export default defineConfig({
   fixedExtension: false,
   minify: true,
   dts: false,
+  // Its main file finds its parts by a require that no bundler can follow.
+  alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
   deps: { alwaysBundle: [/.*/], onlyBundle: false },
 });

@@ -31,6 +31,8 @@ export interface CommandContext {
   around: Surroundings;
   env: Readonly<Record<string, string | undefined>>;
   launch: Launch;
+  /** All commands there are, for one that speaks of them. */
+  commands: readonly CommandDefinition[];
   out: Output;
   /** What was piped into the program; undefined where nothing was. */
   readInput(): Promise<string | undefined>;
@@ -42,11 +44,25 @@ export interface CommandDefinition {
   summary: string;
   /** Its arguments as commander writes them, such as `[directory]`; empty when it takes none. */
   usage: string;
+  /** What its first argument may be, where that is a word of few. */
+  words?: readonly string[];
   flags?: readonly FlagSpec[];
   /** Command lines with what they do. */
   examples: readonly (readonly [line: string, does: string])[];
   /** Answers the exit code. */
   run(context: CommandContext): Promise<number>;
+}
+
+/** A command line as it was understood. */
+export interface Invocation {
+  definition: CommandDefinition;
+  args: readonly string[];
+  /** Flags of the command itself. */
+  flags: Flags;
+  /** Flags that set options. */
+  settings: Flags;
+  /** All that could have been asked for. */
+  commands: readonly CommandDefinition[];
 }
 
 /** Typed identity; a command is one file that exports one of these. */

@@ -2,10 +2,17 @@
 export interface CompletionCommand {
   name: string;
   summary: string;
-  /** Flags without dashes. */
-  flags: readonly string[];
+  flags: readonly CompletionFlag[];
   /** Words that may follow it. */
   words: readonly string[];
+}
+
+/** A flag as completion knows it. */
+export interface CompletionFlag {
+  /** Without dashes. */
+  name: string;
+  /** Words that may follow it, where there are few. */
+  choices: readonly string[];
 }
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
@@ -15,7 +22,7 @@ export type Shell = (typeof shells)[number];
 export function completionScript(
   shell: Shell,
   commands: readonly CompletionCommand[],
-  settings: readonly string[],
+  settings: readonly CompletionFlag[],
 ): string {
   switch (shell) {
     case 'bash':
@@ -27,19 +34,20 @@ export function completionScript(
   }
 }
 
-function dashed(flags: readonly string[]): string {
-  return flags.map(flag => `--${flag}`).join(' ');
+function dashed(flags: readonly CompletionFlag[]): string {
+  return flags.map(({ name }) => `--${name}`).join(' ');
 }
 
-function bash(commands: readonly CompletionCommand[], settings: readonly string[]): string {
+function bash(commands: readonly CompletionCommand[], settings: readonly CompletionFlag[]): string {
   const cases = commands.map(
     ({ name, flags, words }) => `    ${name}) words="${[...words, dashed(flags)].join(' ').trim()}" ;;`,
   );
+  const choosing = [...commands.flatMap(({ flags }) => flags), ...settings].filter(({ choices }) => choices.length > 0);
   return [
     '_polylogue() {',
-    '  local word="${COMP_WORDS[COMP_CWORD]}" command="" words="" at',
+    `  local word="\${COMP_WORDS[COMP_CWORD]}" command="" words="" at`,
     '  for ((at = 1; at < COMP_CWORD; at++)); do',
-    '    case "${COMP_WORDS[at]}" in',
+    `    case "\${COMP_WORDS[at]}" in`,
     `      ${commands.map(({ name }) => name).join(' | ')}) command="\${COMP_WORDS[at]}"; break ;;`,
     '    esac',
     '  done',
@@ -48,6 +56,9 @@ function bash(commands: readonly CompletionCommand[], settings: readonly string[
     ...cases,
     '  esac',
     `  [[ "$word" == -* ]] && words="$words ${dashed(settings)} --help"`,
+    `  case "\${COMP_WORDS[COMP_CWORD - 1]}" in`,
+    ...choosing.map(({ name, choices }) => `    --${name}) words="${choices.join(' ')}" ;;`),
+    '  esac',
     '  COMPREPLY=($(compgen -W "$words" -- "$word"))',
     '}',
     'complete -o default -F _polylogue polylogue',
@@ -55,15 +66,19 @@ function bash(commands: readonly CompletionCommand[], settings: readonly string[
   ].join('\n');
 }
 
-function fish(commands: readonly CompletionCommand[], settings: readonly string[]): string {
+function fish(commands: readonly CompletionCommand[], settings: readonly CompletionFlag[]): string {
   const quoted = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
   return [
     ...commands.flatMap(({ name, summary, flags, words }) => [
       `complete -c polylogue -n __fish_use_subcommand -a ${name} -d ${quoted(summary)}`,
       ...words.map(word => `complete -c polylogue -n '__fish_seen_subcommand_from ${name}' -a ${word}`),
-      ...flags.map(flag => `complete -c polylogue -n '__fish_seen_subcommand_from ${name}' -l ${flag}`),
+      ...flags.map(flag => `complete -c polylogue -n '__fish_seen_subcommand_from ${name}' ${fishFlag(flag)}`),
     ]),
-    ...settings.map(flag => `complete -c polylogue -l ${flag}`),
+    ...settings.map(flag => `complete -c polylogue ${fishFlag(flag)}`),
     '',
   ].join('\n');
+}
+
+function fishFlag({ name, choices }: CompletionFlag): string {
+  return choices.length > 0 ? `-l ${name} -x -a '${choices.join(' ')}'` : `-l ${name}`;
 }

@@ -2,9 +2,9 @@ import { realpathSync } from 'node:fs';
 import { type AppConfig, loadConfig, tables } from '../app.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { type AppError, isAppError } from '../domain/error.ts';
-import type { CommandDefinition } from './command.ts';
+import type { Invocation } from './command.ts';
 import { stdio } from './commands/stdio.ts';
-import { type Flags, isOn } from './flags.ts';
+import { isOn } from './flags.ts';
 import { createOutput, type Output } from './output.ts';
 import { readPiped } from './read-piped.ts';
 import { realSurroundings } from './surroundings.ts';
@@ -13,20 +13,10 @@ import { useProxy } from './use-proxy.ts';
 const failedExit = 1;
 const misusedExit = 2;
 
-/** A command line as it was understood. */
-export interface Invocation {
-  definition: CommandDefinition;
-  args: readonly string[];
-  /** Flags of the command itself. */
-  flags: Flags;
-  /** Flags that set options. */
-  settings: Flags;
-}
-
 /** Runs what the command line asks for; without arguments, as hosts start it, it serves MCP on standard input and output. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
   if (argv.length === 0) {
-    process.exitCode = await run({ definition: stdio, args: [], flags: {}, settings: {} });
+    process.exitCode = await run({ definition: stdio, args: [], flags: {}, settings: {}, commands: [] });
     return;
   }
   // Not needed for the commonest start, which a host waits for.
@@ -35,7 +25,7 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
   await runCommandLine(argv, run);
 }
 
-async function run({ definition, args, flags, settings }: Invocation): Promise<number> {
+async function run({ definition, args, flags, settings, commands }: Invocation): Promise<number> {
   const around = realSurroundings();
   const out = createOutput(process.stdout, process.stderr, isOn(flags, 'json'));
   try {
@@ -46,7 +36,7 @@ async function run({ definition, args, flags, settings }: Invocation): Promise<n
     await useProxy(config.values.app, env.NODE_EXTRA_CA_CERTS);
     const launch = { node: process.execPath, program: realpathSync(process.argv[1] ?? '') };
     const readInput = () => readPiped(process.stdin);
-    return await definition.run({ args, flags, config, around, env, launch, out, readInput });
+    return await definition.run({ args, flags, config, around, env, launch, commands, out, readInput });
   } catch (error) {
     if (!isAppError(error)) throw error;
     tell(error, out, around.writeError);

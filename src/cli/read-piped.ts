@@ -4,7 +4,7 @@ import { inputError } from '../domain/error.ts';
 const maxBytes = 4_194_304;
 
 /** The text that was piped or redirected into the program; undefined where its input is a terminal or nothing. */
-export async function readPiped(input: NodeJS.ReadStream): Promise<string | undefined> {
+export async function readPiped(input: NodeJS.ReadStream & { fd: number }): Promise<string | undefined> {
   if (input.isTTY || !hasContent(input.fd)) return undefined;
   const chunks: Buffer[] = [];
   let size = 0;

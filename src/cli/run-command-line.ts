@@ -2,10 +2,9 @@ import { Command, Option } from 'commander';
 import { tables, version } from '../app.ts';
 import { flagHelp } from '../config/describe.ts';
 import type { OptionSpec } from '../domain/option.ts';
-import type { CommandDefinition, FlagSpec } from './command.ts';
+import type { CommandDefinition, FlagSpec, Invocation } from './command.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
-import type { Invocation } from './program.ts';
 
 const misusedExit = 2;
 
@@ -51,7 +50,8 @@ function addCommand(program: Command, definition: CommandDefinition, run: RunCom
     .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue --help" go with it too.`)
     .action(async () => {
       const flagValues = Object.fromEntries(own.map(spec => [spec.name, command.getOptionValue(keyOf(spec.name))]));
-      process.exitCode = await run({ definition, args: command.args, flags: flagValues, settings: program.opts() });
+      const settings = program.opts();
+      process.exitCode = await run({ definition, args: command.args, flags: flagValues, settings, commands });
     });
 }
 

@@ -4,7 +4,8 @@ import { defineTool } from '../engine/define.ts';
 export const challenge = defineTool({
   name: 'challenge',
   title: 'Think again before agreeing',
-  description: 'Use when the user doubts or contradicts you: weigh the statement on its merits instead of agreeing at once.',
+  description:
+    'Use when the user doubts or contradicts you: weigh the statement on its merits instead of agreeing at once.',
   toolset: 'core',
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },

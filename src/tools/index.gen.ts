@@ -5,6 +5,7 @@ import { chat } from './chat.ts';
 import { codereview } from './codereview.ts';
 import { debug } from './debug.ts';
 import { listmodels } from './listmodels.ts';
+import { planner } from './planner.ts';
 import { secaudit } from './secaudit.ts';
 import { thinkdeep } from './thinkdeep.ts';
 import { threads } from './threads.ts';
@@ -17,6 +18,7 @@ export const tools = [
   codereview,
   debug,
   listmodels,
+  planner,
   secaudit,
   thinkdeep,
   threads,

@@ -48,7 +48,8 @@ const fields = {
 export const secaudit = defineTool({
   name: 'secaudit',
   title: 'Audit security step by step',
-  description: 'Audit security in steps: OWASP, threats, dependencies, compliance; an expert model checks the findings.',
+  description:
+    'Audit security in steps: OWASP, threats, dependencies, compliance; an expert model checks the findings.',
   toolset: 'code',
   tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
@@ -72,7 +73,9 @@ export const secaudit = defineTool({
     brief: ({ security_scope, threat_level, compliance_requirements, audit_focus, severity_filter }) => [
       ...(security_scope ? [`Scope of the audit: ${security_scope}`] : []),
       `Threat level: ${threat_level ?? 'medium'}; focus: ${audit_focus ?? 'comprehensive'}`,
-      ...(compliance_requirements?.length ? [`Frameworks to hold it against: ${compliance_requirements.join(', ')}`] : []),
+      ...(compliance_requirements?.length
+        ? [`Frameworks to hold it against: ${compliance_requirements.join(', ')}`]
+        : []),
       ...(severity_filter && severity_filter !== 'all'
         ? [`Report only findings of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`]
         : []),

@@ -32,7 +32,8 @@ const longestFinding = 600;
 export const thinkdeep = defineTool({
   name: 'thinkdeep',
   title: 'Think a hard problem through',
-  description: 'Think through a hard problem or decision in steps; an expert model challenges and extends the reasoning.',
+  description:
+    'Think through a hard problem or decision in steps; an expert model challenges and extends the reasoning.',
   toolset: 'core',
   tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
@@ -58,7 +59,7 @@ export const thinkdeep = defineTool({
       ...(problem_context ? [`Background of the problem: ${problem_context}`] : []),
       ...(focus_areas?.length ? [`Look at these aspects above all: ${focus_areas.join(', ')}`] : []),
     ],
-    requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? actions.first : actions[confidence]) ?? actions.last,
+    requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
     keys: ({ step, progress, work }) => ({
       thinking_status: {
         current_step: step.stepNumber,
@@ -101,12 +102,13 @@ const late = [
   'Write down the trade-offs you accept',
 ];
 
-const actions: Record<string, string[]> = {
-  first: [
-    'List the aspects of the problem, and what you take for granted about each',
-    'Read what bears on it: code, documents, measurements',
-    'Choose how you will go about it, and what would change your mind',
-  ],
+const first = [
+  'List the aspects of the problem, and what you take for granted about each',
+  'Read what bears on it: code, documents, measurements',
+  'Choose how you will go about it, and what would change your mind',
+];
+
+const byConfidence: Record<string, string[]> = {
   exploring: early,
   low: early,
   medium: [
@@ -124,5 +126,6 @@ const actions: Record<string, string[]> = {
     'Settle the conclusion, and name the doubts that are left',
     'End with next_step_required false to have an expert challenge it',
   ],
-  last: ['Nothing is left to find out: end with next_step_required false'],
 };
+
+const done = ['Nothing is left to find out: end with next_step_required false'];

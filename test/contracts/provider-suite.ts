@@ -32,8 +32,10 @@ export interface ProviderCase {
   imageBody(base64: string): object;
   /** Roles on the wire for system text, question and tail. */
   roles: string[];
-  /** Tokens that the vendor tells beside those of input, output, reasoning and cache reads. */
-  tells: { cacheWrite: boolean };
+  /** Tokens that the vendor tells beside those of input and output; `cacheRead` and `reasoning` unless they are false. */
+  tells: { cacheWrite: boolean; cacheRead?: boolean; reasoning?: boolean };
+  /** Ends other than the usual one that the vendor tells; default both. */
+  finishes?: readonly ('length' | 'content_filter')[];
   /** Whether the vendor wants the ends of cached stretches marked. */
   marks: boolean;
   /** The environment variable of the key. */
@@ -192,8 +194,8 @@ export function providerSuite(provider: ProviderCase): void {
         expect(usage).toEqual({
           input: 3000,
           output: 90,
-          reasoning: 40,
-          cacheRead: 2000,
+          reasoning: provider.tells.reasoning === false ? 0 : 40,
+          cacheRead: provider.tells.cacheRead === false ? 0 : 2000,
           cacheWrite: provider.tells.cacheWrite ? 500 : 0,
         });
       });
@@ -205,11 +207,12 @@ export function providerSuite(provider: ProviderCase): void {
         const { usage } = await ask({
           messages: [plain[0]!, long, say('assistant', 'Answer.'), say('user', 'More?', { cacheMark: true }), tail],
         });
-        expect(usage.cacheRead).toBeGreaterThan(4000);
+        if (provider.tells.cacheRead === false) expect(usage.cacheRead).toBe(0);
+        else expect(usage.cacheRead).toBeGreaterThan(4000);
         expect(usage.input).toBe(vendor.requests[1]?.tokens);
       });
 
-      it.each(['length', 'content_filter'] as const)('with the finish %s', async finish => {
+      it.each(provider.finishes ?? (['length', 'content_filter'] as const))('with the finish %s', async finish => {
         vendor.script({ answer: 'As far as it went', finish });
         expect(await (await open())()).toMatchObject({
           text: 'As far as it went',

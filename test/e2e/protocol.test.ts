@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { tools } from '../../src/tools/index.gen.ts';
 import { type Era, eraVersions, isRunning, type McpSession, startSession } from '../support/mcp-session.ts';
 import { vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
@@ -27,7 +28,7 @@ afterAll(async () => {
   await Promise.all([openAi.close(), anthropic.close(), project.dispose()]);
 });
 
-const names = ['analyze', 'chat', 'debug', 'listmodels', 'threads', 'version'];
+const names = tools.map(tool => tool.name);
 const step = { step: 'Find out how the door works.', total_steps: 2, findings: 'It is ajar.' };
 
 describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era => {
@@ -99,6 +100,22 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era =
     const debug = await session.call('debug', { ...only, step: 'It squeaks.', findings: 'At the hinge.' });
     expect(debug).toMatchObject({ investigation_complete: true, isError: false, continuation_id: id });
     expect(debug.expert_analysis).toMatchObject({ summary: 'The hinge.' });
+
+    openAi.byDefault({ answer: 'Seen.' });
+    const alone = { ...only, continuation_id: undefined, step: 'Look.', findings: 'Nothing odd.' };
+    const complete: Record<string, string> = {
+      thinkdeep: 'thinking_complete',
+      codereview: 'code_review_complete',
+      secaudit: 'security_audit_complete',
+    };
+    for (const [name, flag] of Object.entries(complete)) {
+      const reply = await session.call(name, { ...alone, relevant_files: ['src/door.ts'] });
+      expect(reply, name).toMatchObject({ [flag]: true, isError: false });
+    }
+    const plan = await session.call('planner', { ...alone, findings: undefined });
+    expect(plan).toMatchObject({ status: 'planning_complete', isError: false });
+    const challenge = await session.call('challenge', { prompt: 'The door is green.' });
+    expect(challenge).toMatchObject({ status: 'challenge_accepted', original_statement: 'The door is green.' });
 
     expect((await session.call('listmodels')).content).toContain('gpt-5-mini');
     const version = await session.call('version');

@@ -75,10 +75,18 @@ export async function testProduct({ root, env = {}, clock, random }: TestProduct
 }
 
 /** Settings that send the vendors' calls to fake ones. */
-export function vendorEnv(urls: { google?: string; openai?: string; anthropic?: string }): Record<string, string> {
+export function vendorEnv(urls: {
+  google?: string;
+  openai?: string;
+  anthropic?: string;
+  openrouter?: string;
+  ollama?: string;
+}): Record<string, string> {
   return {
     ...(urls.google && { GEMINI_API_KEY: 'test-key', GEMINI_BASE_URL: urls.google }),
     ...(urls.openai && { OPENAI_API_KEY: 'test-key', OPENAI_BASE_URL: urls.openai }),
     ...(urls.anthropic && { ANTHROPIC_API_KEY: 'test-key', ANTHROPIC_BASE_URL: urls.anthropic }),
+    ...(urls.openrouter && { OPENROUTER_API_KEY: 'test-key', OPENROUTER_BASE_URL: urls.openrouter }),
+    ...(urls.ollama && { OLLAMA_HOST: urls.ollama, OLLAMA_API_KEY: 'test-key' }),
   };
 }

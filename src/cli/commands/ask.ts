@@ -75,10 +75,10 @@ function closingRemark(document: JsonObject): string {
   const metadata = isRecord(document.metadata) ? document.metadata : {};
   const usage = isRecord(metadata.usage) ? metadata.usage : {};
   const files = isRecord(metadata.files) ? metadata.files : {};
-  const skipped = Array.isArray(files.skipped) ? files.skipped.filter(isRecord) : [];
+  const skipped: unknown[] = Array.isArray(files.skipped) ? files.skipped : [];
   const cost = typeof metadata.cost_usd === 'number' ? `, ${metadata.cost_usd.toFixed(4)} USD` : '';
   return [
-    ...skipped.map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`),
+    ...skipped.filter(isRecord).map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`),
     `${String(metadata.provider_used)}:${String(metadata.model_used)}, ${String(usage.input)} tokens in, ${String(usage.output)} out${cost}; go on with --continue last`,
   ].join('\n');
 }

@@ -12,6 +12,7 @@ export const threads = defineCommand({
   name: 'threads',
   summary: `stored conversations: ${actions.join(', ')}`,
   usage: '[action] [rest...]',
+  words: actions,
   flags: [
     { name: 'everywhere', doc: 'list, search: all projects, not only this one.' },
     { name: 'cursor', value: 'cursor', doc: 'list, read: where the page before ended.' },

@@ -14,6 +14,7 @@ import { makeReply } from './reply.ts';
 import { type Delivery, giveAnswer, giveFault, sendBody } from './serve-step.ts';
 import type { Steps } from './steps.ts';
 import type { AddressFields, VendorKind } from './vendor-kind.ts';
+import { serverSentEvents } from './wire.ts';
 
 /** All that a running vendor holds. */
 export interface VendorState {
@@ -66,6 +67,7 @@ export async function serveRequest(
   const delivery = {
     response,
     headers: kind.headers(id),
+    framing: kind.framing ?? serverSentEvents,
     failure: { status: 500, body: kind.stamp(kind.statusBody(500), id) },
     breaking: () => void state.broken.add(response),
     ...contentOf(state, received, step, id),
@@ -94,14 +96,17 @@ function refusalOf(
   text: string,
 ): Refusal | undefined {
   const unauthorised = kind.authorise(recorded.headers);
-  if (unauthorised || dialect === 'models') return unauthorised;
+  if (unauthorised) return unauthorised;
+  if (dialect === 'models') return kind.checkListing?.(options.models ?? [], recorded.body);
   if (!asked) return kind.tooLarge?.(text.length) ?? kind.badJson();
   const { body, address, reading } = asked;
   const unsound = kind.tooLarge?.(text.length) ?? kind.check(dialect, body, recorded.headers, address);
   if (unsound) return unsound;
   const model = options.models?.find(({ id }) => id === reading.model);
   if (options.models && !model) return kind.unknownModel(reading.model);
-  const window = Math.min(model?.window ?? Number.POSITIVE_INFINITY, options.window ?? Number.POSITIVE_INFINITY);
+  const window = Math.min(
+    ...[model?.window, options.window, reading.window].map(most => most ?? Number.POSITIVE_INFINITY),
+  );
   return recorded.tokens > window ? kind.tooLong(dialect, recorded.tokens, window) : undefined;
 }
 
@@ -116,7 +121,7 @@ function contentOf(
   if (recorded.dialect === 'models' || !asked) {
     const nothing = { id, model: '', created, text: '', input: 0, cacheRead: 0, cacheWrite: 0 };
     const { searchParams } = new URL(recorded.path, 'http://localhost');
-    const listing = kind.listing(options.models ?? [], searchParams);
+    const listing = kind.listing(options.models ?? [], searchParams, recorded.body);
     const wire = { open: () => [], text: () => ({ data: '' }), close: () => [], fail: () => [], whole: () => listing };
     return { wire, reply: makeReply(step, nothing), stream: false };
   }

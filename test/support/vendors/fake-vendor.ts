@@ -1,4 +1,4 @@
-export type Dialect = 'responses' | 'chat' | 'messages' | 'generate' | 'models';
+export type Dialect = 'responses' | 'chat' | 'messages' | 'generate' | 'ollama' | 'models';
 
 /** A request as the fake read it, before it decided what to answer. */
 export interface RecordedRequest {
@@ -117,11 +117,20 @@ export interface FakeVendor {
   close(): Promise<void>;
 }
 
+export interface ListedModel {
+  id: string;
+  window?: number;
+  /** In the vendor's own words, where it tells them. */
+  capabilities?: string[];
+  /** Run by another server, to which this one forwards. */
+  remote?: boolean;
+}
+
 export interface FakeVendorOptions {
   /** Keys that are accepted; default `['test-key']`. An empty list asks for none, as servers on one's own machine do. */
   keys?: string[];
   /** The vendor's list. When given, another model is refused as unknown. A `window` is told in the listing and enforced. */
-  models?: { id: string; window?: number }[];
+  models?: ListedModel[];
   /** Input tokens that any model takes at the most. */
   window?: number;
 }

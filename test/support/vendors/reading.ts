@@ -9,4 +9,6 @@ export interface Reading {
   parameters: unknown;
   /** Tokens that the answer may have, reasoning included. */
   maxOutput?: number;
+  /** Tokens of the prompt that the request itself allows. */
+  window?: number;
 }

@@ -2,13 +2,14 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AnswerStep, BrokenStep } from './fake-vendor.ts';
 import type { Reply } from './reply.ts';
-import { encodeFrame, type Wire } from './wire.ts';
+import type { Framing, Wire } from './wire.ts';
 
 /** An answer that is ready to be sent, well or badly. */
 export interface Delivery {
   response: ServerResponse;
   stream: boolean;
   wire: Wire;
+  framing: Framing;
   reply: Reply;
   /** Headers that the vendor adds to every answer. */
   headers: Record<string, string>;
@@ -96,19 +97,19 @@ async function breakInside(delivery: Delivery, step: BrokenStep, wait: Wait): Pr
     return;
   }
   // What was written must leave this process before the socket dies under it.
-  await new Promise(resolve => response.write(': \n', resolve));
+  await new Promise(resolve => response.write(delivery.framing.filler, resolve));
   delivery.breaking();
   response.socket?.destroy();
 }
 
 async function drip(delivery: Delivery, everyMs: number, wait: Wait): Promise<void> {
-  const { response, wire, stream, reply } = delivery;
+  const { response, wire, framing, stream, reply } = delivery;
   start(delivery, stream);
   const characters = stream ? Array.from(reply.text) : Array.from(JSON.stringify(wire.whole()));
   for (let at = 0; ; at++) {
     await wait(everyMs);
     const character = characters[at % characters.length] ?? '.';
-    response.write(stream ? encodeFrame(wire.text(character)) : character);
+    response.write(stream ? framing.encode(wire.text(character)) : character);
   }
 }
 
@@ -131,28 +132,28 @@ async function untilGone(response: ServerResponse, run: (wait: Wait) => Promise<
 }
 
 /** Status and headers of a stream (or of JSON that never comes whole), and the events before the text. */
-function start({ response, stream, wire, headers }: Delivery, opening = true): void {
-  const type = stream ? 'text/event-stream; charset=utf-8' : 'application/json';
+function start({ response, stream, wire, framing, headers }: Delivery, opening = true): void {
+  const type = stream ? framing.contentType : 'application/json';
   response.writeHead(200, { 'content-type': type, 'cache-control': 'no-cache', ...headers });
-  if (opening) for (const frame of wire.open()) response.write(encodeFrame(frame));
+  if (opening) for (const frame of wire.open()) response.write(framing.encode(frame));
 }
 
 async function sendText(delivery: Delivery, pieces: readonly string[], everyMs: number, wait: Wait): Promise<void> {
   for (const piece of pieces) {
-    delivery.response.write(encodeFrame(delivery.wire.text(piece)));
+    delivery.response.write(delivery.framing.encode(delivery.wire.text(piece)));
     await wait(everyMs);
   }
 }
 
 function send(delivery: Delivery, frames: ReturnType<Wire['close']>): void {
-  for (const frame of frames) delivery.response.write(encodeFrame(frame));
+  for (const frame of frames) delivery.response.write(delivery.framing.encode(frame));
 }
 
 /** The whole body of a sound answer. */
-function body({ stream, wire, reply }: Delivery, eol: string): Buffer {
+function body({ stream, wire, framing, reply }: Delivery, eol: string): Buffer {
   if (!stream) return Buffer.from(JSON.stringify(wire.whole()));
   const frames = [...wire.open(), ...reply.chunks.map(piece => wire.text(piece)), ...wire.close()];
-  return Buffer.from(frames.map(frame => encodeFrame(frame, eol)).join(''));
+  return Buffer.from(frames.map(frame => framing.encode(frame, eol)).join(''));
 }
 
 function sendBytes(delivery: Delivery, bytes: Buffer): void {

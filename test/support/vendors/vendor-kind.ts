@@ -1,9 +1,9 @@
-import type { Dialect } from './fake-vendor.ts';
+import type { Dialect, ListedModel } from './fake-vendor.ts';
 import type { Segment } from './prompt.ts';
 import type { Reading } from './reading.ts';
 import type { Refusal } from './refusal.ts';
 import type { Reply } from './reply.ts';
-import type { Wire } from './wire.ts';
+import type { Framing, Wire } from './wire.ts';
 
 export type AskDialect = Exclude<Dialect, 'models'>;
 
@@ -21,6 +21,8 @@ export type AddressFields = Record<string, unknown>;
 export interface VendorKind {
   /** The version path; default `/v1`. */
   root?: string;
+  /** How a stream is cut into pieces; default server-sent events. */
+  framing?: Framing;
   /** Method and path below the version path, e.g. `POST /responses`. */
   routes: Readonly<Record<string, Dialect>>;
   /** For addresses that carry more than a route: the route as it stands in `routes`, and what else it says. Gets the query too. */
@@ -42,8 +44,10 @@ export interface VendorKind {
     segments: readonly Segment[],
     address: AddressFields,
   ): CacheUse;
-  /** The answer of GET /models. */
-  listing(models: readonly { id: string; window?: number }[], query: URLSearchParams): Record<string, unknown>;
+  /** The answer of GET /models, or of whatever tells of models; the body is that of a POST. */
+  listing(models: readonly ListedModel[], query: URLSearchParams, body: unknown): Record<string, unknown>;
+  /** What is wrong with a body that asks about models. */
+  checkListing?(models: readonly ListedModel[], body: unknown): Refusal | undefined;
   /** Headers of every answer; `id` is new for each. */
   headers(id: string): Record<string, string>;
   /** Puts the id into a body that carries one. */

@@ -1,6 +1,8 @@
-/** One server-sent event. */
+/** One piece of a stream. */
 export interface Frame {
   event?: string;
+  /** A comment that goes before it, where the framing has such. */
+  comment?: string;
   /** An object is sent as JSON. */
   data: string | Record<string, unknown>;
 }
@@ -19,7 +21,27 @@ export interface Wire {
   whole(): Record<string, unknown>;
 }
 
-export function encodeFrame({ event, data }: Frame, eol = '\n'): string {
-  const name = event === undefined ? '' : `event: ${event}${eol}`;
-  return `${name}data: ${typeof data === 'string' ? data : JSON.stringify(data)}${eol}${eol}`;
+/** How pieces are told apart on the wire. */
+export interface Framing {
+  contentType: string;
+  encode(frame: Frame, eol?: string): string;
+  /** Says nothing, but is sent. */
+  filler: string;
 }
+
+export const serverSentEvents: Framing = {
+  contentType: 'text/event-stream; charset=utf-8',
+  filler: ': \n',
+  encode({ event, comment, data }, eol = '\n') {
+    const before = comment === undefined ? '' : `: ${comment}${eol}${eol}`;
+    const name = event === undefined ? '' : `event: ${event}${eol}`;
+    return `${before}${name}data: ${typeof data === 'string' ? data : JSON.stringify(data)}${eol}${eol}`;
+  },
+};
+
+/** One JSON object a line. */
+export const jsonLines: Framing = {
+  contentType: 'application/x-ndjson',
+  filler: '\n',
+  encode: ({ data }, eol = '\n') => `${typeof data === 'string' ? data : JSON.stringify(data)}${eol}`,
+};

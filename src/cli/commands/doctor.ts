@@ -1,0 +1,73 @@
+import type { Product } from '../../app.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { estimateTokens } from '../../domain/tokens.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { checkMachine } from '../doctor/check-machine.ts';
+import { checkProviders } from '../doctor/check-providers.ts';
+import { checkSettings } from '../doctor/check-settings.ts';
+import type { Finding } from '../doctor/finding.ts';
+import { checkHandshakes } from '../doctor/handshake.ts';
+import { openProduct } from '../open-product.ts';
+
+const signs = { ok: 'ok  ', note: '    ', warn: 'warn', fail: 'FAIL' } as const;
+const colours = { ok: 'green', note: 'dim', warn: 'yellow', fail: 'red' } as const;
+
+export const doctor = defineCommand({
+  name: 'doctor',
+  summary: 'look whether all that is needed is there, and say what to do if not',
+  usage: '',
+  examples: [
+    ['polylogue doctor', 'exit code 1 when something needed is broken'],
+    ['polylogue doctor --offline', 'the same with flags that you start it with'],
+    ['polylogue doctor --json', 'for programs; values of keys are never shown'],
+  ],
+  run: context =>
+    openProduct(context, async ({ product }) => {
+      context.out.status('looking …');
+      const findings = [
+        ...(await checkMachine(context)),
+        rootsFinding(product),
+        ...checkSettings(context),
+        ...(await checkProviders(product.team)),
+        toolsFinding(product),
+        ...(await checkHandshakes(context)),
+      ];
+      context.out.status('');
+      const broken = findings.filter(({ state }) => state === 'fail').length;
+      if (context.out.json) {
+        const rows: JsonObject[] = findings.map(finding => ({ ...finding }));
+        context.out.document({ status: broken > 0 ? 'broken' : 'success', findings: rows });
+      } else print(context, findings, broken);
+      return broken > 0 ? 1 : 0;
+    }),
+});
+
+function rootsFinding({ readable: { roots, reason } }: Product): Finding {
+  if (roots.length > 0) return { state: 'ok', what: 'readable', text: `${roots.join(', ')} (${reason})` };
+  return {
+    state: 'warn',
+    what: 'readable',
+    text: `no file: ${reason}`,
+    next: 'Start it within a git repository, or add --roots with the directories to read.',
+  };
+}
+
+function toolsFinding({ host }: Product): Finding {
+  const tools = host.list();
+  const text = JSON.stringify(tools);
+  return {
+    state: 'ok',
+    what: 'tools',
+    text: `${tools.length}; listing them takes ${Buffer.byteLength(text)} bytes, about ${estimateTokens(text)} tokens`,
+  };
+}
+
+function print({ out }: CommandContext, findings: readonly Finding[], broken: number): void {
+  const width = Math.min(28, Math.max(...findings.map(({ what }) => what.length)));
+  for (const { state, what, text, next } of findings) {
+    out.line(`${out.style(colours[state], signs[state])}  ${what.padEnd(width)}  ${text}`);
+    if (next) out.line(`      ${' '.repeat(width)}  → ${next}`);
+  }
+  out.line('');
+  out.line(broken === 0 ? 'All that is needed is there.' : `${broken} broken: do what the arrows say, and look again.`);
+}

@@ -1,0 +1,67 @@
+import { constants } from 'node:fs';
+import { access, readdir, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { CommandContext } from '../command.ts';
+import type { Finding } from './finding.ts';
+
+/** Node, the program, the data folder. */
+export async function checkMachine({ around, config, launch }: CommandContext): Promise<Finding[]> {
+  const { nodeVersion, platform } = around;
+  return [
+    { state: 'ok', what: 'node', text: `${nodeVersion} on ${platform} (${launch.node})` },
+    { state: 'note', what: 'program', text: launch.program },
+    await dataFolder(config.home),
+  ];
+}
+
+async function dataFolder(home: string): Promise<Finding> {
+  const what = 'data folder';
+  const existing = await nearestExisting(home);
+  const problem = await problemWith(existing);
+  if (problem !== undefined) {
+    return {
+      state: 'fail',
+      what,
+      text: `${home}: ${problem}`,
+      next: 'Set POLYLOGUE_HOME to a folder that you may write, or add --private to write nothing.',
+    };
+  }
+  if (existing !== home) return { state: 'ok', what, text: `${home} (made when the first thread is stored)` };
+  return { state: 'ok', what, text: `${home}, ${sizeText(await sizeOf(home))}` };
+}
+
+async function nearestExisting(path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    const isThere = await stat(at).then(
+      () => true,
+      () => false,
+    );
+    if (isThere || dirname(at) === at) return at;
+  }
+}
+
+async function problemWith(path: string): Promise<string | undefined> {
+  try {
+    if (!(await stat(path)).isDirectory()) return `${path} is not a folder`;
+    await access(path, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch {
+    // Why not hardly matters: the folder can't be used as it is.
+    return `${path} can't be written`;
+  }
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const sizes = entries.map(async entry => {
+    if (!entry.isFile()) return 0;
+    // A file may go while we look.
+    const stats = await stat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    return stats?.size ?? 0;
+  });
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}
+
+function sizeText(bytes: number): string {
+  return bytes < 1_048_576 ? `${Math.ceil(bytes / 1_024)} KiB` : `${(bytes / 1_048_576).toFixed(1)} MiB`;
+}

@@ -1,0 +1,62 @@
+import type { Product } from '../../app.ts';
+import { isAppError } from '../../domain/error.ts';
+import type { Finding } from './finding.ts';
+
+type Team = Product['team'];
+type Provider = Awaited<ReturnType<Team['providers']>>[number];
+
+const patienceMs = 5_000;
+
+/** Asks each configured provider for its models, all at once. */
+export async function checkProviders(team: Team): Promise<Finding[]> {
+  const providers = await team.providers();
+  const configured = providers.filter(provider => provider.configured);
+  const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
+  const names = others.map(({ title, env }) => `${title} (${env.join(' or ')})`).join(', ');
+  if (configured.length === 0) {
+    return [
+      {
+        state: 'fail',
+        what: 'providers',
+        text: 'no model can be asked: no provider has a key',
+        next: `Set one key in the environment or in .env of the data folder: ${names}. Or add --offline for built-in models.`,
+      },
+    ];
+  }
+  const found = await Promise.all(configured.map(provider => ping(team, provider)));
+  return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
+}
+
+async function ping(team: Team, { id, title, env, models }: Provider): Promise<Finding> {
+  const what = title;
+  const signal = AbortSignal.timeout(patienceMs);
+  try {
+    const listed = await Promise.race([team.ping(id, signal), rejection(signal)]);
+    const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered; it lists ${listed} models`;
+    if (models.length > 0) return { state: 'ok', what, text: `${answer}, of which ${models.length} may be asked here` };
+    return {
+      state: 'warn',
+      what,
+      text: `${answer}, but none may be asked`,
+      next: 'Look at the allow-lists and DENIED_MODELS.',
+    };
+  } catch (error) {
+    if (signal.aborted) {
+      const text = `no answer within ${patienceMs / 1_000} seconds`;
+      return { state: 'fail', what, text, next: 'Check the network and HTTPS_PROXY, and the address if you set one.' };
+    }
+    if (!isAppError(error)) throw error;
+    return { state: 'fail', what, text: error.message, next: nextAfter(error.details, env) };
+  }
+}
+
+function nextAfter({ next, class: kind }: { next?: string; class: string }, env: readonly string[]): string {
+  return next ?? (kind === 'auth' ? `Correct ${env.join(' or ')}.` : 'Check the network, HTTPS_PROXY and the address.');
+}
+
+/** A connection that does not listen to its signal must not keep us. */
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  );
+}

@@ -1,0 +1,217 @@
+import { z } from 'zod';
+import { inputError } from '../domain/error.ts';
+import { isRecord, type JsonObject } from '../domain/json.ts';
+import { defineTool, type Step, type StepFacts } from '../engine/define.ts';
+import { hiddenFields, stepFields, workflowFields } from '../engine/fields.ts';
+
+const stepNumber = z.int().min(1).optional();
+
+const fields = {
+  ...stepFields,
+  is_step_revision: z.boolean().optional(),
+  revises_step_number: stepNumber,
+  is_branch_point: z.boolean().optional(),
+  branch_from_step: stepNumber,
+  branch_id: z.string().describe('In each step of the branch').optional(),
+  more_steps_needed: z.boolean().optional(),
+  continuation_id: workflowFields.continuation_id,
+};
+
+type Arguments = z.output<z.ZodObject<typeof fields>>;
+
+export const planner = defineTool({
+  name: 'planner',
+  title: 'Plan step by step',
+  description:
+    'Plan a larger piece of work in steps, with branches and revisions; the whole plan comes back and is stored.',
+  toolset: 'core',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: false, idempotent: false },
+  fields,
+  accepts: { ...hiddenFields, model: workflowFields.model, use_assistant_model: z.boolean().optional() },
+  shape: {
+    kind: 'workflow',
+    words: {
+      pause: 'pause_for_planning',
+      required: 'planner_required',
+      status: 'planner_status',
+      complete: 'planner_complete',
+      summary: 'output',
+    },
+    requiredActions: step => (thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined) ?? onwards,
+    counters: (_step, { kept }) => ({ current_confidence: 'planning', step_history_length: entriesIn(kept).length }),
+    keep: (kept, step, args) => ({ entries: withStep(entriesIn(kept), step, args).map(entry => ({ ...entry })) }),
+    keys: ({ step, progress }) => ({
+      step_content: step.step,
+      ...(step.nextStepRequired ? pauseOf(step, progress.totalSteps) : {}),
+    }),
+    metadata: metadataOf,
+    finish: finishOf,
+  },
+});
+
+/** A step in its place in the plan. */
+interface Entry {
+  step: number;
+  text: string;
+  branch?: string;
+  /** The step that the branch leaves from; on the first entry of a branch. */
+  from?: number;
+  /** Numbers of the steps whose text took this one's place, oldest first. */
+  revisedBy: number[];
+}
+
+function entriesIn(kept: JsonObject): Entry[] {
+  if (!Array.isArray(kept.entries)) return [];
+  return kept.entries.filter(isRecord).map(({ step, text, branch, from, revisedBy }) => ({
+    step: Number(step),
+    text: String(text),
+    ...(typeof branch === 'string' && { branch }),
+    ...(typeof from === 'number' && { from }),
+    revisedBy: Array.isArray(revisedBy) ? revisedBy.map(Number) : [],
+  }));
+}
+
+/** The plan with one more step: a revision takes the place of what it revises, whatever number it bears itself. */
+function withStep(entries: readonly Entry[], step: Step, args: Arguments): Entry[] {
+  const { revises } = step;
+  const old = entries.findIndex(entry => entry.step === revises || entry.revisedBy.includes(revises ?? 0));
+  if (revises !== undefined && old !== -1) {
+    return entries.map((entry, index) =>
+      index === old ? { ...entry, text: step.step, revisedBy: [...entry.revisedBy, step.stepNumber] } : entry,
+    );
+  }
+  return [...entries, { step: step.stepNumber, text: step.step, ...placeOf(entries, args), revisedBy: [] }];
+}
+
+/** A step belongs to the branch it names. One that marks a branch point and names no branch is part of the trunk. */
+function placeOf(entries: readonly Entry[], { branch_id, branch_from_step }: Arguments): Partial<Entry> {
+  if (branch_id === undefined) return {};
+  if (entries.some(entry => entry.branch === branch_id)) return { branch: branch_id };
+  const from = branch_from_step ?? entries.findLast(entry => entry.branch === undefined)?.step;
+  if (from === undefined) return { branch: branch_id };
+  if (entries.some(entry => entry.step === from || entry.revisedBy.includes(from))) return { branch: branch_id, from };
+  const known = entries.map(entry => entry.step);
+  throw inputError(`The branch "${branch_id}" can't leave from step ${from}: there is no such step yet.`, {
+    next: `Send branch_from_step with one of the steps so far: ${known.join(', ')}.`,
+    validationErrors: [{ field: 'branch_from_step', error: `no such step: ${from}`, allowed: known.map(String) }],
+  });
+}
+
+function branchesOf(entries: readonly Entry[]): string[] {
+  return [...new Set(entries.flatMap(({ branch }) => (branch === undefined ? [] : [branch])))];
+}
+
+/** Trunk first, then each branch by itself, in the order in which they were begun. */
+function planText(request: string, entries: readonly Entry[]): string {
+  const trunk = entries.filter(entry => entry.branch === undefined).map(entry => section('##', entry));
+  const branches = branchesOf(entries).map(branch => {
+    const steps = entries.filter(entry => entry.branch === branch);
+    const from = steps[0]?.from === undefined ? '' : ` (from step ${steps[0].from})`;
+    return [`## Branch "${branch}"${from}`, ...steps.map(entry => section('###', entry))].join('\n\n');
+  });
+  const title = request.split('\n', 1)[0]?.trim() ?? '';
+  return [`# Plan: ${title.length > 100 ? `${title.slice(0, 99)}…` : title}`, ...trunk, ...branches].join('\n\n');
+}
+
+function section(level: string, { step, text, revisedBy }: Entry): string {
+  const others = revisedBy.filter(number => number !== step);
+  const note =
+    revisedBy.length === 0 ? '' : others.length > 0 ? ` (revised in step ${others.join(', ')})` : ' (revised)';
+  return `${level} Step ${step}${note}\n\n${text}`;
+}
+
+function metadataOf({ args, progress }: StepFacts<Arguments>): JsonObject {
+  const entries = entriesIn(progress.kept);
+  return {
+    branches: branchesOf(entries),
+    step_history_length: entries.length,
+    is_step_revision: args.is_step_revision ?? false,
+    revises_step_number: args.revises_step_number,
+    is_branch_point: args.is_branch_point ?? false,
+    branch_from_step: args.branch_from_step,
+    branch_id: args.branch_id,
+    more_steps_needed: args.more_steps_needed ?? false,
+  };
+}
+
+function finishOf({ progress }: StepFacts<Arguments>): { document: JsonObject; turn: string } {
+  const entries = entriesIn(progress.kept);
+  const branches = branchesOf(entries);
+  const revised = entries.filter(entry => entry.revisedBy.length > 0).length;
+  const plan = planText(progress.request, entries);
+  const facts = [
+    `${entries.length} steps`,
+    branches.length > 0 && `${branches.length} branches (${branches.join(', ')})`,
+    revised > 0 && `${revised} revised`,
+  ].filter(Boolean);
+  return {
+    turn: plan,
+    document: {
+      status: 'planning_complete',
+      planning_complete: true,
+      plan,
+      plan_summary: `The plan is complete: ${facts.join(', ')}.`,
+      output: {
+        instructions: 'Present "plan" to the user as a whole, branches as alternatives to choose from.',
+        format: 'step_by_step_planning',
+        presentation_guidelines: {
+          completed_plans:
+            'Headings, lists and plain ASCII diagrams; no emoji; no guesses at time or cost unless asked.',
+          step_content: 'Say of each step what it needs, what it brings and how one sees that it is done.',
+          continuation: 'The thread has the whole plan: any tool can be given its continuation_id.',
+        },
+      },
+      next_steps: 'Present the plan, ask which branch to take where there are several, and offer to carry it out.',
+    },
+  };
+}
+
+/** The first steps of a larger plan decide it: they are thought over before the next one. */
+function thinksDeeply({ stepNumber, totalSteps }: Step): boolean {
+  return totalSteps >= 5 && stepNumber <= deepThoughts.length;
+}
+
+function pauseOf(step: Step, totalSteps: number): JsonObject {
+  const deep = thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined;
+  const left = Math.max(0, totalSteps - step.stepNumber);
+  const go = `Then call planner again with step_number ${step.stepNumber + 1} and the continuation_id`;
+  if (!deep) return { next_steps: `About ${left} steps are left. ${go}.` };
+  const list = deep.map((thought, index) => `${index + 1}. ${thought}`).join('\n');
+  return {
+    status: 'pause_for_deep_thinking',
+    thinking_required: true,
+    required_thinking: deep,
+    next_steps: `Think this over before you go on, without calling a tool:\n${list}\n${go} and what came of it.`,
+  };
+}
+
+const deepThoughts = [
+  [
+    'What belongs to the task, and what does not?',
+    'Which two or three ways are there to go about it, and what does each cost?',
+    'Which constraints hold: stack, people, compatibility, data?',
+    'How will one see that it succeeded?',
+    'What could make it fail, and how early would that show?',
+  ],
+  [
+    'Which way is it to be, and why that one?',
+    'Which three to five phases does it fall into, each useful by itself?',
+    'What depends on what?',
+    'What does each phase need that is not there yet?',
+    'Which chain of steps decides how long the whole takes?',
+  ],
+  [
+    'Does the plan lead to everything that was asked for?',
+    'Where are its gaps, and which step closes each?',
+    'What is done differently if a risk comes true?',
+    'What are the very first things to do?',
+    'From here on: files, interfaces, tests instead of directions.',
+  ],
+];
+
+const onwards = [
+  'Look at what is there already, where the next step touches it',
+  'Work out the next step: what it does, needs and changes',
+  'Revise an earlier step if this one shows it to be wrong; open a branch where there are two good ways',
+];
