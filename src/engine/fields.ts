@@ -28,7 +28,7 @@ export const workflowFields = {
   ...stepFields,
   findings: z.string().describe('Evidence so far'),
   files_checked: z.array(z.string()).optional(),
-  relevant_files: list('Files, directories for the expert'),
+  relevant_files: list('Files or folders for the expert'),
   issues_found: z.array(z.record(z.string(), z.unknown())).describe('[{severity, description}]').optional(),
   confidence,
   use_assistant_model: z.boolean().describe('false: no expert').optional(),

@@ -14,8 +14,9 @@ Answer in Markdown:
 
 If what is needed is a line-by-line review of the whole code, answer instead with this JSON object alone: {"status": "full_codereview_required", "important": "why this goes beyond an analysis", "reason": "what a review would find"}`;
 
+const { confidence: _confidence, ...stepByStep } = workflowFields;
 const fields = {
-  ...workflowFields,
+  ...stepByStep,
   analysis_type: z.enum(['architecture', 'performance', 'security', 'quality', 'general']).optional(),
   output_format: z.enum(['summary', 'detailed', 'actionable']).optional(),
 };

@@ -35,7 +35,7 @@ If there are no issues, say so and what you checked.
 
 If the code is too much to review well in one go, answer instead with this JSON object alone: {"status": "focused_review_required", "reason": "why it is too much", "suggestion": "which part to send first, such as one module or one concern"}`;
 
-const { confidence: _confidence, ...stepByStep } = workflowFields;
+const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
 const fields = {
   ...stepByStep,
   review_validation_type: z.enum(['external', 'internal']).describe('internal: no expert').optional(),

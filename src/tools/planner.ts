@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { inputError } from '../domain/error.ts';
 import { isRecord, type JsonObject } from '../domain/json.ts';
-import { defineTool, type Step, type StepFacts } from '../engine/define.ts';
+import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../engine/define.ts';
 import { hiddenFields, stepFields, workflowFields } from '../engine/fields.ts';
 
 const stepNumber = z.int().min(1).optional();
@@ -43,7 +43,7 @@ export const planner = defineTool({
     keep: (kept, step, args) => ({ entries: withStep(entriesIn(kept), step, args).map(entry => ({ ...entry })) }),
     keys: ({ step, progress }) => ({
       step_content: step.step,
-      ...(step.nextStepRequired ? pauseOf(step, progress.totalSteps) : {}),
+      ...(step.nextStepRequired ? pauseOf(step, progress) : {}),
     }),
     metadata: metadataOf,
     finish: finishOf,
@@ -62,8 +62,9 @@ interface Entry {
 }
 
 function entriesIn(kept: JsonObject): Entry[] {
-  if (!Array.isArray(kept.entries)) return [];
-  return kept.entries.filter(isRecord).map(({ step, text, branch, from, revisedBy }) => ({
+  const stored: unknown = kept.entries;
+  if (!Array.isArray(stored)) return [];
+  return stored.filter(isRecord).map(({ step, text, branch, from, revisedBy }) => ({
     step: Number(step),
     text: String(text),
     ...(typeof branch === 'string' && { branch }),
@@ -172,10 +173,10 @@ function thinksDeeply({ stepNumber, totalSteps }: Step): boolean {
   return totalSteps >= 5 && stepNumber <= deepThoughts.length;
 }
 
-function pauseOf(step: Step, totalSteps: number): JsonObject {
+function pauseOf(step: Step, { lastStep, totalSteps }: WorkflowProgress): JsonObject {
   const deep = thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined;
-  const left = Math.max(0, totalSteps - step.stepNumber);
-  const go = `Then call planner again with step_number ${step.stepNumber + 1} and the continuation_id`;
+  const left = Math.max(0, totalSteps - lastStep);
+  const go = `Then call planner again with step_number ${lastStep + 1} and the continuation_id`;
   if (!deep) return { next_steps: `About ${left} steps are left. ${go}.` };
   const list = deep.map((thought, index) => `${index + 1}. ${thought}`).join('\n');
   return {

@@ -21,8 +21,9 @@ Answer in Markdown:
 5. **Alternatives** worth a look, with their trade-offs; leave this out when there is none.
 6. **Next steps**: what to do or to find out first, in order.`;
 
+const { issues_found: _issues, ...stepByStep } = workflowFields;
 const fields = {
-  ...workflowFields,
+  ...stepByStep,
   problem_context: z.string().optional(),
   focus_areas: z.array(z.string()).optional(),
 };

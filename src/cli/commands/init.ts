@@ -147,7 +147,7 @@ function advice({ config, flags }: CommandContext, host: HostDefinition, found: 
             `Repeat with ${missing.map(name => `--env ${name}`).join(' ')}, or put it into ${config.home}/.env, which is read wherever Polylogue is started.`,
         ]
       : []),
-    ...(copied.length + references.length + missing.length === 0
+    ...(!found.keyed && !config.values.app.offline
       ? [`No key is set here. Put one into ${config.home}/.env, as in OPENAI_API_KEY=…, or set it and repeat.`]
       : []),
   ];

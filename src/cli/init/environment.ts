@@ -17,6 +17,8 @@ export interface ServerEnvironment {
   references: string[];
   /** Secrets that are set here and would be missing there: writing them needs the operator's word. */
   missing: string[];
+  /** Whether any key is set, wherever it is. */
+  keyed: boolean;
   /** Flags of this command line that set options. */
   args: string[];
 }
@@ -31,10 +33,11 @@ interface SetOption {
 const ofThisSession = new Set(['roots', 'claudeProjectDir']);
 
 export function serverEnvironment({ config, env, copied, refers }: EnvironmentRequest): ServerEnvironment {
-  const found: ServerEnvironment = { values: {}, references: [], missing: [], args: [] };
+  const found: ServerEnvironment = { values: {}, references: [], missing: [], keyed: false, args: [] };
   for (const name of copied) found.values[name] = copiedValue(name, env);
   for (const { table, name, spec } of allOptions()) {
     const source = config.sourceOf(table, name);
+    if (source !== undefined && spec.secret) found.keyed = true;
     if (source === 'flag' && spec.flag !== undefined) {
       found.args.push(...flagOf(spec, config.textsOf(table)[name] ?? ''));
     }
