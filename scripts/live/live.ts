@@ -6,6 +6,7 @@ import { createProduct, loadConfig, type Product, tables } from '../../src/app.t
 import { realSurroundings } from '../../src/cli/surroundings.ts';
 import { loadCatalogue } from '../../src/models/catalogue.ts';
 import { usableSettings } from '../../src/models/connections.ts';
+import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { providers } from '../../src/models/providers/index.gen.ts';
 import { checksOf, type LiveCheck } from './checks.ts';
 
@@ -30,7 +31,8 @@ try {
     readFile: () => undefined,
   });
   const product = await createProduct(config, around);
-  for (const definition of providers) {
+  const definitions: readonly ProviderDefinition[] = providers;
+  for (const definition of definitions) {
     if (definition.onlyByName) continue;
     const settings = usableSettings(config.textsOf(definition.id));
     if (!definition.configured(settings)) {
