@@ -4,7 +4,9 @@ import { createConnections } from '../../../src/models/connections.ts';
 import { ollama } from '../../../src/models/providers/ollama.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
+import { testProduct, vendorEnv } from '../../support/product.ts';
 import { seededRandom } from '../../support/random.ts';
+import { tempProject } from '../../support/temp-project.ts';
 import type { FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';
 import { startOllama } from '../../support/vendors/start-ollama.ts';
 import { modelInfo, say } from '../scripted-model.ts';
@@ -183,5 +185,81 @@ describe('ollama', () => {
     expect(() => refusing.languageModel(cloud)).toThrow(/ollama\.com/);
     const allowing = await ollama.connect({ host: '127.0.0.1', cloudModels: 'true' });
     expect(allowing.languageModel(cloud).modelId).toBe(cloud.id);
+  });
+});
+
+describe('ollama in the product', () => {
+  const models = [
+    { id: 'gpt-oss:20b', window: 131_072, capabilities: ['completion', 'thinking'] },
+    { id: 'house/notes:latest', window: 16_384, capabilities: ['completion'] },
+  ];
+
+  async function inProduct(
+    env: Record<string, string>,
+    run: (
+      polylogue: Awaited<ReturnType<typeof testProduct>>,
+      vendor: Awaited<ReturnType<typeof startOllama>>,
+    ) => Promise<void>,
+  ) {
+    const project = await tempProject({ 'a.md': 'A line.\n' });
+    const vendor = await startOllama({ models });
+    const polylogue = await testProduct({ root: project.root, env: { ...vendorEnv({ ollama: vendor.url }), ...env } });
+    try {
+      await run(polylogue, vendor);
+      expect(vendor.violations).toEqual([]);
+    } finally {
+      await polylogue.close();
+      await vendor.close();
+      await project.dispose();
+    }
+  }
+
+  const chats = (vendor: Awaited<ReturnType<typeof startOllama>>) =>
+    vendor.requests.filter(({ dialect }) => dialect === 'ollama').map(({ body }) => body);
+
+  it('answers by the names of what is pulled, tags and all, in the window of the setting', async () => {
+    await inProduct({ OLLAMA_NUM_CTX: '20000' }, async (polylogue, vendor) => {
+      for (const model of ['gpt-oss:20b', 'l:gpt-oss:20b:high', 'ollama:house/notes:latest', 'house/notes']) {
+        const reply = await polylogue.call('chat', { prompt: 'Hi', model });
+        expect(reply.metadata).toMatchObject({ provider_used: 'ollama' });
+      }
+      expect(chats(vendor)).toMatchObject([
+        { model: 'gpt-oss:20b', options: { num_ctx: 20_000 } },
+        { model: 'gpt-oss:20b', think: 'high' },
+        { model: 'house/notes', options: { num_ctx: 16_384 } },
+        { model: 'house/notes' },
+      ]);
+    });
+  });
+
+  it('chooses only among what is pulled, and refuses what the catalogue alone knows', async () => {
+    await inProduct({}, async (polylogue, vendor) => {
+      expect((await polylogue.call('chat', { prompt: 'Hi' })).metadata.provider_used).toBe('ollama');
+      expect(chats(vendor)).toMatchObject([{ model: expect.stringMatching(/^(gpt-oss:20b|house\/notes)$/) }]);
+      const refused = await polylogue.call('chat', { prompt: 'Hi', model: 'ollama:qwen3-coder:480b' });
+      expect(refused).toMatchObject({ isError: true });
+      expect(JSON.stringify(refused)).toContain('MODEL_NOT_FOUND');
+      expect(chats(vendor)).toHaveLength(1);
+    });
+  });
+
+  it('serves a house that lets nothing out', async () => {
+    await inProduct({ LOCAL_ONLY: 'true' }, async polylogue => {
+      expect((await polylogue.call('chat', { prompt: 'Hi' })).metadata.provider_used).toBe('ollama');
+    });
+  });
+
+  it('never sends more than the window holds, however long the thread grows', async () => {
+    await inProduct({ OLLAMA_NUM_CTX: '4096' }, async (polylogue, vendor) => {
+      let thread: string | undefined;
+      for (let turn = 0; turn < 12; turn++) {
+        const prompt = `Question ${turn}: ${'some words that fill the window '.repeat(60)}`;
+        const reply = await polylogue.call('chat', { prompt, model: 'gpt-oss:20b', continuation_id: thread });
+        expect(reply.isError).toBe(false);
+        thread = reply.continuation_id ?? reply.continuation_offer?.continuation_id ?? thread;
+      }
+      expect(thread).toBeTruthy();
+      expect(chats(vendor).length).toBeGreaterThanOrEqual(12);
+    });
   });
 });

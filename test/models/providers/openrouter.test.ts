@@ -6,7 +6,9 @@ import type { ProviderSettings } from '../../../src/models/provider.ts';
 import { openrouter } from '../../../src/models/providers/openrouter.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
+import { testProduct, vendorEnv } from '../../support/product.ts';
 import { seededRandom } from '../../support/random.ts';
+import { tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, Step } from '../../support/vendors/fake-vendor.ts';
 import { startOpenRouter } from '../../support/vendors/start-openrouter.ts';
 import { modelInfo, say } from '../scripted-model.ts';
@@ -45,8 +47,7 @@ providerSuite({
   thinking: [
     { ask: { effort: 'high' }, body: { reasoning: { effort: 'high' } } },
     { ask: { effort: 'max' }, body: { reasoning: { effort: 'high' } } },
-    { ask: { thinkingBudget: 500 }, body: { reasoning: { max_tokens: 1000 } } },
-  ].slice(0, 2),
+  ],
   imageBody: base64 => ({
     messages: [
       {
@@ -196,3 +197,24 @@ describe('openrouter', () => {
 function streamed(body: string): Step {
   return { fault: 'status', status: 200, headers: { 'content-type': 'text/event-stream' }, body };
 }
+
+describe('openrouter in the product', () => {
+  it('answers a name that is passed on as typed, and tells what it cost', async () => {
+    const project = await tempProject({ 'a.md': 'A line.\n' });
+    await withOpenRouter(async vendor => {
+      const polylogue = await testProduct({ root: project.root, env: vendorEnv({ openrouter: vendor.url }) });
+      try {
+        vendor.script({ answer: 'Yes.', usage: { input: 1000, output: 500 } });
+        const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'new-vendor/new-model:free' });
+        expect(vendor.requests[0]?.body).toMatchObject({ model: 'new-vendor/new-model:free' });
+        expect(reply.metadata).toMatchObject({ provider_used: 'openrouter', cost_usd: 0.003 });
+        await polylogue.call('chat', { prompt: 'Hi', model: 'r:anthropic/claude-sonnet-4.5' });
+        expect(vendor.requests[1]?.body).toMatchObject({ model: 'anthropic/claude-sonnet-4.5' });
+        expect(vendor.violations).toEqual([]);
+      } finally {
+        await polylogue.close();
+        await project.dispose();
+      }
+    });
+  });
+});
