@@ -8,6 +8,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { AppError } from '../domain/error.ts';
+import { safeCut } from '../domain/text.ts';
 import type { Citation } from '../domain/thread.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { ModelAnswer } from './answer.ts';
@@ -35,6 +36,11 @@ export interface AttemptOutcome {
 /** Far above any real answer; a stream that passes it would fill the memory before its clocks run out. */
 const mostChars = 1_000_000;
 const mostCharsPerToken = 20;
+/** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. */
+const mostCitations = 200;
+const longestUrl = 4_000;
+const longestTitle = 300;
+const longestFinish = 80;
 
 export interface AttemptInput {
   model: LanguageModelV4;
@@ -137,8 +143,10 @@ function checkSize({ call }: AttemptInput, { text, reasoningChars }: AttemptOutc
 }
 
 function takeCitation(source: { url: string; title?: string }, provider: string, outcome: AttemptOutcome): void {
-  if (outcome.citations.some(citation => citation.url === source.url)) return;
-  outcome.citations.push({ title: source.title ?? source.url, url: source.url, provider });
+  const { url, title = url } = source;
+  if (outcome.citations.length >= mostCitations || url.length > longestUrl) return;
+  if (outcome.citations.some(citation => citation.url === url)) return;
+  outcome.citations.push({ title: safeCut(title, longestTitle), url, provider });
 }
 
 function warningText(warning: SharedV4Warning, provider: string): string {
@@ -173,7 +181,8 @@ function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number 
 }
 
 /** Undefined for an end that is none. */
-function finishOf({ unified, raw }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
+function finishOf({ unified, raw: told }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
+  const raw = told === undefined ? undefined : safeCut(told, longestFinish);
   switch (unified) {
     case 'stop':
     case 'length':

@@ -7,7 +7,7 @@ import { createConnections, keyNames, usableSettings } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import { type Resolution, resolveModel } from './routing/resolve.ts';
-import type { ModelRequest, RoutingPolicy } from './routing/roster.ts';
+import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -83,11 +83,14 @@ export function createTeam(options: TeamOptions): Team {
           id,
           title,
           configured: states.find(state => state.id === id)?.configured ?? false,
-          env: Object.values(table)
-            .flatMap(({ env: [name], secret, type }) => (name && (secret || type === 'url') ? [name] : []))
-            .slice(0, 1),
+          env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),
           models: models.filter(model => model.provider === id && model.status === 'active'),
         }));
     },
   };
+}
+
+/** For providers that routing has no setting for. */
+function addressesAndKeys(table: ProviderDefinition['options']): (string | undefined)[] {
+  return Object.values(table).flatMap(({ env, secret, type }) => (secret || type === 'url' ? env.slice(0, 1) : []));
 }

@@ -80,17 +80,17 @@ describe('a provider whose list decides', () => {
   it('is asked again after a minute, because models come and go', async () => {
     const { own, clock, asked } = roster([[{ id: 'a' }], [{ id: 'a' }, { id: 'b' }]]);
     expect(await own()).toHaveLength(1);
-    clock.advance(59_000);
+    await clock.advance(59_000);
     expect(await own()).toHaveLength(1);
     expect(asked()).toBe(1);
-    clock.advance(2_000);
+    await clock.advance(2_000);
     expect(await own()).toHaveLength(2);
   });
 
   it('has what it had while it does not answer, and may have more', async () => {
     const { get, own, clock, events } = roster([[{ id: 'a' }], new Error('gone')]);
     await own();
-    clock.advance(61_000);
+    await clock.advance(61_000);
     expect((await own()).map(({ id }) => id)).toEqual(['a']);
     expect((await get()).providers).toMatchObject([{ listComplete: false }]);
     expect(events).toMatchObject([{ type: 'warning', where: 'models of box' }]);

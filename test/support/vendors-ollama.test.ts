@@ -112,7 +112,7 @@ describe('the fake Ollama', () => {
   });
 
   it('tells what is pulled and what each can do', async () => {
-    const tags = await (await fetch(`${ollama.url}/tags`)).json();
+    const tags = JSON.parse(await (await fetch(`${ollama.url}/tags`)).text());
     expect(tags.models.map(({ name }: { name: string }) => name)).toEqual(['llama3.2:latest', 'qwen3:8b']);
     const shown = JSON.parse((await post('/show', { model: 'llama3.2' })).text);
     expect(shown).toMatchObject({ model_info: { 'llama.context_length': 8_192 }, capabilities: ['completion'] });

@@ -42,7 +42,7 @@ describe('the fake OpenRouter', () => {
   it.each<[string, unknown, number, RegExp]>([
     ['a model without a vendor', { ...hello, model: 'gpt-5' }, 400, /not a valid model ID/],
     ['an unknown model', { ...hello, model: 'openai/gpt-2' }, 404, /No endpoints found/],
-    ['an unknown field', { ...hello, think: true }, 400, /Unrecognized key: "think"/],
+    ['an unknown field', { ...hello, think: true }, 400, /Unrecognized key.*think/],
     ['another type', { ...hello, max_tokens: 'many' }, 400, /max_tokens/],
     ['an unknown effort', { ...hello, reasoning: { effort: 'ultra' } }, 400, /reasoning.effort/],
     ['effort and budget', { ...hello, reasoning: { effort: 'low', max_tokens: 2_000 } }, 400, /Only one/],
@@ -72,10 +72,10 @@ describe('the fake OpenRouter', () => {
     expect(answer.violations).toHaveLength(1);
   });
 
-  it.each([{}, { authorization: 'Bearer other' }, { authorization: 'test-key' }])(
+  it.each<Record<string, string>>([{}, { authorization: 'Bearer other' }, { authorization: 'test-key' }])(
     'wants its key: %j',
     async headers => {
-      expect((await post(hello, { ...headers })).status).toBe(401);
+      expect((await post(hello, headers)).status).toBe(401);
     },
   );
 
@@ -94,7 +94,7 @@ describe('the fake OpenRouter', () => {
   });
 
   it('lists its models with their windows', async () => {
-    const { data } = await (await fetch(`${router.url}/models`, { headers: bearer })).json();
+    const { data } = JSON.parse(await (await fetch(`${router.url}/models`, { headers: bearer })).text());
     expect(data).toMatchObject(models.map(({ id }) => ({ id, context_length: 2_000 })));
   });
 });

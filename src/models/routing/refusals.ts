@@ -1,6 +1,7 @@
 import { AppError, configError, inputError } from '../../domain/error.ts';
 import type { ModelInfo } from '../../domain/model.ts';
 import { nearestNames } from './correction.ts';
+import { sameModel } from './names.ts';
 import type { Refusal } from './restrictions.ts';
 import { isRestriction } from './restrictions.ts';
 import { isOffline, priorityOf, settingOf } from './roster.ts';
@@ -51,7 +52,7 @@ export function refusedError(scene: Scene, name: string, rows: readonly ModelInf
   if (restricted?.why) return restrictedError(scene, name, restricted.model, restricted.why);
   if (!hasProvider(scene)) return noProviderError(scene);
   const [first] = refused.filter(({ why }) => why === 'no_key');
-  if (first) return unconfiguredError(scene, name, first.model.provider);
+  if (first) return unconfiguredError(scene, name, first.model.provider, rows);
   return notFound(
     `"${name}" is a model of ${rows[0]?.provider}, which this installation has no provider for.`,
     'no_provider',
@@ -59,15 +60,22 @@ export function refusedError(scene: Scene, name: string, rows: readonly ModelInf
   );
 }
 
-/** The provider that was named, or that alone serves the model, has no key. */
-export function unconfiguredError(scene: Scene, name: string, provider: string): AppError {
+/** The provider that was named, or that alone serves the model, has no key. Who else serves the model is said, if anyone does. */
+export function unconfiguredError(
+  scene: Scene,
+  name: string,
+  provider: string,
+  rows: readonly ModelInfo[] = [],
+): AppError {
   if (!hasProvider(scene)) return noProviderError(scene);
   const setting = settingOf(provider);
+  const twin = scene.open.find(model => rows.some(row => sameModel(row, model)));
+  const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(scene);
   return notFound(
     `"${name}" is served by ${provider}, which is not configured.`,
     'no_key',
-    `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${bestOpen(scene)}.`,
-    { setting },
+    `${setting ? `Set ${setting}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`,
+    { setting, ...(twin ? { suggestions: [`${twin.provider}:${twin.id}`] } : {}) },
   );
 }
 
@@ -129,11 +137,14 @@ export function malformedNameError(why: string): AppError {
 
 export function unknownProviderError(scene: Scene, name: string): AppError {
   if (!hasProvider(scene)) return noProviderError(scene);
-  const ids = scene.roster.providers.filter(provider => provider.configured).map(provider => provider.id);
+  const own = scene.roster.providers.filter(provider => !isOffline(provider.id));
+  const idsOf = (configured: boolean) => own.filter(each => each.configured === configured).map(({ id }) => id);
+  const others = idsOf(false).map(id => (settingOf(id) ? `${id} (${settingOf(id)})` : id));
+  const more = others.length > 0 ? ` Not configured are ${others.join(', ')}.` : '';
   return new AppError('input', `This installation has no provider "${name}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
-    next: `Configured are ${ids.join(', ')}; use one of them, or a model's name alone.`,
+    next: `Configured are ${idsOf(true).join(', ')}; use one of them, or a model's name alone.${more}`,
   });
 }
 

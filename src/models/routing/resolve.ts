@@ -1,6 +1,7 @@
 import { isAppError } from '../../domain/error.ts';
 import type { Candidate, Effort, ModelInfo } from '../../domain/model.ts';
 import { averagePrice, firstOrder, spread } from './categories.ts';
+import { missingProvider, unheardProvider } from './foreign-provider.ts';
 import type { Match } from './lookup.ts';
 import { guess, isUnknownSuffix, readings } from './lookup.ts';
 import { sameModel } from './names.ts';
@@ -16,7 +17,7 @@ import {
   unknownSuffixError,
 } from './refusals.ts';
 import type { ModelRequest, Roster, RosterProvider, RoutingPolicy } from './roster.ts';
-import { findProvider, mayServeMore, settingOf } from './roster.ts';
+import { findProvider, mayServeMore } from './roster.ts';
 import { byPriority, createScene, type Scene } from './scene.ts';
 import type { Settled, Suffixed } from './suffixes.ts';
 import { settleEffort, settleSuffix, splitSuffix } from './suffixes.ts';
@@ -62,6 +63,8 @@ function resolveName(scene: Scene, name: string, reason: string): Resolution {
   if (name.length > longestName) throw malformedNameError(`is longer than ${longestName} characters`);
   const wanted = autoAsk(name);
   if (wanted) return resolveAuto(scene, name, wanted.effort ?? scene.request.effort);
+  const missing = missingProvider(scene, name);
+  if (missing !== undefined) throw unknownProviderError(scene, missing);
   const { match, scope } = findMatch(scene, name);
   if (match) return resolveMatch(scene, name, match, scope, reason);
   return resolveUnknown(scene, name);
@@ -130,7 +133,7 @@ function resolveMatch(
 ): Resolution {
   const [first, ...others] = servers(scene, rows, scope);
   if (!first) {
-    throw scope && !scope.configured ? unconfiguredError(scene, name, scope.id) : refusedError(scene, name, rows);
+    throw scope && !scope.configured ? unconfiguredError(scene, name, scope.id, rows) : refusedError(scene, name, rows);
   }
   const settle = (model: ModelInfo) => settleFor(scene, model, suffix);
   const settled = settle(first);
@@ -161,8 +164,8 @@ function resolveUnknown(scene: Scene, name: string): Resolution {
       warnings: [passed.warning, ...(settled.warning ? [settled.warning] : []), ...unmetNeeds(scene, passed.model)],
     };
   }
-  const prefix = name.slice(0, Math.max(0, name.indexOf(':'))).toLowerCase();
-  if (!scope && settingOf(prefix)) throw unknownProviderError(scene, prefix);
+  const unheard = unheardProvider(scene, name);
+  if (!scope && unheard !== undefined) throw unknownProviderError(scene, unheard);
   if (scene.open.length === 0) throw nothingAllowedError(scene);
   throw unknownModelError(scene, rest, scope?.id);
 }

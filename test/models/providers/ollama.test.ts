@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createAskModel } from '../../../src/models/call.ts';
 import { createConnections } from '../../../src/models/connections.ts';
 import { ollama } from '../../../src/models/providers/ollama.ts';
+import { createTeam } from '../../../src/models/team.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
@@ -177,6 +178,26 @@ describe('ollama', () => {
       const { list } = await ollama.connect({ host: vendor.url });
       await expect(list!(never())).rejects.toMatchObject({ kind: 'model', details: { provider: 'ollama' } });
     });
+  });
+
+  it('names its address, not its key, as what makes it usable', async () => {
+    const team = createTeam({
+      definitions: [ollama],
+      settings: {},
+      policy: {
+        allowed: {},
+        denied: [],
+        localOnly: false,
+        prefer: 'quality',
+        allowUnknown: false,
+        offline: false,
+      },
+      maxThinkingTokens: 1000,
+      clock: realClock(),
+      random: seededRandom(),
+      emit: () => {},
+    });
+    expect(await team.providers()).toMatchObject([{ id: 'ollama', configured: false, env: ['OLLAMA_HOST'] }]);
   });
 
   it('asks no model of the cloud unless it may', async () => {

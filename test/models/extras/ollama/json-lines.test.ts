@@ -8,7 +8,9 @@ async function read(...chunks: (string | Uint8Array)[]) {
       controller.close();
     },
   });
-  return Array.fromAsync(bytes.pipeThrough(jsonLines()));
+  const values: unknown[] = [];
+  for await (const value of bytes.pipeThrough(jsonLines())) values.push(value);
+  return values;
 }
 
 describe('JSON lines', () => {
