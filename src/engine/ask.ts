@@ -148,8 +148,13 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
     };
     const used = budget.reserved + budget.historyUsed + budget.filesUsed;
     const answer = await completeIfCut(options.askModel, question, await options.askModel(question), used);
-    return { ...gathered, answer };
+    // As the store keeps it: half of a surrogate pair would come back as another character and change the prompt.
+    return { ...gathered, answer: { ...answer, text: answer.text.toWellFormed() } };
   } catch (error) {
+    if (!isAppError(error)) {
+      const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      options.compose.emit({ type: 'warning', reqId, where: tool.name, message });
+    }
     await close(options, pending, turn.exchange, signal.aborted ? 'interrupted' : 'failed');
     const offer = continuationOffer(pending, options.compose.maxTurns, gathered.history.sent);
     const keep = { ...plan.local, continuation_id: pending.id, continuation_offer: offer };

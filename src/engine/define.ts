@@ -97,7 +97,7 @@ export interface WorkflowShape<Args> {
   words: WorkflowWords;
   /** What to do before the next step. */
   requiredActions(step: Step, args: Args): string[];
-  /** Whether the caller's own certainty makes the expert unnecessary; absent: never. */
+  /** Whether the caller's own certainty, or its settings, make the expert unnecessary; absent: never. */
   certain?(step: Step, args: Args, settings: Partial<Args>): boolean;
   /** Fields that the first step can't do without. */
   neededAtFirst?: readonly string[];

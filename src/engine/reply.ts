@@ -26,6 +26,8 @@ const rpcCodes: Record<ErrorCode, number> = {
 export interface Reply {
   isError: boolean;
   document: JsonObject;
+  /** Why it failed, for the log. */
+  code?: ErrorCode;
 }
 
 export function success(document: JsonObject): Reply {
@@ -47,6 +49,7 @@ export function failure(thrown: unknown, { toolName, reqId, local }: FailureCont
   const { details } = error;
   return {
     isError: true,
+    code: details.code,
     document: pruned({
       ...local,
       status: details.replyStatus ?? 'error',
@@ -177,15 +180,12 @@ function jsonRecord(data: Record<string, unknown>): JsonObject {
 
 /** Leaves out keys without a value, and objects that are left empty by that. */
 function pruned(document: JsonObject): JsonObject {
-  const out: JsonObject = {};
-  for (const [key, value] of Object.entries(document)) {
-    if (value === undefined) continue;
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      out[key] = value;
-      continue;
-    }
+  const kept = Object.entries(document).flatMap(([key, value]): [string, Json][] => {
+    if (value === undefined) return [];
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[key, value]];
     const inner = pruned(value);
-    if (Object.keys(inner).length > 0 || Object.keys(value).length === 0) out[key] = inner;
-  }
-  return out;
+    return Object.keys(inner).length > 0 || Object.keys(value).length === 0 ? [[key, inner]] : [];
+  });
+  // Not by assignment: keys may come from callers, and one of them is `__proto__`.
+  return Object.fromEntries(kept);
 }

@@ -1,9 +1,10 @@
 import { z } from 'zod';
-import { AppError, isAppError, limitError } from '../domain/error.ts';
+import { AppError, isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
+import { safeCut } from '../domain/text.ts';
 import { missingPaths } from '../files/missing.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
@@ -11,7 +12,8 @@ import { type AskOptions, askPlan } from './ask.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { ActionContext, ToolDefinition } from './define.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
-import { maskArguments } from './gather/mask-arguments.ts';
+import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
+import { refuseMisshapen, refuseOverlong } from './gather/refuse-oversized.ts';
 import { rememberLocal } from './local.ts';
 import { createProgress } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
@@ -30,6 +32,9 @@ export interface EngineOptions extends AskOptions {
   actionContext(principal: Principal, signal: AbortSignal): ActionContext;
 }
 
+/** Longer ones are no names of ours and are cut wherever they are told. */
+const longestToolName = 80;
+
 const commonFields = z.object({ ...hiddenFields, model: modelField, continuation_id: continuationId });
 
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
@@ -42,29 +47,30 @@ export function createEngine(options: EngineOptions): ToolHost {
   async function call(request: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
     const reqId = requestId(options.random.uuid());
     const startedAt = clock.monotonic();
-    emit({
-      type: 'call.start',
-      reqId,
-      tool: request.name,
-      owner: request.principal.owner,
-      client: request.principal.client,
-    });
+    const { principal } = request;
+    const toolName = safeCut(request.name, longestToolName);
+    emit({ type: 'call.start', reqId, tool: toolName, owner: principal.owner, client: principal.client });
     let reply: Reply;
     try {
       const found = tools.get(request.name);
-      if (!found) throw unknownTool(request.name, [...tools.keys()]);
+      if (!found) throw unknownTool(toolName, [...tools.keys()]);
+      refuseMisshapen(request.name, request.arguments);
       const { args, warnings } = parseArguments(found.tool, found.schema, request.arguments);
+      // Once more: a text may have turned out to be a list.
+      refuseMisshapen(request.name, args);
       refuseOverlong(request.name, args, options.promptLimit);
       const progress = createProgress(clock, request.onProgress);
       const common = commonOf(args);
       reply = await run({ reqId, request, signal, progress, startedAt, tool: found.tool, args, common, warnings });
     } catch (error) {
-      if (!isAppError(error)) emit({ type: 'warning', reqId, where: request.name, message: stackOf(error) });
-      reply = failure(error, { toolName: request.name, reqId });
+      if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
+      reply = failure(error, { toolName, reqId });
     }
-    const status = String(reply.document.status);
-    emit({ type: 'call.end', reqId, tool: request.name, status, elapsedMs: clock.monotonic() - startedAt });
-    return rendered({ ...reply, document: capDocument(reply.document, options.replyTokens) }, options.replyFormat);
+    const { isError, code } = reply;
+    const document = isError ? await maskDocument(options.compose.mask, reply.document, reqId) : reply.document;
+    const status = String(document.status);
+    emit({ type: 'call.end', reqId, tool: toolName, status, code, elapsedMs: clock.monotonic() - startedAt });
+    return rendered({ isError, document: capDocument(document, options.replyTokens) }, options.replyFormat);
   }
 
   async function run(parsed: Parsed): Promise<Reply> {
@@ -93,7 +99,12 @@ export function createEngine(options: EngineOptions): ToolHost {
   }
 
   async function masked(parsed: Parsed, scope: string): Promise<Parsed> {
-    return { ...parsed, args: await maskArguments(options.compose.mask, parsed.args, scope) };
+    const { mask } = options.compose;
+    const args = await maskArguments(mask, parsed.args, scope);
+    const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
+    // The model's name goes to a vendor and into the store like any other text.
+    const model = typeof args.model === 'string' ? args.model : undefined;
+    return { ...parsed, args, warnings, common: { ...parsed.common, model } };
   }
 
   async function conduct(call: Resumed): Promise<Reply> {
@@ -133,34 +144,12 @@ function commonOf(args: Record<string, unknown>): Parsed['common'] {
 
 function unknownTool(name: string, names: readonly string[]): AppError {
   const near = nearestNames(name, names);
-  return new AppError('input', `There is no tool "${name.slice(0, 80)}".`, {
+  return new AppError('input', `There is no tool "${name}".`, {
     code: 'TOOL_NOT_FOUND',
     class: 'validation',
     next: `The nearest are ${near.join(', ')}; tools/list has them all.`,
     validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
   });
-}
-
-/** A text too long for one message of the protocol comes as a file instead; callers know the word for it. */
-function refuseOverlong(tool: string, args: Record<string, unknown>, limit: number): void {
-  for (const [field, value] of Object.entries(args)) {
-    if (typeof value !== 'string' || value.length <= limit) continue;
-    const way =
-      field === 'prompt'
-        ? 'Save the exact text as prompt.txt in the project, then send the call again with that file in absolute_file_paths and a short prompt.'
-        : `Shorten "${field}"; put the details into files of the project and name those.`;
-    throw limitError(
-      'size',
-      `"${field}" of ${tool} has ${value.length} characters; a text field takes at most ${limit}.`,
-      {
-        next: way,
-        replyStatus: 'resend_prompt',
-        replyContent: way,
-        data: { prompt_size: value.length, limit, instructions: way },
-        validationErrors: [{ field, error: `${value.length} characters`, allowed: [`at most ${limit} characters`] }],
-      },
-    );
-  }
 }
 
 function withMetadata(document: JsonObject, facts: JsonObject): JsonObject {
@@ -178,7 +167,7 @@ function titleOf({ args, tool }: Parsed): string {
   const text = String(args.prompt ?? args.step ?? tool.title)
     .replace(/\s+/g, ' ')
     .trim();
-  return text.length <= 80 ? text : `${text.slice(0, 79)}…`;
+  return text.length <= 80 ? text : `${safeCut(text, 79)}…`;
 }
 
 function contextOf({ args }: Parsed): JsonObject {

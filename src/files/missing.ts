@@ -1,6 +1,9 @@
 import { parsePathReference } from './path-reference.ts';
 import type { Sandbox } from './sandbox.ts';
 import { isSkip } from './skip.ts';
+import { inParallel } from './walk/in-parallel.ts';
+
+const atOnce = 16;
 
 /** Which of these paths name nothing inside the roots. Whether something outside them exists is not told. */
 export async function missingPaths(
@@ -8,8 +11,8 @@ export async function missingPaths(
   paths: readonly string[],
   { root, home }: { root: string; home: string },
 ): Promise<string[]> {
-  const verdicts = await Promise.all(
-    paths.map(async input => ((await exists(sandbox, input, root, home)) ? [] : [input])),
+  const verdicts = await inParallel(paths, atOnce, async input =>
+    (await exists(sandbox, input, root, home)) ? [] : [input],
   );
   return verdicts.flat();
 }

@@ -1,5 +1,5 @@
 import type { FileRecord } from '../domain/file.ts';
-import { safeCut } from '../domain/text.ts';
+import { printablePath, safeCut } from '../domain/text.ts';
 import type { StoredTurn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 
@@ -37,7 +37,7 @@ function labelOf(turn: StoredTurn): string {
 function filesLine(turns: readonly StoredTurn[]): string {
   const shown = (file: FileRecord) => file.form !== 'deleted';
   const paths = [...new Set(turns.flatMap(turn => turn.files.filter(shown).map(file => file.path)))];
-  return paths.length === 0 ? '' : `\nFiles discussed: ${paths.slice(-40).join(', ')}`;
+  return paths.length === 0 ? '' : `\nFiles discussed: ${paths.slice(-40).map(printablePath).join(', ')}`;
 }
 
 function digest(content: string, tokens: number): string {

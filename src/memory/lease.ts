@@ -33,6 +33,8 @@ const pollMs = 50;
 /** Within the process calls queue in the order they came; between processes a lease in the store decides. */
 export function createLeases({ store, clock, emit, holder }: LeaseOptions): Exclusively {
   const queue = createQueue();
+  const warn = (error: unknown) =>
+    emit({ type: 'warning', where: 'thread lease', message: isAppError(error) ? error.message : String(error) });
 
   async function take(id: ThreadId, { signal, onWait }: ExclusiveOptions): Promise<void> {
     for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.now())); tries++) {
@@ -48,13 +50,22 @@ export function createLeases({ store, clock, emit, holder }: LeaseOptions): Excl
       stop = clock.after(renewEveryMs, () => {
         store.lease(id, holder, leaseMs, clock.now()).catch(error => {
           // The exchange goes on: the commit's own check tells whether somebody came between.
-          emit({ type: 'warning', where: 'thread lease', message: isAppError(error) ? error.message : String(error) });
+          warn(error);
         });
         renewLater();
       });
     };
     renewLater();
     return () => stop();
+  }
+
+  async function giveBack(id: ThreadId): Promise<void> {
+    try {
+      await store.release(id, holder);
+    } catch (error) {
+      // It lapses by itself, and what the work brought must not be lost for it.
+      warn(error);
+    }
   }
 
   return async (id, options, work) => {
@@ -66,7 +77,7 @@ export function createLeases({ store, clock, emit, holder }: LeaseOptions): Excl
         return await work();
       } finally {
         stop();
-        await store.release(id, holder);
+        await giveBack(id);
       }
     } finally {
       leave();

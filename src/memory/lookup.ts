@@ -57,7 +57,7 @@ async function ancestors(store: Store, thread: Thread): Promise<StoredTurn[]> {
     seen.add(parentId);
     // An expired original is still there until it is pruned.
     const parent: Lookup<Thread> = await store.read(parentId, 0);
-    if (parent.state !== 'live') break;
+    if (parent.state !== 'live' || parent.value.owner !== thread.owner) break;
     chain.unshift(parent.value.turns.filter(turn => turn.seq <= seq));
     next = parent.value.parent;
   }

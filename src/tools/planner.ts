@@ -91,7 +91,8 @@ function placeOf(entries: readonly Entry[], { branch_id, branch_from_step }: Arg
   if (entries.some(entry => entry.branch === branch_id)) return { branch: branch_id };
   const from = branch_from_step ?? entries.findLast(entry => entry.branch === undefined)?.step;
   if (from === undefined) return { branch: branch_id };
-  if (entries.some(entry => entry.step === from || entry.revisedBy.includes(from))) return { branch: branch_id, from };
+  const left = entries.find(entry => entry.step === from || entry.revisedBy.includes(from));
+  if (left) return { branch: branch_id, from: left.step };
   const known = entries.map(entry => entry.step);
   throw inputError(`The branch "${branch_id}" can't leave from step ${from}: there is no such step yet.`, {
     next: `Send branch_from_step with one of the steps so far: ${known.join(', ')}.`,
@@ -177,7 +178,7 @@ function pauseOf(step: Step, { lastStep, totalSteps }: WorkflowProgress): JsonOb
   const deep = thinksDeeply(step) ? deepThoughts[step.stepNumber - 1] : undefined;
   const left = Math.max(0, totalSteps - lastStep);
   const go = `Then call planner again with step_number ${lastStep + 1} and the continuation_id`;
-  if (!deep) return { next_steps: `About ${left} steps are left. ${go}.` };
+  if (!deep) return { next_steps: `Steps left: about ${left}. ${go}.` };
   const list = deep.map((thought, index) => `${index + 1}. ${thought}`).join('\n');
   return {
     status: 'pause_for_deep_thinking',

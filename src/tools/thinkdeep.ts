@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { JsonObject } from '../domain/json.ts';
 import { cutMiddle } from '../domain/text.ts';
 import { defineTool } from '../engine/define.ts';
 import { unadvertised, workflowFields } from '../engine/fields.ts';
@@ -77,7 +78,7 @@ export const thinkdeep = defineTool({
           final_confidence: progress.confidence,
           relevant_context: progress.relevantContext,
           key_findings: work.map(text => cutMiddle(text, longestFinding)),
-          issues_identified: progress.issuesFound.map(issue => JSON.parse(JSON.stringify(issue))),
+          issues_identified: progress.issuesFound.map(plain),
           files_analyzed: progress.relevantFiles,
         },
         completion_message: `The thinking is done after ${progress.lastStep} steps. Weigh the result before you build on it.`,
@@ -86,6 +87,11 @@ export const thinkdeep = defineTool({
     expert: { role, json: false },
   },
 });
+
+function plain(issue: Record<string, unknown>): JsonObject {
+  const copy: JsonObject = JSON.parse(JSON.stringify(issue));
+  return copy;
+}
 
 function focusOf(areas: unknown): string[] {
   return Array.isArray(areas) ? areas.map(String) : [];

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { inputError, securityError } from '../domain/error.ts';
+import { inputError, isAppError, securityError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { printablePath } from '../domain/text.ts';
 import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
 import { estimateTokens, prefixWithin } from '../domain/tokens.ts';
 import { type ActionContext, defineTool } from '../engine/define.ts';
@@ -46,7 +47,7 @@ export const threads = defineTool({
         case 'fork':
           return fork(context, await named(context, args), args.turn);
         case 'delete':
-          return remove(context, await named(context, args), args.confirm);
+          return remove(context, args);
         case 'delete_all':
           return removeAll(context, args.confirm);
       }
@@ -142,7 +143,8 @@ function turnOf(turn: StoredTurn, content: string): JsonObject {
     at: new Date(turn.timestamp).toISOString(),
     status: turn.status,
     content,
-    files: turn.files.length > 0 ? turn.files.map(({ path, form }) => ({ path, form })) : undefined,
+    files:
+      turn.files.length > 0 ? turn.files.map(({ path, form }) => ({ path: printablePath(path), form })) : undefined,
   };
 }
 
@@ -163,7 +165,10 @@ function sent(thread: Thread): JsonObject {
             : turn.status,
         tokens: answer?.modelMetadata?.usage?.input,
         cost_usd: answer?.modelMetadata?.costUsd,
-        files: turn.files.length > 0 ? turn.files.map(({ path, form, lines }) => ({ path, form, lines })) : undefined,
+        files:
+          turn.files.length > 0
+            ? turn.files.map(({ path, form, lines }) => ({ path: printablePath(path), form, lines }))
+            : undefined,
       };
     });
   return { status: 'success', continuation_id: thread.id, sent: rows };
@@ -191,13 +196,39 @@ async function fork({ threads: store }: ActionContext, thread: Thread, turn: num
 }
 
 async function remove(
-  { threads: store }: ActionContext,
-  thread: Thread,
-  confirm: boolean | undefined,
+  context: ActionContext,
+  { continuation_id, confirm }: Arguments & { confirm?: boolean },
 ): Promise<JsonObject> {
-  if (confirm !== true) throw unconfirmed(`the thread "${thread.title}" with ${thread.turns.length} turns`);
-  await store.remove(thread);
+  const thread = await removable(context, continuation_id);
+  if (confirm !== true) throw unconfirmed(`the thread "${thread.title}" with ${thread.seq} turns`);
+  await context.threads.remove(thread);
   return { status: 'success', deleted: [thread.id] };
+}
+
+/** A thread to remove: one that is too damaged to be read is still among those that are listed. */
+async function removable(context: ActionContext, reference: string | undefined): Promise<Thread> {
+  try {
+    return await named(context, { continuation_id: reference });
+  } catch (error) {
+    if (!isAppError(error) || error.details.class !== 'corrupt') throw error;
+    const head = await listed(context, error.details.data?.thread);
+    if (!head) throw error;
+    return unread(head);
+  }
+}
+
+async function listed({ threads: store }: ActionContext, id: unknown): Promise<ThreadHead | undefined> {
+  for (let before: number | undefined; ; ) {
+    const heads = await store.list({ everywhere: true, limit: mostListed, before });
+    const found = heads.find(head => head.id === id);
+    if (found || heads.length < mostListed) return found;
+    before = heads.at(-1)?.updatedAt;
+  }
+}
+
+/** Removing takes no more of a thread than its head. */
+function unread(head: ThreadHead): Thread {
+  return { ...head, turns: [], compactions: [], workflows: {} };
 }
 
 async function removeAll({ threads: store }: ActionContext, confirm: boolean | undefined): Promise<JsonObject> {
@@ -205,11 +236,10 @@ async function removeAll({ threads: store }: ActionContext, confirm: boolean | u
   const deleted: string[] = [];
   for (;;) {
     const heads = await store.list({ everywhere: false, limit: mostListed });
-    if (heads.length === 0) return { status: 'success', deleted };
-    for (const head of heads) {
-      await store.remove(await store.find(head.id));
-      deleted.push(head.id);
-    }
+    const before = deleted.length;
+    for (const head of heads) if (await store.remove(unread(head))) deleted.push(head.id);
+    // A page of which nothing went was removed by somebody else meanwhile, or never will be.
+    if (heads.length === 0 || deleted.length === before) return { status: 'success', deleted };
   }
 }
 

@@ -68,6 +68,13 @@ describe('polylogue ask', () => {
     expect(asked()[0]).not.toContain('const three');
   });
 
+  it('says on stderr which of the named files were not sent, and answers all the same', async () => {
+    await project.write('.env', 'KEY=1\n');
+    const { code, err, out } = await ask(['Why?', '--file', 'src/a.ts', '--file', '.env']);
+    expect({ code, out }).toEqual({ code: 0, out: 'Answer 1.\n' });
+    expect(err).toMatch(/not sent: .*\.env: /);
+  });
+
   it('goes on with the last thread', async () => {
     await ask(['My name is Ada.']);
     await ask(['Who am I?', '--continue', 'last']);

@@ -46,6 +46,7 @@ export const ask = defineCommand({
       if (reply.isError) return showFailure(context, reply);
       if (out.json) out.document(reply.document);
       else if (!shown.any) out.line(String(reply.document.content ?? ''));
+      for (const line of skippedFiles(reply.document)) context.around.writeError(`polylogue: ${line}\n`);
       out.remark(closingRemark(reply.document));
       return 0;
     });
@@ -70,15 +71,18 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
   };
 }
 
-/** Who answered, what it took, what was left out, and how to go on. */
-function closingRemark(document: JsonObject): string {
-  const metadata = isRecord(document.metadata) ? document.metadata : {};
-  const usage = isRecord(metadata.usage) ? metadata.usage : {};
-  const files = isRecord(metadata.files) ? metadata.files : {};
+/** What was named and not sent, with the reason: the answer was given without it. */
+function skippedFiles({ metadata }: JsonObject): string[] {
+  const files = isRecord(metadata) && isRecord(metadata.files) ? metadata.files : {};
   const skipped: unknown[] = Array.isArray(files.skipped) ? files.skipped : [];
-  const cost = typeof metadata.cost_usd === 'number' ? `, ${metadata.cost_usd.toFixed(4)} USD` : '';
-  return [
-    ...skipped.filter(isRecord).map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`),
-    `${String(metadata.provider_used)}:${String(metadata.model_used)}, ${String(usage.input)} tokens in, ${String(usage.output)} out${cost}; go on with --continue last`,
-  ].join('\n');
+  return skipped.filter(isRecord).map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`);
+}
+
+/** Who answered, what it took, and how to go on. */
+function closingRemark({ metadata }: JsonObject): string {
+  const facts = isRecord(metadata) ? metadata : {};
+  const usage = isRecord(facts.usage) ? facts.usage : {};
+  const cost = typeof facts.cost_usd === 'number' ? `, ${facts.cost_usd.toFixed(4)} USD` : '';
+  const tokens = `${String(usage.input)} tokens in, ${String(usage.output)} out`;
+  return `${String(facts.provider_used)}:${String(facts.model_used)}, ${tokens}${cost}; go on with --continue last`;
 }

@@ -32,8 +32,8 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
   const signal = AbortSignal.timeout(patienceMs);
   try {
     const listed = await Promise.race([team.ping(id, signal), rejection(signal)]);
-    const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered; it lists ${listed} models`;
-    if (models.length > 0) return { state: 'ok', what, text: `${answer}, of which ${models.length} may be asked here` };
+    const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
+    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here` };
     return {
       state: 'warn',
       what,
@@ -46,12 +46,15 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
       return { state: 'fail', what, text, next: 'Check the network and HTTPS_PROXY, and the address if you set one.' };
     }
     if (!isAppError(error)) throw error;
-    return { state: 'fail', what, text: error.message, next: nextAfter(error.details, env) };
+    return { state: 'fail', what, text: error.message, next: nextAfter(error.details.class, env) };
   }
 }
 
-function nextAfter({ next, class: kind }: { next?: string; class: string }, env: readonly string[]): string {
-  return next ?? (kind === 'auth' ? `Correct ${env.join(' or ')}.` : 'Check the network, HTTPS_PROXY and the address.');
+/** The advice of an error speaks to who asked a question; here nobody did. */
+function nextAfter(kind: string, env: readonly string[]): string {
+  return kind === 'auth' && env.length > 0
+    ? `The vendor refuses the key: correct ${env.join(' or ')}.`
+    : 'Check the network, HTTPS_PROXY, and the address if you set one.';
 }
 
 /** A connection that does not listen to its signal must not keep us. */

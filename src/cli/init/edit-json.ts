@@ -1,65 +1,138 @@
-import {
-  applyEdits,
-  type FormattingOptions,
-  modify,
-  type ParseError,
-  parse,
-  parseTree,
-  printParseErrorCode,
-} from 'jsonc-parser';
+import { type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { configError } from '../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../domain/json.ts';
 
 const mark = '\uFEFF';
+const parseOptions = { allowTrailingComma: true };
 
-/** The text of a JSON file with this value at `key.name`; undefined takes it out. Comments and the rest stay as they are. */
-export function editJson(text: string, [key, name]: readonly [string, string], value: JsonObject | undefined): string {
+type EntryPath = readonly [key: string, name: string];
+
+/** The text of a JSON file with this value at `key.name`; undefined takes it out. Every other byte stays as it is. */
+export function editJson(text: string, path: EntryPath, value: JsonObject | undefined): string {
   const start = text.startsWith(mark) ? mark : '';
   const content = text.slice(start.length);
-  const document = documentOf(content);
-  if (value === undefined && !isRecord(document[key])) return text;
-  if (document[key] !== undefined && !isRecord(document[key])) {
-    throw unusable(`"${key}" is not an object`);
+  const base = content.trim() === '' ? '{\n}\n' : content;
+  const root = rootOf(base);
+  const servers = memberOf(root, path[0]);
+  if (servers?.value && servers.value.type !== 'object') throw unusable(`"${path[0]}" is not an object`);
+  const entry = servers?.value && memberOf(servers.value, path[1]);
+  if (value === undefined) {
+    return entry && servers?.value ? start + withoutMember(base, servers.value, entry.property) : text;
   }
-  const base = content.trim() === '' ? '{}\n' : content;
-  const edits = modify(base, [key, name], value && JSON.parse(JSON.stringify(value)), {
-    formattingOptions: styleOf(base),
-  });
-  return start + applyEdits(base, edits);
+  if (entry?.value)
+    return start + splice(base, entry.value, jsonText(value, base, indentAt(base, entry.property.offset)));
+  const container = servers?.value ?? root;
+  const [name, added] = servers ? [path[1], value] : [path[0], { [path[1]]: value }];
+  return start + withMember(base, container, name, added);
 }
 
 /** The value at `key.name`, where there is one. */
-export function readJson(text: string, [key, name]: readonly [string, string]): unknown {
-  const servers = documentOf(text.startsWith(mark) ? text.slice(1) : text)[key];
+export function readJson(text: string, [key, name]: EntryPath): unknown {
+  const content = text.startsWith(mark) ? text.slice(1) : text;
+  if (content.trim() === '') return undefined;
+  rootOf(content);
+  const document: unknown = parse(content, [], parseOptions);
+  const servers = isRecord(document) ? document[key] : undefined;
   return isRecord(servers) && Object.hasOwn(servers, name) ? servers[name] : undefined;
 }
 
-function documentOf(content: string): Record<string, unknown> {
-  if (content.trim() === '') return {};
+function rootOf(content: string): Node {
   const errors: ParseError[] = [];
-  const options = { allowTrailingComma: true };
-  const document: unknown = parse(content, errors, options);
+  const root = parseTree(content, errors, parseOptions);
   const [first] = errors;
   if (first) {
     const line = content.slice(0, first.offset).split('\n').length;
     throw unusable(`line ${line} is not JSON (${printParseErrorCode(first.error)})`);
   }
-  if (!isRecord(document) || parseTree(content, [], options)?.type !== 'object') throw unusable('it is not an object');
-  return document;
+  if (root?.type !== 'object') throw unusable('it is not an object');
+  return root;
 }
 
 function unusable(why: string) {
   return configError(`The configuration of the host can't be edited: ${why}.`, {
-    next: 'Nothing was changed. Correct the file, then repeat the command; --dry-run shows what it would write.',
+    next: 'Nothing was changed. Correct the file and repeat the command.',
   });
 }
 
-/** The indentation and line ends that the file has. */
-function styleOf(text: string): FormattingOptions {
-  const indent = /^([ \t]+)\S/m.exec(text)?.[1] ?? '  ';
-  return {
-    insertSpaces: !indent.includes('\t'),
-    tabSize: indent.includes('\t') ? 1 : indent.length,
-    eol: text.includes('\r\n') ? '\r\n' : '\n',
-  };
+function memberOf(object: Node, name: string): { property: Node; value: Node | undefined } | undefined {
+  // Of two members with one name, readers take the last.
+  const property = object.children?.findLast(({ children }) => children?.[0]?.value === name);
+  return property && { property, value: property.children?.[1] };
+}
+
+function withMember(text: string, object: Node, name: string, value: JsonObject): string {
+  const eol = eolOf(text);
+  const outer = indentAt(text, object.offset);
+  const last = object.children?.at(-1);
+  const own = last && text.slice(object.offset, last.offset).includes('\n') ? indentAt(text, last.offset) : undefined;
+  const indent = own ?? outer + unitOf(text);
+  const member = `${eol}${indent}${JSON.stringify(name)}: ${jsonText(value, text, indent)}`;
+  if (last) return insert(text, endOf(last), `,${member}`);
+  const rest = text.slice(object.offset + 1, endOf(object) - 1);
+  return insert(text, object.offset + 1, rest.includes('\n') ? member : `${member}${eol}${outer}`);
+}
+
+/** Takes a member out with the comma and the space that came with it. Comments around it stay. */
+function withoutMember(text: string, object: Node, property: Node): string {
+  const members = object.children ?? [];
+  const at = members.indexOf(property);
+  const [previous, next] = [members[at - 1], members[at + 1]];
+  const end = endOf(property);
+  if (previous) {
+    const from = endOf(previous);
+    if (isPlain(text.slice(from, property.offset))) return text.slice(0, from) + text.slice(end);
+  } else if (next) {
+    if (isPlain(text.slice(end, next.offset))) return text.slice(0, property.offset) + text.slice(next.offset);
+  } else {
+    const before = text.slice(object.offset + 1, property.offset);
+    const after = text.slice(end, endOf(object) - 1);
+    if (isPlain(before) && isPlain(after)) return splice(text, object, '{}');
+  }
+  return withoutSpan(text, property.offset, end, previous && endOf(previous));
+}
+
+/** Where a comment stands between: the member goes alone, with the comma after it, else with the one before it. */
+function withoutSpan(text: string, from: number, to: number, previousEnd: number | undefined): string {
+  const after = /^\s*,/.exec(text.slice(to))?.[0].length;
+  if (after !== undefined) return text.slice(0, from) + text.slice(to + after);
+  const before = previousEnd === undefined ? text.slice(0, from) : withoutFirstComma(text, previousEnd, from);
+  return before + text.slice(to);
+}
+
+function withoutFirstComma(text: string, previousEnd: number, from: number): string {
+  return text.slice(0, previousEnd) + text.slice(previousEnd, from).replace(/^(\s*),/, '$1');
+}
+
+function isPlain(between: string): boolean {
+  return /^[\s,]*$/.test(between);
+}
+
+function endOf({ offset, length }: Node): number {
+  return offset + length;
+}
+
+function splice(text: string, node: Node, replacement: string): string {
+  return text.slice(0, node.offset) + replacement + text.slice(endOf(node));
+}
+
+function insert(text: string, at: number, addition: string): string {
+  return text.slice(0, at) + addition + text.slice(at);
+}
+
+function jsonText(value: JsonObject, text: string, indent: string): string {
+  return JSON.stringify(value, undefined, unitOf(text)).replaceAll('\n', `${eolOf(text)}${indent}`);
+}
+
+function eolOf(text: string): string {
+  return text.includes('\r\n') ? '\r\n' : '\n';
+}
+
+/** One step of indentation, as the file has it. */
+function unitOf(text: string): string {
+  return /^([ \t]+)\S/m.exec(text)?.[1]?.slice(0, 8) ?? '  ';
+}
+
+/** The space at the beginning of the line. */
+function indentAt(text: string, offset: number): string {
+  return /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
 }

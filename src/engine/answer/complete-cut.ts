@@ -1,3 +1,4 @@
+import { isAppError } from '../../domain/error.ts';
 import type { Message } from '../../domain/message.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
 import { addUsage } from '../../domain/usage.ts';
@@ -10,7 +11,7 @@ const goOn =
 
 /**
  * An answer that the vendor cut at its limit, asked on once: the model sees what it wrote and goes on. What comes back is one
- * answer with the usage of both calls; `finish` tells whether it is still cut.
+ * answer with the usage of both calls; `finish` tells whether it is still cut. When going on fails, the answer is what came first.
  */
 export async function completeIfCut(
   ask: AskModel,
@@ -31,7 +32,15 @@ export async function completeIfCut(
     { role: 'assistant', section: 'turn', parts: [{ type: 'text', text: answer.text }] },
     { role: 'user', section: 'turn', parts: [{ type: 'text', text: goOn }] },
   ];
-  const rest = await ask({ ...question, candidates: [answer.candidate], messages, maxOutputTokens });
+  let rest: ModelAnswer;
+  try {
+    rest = await ask({ ...question, candidates: [answer.candidate], messages, maxOutputTokens });
+  } catch (error) {
+    // What came was paid for and is worth more than an error; only who cancelled wants nothing.
+    if (question.signal.aborted || !isAppError(error)) throw error;
+    const warning = `The answer was cut at its limit, and going on failed: ${error.message}`;
+    return { ...answer, warnings: [...answer.warnings, warning] };
+  }
   return {
     ...rest,
     text: answer.text + rest.text,

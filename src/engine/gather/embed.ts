@@ -3,7 +3,7 @@ import { inputError, securityError } from '../../domain/error.ts';
 import type { FileRecord, LineRange, Skip, TextFile } from '../../domain/file.ts';
 import { type Sha256, sha256 } from '../../domain/ids.ts';
 import type { Mask } from '../../domain/ports.ts';
-import { countLines } from '../../domain/text.ts';
+import { countLines, printablePath } from '../../domain/text.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import type { CollectedFile } from '../../files/collect.ts';
 import { unifiedDiff } from '../../files/diff.ts';
@@ -92,13 +92,13 @@ async function embedNew(request: EmbedRequest, out: Embedded, file: CollectedFil
   const { base, text } = await masked(request, out, file);
   const record = recordOf(file, file.range ? 'range' : 'full', base, file.range);
   if (take(request, out, record, new Map([[base, text]]))) {
-    out.report.embedded.push(file.path);
+    out.report.embedded.push(printablePath(file.path));
     return;
   }
   const part = largestPart(request, out, { file, base, text });
   if (part) {
     take(request, out, recordOf(file, 'range', base, part), new Map([[base, text]]));
-    out.report.embedded.push(file.path);
+    out.report.embedded.push(printablePath(file.path));
     skipForRoom(out, file.path, `only lines ${part.from}-${part.to} of ${file.lines} fit`);
   } else {
     skipForRoom(out, file.path, 'it does not fit');
@@ -128,10 +128,10 @@ function largestPart(
 
 async function embedChange(request: EmbedRequest, out: Embedded, before: StandingFile, file: TextFile): Promise<void> {
   const { base, text } = await masked(request, out, file);
-  out.report.changed.push(file.path);
+  out.report.changed.push(printablePath(file.path));
   const full = recordOf(file, 'full', base);
   const oldText = request.bases.get(before.base);
-  const diff = file.lines > smallFileLines && oldText !== undefined ? unifiedDiff(file.path, oldText, text) : undefined;
+  const diff = file.lines > smallFileLines && oldText !== undefined ? plainDiff(file.path, oldText, text) : undefined;
   const shown = diff === undefined ? undefined : hashOf(diff);
   const change = shown && { ...recordOf(file, 'diff', base), shown };
   const blobs = new Map([[base, text], ...(shown && diff !== undefined ? [[shown, diff] as const] : [])]);
@@ -139,22 +139,30 @@ async function embedChange(request: EmbedRequest, out: Embedded, before: Standin
   if (!take(request, out, useDiff ? change : full, blobs)) note(out, file, 'changed');
 }
 
+/** A removed line gets a dash in front and can so come to look like a marker of ours; then the file is sent whole. */
+const markerLike = /^--- (?:BEGIN|END|FILE) /m;
+
+function plainDiff(path: string, before: string, after: string): string | undefined {
+  const diff = unifiedDiff(path, before, after);
+  return diff !== undefined && markerLike.test(diff) ? undefined : diff;
+}
+
 function note(out: Embedded, file: TextFile, form: 'unchanged' | 'changed'): void {
   const { path, size, mtimeMs, lines, sha256: hash } = file;
   out.records.push({ path, form, size, mtimeMs, lines, sha256: hash });
-  if (form === 'unchanged') out.report.unchanged.push(path);
+  if (form === 'unchanged') out.report.unchanged.push(printablePath(path));
   else skipForRoom(out, path, 'it changed, and the change does not fit');
 }
 
 function deleted(out: Embedded, before: StandingFile): void {
   const { path, size, mtimeMs, sha256: hash } = before;
   out.records.push({ path, form: 'deleted', size, mtimeMs, lines: 0, sha256: hash });
-  out.report.changed.push(path);
+  out.report.changed.push(printablePath(path));
 }
 
 function skipForRoom(out: Embedded, path: string, what: string): void {
   const reason = `${what} into the model's window beside the conversation; name a range (file.ts:10-80) or use a model with a larger one.`;
-  out.report.skipped.push({ path, code: 'over_budget', reason });
+  out.report.skipped.push({ path: printablePath(path), code: 'over_budget', reason });
 }
 
 function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {

@@ -75,7 +75,7 @@ function record(
     settings: { ...advanced.settings, ...news },
     kept: shape.keep?.(advanced.kept, step, call.args) ?? {},
   };
-  const brief = Object.keys(news).length > 0 ? (shape.brief?.(news) ?? []) : [];
+  const brief = Object.keys(news).length > 0 ? (shape.brief?.(progress.settings) ?? []) : [];
   const contribution = contributionOf(step, { brief, sure: call.args.confidence !== undefined });
   const work = [...workSince(call.thread, tool, progress.afterSeq), contribution];
   const facts = { step, args: call.args, progress, work };

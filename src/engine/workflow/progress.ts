@@ -102,7 +102,8 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
     relevantContext: union(known?.relevantContext, step.relevantContext),
     issuesFound: unionBy(known?.issuesFound, step.issuesFound),
     images: union(known?.images, step.images),
-    hypotheses: [...(known?.hypotheses ?? []), ...hypothesis],
+    // A step that comes again says what it thinks now.
+    hypotheses: [...(known?.hypotheses ?? []).filter(({ step: at }) => at !== step.stepNumber), ...hypothesis],
     confidence: step.confidence,
     evidence: evidenceOf(step),
     settings: known?.settings ?? {},

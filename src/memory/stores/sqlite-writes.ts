@@ -3,6 +3,7 @@ import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
 import type { ThreadChange } from '../store.ts';
 import type { HeadState, Origin } from './sealed-record.ts';
+import { sqliteLeases } from './sqlite-leases.ts';
 import { damaged, recordOf, sqliteRows } from './sqlite-rows.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
 
@@ -26,12 +27,6 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
   const findExchange = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? AND id = ?');
-  const take = db.prepare(
-    `INSERT INTO leases (thread, holder, expires_at) VALUES (?, ?, ?)
-     ON CONFLICT (thread) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
-     WHERE holder = excluded.holder OR expires_at <= ?`,
-  );
-  const giveBack = db.prepare('DELETE FROM leases WHERE thread = ? AND holder = ?');
 
   /** The exchanges that a change touches, with the status each of them has after it. */
   function statuses(thread: number, { turns = [], exchange }: ThreadChange): Map<ExchangeId, ExchangeStatus> {
@@ -79,8 +74,7 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
     },
 
     prune: pruner(db, rows),
-    lease: (id, holder, ttlMs, now) => take.run(id, holder, now + ttlMs, now).changes === 1,
-    release: (id, holder) => void giveBack.run(id, holder),
+    ...sqliteLeases(db),
   };
 }
 

@@ -137,14 +137,17 @@ export function malformedNameError(why: string): AppError {
 
 export function unknownProviderError(scene: Scene, name: string): AppError {
   if (!hasProvider(scene)) return noProviderError(scene);
-  const own = scene.roster.providers.filter(provider => !isOffline(provider.id));
-  const idsOf = (configured: boolean) => own.filter(each => each.configured === configured).map(({ id }) => id);
-  const others = idsOf(false).map(id => (settingOf(id) ? `${id} (${settingOf(id)})` : id));
+  const { providers } = scene.roster;
+  const ids = providers.filter(provider => provider.configured).map(({ id }) => id);
+  const others = providers.flatMap(({ id, configured }) => {
+    const setting = settingOf(id);
+    return configured ? [] : [setting ? `${id} (${setting})` : id];
+  });
   const more = others.length > 0 ? ` Not configured are ${others.join(', ')}.` : '';
   return new AppError('input', `This installation has no provider "${name}".`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
-    next: `Configured are ${idsOf(true).join(', ')}; use one of them, or a model's name alone.${more}`,
+    next: `Configured are ${ids.join(', ')}; use one of them, or a model's name alone.${more}`,
   });
 }
 

@@ -1,0 +1,66 @@
+import { readFileSync, readlinkSync, statSync } from 'node:fs';
+
+/** What can be told of the process behind a mark. */
+export type ProcessState = 'running' | 'gone' | 'unknown';
+
+/** A process as the others on its machine can recognise it. */
+export interface ProcessMarks {
+  /** This process; undefined where the system does not tell enough. */
+  readonly own: string | undefined;
+  /** `unknown` for a process of another machine, boot, container or user, of which nothing can be said from here. */
+  stateOf(mark: string): ProcessState;
+}
+
+interface Told {
+  pid: string;
+  /** One letter: `Z` and `X` are processes that ended and are merely not collected yet. */
+  state: string;
+  /** Ticks since the boot: tells a process from a later one with the same number. */
+  started: string;
+}
+
+/**
+ * Reads the system's own account of its processes. A number alone proves nothing: it is given out again, and means another
+ * process in another container; so the boot, the numbering's own id, the user and the time of the start belong to a mark.
+ */
+export function processMarks(folder = '/proc'): ProcessMarks {
+  const place = placeOf(folder);
+  const self = place === undefined ? undefined : toldOf(folder, 'self');
+  return {
+    own: place !== undefined && self ? `${place} ${self.pid} ${self.started}` : undefined,
+    stateOf(mark) {
+      const [at, pid, started] = split(mark);
+      if (place === undefined || at !== place || pid === undefined) return 'unknown';
+      const told = toldOf(folder, pid);
+      return !told || told.started !== started || /[ZX]/.test(told.state) ? 'gone' : 'running';
+    },
+  };
+}
+
+function split(mark: string): (string | undefined)[] {
+  const [, place, pid, started] = /^(.+) (\d+) (\d+)$/.exec(mark) ?? [];
+  return [place, pid, started];
+}
+
+/** Where process numbers mean the same: one boot of one machine, one numbering, one user. */
+function placeOf(folder: string): string | undefined {
+  try {
+    const boot = readFileSync(`${folder}/sys/kernel/random/boot_id`, 'utf8').trim();
+    return `${boot} ${readlinkSync(`${folder}/self/ns/pid`)} ${statSync(`${folder}/self`).uid}`;
+  } catch {
+    // Not Linux, or closed to us: leases then end by their time alone.
+    return undefined;
+  }
+}
+
+function toldOf(folder: string, pid: string): Told | undefined {
+  try {
+    const text = readFileSync(`${folder}/${pid}/stat`, 'utf8');
+    // The name stands in brackets and may hold anything; the last bracket ends it.
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return { pid: text.slice(0, text.indexOf(' ')), state: fields[0] ?? '', started: fields[19] ?? '' };
+  } catch {
+    // No such process; our own user's are never hidden from us.
+    return undefined;
+  }
+}

@@ -1,0 +1,103 @@
+import { writeFile } from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { vendorEnv } from '../support/product.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+import { startAnthropic } from '../support/vendors/start-anthropic.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { runProgram } from './run-program.ts';
+
+let project: TempProject;
+
+beforeEach(async () => {
+  project = await tempProject();
+});
+
+afterEach(() => project.dispose());
+
+interface Finding {
+  state: string;
+  what: string;
+  text: string;
+  next?: string;
+}
+
+async function doctor(env: Record<string, string>, args: string[] = []) {
+  const run = await runProgram(['doctor', '--json', ...args], {
+    cwd: project.root,
+    env: { PROJECT_ROOT: project.root, ...env },
+  });
+  const findings: Finding[] = JSON.parse(run.out).findings;
+  return { ...run, findings, find: (what: string) => findings.find(finding => finding.what === what) };
+}
+
+describe('polylogue doctor', () => {
+  it('finds all in order with a key that works, and shows no key', async () => {
+    const vendor = await startOpenAi({ models: [{ id: 'gpt-5' }] });
+    const { code, out, find, findings } = await doctor(vendorEnv({ openai: vendor.url }));
+    await vendor.close();
+    expect(code).toBe(0);
+    expect(findings.filter(({ state }) => state === 'fail')).toEqual([]);
+    expect(find('OpenAI')?.text).toContain('listing 1 models');
+    expect(find('OPENAI_API_KEY')?.text).toBe('set, not shown (environment)');
+    expect(out).not.toContain('test-key');
+    expect(find('handshake 2025-11-25')?.state).toBe('ok');
+    expect(find('handshake 2026-07-28')?.state).toBe('ok');
+    expect(find('tools')?.text).toMatch(/\d+ bytes, about \d+ tokens/);
+    expect(find('readable')?.text).toContain(project.root);
+  });
+
+  it('tells a wrong key from a right one, and what to correct', async () => {
+    const openai = await startOpenAi({ keys: ['another'] });
+    const anthropic = await startAnthropic();
+    const { code, find } = await doctor(vendorEnv({ openai: openai.url, anthropic: anthropic.url }));
+    await Promise.all([openai.close(), anthropic.close()]);
+    expect(code).toBe(1);
+    expect(find('OpenAI')).toMatchObject({ state: 'fail', next: expect.stringContaining('OPENAI_API_KEY') });
+    expect(find('Anthropic')?.state).toBe('ok');
+  });
+
+  it('gives up on a silent server after five seconds', async () => {
+    const vendor = await startOpenAi();
+    vendor.byDefault({ fault: 'hang_before_headers', on: 'models' });
+    const { code, find } = await doctor(vendorEnv({ openai: vendor.url }));
+    await vendor.close();
+    expect(code).toBe(1);
+    expect(find('OpenAI')).toMatchObject({
+      text: 'no answer within 5 seconds',
+      next: expect.stringContaining('HTTPS_PROXY'),
+    });
+  });
+
+  it('says what to do without any key', async () => {
+    const { code, find } = await doctor({});
+    expect(code).toBe(1);
+    expect(find('providers')?.next).toContain('OPENAI_API_KEY');
+    expect(find('providers')?.next).toContain('--offline');
+  });
+
+  it('says where each option that is set comes from, and the warnings', async () => {
+    await project.write('home/config.json', JSON.stringify({ defaultModel: 'gpt-5', colour: 'red' }));
+    await project.write('home/.env', 'LOCALE=fr-FR\n');
+    const env = { POLYLOGUE_HOME: project.path('home'), OPENAI_BASE_URL: 'http://ada:hidden-word@127.0.0.1:9/v1' };
+    const { find, out } = await doctor(env, ['--offline']);
+    expect(find('DEFAULT_MODEL')?.text).toBe('gpt-5 (config.json)');
+    expect(find('LOCALE')?.text).toBe('fr-FR (home .env)');
+    expect(find('OFFLINE')?.text).toBe('true (flag)');
+    expect(find('configuration')).toMatchObject({ state: 'warn', text: expect.stringContaining('colour') });
+    expect(out).not.toContain('hidden-word');
+  });
+
+  it('says when nothing can be read, and why', async () => {
+    const run = await runProgram(['doctor', '--offline'], { cwd: '/', env: { HOME: project.root } });
+    expect(run.code).toBe(0);
+    expect(run.out).toMatch(/warn {2}readable +no file: .*\n +→ .*--roots/);
+    expect(run.out).not.toContain('\u001b');
+  });
+
+  it('says when the data folder is a file', async () => {
+    await writeFile(project.path('home'), '');
+    const { code, find } = await doctor({ POLYLOGUE_HOME: project.path('home') }, ['--offline', '--private']);
+    expect(code).toBe(1);
+    expect(find('data folder')).toMatchObject({ state: 'fail', next: expect.stringContaining('POLYLOGUE_HOME') });
+  });
+});

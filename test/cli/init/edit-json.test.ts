@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { editJson, readJson } from '../../../src/cli/init/edit-json.ts';
+
+const path = ['mcpServers', 'polylogue'] as const;
+const entry = { command: 'node', args: ['main.js'] };
+
+describe('editing a JSON entry', () => {
+  it.each([
+    [
+      'spaces',
+      '{\n    // ours\n    "mcpServers": {\n        "a": { "command": "x" } // last\n    },\n    "z": [1, 2], /* end */\n}\n',
+    ],
+    ['tabs', '{\n\t"mcpServers": {\n\t\t"a": {}\n\t}\n}'],
+    ['CR LF', '{\r\n  "mcpServers": {\r\n    "a": {}\r\n  }\r\n}\r\n'],
+    ['a byte-order mark', '\uFEFF{\n  "mcpServers": {\n    "a": {}\n  }\n}\n'],
+  ])('adds it beside others in a file with %s, and takes it out again, to the byte', (_what, text) => {
+    const added = editJson(text, path, entry);
+    expect(readJson(added, path)).toEqual(entry);
+    for (const line of text.split('\n').filter(line => line.includes('/'))) {
+      const comment = /\/[/*].*/.exec(line)?.[0].trim() ?? '';
+      expect(added).toContain(comment);
+    }
+    expect(added.includes('\r\n')).toBe(text.includes('\r\n'));
+    expect(added.replaceAll('\r\n', '').includes('\r')).toBe(false);
+    expect(editJson(added, path, undefined)).toBe(text);
+  });
+
+  it.each([
+    ['{ "mcpServers": {} }', 'an empty table'],
+    ['{"mcpServers":{"a":{"x":[1,  2]}}}', 'all on one line'],
+    ['{\n  "mcpServers": {\n    "a": { "x" : 1 },\n  },\n}\n', 'a trailing comma'],
+  ])('gives back %j, %s', text => {
+    const added = editJson(text, path, entry);
+    expect(readJson(added, path)).toEqual(entry);
+    expect(editJson(added, path, undefined)).toBe(text);
+  });
+
+  it('replaces its value alone', () => {
+    const text = '{\n  "mcpServers": {\n    "polylogue": { "command": "old" }, // ours\n    "b": {}\n  }\n}\n';
+    const edited = editJson(text, path, { command: 'new' });
+    expect(edited).toBe(text.replace('{ "command": "old" }', '{\n      "command": "new"\n    }'));
+  });
+
+  it('keeps comments around what it takes out', () => {
+    const text = '{ "mcpServers": {\n  "a": {}, // theirs\n  "polylogue": {}, // ours\n  // next\n  "b": {}\n} }';
+    const rest = editJson(text, path, undefined);
+    for (const comment of ['// theirs', '// ours', '// next']) expect(rest).toContain(comment);
+    expect(readJson(rest, ['mcpServers', 'b'])).toEqual({});
+    expect(readJson(rest, path)).toBeUndefined();
+    const alone = '{ "mcpServers": { /* a */ "polylogue": {} /* b */ } }';
+    expect(editJson(alone, path, undefined)).toMatch(/\/\* a \*\/.*\/\* b \*\//);
+  });
+
+  it.each([
+    '{ "mcpServers": {\n  "a": {}, // theirs\n  "polylogue": {}, "b": {} } }',
+    '{ "mcpServers": {\n  "b": {}, // theirs\n  "polylogue": {}\n} }',
+  ])('leaves %j sound', text => {
+    const rest = editJson(text, path, undefined);
+    expect(rest).toContain('// theirs');
+    expect(rest).not.toMatch(/,\s*(\/\/.*)?\s*\}/);
+    expect(readJson(rest, ['mcpServers', 'b'])).toEqual({});
+  });
+
+  it('begins a file', () => {
+    expect(JSON.parse(editJson('', path, entry))).toEqual({ mcpServers: { polylogue: entry } });
+  });
+
+  it('changes nothing where there is nothing to take out', () => {
+    expect(editJson('{ "a": 1 }', path, undefined)).toBe('{ "a": 1 }');
+  });
+
+  it.each([
+    ['{ "a": }', 'line 1'],
+    ['{\n"a": 1\n"b": 2 }', 'line 3'],
+    ['[]', 'not an object'],
+    ['{ "mcpServers": [] }', '"mcpServers" is not an object'],
+  ])('refuses %j and says where', (text, told) => {
+    expect(() => editJson(text, path, entry)).toThrow(told);
+  });
+});
