@@ -155,6 +155,14 @@ describe('unset', () => {
     },
   );
 
+  it.each(['OPENAI_API_KEY', 'env:OPENAI_API_KEY', 'OPENAI_API_KEY:-'])(
+    'is a reference to %s that a host left as it was',
+    name => {
+      const files = { [`${home}/.env`]: 'OPENAI_API_KEY=real' };
+      expect(load({ files, env: { OPENAI_API_KEY: `\${${name}}` } }).values.openai.apiKey).toBe('real');
+    },
+  );
+
   it('is said of a placeholder', () => {
     expect(load({ env: { OPENAI_API_KEY: 'your_openai_api_key_here' } }).warnings).toEqual([
       'OPENAI_API_KEY (environment) still holds a placeholder and counts as unset.',

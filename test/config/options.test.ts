@@ -17,7 +17,8 @@ describe('the table of options', () => {
     const flags = all.flatMap(([, { flag }]) => flag ?? []);
     expect(new Set(names).size).toBe(names.length);
     expect(new Set(flags).size).toBe(flags.length);
-    for (const name of names) expect(name).toMatch(/^[A-Z][A-Z0-9_]*$/);
+    // Proxies are the one thing that other programs read in lower case.
+    for (const name of names) expect(name).toMatch(/^(?:[A-Z][A-Z0-9_]*|https?_proxy|no_proxy)$/);
     for (const flag of flags) expect(flag).toMatch(/^[a-z][a-z-]*$/);
     for (const [, { env }] of all) expect(env.length).toBeGreaterThan(0);
   });

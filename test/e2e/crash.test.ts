@@ -84,7 +84,7 @@ describe('a server that is killed while a model is asked', () => {
     ]);
   });
 
-  it('holds its thread for ten seconds at the most, and the client is told what it waits for', async () => {
+  it('does not hold up its thread: the lease of a dead process falls at once', async () => {
     const first = await start();
     vendor.script({ answer: 'One.' }, { fault: 'hang_after_headers' });
     const { continuation_offer } = await first.call('chat', { prompt: 'First?' });
@@ -94,13 +94,10 @@ describe('a server that is killed while a model is asked', () => {
     await first.kill();
 
     const next = await start();
-    const messages: string[] = [];
-    const onprogress = ({ message = '' }) => void messages.push(message);
     const began = performance.now();
-    const reply = await next.call('chat', { prompt: 'Third?', continuation_id }, { onprogress });
-    expect(performance.now() - began).toBeLessThan(13_000);
+    const reply = await next.call('chat', { prompt: 'Third?', continuation_id });
+    expect(performance.now() - began).toBeLessThan(3_000);
     expect(reply).toMatchObject({ isError: false, continuation_offer: { continuation_id } });
-    expect(messages[0]).toBe('waiting for the thread');
   });
 
   it('keeps the steps of a workflow: the last one is sent again and reaches the expert', async () => {

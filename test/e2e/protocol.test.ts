@@ -73,7 +73,8 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era =
       expect(Object.values(annotations ?? {}).every(value => typeof value === 'boolean')).toBe(true);
     }
     const hints = Object.fromEntries(tools.map(({ name, annotations }) => [name, annotations]));
-    expect(hints.chat).toMatchObject({ readOnlyHint: true, openWorldHint: true });
+    expect(hints.analyze).toMatchObject({ readOnlyHint: true, openWorldHint: true });
+    expect(hints.chat).toMatchObject({ readOnlyHint: false, destructiveHint: false, openWorldHint: true });
     expect(hints.threads).toMatchObject({ readOnlyHint: false, destructiveHint: true, openWorldHint: false });
     expect(JSON.stringify(await list())).toBe(JSON.stringify(listed));
   });

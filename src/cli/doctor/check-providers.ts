@@ -54,7 +54,7 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
 function nextAfter(kind: string, env: readonly string[]): string {
   return kind === 'auth' && env.length > 0
     ? `The vendor refuses the key: correct ${env.join(' or ')}.`
-    : 'Check the network, HTTPS_PROXY, and the address if you set one.';
+    : 'Check the network, HTTPS_PROXY, NODE_EXTRA_CA_CERTS, and the address if you set one.';
 }
 
 /** A connection that does not listen to its signal must not keep us. */
