@@ -225,6 +225,11 @@ function othersAfter(error: AppError, failed: Candidate, left: Candidate[]): Can
       return error.details.retryable ? left : [];
     case 'bad_request':
       return error.details.status === 404 ? left : [];
+    case 'auth':
+    case 'balance':
+    case 'quota':
+      // The key is refused or spent, not the model: its provider's other models have the same one.
+      return left.filter(candidate => candidate.model.provider !== failed.model.provider);
     default:
       return left;
   }

@@ -279,6 +279,15 @@ describe('the candidates', () => {
     expect(error.details.data.attempts.length).toBeGreaterThanOrEqual(2);
   });
 
+  it('leave out other models of a provider that refused the key', async () => {
+    const refusing = scriptedConnection([{ refuse: apiError(401, 'bad key') }]);
+    const { run } = setUp({ alpha: refusing, beta: scriptedConnection([whole]) });
+    const candidates = [candidate(), candidate({ id: 'alpha-2' }), candidate({ provider: 'beta', id: 'beta-1' })];
+    const { answer } = await run({ candidates });
+    expect(answer?.model.provider).toBe('beta');
+    expect(refusing.calls).toHaveLength(1);
+  });
+
   it('do not wait for a long pause of one vendor while another is left', async () => {
     const alpha = scriptedConnection([{ refuse: apiError(429, '', { 'retry-after': '60' }) }]);
     const { answer, elapsed } = await setUp({ alpha, beta: scriptedConnection([whole]) }).run();
