@@ -97,6 +97,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     promptLimit: promptSizeLimit(values),
     replyTokens: context.replyTokens,
     replyFormat: values.replyFormat,
+    efforts: { thinkdeep: values.thinkdeepEffort },
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {

@@ -42,7 +42,7 @@ async function run(): Promise<void> {
 
   title('A server starts; analyze works in steps');
   const one = await start();
-  const files = ['src/memory/transcript.ts', 'src/memory/compaction.ts', 'src/memory/threads.ts'];
+  const files = ['src/memory/transcript.ts', 'src/memory/compaction.ts', 'src/memory/stores/memory.ts'];
   const step = { total_steps: 2, relevant_files: files, model: models.first };
   const pause = await one.call('analyze', {
     ...step,
@@ -50,7 +50,7 @@ async function run(): Promise<void> {
     step_number: 1,
     next_step_required: true,
     findings:
-      'Starting: transcript.ts renders turns, compaction.ts shortens threads, threads.ts runs exchanges one at a time.',
+      'Starting: transcript.ts renders turns, compaction.ts shortens threads, stores/memory.ts keeps them in memory.',
   });
   told(pause);
   say(`required actions: ${list(pause.required_actions)}`);
@@ -87,12 +87,12 @@ async function run(): Promise<void> {
 
   title('debug goes on in the same thread, with a model of another vendor');
   const debugged = await two.call('debug', {
-    step: 'After the edit a second process can run an exchange on a thread that is still busy.',
+    step: 'After the edit threads vanish while they are still in use.',
     step_number: 1,
     total_steps: 1,
     next_step_required: false,
-    findings: 'leaseMs was changed: the lease now lapses before it is renewed.',
-    hypothesis: 'leaseMs must be well above renewEveryMs.',
+    findings: 'stores/memory.ts was edited: it now keeps at most 10 threads.',
+    hypothesis: 'The limit was lowered for a test and forgotten.',
     confidence: 'medium',
     relevant_files: [files[2]],
     continuation_id: id,
@@ -108,10 +108,10 @@ async function run(): Promise<void> {
 
 async function edit(path: string): Promise<void> {
   const text = await readFile(path, 'utf8');
-  const edited = text.replace('const leaseMs = 10_000;', 'const leaseMs = 2_000;');
-  if (edited === text) throw new Error(`${path} has no leaseMs to edit`);
+  const edited = text.replace('maxThreads = 1000', 'maxThreads = 10');
+  if (edited === text) throw new Error(`${path} has no maxThreads to edit`);
   await writeFile(path, edited);
-  say(`edited: ${short(path)} (leaseMs 10_000 → 2_000)`);
+  say(`edited: ${short(path)} (maxThreads 1000 → 10)`);
 }
 
 function told(reply: Record<string, unknown>): void {

@@ -29,6 +29,14 @@ export const options = {
     doc: 'What `auto` weighs most among the models that can do the task.',
     group: 'Models',
   },
+  thinkdeepEffort: {
+    env: ['DEFAULT_THINKING_MODE_THINKDEEP'],
+    type: 'string',
+    default: 'high',
+    choices: ['minimal', 'low', 'medium', 'high', 'max'],
+    doc: 'How hard the expert of `thinkdeep` thinks when the call does not say.',
+    group: 'Models',
+  },
   maxThinkingTokens: {
     env: ['MAX_THINKING_TOKENS'],
     type: 'number',

@@ -1,6 +1,6 @@
 import { AppError, inputError, isAppError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { type Candidate, efforts } from '../domain/model.ts';
+import { type Candidate, type Effort, efforts } from '../domain/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { Threads } from '../memory/threads.ts';
@@ -21,6 +21,8 @@ export interface AskOptions {
   route(request: ModelRequest): Promise<Resolution>;
   askModel: AskModel;
   compose: ComposeOptions;
+  /** By tool: how hard its model thinks when the call does not say; absent: as the tool itself has it. */
+  efforts: Readonly<Record<string, Effort>>;
   /** The most tokens of one reply. */
   replyTokens: number;
 }
@@ -51,7 +53,7 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
   const request = {
     category: plan.category,
     needs: { vision: (plan.images ?? []).length > 0 },
-    effort: common.effort ?? plan.effort,
+    effort: common.effort ?? options.efforts[tool.name] ?? plan.effort,
   };
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
   let resolution: Resolution;

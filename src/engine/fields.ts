@@ -3,14 +3,8 @@ import { z } from 'zod';
 const list = (text: string) => z.array(z.string()).describe(text).optional();
 
 /** Fields of every tool that asks a model. */
-export const modelField = z
-  .string()
-  .describe('Model name, alias or provider:model[:effort]; listmodels shows them')
-  .optional();
-export const continuationId = z
-  .string()
-  .describe('Thread to go on with: an id from continuation_offer, or "last"')
-  .optional();
+export const modelField = z.string().describe('Name, alias or provider:model[:effort]').optional();
+export const continuationId = z.string().describe('Thread to go on with, or "last"').optional();
 export const filePaths = list('Files or directories; file.ts:10-80 names lines');
 
 /** What a step is, in every tool that works in steps. */

@@ -23,9 +23,8 @@ const fields = {
 
 export const analyze = defineTool({
   name: 'analyze',
-  title: 'Analyse code step by step',
-  description:
-    'Analyse architecture, performance, security or quality of code in steps; an expert model checks the result.',
+  title: 'Analyse code',
+  description: 'Analyse architecture, performance, security or quality of code in steps; an expert model checks.',
   toolset: 'code',
   tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },

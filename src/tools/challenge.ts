@@ -3,7 +3,7 @@ import { defineTool } from '../engine/define.ts';
 
 export const challenge = defineTool({
   name: 'challenge',
-  title: 'Think again before agreeing',
+  title: 'Think again',
   description:
     'Use when the user doubts or contradicts you: weigh the statement on its merits instead of agreeing at once.',
   toolset: 'core',

@@ -4,14 +4,14 @@ import { continuationId, filePaths, hiddenFields, modelField } from '../engine/f
 
 export const chat = defineTool({
   name: 'chat',
-  title: 'Chat with another model',
+  title: 'Chat',
   description:
     'Ask another model: second opinion, brainstorming, explanation, code questions; it remembers the thread and its files.',
   toolset: 'core',
   tier: 'user',
   effects: { writes: true, destroys: false, network: true, idempotent: false },
   fields: {
-    prompt: z.string().min(1).describe('The question with all it needs; name files instead of pasting code'),
+    prompt: z.string().min(1).describe('The question; name files instead of pasting code'),
     absolute_file_paths: filePaths,
     images: z.array(z.string()).describe('Paths or data URLs').optional(),
     working_directory_absolute_path: z.string().describe('Where generated code may be written').optional(),

@@ -47,7 +47,7 @@ const fields = {
 
 export const codereview = defineTool({
   name: 'codereview',
-  title: 'Review code step by step',
+  title: 'Review code',
   description: 'Review code for bugs, security, performance and quality in steps; an expert model makes a second pass.',
   toolset: 'code',
   tier: 'user',

@@ -16,9 +16,8 @@ const fields = { ...stepByStep, hypothesis: z.string().optional() };
 
 export const debug = defineTool({
   name: 'debug',
-  title: 'Debug step by step',
-  description:
-    'Find the root cause of a bug in steps with hypotheses and evidence; an expert model checks the conclusion.',
+  title: 'Debug',
+  description: 'Find the root cause of a bug in steps with hypotheses and evidence; an expert model checks it.',
   toolset: 'code',
   tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },

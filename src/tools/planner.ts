@@ -21,7 +21,7 @@ type Arguments = z.output<z.ZodObject<typeof fields>>;
 
 export const planner = defineTool({
   name: 'planner',
-  title: 'Plan step by step',
+  title: 'Plan',
   description:
     'Plan a larger piece of work in steps, with branches and revisions; the whole plan comes back and is stored.',
   toolset: 'core',

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { testProduct, vendorEnv } from '../support/product.ts';
+import { tempProject } from '../support/temp-project.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 import { counters, step, workflowRig } from './workflow-rig.ts';
 
 const rig = workflowRig();
@@ -78,5 +81,26 @@ describe('thinkdeep', () => {
     const high = await rig.call('thinkdeep', step(3, 4, { ...id, confidence: 'very_high' }));
     const lists = [first, low, high].map(reply => JSON.stringify(reply.required_actions));
     expect(new Set(lists).size).toBe(3);
+  });
+});
+
+describe('DEFAULT_THINKING_MODE_THINKDEEP', () => {
+  it('sets how hard the expert thinks, unless the call says so', async () => {
+    const vendor = await startOpenAi();
+    const project = await tempProject();
+    const env = {
+      ...vendorEnv({ openai: vendor.url }),
+      DEFAULT_MODEL: 'gpt-5-mini',
+      DEFAULT_THINKING_MODE_THINKDEEP: 'low',
+    };
+    const polylogue = await testProduct({ root: project.root, env });
+    const last = { step: 's', step_number: 1, total_steps: 1, next_step_required: false, findings: 'f' };
+    const unasked = await polylogue.call('thinkdeep', last);
+    const asked = await polylogue.call('thinkdeep', { ...last, thinking_mode: 'medium' });
+    const other = await polylogue.call('debug', last);
+    expect([unasked, asked, other].map(reply => reply.metadata.effort)).toEqual(['low', 'medium', 'high']);
+    await polylogue.close();
+    await vendor.close();
+    await project.dispose();
   });
 });

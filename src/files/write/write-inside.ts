@@ -1,5 +1,6 @@
-import { lstat, open, rename, rm } from 'node:fs/promises';
+import { lstat, open, readlink, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { securityError } from '../../domain/error.ts';
 import type { Sandbox } from '../sandbox.ts';
 
 export interface Writing {
@@ -30,6 +31,7 @@ export async function writeInside(sandbox: Sandbox, { directory, name, text, uni
   const draft = join(folder, `.${name}.${unique}`);
   const file = await open(draft, 'wx', 0o600);
   try {
+    await assertStill(file.fd, draft);
     await file.writeFile(text);
     await file.close();
     await rename(draft, path);
@@ -39,4 +41,14 @@ export async function writeInside(sandbox: Sandbox, { directory, name, text, uni
     throw error;
   }
   return { path, replaced };
+}
+
+/** Throws when the folder was swapped for a link between its check and the opening. Systems without /proc can't tell. */
+async function assertStill(descriptor: number, path: string): Promise<void> {
+  const real = await readlink(`/proc/self/fd/${descriptor}`).catch(() => path);
+  if (real === path) return;
+  await rm(real, { force: true });
+  throw securityError('The directory changed while it was written to.', {
+    next: 'Name a directory of the project that nobody else is moving.',
+  });
 }
