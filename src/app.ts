@@ -98,6 +98,11 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     replyTokens: context.replyTokens,
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
+    panel: {
+      modelMs: values.consensusModelTimeoutSeconds * 1_000,
+      totalMs: values.consensusTimeoutSeconds * 1_000,
+      isLocal: team.isLocal,
+    },
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {

@@ -53,6 +53,8 @@ const rooms: HouseTable['rooms'] = {
     folders: {
       shapes: 'plain',
       workflow: 'plain',
+      panel: 'plain',
+      verdicts: 'plain',
       gather: 'plain',
       answer: 'plain',
       offer: 'plain',

@@ -60,6 +60,8 @@ export interface ModelMetadata {
   usage?: Usage;
   costUsd?: number;
   latencyMs?: number;
+  /** Everyone who was asked, as `provider:model`, where several were. */
+  asked?: string[];
 }
 
 /** One stored entry of a thread: never changed once it is written. */

@@ -148,6 +148,23 @@ export interface WorkflowProgress {
   asked: boolean;
 }
 
+export type Stance = 'for' | 'against' | 'neutral';
+
+/** Several models judge one proposal, each by itself; then their verdicts are brought together. */
+export interface PanelShape {
+  kind: 'panel';
+  category: Category;
+  effort: Effort;
+  /** What each model is told to do, after the proposal. */
+  role: string;
+  /** Added to the role: the side a model takes, and where it must leave it. A caller's own words come on top. */
+  stances: Readonly<Record<Stance, string>>;
+  /** What a model is told when it sees the verdicts of the others. */
+  review: string;
+  /** What the model is told that brings the verdicts together; its answer is asked for as a JSON object. */
+  synthesis: string;
+}
+
 /** No model: the handler does the work. */
 export interface ActionShape<Args> {
   kind: 'action';
@@ -210,6 +227,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   shape:
     | PromptShape<z.output<z.ZodObject<Fields>>>
     | WorkflowShape<z.output<z.ZodObject<Fields>>>
+    | PanelShape
     | ActionShape<z.output<z.ZodObject<Fields>>>;
 }
 

@@ -38,6 +38,39 @@ export const quietWorkflowFields = {
   revises_step: z.int().min(1).describe('This step takes the place of an earlier one').optional(),
 };
 
+/** Fields of a panel: `prompt` asks all at once, `step_number` one model a call. */
+export const panelFields = {
+  prompt: z.string().describe('The proposal; asks all models at once').optional(),
+  models: z
+    .array(
+      z.object({
+        model: z.string(),
+        stance: z.enum(['for', 'against', 'neutral']).optional(),
+        stance_prompt: z.string().optional(),
+      }),
+    )
+    .describe('Names will do; absent: three vendors')
+    .optional(),
+  relevant_files: list('For all models'),
+  rounds: z.int().min(1).max(2).describe('2: they revise after seeing the others').optional(),
+  synthesizer: z.string().optional(),
+  max_cost_usd: z.number().min(0).optional(),
+  step: z.string().min(1).describe('Instead of prompt, one model a call. Step 1: the proposal').optional(),
+  step_number: stepFields.step_number.optional(),
+  total_steps: stepFields.total_steps.describe('Number of models').optional(),
+  next_step_required: z.boolean().optional(),
+  findings: z.string().describe('Your own view; no model sees it').optional(),
+  continuation_id: z.string().optional(),
+};
+
+/** What callers of a panel may send besides; the last three say what the thread knows better, and are not read. */
+export const quietPanelFields = {
+  images: z.array(z.string()).optional(),
+  use_assistant_model: z.boolean().optional(),
+  current_model_index: z.int().optional(),
+  model_responses: z.array(z.unknown()).optional(),
+};
+
 /** Accepted by every tool that asks a model, advertised by none: hosts know them, models need not. */
 export const hiddenFields = {
   temperature: z.number().min(0).max(1).optional(),

@@ -18,6 +18,7 @@ import { rememberLocal } from './local.ts';
 import { createProgress } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { nearestNames, parseArguments, schemaOf, type ToolSchema } from './schema.ts';
+import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type WorkflowSettings } from './shapes/workflow.ts';
 
@@ -25,6 +26,7 @@ export interface EngineOptions extends AskOptions {
   tools: readonly ToolDefinition[];
   random: Random;
   workflow: WorkflowSettings;
+  panel: PanelSettings;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -108,6 +110,7 @@ export function createEngine(options: EngineOptions): ToolHost {
   }
 
   async function conduct(call: Resumed): Promise<Reply> {
+    if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
     const plan = await planOf(call);
     return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
   }
@@ -117,18 +120,21 @@ export function createEngine(options: EngineOptions): ToolHost {
     switch (shape.kind) {
       case 'prompt':
         return planPrompt(shape, call, options.compose);
-      case 'workflow': {
-        const { sandbox, home } = options.compose;
-        const checked = Array.isArray(call.args.files_checked) ? call.args.files_checked.map(String) : [];
-        const missing = await missingPaths(sandbox, checked, { root: call.request.principal.root, home });
-        return planWorkflow(shape, call, missing, options.workflow);
-      }
+      case 'workflow':
+        return planWorkflow(shape, call, await filesNotFound(options, call), options.workflow);
+      case 'panel':
       case 'action':
-        throw new TypeError('actions have no plan');
+        throw new TypeError(`a ${shape.kind} has no plan`);
     }
   }
 
   return { list: () => listings, call };
+}
+
+/** Of the files that the caller says it checked: those that are not there. */
+function filesNotFound({ compose: { sandbox, home } }: EngineOptions, { args, request }: Resumed): Promise<string[]> {
+  const checked = Array.isArray(args.files_checked) ? args.files_checked.map(String) : [];
+  return missingPaths(sandbox, checked, { root: request.principal.root, home });
 }
 
 function commonOf(args: Record<string, unknown>): Parsed['common'] {

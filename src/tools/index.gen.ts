@@ -3,6 +3,7 @@ import { analyze } from './analyze.ts';
 import { challenge } from './challenge.ts';
 import { chat } from './chat.ts';
 import { codereview } from './codereview.ts';
+import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { listmodels } from './listmodels.ts';
 import { planner } from './planner.ts';
@@ -16,6 +17,7 @@ export const tools = [
   challenge,
   chat,
   codereview,
+  consensus,
   debug,
   listmodels,
   planner,

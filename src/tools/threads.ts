@@ -158,11 +158,13 @@ function sent(thread: Thread): JsonObject {
       return {
         turn: turn.seq,
         tool: turn.toolName,
-        to: answer?.modelName
-          ? `${answer.modelProvider}:${answer.modelName}`
-          : turn.status === 'done'
-            ? 'nobody'
-            : turn.status,
+        to: answer?.modelMetadata?.asked
+          ? answer.modelMetadata.asked.join(', ')
+          : answer?.modelName
+            ? `${answer.modelProvider}:${answer.modelName}`
+            : turn.status === 'done'
+              ? 'nobody'
+              : turn.status,
         tokens: answer?.modelMetadata?.usage?.input,
         cost_usd: answer?.modelMetadata?.costUsd,
         files:

@@ -34,6 +34,12 @@ export function madeBy(maker: string, model: ModelInfo): boolean {
   return own === '' ? (makers.get(maker) ?? maker) === model.provider : own === maker;
 }
 
+/** Who made a model, also where an aggregator serves it. */
+export function vendorOf({ id, provider }: Pick<ModelInfo, 'id' | 'provider'>): string {
+  const maker = makerOf(id);
+  return maker === '' ? provider : (makers.get(maker) ?? maker);
+}
+
 /** Whether two rows are one model at two providers. Names without a number move with the vendor's mind and prove nothing. */
 export function sameModel(a: ModelInfo, b: ModelInfo): boolean {
   const key = modelKey(a.id);

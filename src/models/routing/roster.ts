@@ -14,6 +14,8 @@ export interface ModelRequest {
     /** Images are part of the prompt. */
     vision?: boolean;
   };
+  /** Models that are not to be chosen; one that is named is taken all the same. */
+  avoid?(model: ModelInfo): boolean;
   /** From `thinking_mode`: the nearest that the model takes is used. A suffix of the name wins over it. */
   effort?: Effort;
 }

@@ -37,7 +37,7 @@ export function createScene(request: ModelRequest, roster: Roster, policy: Routi
     refusal,
     cost: model => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
     open: rankModels(
-      roster.models.filter(model => mayOpen(model) && refusal(model) === undefined),
+      roster.models.filter(model => mayOpen(model) && refusal(model) === undefined && request.avoid?.(model) !== true),
       request.category,
       policy.prefer,
       isLocal,

@@ -1,0 +1,128 @@
+import { AppError, isAppError, throwIfAborted } from '../../domain/error.ts';
+import { type Message, textOf } from '../../domain/message.ts';
+import { estimateTokens, tokenFactor } from '../../domain/tokens.ts';
+import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
+import type { ModelAnswer } from '../../models/answer.ts';
+import type { AskOptions } from '../ask.ts';
+import type { Resumed } from '../call-record.ts';
+import type { Purse } from './purse.ts';
+import { type Candidates, modelName } from './seats.ts';
+
+export interface PanelSettings {
+  /** Milliseconds for one answer, and for the call as a whole. */
+  modelMs: number;
+  totalMs: number;
+  /** Whether a provider runs on this machine or network, where nobody is paid. */
+  isLocal(providerId: string): boolean;
+}
+
+export interface PanelOptions extends AskOptions {
+  panel: PanelSettings;
+}
+
+/** How one question to one model ended. */
+export type Outcome =
+  | { status: 'success'; answer: ModelAnswer }
+  | { status: 'error'; error: AppError; latencyMs: number }
+  /** It was not asked: for its cost, or because no time was left. */
+  | { status: 'skipped'; because: 'cost' | 'deadline'; message: string };
+
+/** What the questions of one call have in common. */
+export interface Session {
+  options: PanelOptions;
+  call: Resumed;
+  purse: Purse;
+  /** Tokens and dollars of all answers so far. */
+  spent: { usage: Usage; costUsd?: number };
+}
+
+export interface Question {
+  candidates: Candidates;
+  messages: readonly Message[];
+  /** Room for the answer in the model's window. */
+  maxOutputTokens: number;
+  sharers: number;
+}
+
+export function tokensOf(messages: readonly Message[], { model }: Candidates[0]): number {
+  return messages.reduce((sum, message) => sum + estimateTokens(textOf(message), tokenFactor(model.id)), 0);
+}
+
+/**
+ * Prepares a question at once (its cost is put aside) and asks it when the result is called. Never throws for a model that
+ * fails; a call that was cancelled does.
+ */
+export function consult(session: Session, question: Question): () => Promise<Outcome> {
+  const { candidates, messages, sharers } = question;
+  const grant = session.purse.take({ candidates, inputTokens: tokensOf(messages, candidates[0]), sharers });
+  if ('refused' in grant) return async () => ({ status: 'skipped', because: 'cost', message: grant.refused });
+  return async () => {
+    const outcome = await ask(session, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
+    grant.settle(paidFor(outcome));
+    if (outcome.status !== 'success') return outcome;
+    count(session, outcome.answer);
+    const { text, latencyMs } = outcome.answer;
+    return text.trim() === '' ? { status: 'error', error: empty(outcome.answer), latencyMs } : outcome;
+  };
+}
+
+function room({ maxOutputTokens }: Question, affordable: number | undefined): number {
+  return Math.min(maxOutputTokens, affordable ?? maxOutputTokens);
+}
+
+async function ask({ options, call }: Session, question: Question): Promise<Outcome> {
+  const { clock } = options.compose;
+  const began = clock.monotonic();
+  const left = call.startedAt + options.panel.totalMs - began;
+  if (left < 1_000) {
+    const seconds = options.panel.totalMs / 1_000;
+    return { status: 'skipped', because: 'deadline', message: `The ${seconds} s of the call as a whole were used up.` };
+  }
+  try {
+    const { candidates, messages, maxOutputTokens } = question;
+    const answer = await options.askModel({
+      reqId: call.reqId,
+      tool: call.tool.name,
+      candidates,
+      messages,
+      maxOutputTokens,
+      temperature: call.common.temperature,
+      cacheKey: call.thread.id,
+      limits: { totalMs: Math.min(options.panel.modelMs, left) },
+      signal: call.signal,
+      onProgress: delta => call.progress.streamed(delta),
+    });
+    return { status: 'success', answer };
+  } catch (error) {
+    throwIfAborted(call.signal);
+    // One model's failure is told in its place; the others are asked all the same.
+    if (!isAppError(error) || error.kind === 'bug') throw error;
+    return { status: 'error', error, latencyMs: clock.monotonic() - began };
+  }
+}
+
+function empty({ candidate, finish }: ModelAnswer): AppError {
+  return new AppError('model', `${modelName(candidate)} answered without a text (${finish.raw ?? finish.kind}).`, {
+    code: 'API_ERROR',
+    class: 'bad_upstream',
+    provider: candidate.model.provider,
+    model: candidate.model.id,
+    next: 'Ask again, or name another model in its place.',
+  });
+}
+
+/** What a vendor charges for an answer that did not come in time is not told: what was put aside counts then. */
+function paidFor(outcome: Outcome): number | undefined {
+  if (outcome.status === 'success') return outcome.answer.costUsd;
+  if (outcome.status === 'error' && outcome.error.details.class === 'timeout') return undefined;
+  return 0;
+}
+
+function count({ spent }: Session, { usage, costUsd }: ModelAnswer): void {
+  spent.usage = addUsage(spent.usage, usage);
+  if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
+}
+
+export function openSession(options: PanelOptions, call: Resumed, purse: Purse): Session {
+  return { options, call, purse, spent: { usage: noUsage } };
+}

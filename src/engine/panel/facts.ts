@@ -1,0 +1,45 @@
+import type { JsonObject } from '../../domain/json.ts';
+import type { Gathered } from '../call-record.ts';
+import { localMetadata } from '../reply.ts';
+import type { Session } from './consult.ts';
+import { costOf } from './voice.ts';
+
+/** What every reply of a panel says of itself, beside the shape's own facts. */
+export function panelMetadata(session: Session, prompts: readonly Gathered[], warnings: readonly string[]): JsonObject {
+  const { call, options, spent } = session;
+  const { usage, costUsd } = spent;
+  const elapsed = options.compose.clock.monotonic() - call.startedAt;
+  const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
+  const all = [...new Set([...call.warnings, ...warnings])];
+  return {
+    ...localMetadata(call, elapsed),
+    workflow_type: 'multi_model_consensus',
+    usage: {
+      input: usage.input,
+      output: usage.output,
+      reasoning: usage.reasoning,
+      cache_read: usage.cacheRead,
+      cache_write: usage.cacheWrite,
+    },
+    cost_usd: costOf(costUsd),
+    files: files && {
+      embedded: files.embedded.length > 0 ? files.embedded : undefined,
+      skipped: files.skipped.length > 0 ? files.skipped.map(skip => ({ ...skip })) : undefined,
+      masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
+    },
+    warnings: all.length > 0 ? all : undefined,
+  };
+}
+
+/** Told once for the call, though each model's prompt was made by itself. */
+export function reportFiles({ options, call }: Session, prompts: readonly Gathered[]): void {
+  const [first] = prompts;
+  if (!first) return;
+  options.compose.emit({
+    type: 'files.read',
+    reqId: call.reqId,
+    tool: call.tool.name,
+    embedded: first.files.embedded,
+    skipped: first.files.skipped.map(({ path, code }) => ({ path, code })),
+  });
+}
