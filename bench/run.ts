@@ -1,4 +1,5 @@
 import { cpus, platform, release } from 'node:os';
+import { consensus } from './consensus.ts';
 import { openBenchFolder } from './measure/bench-folder.ts';
 import { printable } from './measure/table.ts';
 import { overhead } from './overhead.ts';
@@ -7,7 +8,7 @@ import { start } from './start.ts';
 import { threads } from './threads.ts';
 import { tokensEstimate } from './tokens-estimate.ts';
 
-const parts = { start, overhead, parallel, threads, 'tokens-estimate': tokensEstimate };
+const parts = { start, overhead, parallel, consensus, threads, 'tokens-estimate': tokensEstimate };
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter(name => !Object.hasOwn(parts, name));

@@ -9,21 +9,24 @@ export interface InstantVendor {
 
 export interface InstantVendorOptions {
   delayMs: number;
+  /** Where some requests take longer: the delay by the request's body. */
+  delayOf?: (body: string) => number;
   /** Called as soon as a request for an answer has arrived whole. */
   onArrival?: () => void;
 }
 
-export async function openInstantVendor({ delayMs, onArrival }: InstantVendorOptions): Promise<InstantVendor> {
+export async function openInstantVendor({ delayMs, delayOf, onArrival }: InstantVendorOptions): Promise<InstantVendor> {
   const body = Buffer.from(answerEvents());
   const server = createServer((request, response) => {
     if (request.method !== 'POST' || request.url !== '/v1/responses') {
       response.writeHead(404).end();
       return;
     }
-    whenRead(request, () => {
+    whenRead(request, delayOf !== undefined, text => {
       onArrival?.();
-      if (delayMs === 0) answer(response, body);
-      else setTimeout(answer, delayMs, response, body);
+      const waitMs = delayOf?.(text) ?? delayMs;
+      if (waitMs === 0) answer(response, body);
+      else setTimeout(answer, waitMs, response, body);
     });
   });
   server.keepAliveTimeout = 60_000;
@@ -42,8 +45,10 @@ export async function openInstantVendor({ delayMs, onArrival }: InstantVendorOpt
   };
 }
 
-function whenRead(request: IncomingMessage, then: () => void): void {
-  request.on('end', then).resume();
+function whenRead(request: IncomingMessage, wanted: boolean, then: (text: string) => void): void {
+  const chunks: Buffer[] = [];
+  if (wanted) request.on('data', chunk => void chunks.push(chunk));
+  request.on('end', () => then(Buffer.concat(chunks).toString())).resume();
 }
 
 function answer(response: ServerResponse, body: Buffer): void {

@@ -30,11 +30,12 @@ export async function revise(
   if (texts.length < 2) return [...voices];
   let sharers = texts.length;
   const questions = voices.map(voice => {
-    const verdict = verdictOf(voice);
-    if (!voice.prompt || !verdict) return undefined;
+    // Its own verdict too goes without names: what it calls itself must not tell it who else sits there.
+    const own = texts.find(({ label }) => label === voice.seat.label);
+    if (!voice.prompt || !own) return undefined;
     const others = texts.filter(({ label }) => label !== voice.seat.label);
     const { candidates, budget } = voice.prompt;
-    const messages = secondPrompt(shape, voice, { prompt: voice.prompt, own: verdict.text, others });
+    const messages = secondPrompt(shape, voice, { prompt: voice.prompt, own: own.text, others });
     return consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers-- });
   });
   return inParallel([...voices.entries()], atOnce, async ([index, voice]) => {
