@@ -97,8 +97,17 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
     throwIfAborted(call.signal);
     // One model's failure is told in its place; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;
-    return { status: 'error', error, latencyMs: clock.monotonic() - began };
+    const told = await withoutSecrets(options, call, error);
+    return { status: 'error', error: told, latencyMs: clock.monotonic() - began };
   }
+}
+
+/** It becomes part of an ordinary reply and of the thread: what a vendor quotes of a key must not. */
+async function withoutSecrets({ compose }: PanelOptions, { thread }: Resumed, error: AppError): Promise<AppError> {
+  const [message, next] = await Promise.all(
+    [error.message, error.details.next ?? ''].map(async text => (await compose.mask(text, thread.id)).text),
+  );
+  return new AppError(error.kind, message ?? '', { ...error.details, next: next || undefined });
 }
 
 function empty({ candidate, finish }: ModelAnswer): AppError {
