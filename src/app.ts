@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { promptSizeLimit, replyTokens, routingPolicy } from './config/derive.ts';
+import { panelLimits, promptSizeLimit, replyTokens, routingPolicy } from './config/derive.ts';
 import { type Config, loadConfig } from './config/load.ts';
 import { options } from './config/options.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
@@ -98,11 +98,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     replyTokens: context.replyTokens,
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
-    panel: {
-      modelMs: values.consensusModelTimeoutSeconds * 1_000,
-      totalMs: values.consensusTimeoutSeconds * 1_000,
-      isLocal: team.isLocal,
-    },
+    panel: { ...panelLimits(values), isLocal: team.isLocal },
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {

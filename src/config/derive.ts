@@ -42,3 +42,8 @@ const strictestTokenizer = 1.45;
 export function replyTokens({ maxMcpOutputTokens }: Pick<Values, 'maxMcpOutputTokens'>): number {
   return Math.floor(maxMcpOutputTokens / strictestTokenizer);
 }
+
+/** How long a panel of models may take: for one verdict, and in all. */
+export function panelLimits(values: Pick<Values, 'consensusModelTimeoutSeconds' | 'consensusTimeoutSeconds'>) {
+  return { modelMs: values.consensusModelTimeoutSeconds * 1_000, totalMs: values.consensusTimeoutSeconds * 1_000 };
+}

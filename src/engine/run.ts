@@ -111,24 +111,24 @@ export function createEngine(options: EngineOptions): ToolHost {
 
   async function conduct(call: Resumed): Promise<Reply> {
     if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
-    const plan = await planOf(options, call);
+    const plan = await planOf(call);
     return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
   }
 
-  return { list: () => listings, call };
-}
-
-async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
-  const { shape } = call.tool;
-  switch (shape.kind) {
-    case 'prompt':
-      return planPrompt(shape, call, options.compose);
-    case 'workflow':
-      return planWorkflow(shape, call, await filesNotFound(options, call), options.workflow);
-    case 'panel':
-    case 'action':
-      throw new TypeError(`a ${shape.kind} has no plan`);
+  async function planOf(call: Resumed): Promise<Plan> {
+    const { shape } = call.tool;
+    switch (shape.kind) {
+      case 'prompt':
+        return planPrompt(shape, call, options.compose);
+      case 'workflow':
+        return planWorkflow(shape, call, await filesNotFound(options, call), options.workflow);
+      case 'panel':
+      case 'action':
+        throw new TypeError(`a ${shape.kind} has no plan`);
+    }
   }
+
+  return { list: () => listings, call };
 }
 
 /** Of the files that the caller says it checked: those that are not there. */

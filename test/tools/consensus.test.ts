@@ -282,6 +282,19 @@ describe('consensus with all models at once', () => {
     expect(again.status).toBe('consensus_complete');
   });
 
+  it('tells no secret that a vendor quotes, neither in the reply nor in the thread', async () => {
+    await start();
+    const key = `sk-proj-${'aB3dE5gH7jK9'.repeat(4)}`;
+    const body = {
+      error: { message: `Bad request with ${key}`, type: 'invalid_request_error', param: null, code: null },
+    };
+    vendors.openai.byDefault({ fault: 'status', status: 400, body });
+    const reply = await polylogue.call('consensus', { prompt: proposal, models: three });
+    expect(byModel(reply, models.openai).status).toBe('error');
+    const page = await polylogue.call('threads', { action: 'read', continuation_id: 'last' });
+    expect(JSON.stringify([reply, page])).not.toContain('aB3dE5gH7jK9');
+  });
+
   it('asks nobody when no model fits max_cost_usd', async () => {
     await start();
     const reply = await polylogue.call('consensus', { prompt: proposal, models: three, max_cost_usd: 0.000001 });
