@@ -28,7 +28,7 @@ async function holder(file: string) {
   return child;
 }
 
-describe.runIf(process.platform === 'linux')('a thread that another process holds', () => {
+describe('a thread that another process holds', () => {
   it('is free at once when that process is killed, and not before', async () => {
     const home = await tempProject();
     const file = home.path('threads.sqlite');
