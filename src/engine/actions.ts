@@ -16,6 +16,7 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
   return {
     principal,
     signal,
+    now: parts.clock.now(),
     models: parts.models,
     product: parts.product,
     replyTokens: parts.replyTokens,

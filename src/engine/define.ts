@@ -96,7 +96,9 @@ export interface WorkflowShape<Args> {
   effort?: Effort;
   words: WorkflowWords;
   /** What to do before the next step. */
-  requiredActions(step: Step, args: Args): string[];
+  requiredActions(step: Step, args: Args, progress: WorkflowProgress): string[];
+  /** The confidence of a step that names none; absent: `low`. */
+  unsure?: string;
   /** Whether the caller's own certainty, or its settings, make the expert unnecessary; absent: never. */
   certain?(step: Step, args: Args, settings: Partial<Args>): boolean;
   /** Fields that the first step can't do without. */
@@ -107,8 +109,14 @@ export interface WorkflowShape<Args> {
   settings?: readonly string[];
   /** What the expert should know of the settings; one line each. */
   brief?(settings: Partial<Args>): string[];
-  /** What the tool keeps of its own from step to step: what it kept so far (nothing at the first step), and this step. */
-  keep?(kept: JsonObject, step: Step, args: Args): JsonObject;
+  /** What the expert should read besides the relevant files. */
+  files?(settings: Partial<Args>): string[];
+  /** The source files that a step's relevant files and folders stand for are found, for `keep`. */
+  countsFiles?: boolean;
+  /** What the tool keeps of its own from step to step: what it kept so far (nothing at the first step), this step, its files. */
+  keep?(kept: JsonObject, step: Step, args: Args, found: readonly string[]): JsonObject;
+  /** Why a last step can't be the last: the keys of a reply after which the work goes on. Absent or undefined: it can. */
+  unfinished?(facts: StepFacts<Args>): JsonObject | undefined;
   /** Keys of its own in the reply to every step; they win over the common ones. */
   keys?(facts: StepFacts<Args>): JsonObject;
   /** Facts of its own for the reply's metadata, where no model was asked. */
@@ -175,6 +183,8 @@ export interface ActionShape<Args> {
 export interface ActionContext {
   principal: Principal;
   signal: AbortSignal;
+  /** Epoch milliseconds. */
+  now: number;
   threads: ThreadActions;
   models: ModelActions;
   product: ProductFacts;

@@ -9,7 +9,7 @@ export const filePaths = list('Files or directories; file.ts:10-80 names lines')
 
 /** What a step is, in every tool that works in steps. */
 export const stepFields = {
-  step: z.string().min(1).describe('Step 1: the task; then: what you did'),
+  step: z.string().min(1).describe('Step 1: the task'),
   step_number: z.int().min(1),
   total_steps: z.int().min(1),
   next_step_required: z.boolean().describe('false: last step'),
@@ -20,9 +20,9 @@ const confidence = z.enum(['exploring', 'low', 'medium', 'high', 'very_high', 'a
 /** Fields of every tool whose steps gather evidence. `chat` says more of thread and model: once is enough. */
 export const workflowFields = {
   ...stepFields,
-  findings: z.string().describe('Evidence so far'),
+  findings: z.string().describe('Evidence'),
   files_checked: z.array(z.string()).optional(),
-  relevant_files: list('Files or folders for the expert'),
+  relevant_files: list('Files or folders'),
   issues_found: z.array(z.record(z.string(), z.unknown())).describe('[{severity, description}]').optional(),
   confidence,
   use_assistant_model: z.boolean().describe('false: no expert').optional(),

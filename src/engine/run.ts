@@ -6,6 +6,7 @@ import type { Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
 import { missingPaths } from '../files/missing.ts';
+import { listSourceFiles } from '../files/walk/list-source-files.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
@@ -13,6 +14,7 @@ import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { ActionContext, ToolDefinition } from './define.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
 import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
+import type { ComposeOptions } from './gather/options.ts';
 import { refuseMisshapen, refuseOverlong } from './gather/refuse-oversized.ts';
 import { rememberLocal } from './local.ts';
 import { createProgress } from './progress.ts';
@@ -20,7 +22,7 @@ import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { nearestNames, parseArguments, schemaOf, type ToolSchema } from './schema.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
-import { planWorkflow, type WorkflowSettings } from './shapes/workflow.ts';
+import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
 
 export interface EngineOptions extends AskOptions {
   tools: readonly ToolDefinition[];
@@ -121,7 +123,7 @@ export function createEngine(options: EngineOptions): ToolHost {
       case 'prompt':
         return planPrompt(shape, call, options.compose);
       case 'workflow':
-        return planWorkflow(shape, call, await filesNotFound(options, call), options.workflow);
+        return planWorkflow(shape, call, await stepFiles(call, options.compose, shape.countsFiles), options.workflow);
       case 'panel':
       case 'action':
         throw new TypeError(`a ${shape.kind} has no plan`);
@@ -129,12 +131,6 @@ export function createEngine(options: EngineOptions): ToolHost {
   }
 
   return { list: () => listings, call };
-}
-
-/** Of the files that the caller says it checked: those that are not there. */
-function filesNotFound({ compose: { sandbox, home } }: EngineOptions, { args, request }: Resumed): Promise<string[]> {
-  const checked = Array.isArray(args.files_checked) ? args.files_checked.map(String) : [];
-  return missingPaths(sandbox, checked, { root: request.principal.root, home });
 }
 
 function commonOf(args: Record<string, unknown>): Parsed['common'] {
@@ -146,6 +142,20 @@ function commonOf(args: Record<string, unknown>): Parsed['common'] {
     effort: given.thinking_mode,
     context: given.context ?? 'thread',
   };
+}
+
+/** What the disk says of the files that a step names. */
+async function stepFiles(call: Resumed, { sandbox, home }: ComposeOptions, count = false): Promise<StepFiles> {
+  const { files_checked: checked, relevant_files: relevant } = call.args;
+  const place = { root: call.request.principal.root, home, signal: call.signal };
+  return {
+    missing: await missingPaths(sandbox, textsIn(checked), place),
+    found: count ? await listSourceFiles(sandbox, textsIn(relevant), place) : [],
+  };
+}
+
+function textsIn(list: unknown): string[] {
+  return Array.isArray(list) ? list.map(String) : [];
 }
 
 function unknownTool(name: string, names: readonly string[]): AppError {

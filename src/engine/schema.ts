@@ -62,8 +62,8 @@ const noise = new Set(['propertyNames', 'default']);
 function slim(value: object): JsonObject {
   const entries = Object.entries(value).flatMap(([key, inner]) => {
     if (noise.has(key) || (key === 'maximum' && inner === Number.MAX_SAFE_INTEGER)) return [];
-    // That counting starts at 1 and a text is not empty goes without saying; it is checked all the same.
-    if (key === 'minLength' || (key === 'minimum' && inner === 1)) return [];
+    // That counting starts at 0 or 1 and a text is not empty goes without saying; it is checked all the same.
+    if (key === 'minLength' || (key === 'minimum' && (inner === 0 || inner === 1))) return [];
     if (key === 'additionalProperties' && isRecord(inner)) return [];
     return [[key, isRecord(inner) ? slim(inner) : inner]];
   });

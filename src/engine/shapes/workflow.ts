@@ -25,6 +25,14 @@ export interface WorkflowSettings {
   compat: boolean;
 }
 
+/** What the disk says of the files that a step names. */
+export interface StepFiles {
+  /** Checked ones that are not there. */
+  missing: readonly string[];
+  /** Source files behind the relevant ones, where the tool counts them. */
+  found: readonly string[];
+}
+
 interface StepCall {
   shape: Shape;
   step: Step & { useExpert?: boolean };
@@ -35,19 +43,16 @@ interface StepCall {
 }
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
-export function planWorkflow(
-  shape: Shape,
-  call: Resumed,
-  missing: readonly string[],
-  settings: WorkflowSettings,
-): Plan {
+export function planWorkflow(shape: Shape, call: Resumed, files: StepFiles, settings: WorkflowSettings): Plan {
   const tool = call.tool.name;
-  const step = stepOf(call.args);
+  const step = stepOf(call.args, shape.unsure);
   const before = readProgress(call.thread.workflows[tool]);
   checkOrder(tool, step, before, call.common.continuationId !== undefined);
   if (step.revises === undefined || !before) checkFirst(tool, shape, step, call.args);
-  const stepCall = record(shape, call, missing, step, before);
+  const stepCall = record(shape, call, files, step, before);
   if (step.nextStepRequired) return local(stepCall, pause(stepCall, before), true);
+  const unfinished = shape.unfinished?.(stepCall.facts);
+  if (unfinished) return local(stepCall, unfinished, true);
   if (shape.finish) return finish(stepCall, shape.finish(stepCall.facts));
   const summary = summaryOf(stepCall.facts);
   if (step.useExpert === false)
@@ -63,7 +68,7 @@ export function planWorkflow(
 function record(
   shape: Shape,
   call: Resumed,
-  missing: readonly string[],
+  { missing, found }: StepFiles,
   step: StepCall['step'],
   before: WorkflowProgress | undefined,
 ): StepCall {
@@ -73,7 +78,7 @@ function record(
   const progress: WorkflowProgress = {
     ...advanced,
     settings: { ...advanced.settings, ...news },
-    kept: shape.keep?.(advanced.kept, step, call.args) ?? {},
+    kept: shape.keep?.(advanced.kept, step, call.args, found) ?? {},
   };
   const brief = Object.keys(news).length > 0 ? (shape.brief?.(progress.settings) ?? []) : [];
   const contribution = contributionOf(step, { brief, sure: call.args.confidence !== undefined });
@@ -128,17 +133,18 @@ function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; 
 
 function ask(stepCall: StepCall, summary: JsonObject, { compat }: WorkflowSettings): AskPlan {
   const { call, shape, facts, contribution } = stepCall;
+  const { progress } = facts;
   const document = { ...stepCall.document, ...shape.keys?.(facts) };
   return {
     kind: 'ask',
     contribution,
     tail: tailOf(shape, facts),
-    files: facts.progress.relevantFiles,
-    images: facts.progress.images,
+    files: [...new Set([...progress.relevantFiles, ...(shape.files?.(progress.settings) ?? [])])],
+    images: progress.images,
     category: shape.category ?? 'extended_reasoning',
     effort: shape.effort ?? 'high',
     // What the expert wants first is known only from its answer: so the last step may be sent again.
-    workflow: { tool: call.tool.name, state: writeProgress({ ...facts.progress, asked: true }) },
+    workflow: { tool: call.tool.name, state: writeProgress({ ...progress, asked: true }) },
     local: { ...document, [shape.words.complete]: true, [shape.words.summary]: summary },
     withoutModel: {
       ...document,

@@ -38,7 +38,7 @@ function bySeverity(issues: readonly Record<string, unknown>[]): JsonObject {
 
 /** The reply to a step after which the caller works on. */
 export function pauseDocument(tool: string, shape: Shape, { step, args, progress }: Facts, stale: boolean): JsonObject {
-  const actions = shape.requiredActions(step, args);
+  const actions = shape.requiredActions(step, args, progress);
   return {
     status: shape.words.pause,
     [shape.words.required]: true,

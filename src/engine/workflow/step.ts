@@ -6,13 +6,15 @@ const fields = z.object({
   ...workflowFields,
   ...quietWorkflowFields,
   findings: workflowFields.findings.optional(),
+  // Each tool has checked it against its own words.
+  confidence: z.string().optional(),
   images: z.array(z.string()).optional(),
   is_step_revision: z.boolean().optional(),
   revises_step_number: z.int().optional(),
 });
 
 /** The common part of a workflow tool's validated arguments. */
-export function stepOf(args: Record<string, unknown>): Step & { useExpert?: boolean } {
+export function stepOf(args: Record<string, unknown>, unsure = 'low'): Step & { useExpert?: boolean } {
   const given = fields.parse(args);
   return {
     step: given.step,
@@ -25,7 +27,7 @@ export function stepOf(args: Record<string, unknown>): Step & { useExpert?: bool
     relevantContext: given.relevant_context ?? [],
     issuesFound: given.issues_found ?? [],
     images: given.images ?? [],
-    confidence: given.confidence ?? 'low',
+    confidence: given.confidence ?? unsure,
     hypothesis: given.hypothesis,
     revises: revised(given),
     useExpert: given.use_assistant_model,

@@ -1,0 +1,182 @@
+import { z } from 'zod';
+import type { JsonObject } from '../domain/json.ts';
+import { defineTool, type StepFacts, type WorkflowProgress } from '../engine/define.ts';
+import { hiddenFields, quietWorkflowFields, stepFields, workflowFields } from '../engine/fields.ts';
+
+const count = z.int().min(0).optional();
+const wish = z.boolean().optional();
+
+const fields = {
+  ...stepFields,
+  findings: workflowFields.findings.optional(),
+  relevant_files: z.array(z.string()).describe('Step 1: what to document; then: what is done').optional(),
+  document_complexity: wish,
+  document_flow: wish,
+  update_existing: wish,
+  comments_on_complex_logic: wish,
+  num_files_documented: count,
+  total_files_to_document: count,
+  continuation_id: workflowFields.continuation_id,
+};
+
+type Arguments = z.output<z.ZodObject<typeof fields>>;
+
+const { model, confidence: _confidence, files_checked, issues_found, use_assistant_model } = workflowFields;
+
+export const docgen = defineTool({
+  name: 'docgen',
+  title: 'Document code file by file',
+  description: 'Document source code file by file; counts the files and does not let you end before all are done.',
+  toolset: 'code',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: false, idempotent: false },
+  fields,
+  accepts: { ...hiddenFields, ...quietWorkflowFields, model, files_checked, issues_found, use_assistant_model },
+  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
+  shape: {
+    kind: 'workflow',
+    words: {
+      pause: 'pause_for_documentation_analysis',
+      required: 'documentation_analysis_required',
+      status: 'documentation_analysis_status',
+      complete: 'documentation_analysis_complete',
+      summary: 'complete_documentation_analysis',
+    },
+    countsFiles: true,
+    settings: ['document_complexity', 'document_flow', 'update_existing', 'comments_on_complex_logic'],
+    brief: settings => [`Wanted: ${wishesOf(settings).join('; ')}`],
+    keep: keepCount,
+    counters: (_step, progress) => {
+      const { total, documented } = tally(progress);
+      return {
+        documentation_strategies: progress.relevantContext.length,
+        num_files_documented: documented,
+        total_files_to_document: total,
+      };
+    },
+    requiredActions: ({ stepNumber }, _args, progress) => actionsAfter(stepNumber, progress),
+    keys: facts => ({ files_to_document: shown(tally(facts.progress).left) }),
+    unfinished: unfinishedOf,
+    finish: ({ progress, work }) => ({
+      document: {
+        status: 'documentation_analysis_complete',
+        next_steps: `All ${tally(progress).total} files are documented. Show the user which, and every bug that you came across and left alone; run the tests, for no line of code may have changed.`,
+      },
+      turn: work.at(-1) ?? '',
+    }),
+  },
+});
+
+/** The first step says what is to be documented, each later one what it has documented; the caller's own counts can only add. */
+function keepCount(
+  kept: JsonObject,
+  { stepNumber, revises }: { stepNumber: number; revises?: number },
+  args: Arguments,
+  found: readonly string[],
+): JsonObject {
+  const begins = stepNumber === 1 && revises === undefined;
+  const scope = begins ? [...found] : textsIn(kept.scope);
+  const documented = begins ? [] : [...new Set([...textsIn(kept.documented), ...found])];
+  return {
+    scope,
+    documented,
+    claimedTotal: Math.max(numberIn(kept.claimedTotal), args.total_files_to_document ?? 0),
+    claimedDone: Math.max(numberIn(kept.claimedDone), args.num_files_documented ?? 0),
+  };
+}
+
+interface Tally {
+  total: number;
+  documented: number;
+  /** Counted files of which no step said that they are done; none where the caller's own count covers them. */
+  left: string[];
+}
+
+function tally({ kept }: WorkflowProgress): Tally {
+  const scope = textsIn(kept.scope);
+  const documented = new Set(textsIn(kept.documented));
+  const claimed = numberIn(kept.claimedDone);
+  const total = Math.max(scope.length, numberIn(kept.claimedTotal));
+  const named = scope.length > 0 ? scope.filter(path => documented.has(path)).length : documented.size;
+  const done = Math.min(Math.max(named, claimed), Math.max(total, named));
+  return { total, documented: done, left: done >= total ? [] : scope.filter(path => !documented.has(path)) };
+}
+
+function unfinishedOf({ progress }: StepFacts<Arguments>): JsonObject | undefined {
+  const { total, documented, left } = tally(progress);
+  if (total > 0 && documented >= total) return undefined;
+  const next = `call docgen again with step_number ${progress.lastStep + 1} and the continuation_id`;
+  const why =
+    total === 0
+      ? `It is not known what to document. Name files or folders in relevant_files: begin again with step_number 1.`
+      : `${total - documented} of ${total} files are not documented yet${left.length > 0 ? `: ${shown(left).join(', ')}` : ''}. Document the next one, then ${next}, with the file in relevant_files.`;
+  return {
+    status: 'documentation_analysis_required',
+    pause_for_docgen: true,
+    next_step_required: true,
+    next_steps: why,
+  };
+}
+
+function actionsAfter(stepNumber: number, progress: WorkflowProgress): string[] {
+  const { total, documented, left } = tally(progress);
+  if (stepNumber === 1) {
+    return [
+      total === 0
+        ? 'Name the files or folders to document: send step 1 again with them in relevant_files'
+        : `Look over the ${total} files to document; do not change any yet`,
+      'Learn how this project documents: style, language, tags, what is left out',
+      'Settle the order: what the others build on comes first',
+      ...rules(progress),
+    ];
+  }
+  if (total > 0 && documented >= total) {
+    return [
+      'Read every documented file once more: is each statement true, and is no line of code changed?',
+      'End with next_step_required false',
+    ];
+  }
+  return [
+    `Document the next file, and only that: ${left[0] ?? 'the next one on your list'} (${documented} of ${total} are done)`,
+    ...rules(progress),
+    'Name the finished file in the next step’s relevant_files, and say in findings what you documented',
+  ];
+}
+
+/** What holds for every file; said again at each, since callers forget over many files. */
+function rules({ settings }: WorkflowProgress): string[] {
+  return [
+    'Never change code, names or formatting: documentation and comments only',
+    'Use the current form of documentation of the language: docstrings, JSDoc or TSDoc, ///, Javadoc, Go doc comments …',
+    `Document every function, method and type, private ones too: ${wishesOf(settings).join('; ')}`,
+    'A bug that you come across is not touched: stop and ask the user',
+  ];
+}
+
+function wishesOf(settings: Partial<Arguments> | JsonObject): string[] {
+  const { document_complexity, document_flow, update_existing, comments_on_complex_logic } = settings;
+  return [
+    'purpose, parameters, result, errors',
+    ...(document_complexity === false ? [] : ['time and space complexity where there is a loop or recursion']),
+    ...(document_flow === false ? [] : ['who calls it and what it calls, where that is not plain']),
+    update_existing === false
+      ? 'existing documentation stays as it is'
+      : 'existing documentation is put right where it is wrong or poor',
+    ...(comments_on_complex_logic === false ? [] : ['a comment inside where the logic is hard to follow']),
+  ];
+}
+
+const mostShown = 30;
+
+function shown(paths: readonly string[]): string[] {
+  if (paths.length <= mostShown) return [...paths];
+  return [...paths.slice(0, mostShown), `… and ${paths.length - mostShown} more`];
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+function numberIn(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+import { unadvertised, workflowFields } from '../engine/fields.ts';
+
+const role = `You write the tests that the caller has prepared step by step. The tests are for the code in the files you were given; the findings say what to test and how this project tests.
+
+Go about it in this order, and keep all but the last step to yourself:
+1. Context: language, test framework, naming, folders, fixtures and style, taken from the tests that are there. Where there are none, take what is usual for the language: Vitest or Jest for TypeScript and JavaScript, pytest for Python, JUnit 5 for Java and Kotlin, the testing package for Go, the built-in harness for Rust, RSpec for Ruby, xUnit for C#, XCTest for Swift, PHPUnit for PHP, GoogleTest for C++.
+2. Paths: each public entry point, its branches, its errors, its effects on the world outside.
+3. Attack: what would break it? Empty, missing, one, many, too many; smallest, largest, just beyond; wrong type or encoding, Unicode, time zones, daylight saving, leap days; duplicates, wrong order, repetition; concurrency, cancellation, time-outs, partial failure, a full disk, a lost connection; input meant to do harm.
+4. Choice: what is likely to go wrong and costly when it does comes first. A test that can't fail, or that repeats another, is left out.
+5. Writing.
+
+Rules:
+- Only what was asked for: no refactoring, no tests of third-party code, no new dependencies unless the project has no framework at all.
+- Test behaviour through the public interface. Fake only what is outside: network, clock, randomness, file system where it must be.
+- Deterministic, independent of order, quick: no sleeping, no real network, no dependence on the machine.
+- One behaviour a test; its name says which. Assert results, not steps; assert the error's kind as well as that there is one.
+- The tests must run as they stand: every import, fixture and helper is there or is written here.
+- A test that shows a bug asserts what is right, with one comment line that says what the code does instead.
+
+Answer with the tests alone: for each file a heading with its path, then one code block with the whole file, or with the whole addition and the place where it goes. No introduction and no summary.
+Where you could not write them all, write the most important ones, and end with this JSON object on a line of its own: {"status": "more_tests_required", "pending_tests": "test name (file), …"}
+Where you can't tell how this project tests and a guess would be useless, answer instead with this JSON object alone: {"status": "test_sample_needed", "reason": "what is unclear, and which kind of test file would settle it"}`;
+
+const { issues_found: _issues, ...stepByStep } = workflowFields;
+const fields = {
+  ...stepByStep,
+  relevant_context: z.array(z.string()).describe('Scenarios to test').optional(),
+};
+
+export const testgen = defineTool({
+  name: 'testgen',
+  title: 'Generate tests step by step',
+  description: 'Prepare tests for code in steps: paths, edge cases, failures; an expert model then writes them.',
+  toolset: 'code',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields,
+  accepts: unadvertised(fields),
+  renamed: {
+    files: 'relevant_files',
+    absolute_file_paths: 'relevant_files',
+    test_examples: 'relevant_files',
+  },
+  shape: {
+    kind: 'workflow',
+    words: {
+      pause: 'pause_for_test_analysis',
+      required: 'testgen_required',
+      status: 'test_generation_status',
+      complete: 'test_generation_complete',
+      summary: 'complete_test_generation',
+      skipped: {
+        status: 'test_generation_complete_ready_for_implementation',
+        reason: 'skipped_due_to_certain_test_confidence',
+      },
+    },
+    neededAtFirst: ['relevant_files'],
+    certain: ({ confidence }) => confidence === 'certain',
+    counters: (_step, { relevantContext, confidence }) => ({
+      test_scenarios_identified: relevantContext.length,
+      analysis_confidence: confidence,
+    }),
+    requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
+    expert: { role, json: false },
+  },
+});
+
+const first = [
+  'Read the code to test, whole, and what it calls',
+  'List its public entry points and what each promises',
+  'Find the parts whose failure would cost most',
+  'Read the existing tests: framework, folders, names, fixtures, style; add one that is typical to relevant_files',
+  'Note dependencies that a test must replace, and what makes the code hard to test',
+];
+
+const early = [
+  'Go through each entry point and write down the behaviours to test, in relevant_context',
+  'Follow every branch and every error path',
+  'Collect edge cases: empty, boundary, malformed, duplicate, hostile input',
+  'Look at asynchronous work, shared state and clean-up',
+  'Find what is not deterministic: time, randomness, order, network',
+];
+
+const late = [
+  'Check that every behaviour has a scenario for success and one for failure',
+  'Check concurrency, cancellation and limits where they apply',
+  'Settle kind and place of each test: unit, integration, end to end',
+  'Make each scenario concrete: what is given, what is done, what must come out',
+];
+
+const byConfidence: Record<string, string[]> = {
+  exploring: early,
+  low: early,
+  medium: late,
+  high: late,
+  very_high: late,
+  almost_certain: [
+    'Check the list of scenarios against the code once more for what is missing or double',
+    'End with next_step_required false to have the tests written',
+  ],
+};
+
+const done = ['The scenarios are complete: end with next_step_required false'];
