@@ -55,7 +55,10 @@ export const docgen = defineTool({
       };
     },
     requiredActions: ({ stepNumber }, _args, progress) => actionsAfter(stepNumber, progress),
-    keys: facts => ({ files_to_document: shown(tally(facts.progress).left) }),
+    keys({ progress }) {
+      const { left } = tally(progress);
+      return left.length === 0 ? {} : { files_to_document: shown(left) };
+    },
     unfinished: unfinishedOf,
     finish: ({ progress, work }) => ({
       document: {

@@ -108,6 +108,8 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era =
       thinkdeep: 'thinking_complete',
       codereview: 'code_review_complete',
       secaudit: 'security_audit_complete',
+      refactor: 'refactoring_complete',
+      testgen: 'test_generation_complete',
     };
     for (const [name, flag] of Object.entries(complete)) {
       const reply = await session.call(name, { ...alone, relevant_files: ['src/door.ts'] });

@@ -9,6 +9,8 @@ const expertTools = [
   ['debug', 'investigation_complete'],
   ['secaudit', 'security_audit_complete'],
   ['thinkdeep', 'thinkdeep_complete'],
+  ['refactor', 'refactoring_complete'],
+  ['testgen', 'test_generation_complete'],
 ] as const;
 
 describe.each(expertTools)('%s in one call', (tool, complete) => {

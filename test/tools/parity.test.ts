@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest';
+import {
+  commonCounters,
+  conversations,
+  earlyTools,
+  expertWorkflows,
+  type PalAnswer,
+  type PalExpertWorkflow,
+  summaryKeys,
+} from '../fixtures/pal-answers.ts';
+import type { Document } from '../support/product.ts';
+import { step, workflowRig } from './workflow-rig.ts';
+
+const rig = workflowRig();
+
+/** Arguments that callers of every workflow send in each step, whether the tool advertises them or not. */
+const everyStep = {
+  files_checked: ['a.ts', 'b.ts'],
+  issues_found: [{ severity: 'high', type: 'x', description: 'y' }],
+};
+const firstStep = {
+  ...everyStep,
+  relevant_files: ['a.ts'],
+  images: [],
+  temperature: 0.5,
+  thinking_mode: 'medium',
+  model: 'gpt-5-mini',
+};
+
+function expectAnswer(reply: Document, { values, keys = [], inside = {}, absent = [] }: PalAnswer): void {
+  expect(reply).toMatchObject(values);
+  for (const key of keys) expect(reply, key).toHaveProperty([key]);
+  for (const [key, inner] of Object.entries(inside))
+    expect(Object.keys(reply[key] ?? {}), key).toEqual(expect.arrayContaining([...inner]));
+  for (const key of absent) expect(reply, key).not.toHaveProperty([key]);
+}
+
+const stepKeys = ['step_number', 'total_steps', 'continuation_id', 'next_steps'];
+
+/** What every reply of a workflow has, whatever its step came to. */
+function everyReply({
+  tool,
+  counters,
+  also,
+}: PalExpertWorkflow): Pick<PalAnswer, 'keys' | 'inside'> & { tool: string } {
+  return {
+    tool,
+    keys: [...stepKeys, ...(also?.always ?? [])],
+    inside: { [counters.key]: [...commonCounters, ...counters.own] },
+  };
+}
+
+async function intoLastStep(
+  { tool, own }: PalExpertWorkflow,
+  more: Record<string, unknown> = {},
+): Promise<{ pauses: Document[]; last: Document }> {
+  const first = await rig.call(tool, step(1, 3, { ...firstStep, ...own }));
+  const { continuation_id } = first;
+  const middle = await rig.call(tool, step(2, 3, { ...everyStep, relevant_files: ['b.ts'], continuation_id }));
+  const last = await rig.call(tool, step(3, 3, { ...everyStep, continuation_id, ...more }));
+  return { pauses: [first, middle], last };
+}
+
+describe.each(expertWorkflows.map(row => [row.tool, row] as const))('%s as older callers use it', (tool, row) => {
+  const common = everyReply(row);
+  const complete = { [row.complete]: true, next_step_required: false, step_number: 3, total_steps: 3 };
+  const lastKeys = [...(common.keys ?? []), ...(row.also?.last ?? [])];
+  const summary = { [row.summary]: row.summaryKeys ?? summaryKeys };
+
+  it('pauses after the first and the middle step with work to do, and asks nobody', async () => {
+    const { pauses } = await intoLastStep(row, { use_assistant_model: false });
+    for (const [index, reply] of pauses.entries()) {
+      expectAnswer(reply, {
+        values: {
+          isError: false,
+          status: row.pause,
+          [row.required]: true,
+          step_number: index + 1,
+          total_steps: 3,
+          next_step_required: true,
+          file_context: { type: 'reference_only' },
+          metadata: { tool_name: tool },
+        },
+        keys: common.keys,
+        inside: { ...common.inside, file_context: ['type', 'note', 'context_optimization'] },
+        absent: [row.complete, row.summary, 'expert_analysis'],
+      });
+      expect(reply.required_actions.length).toBeGreaterThan(0);
+      expect(reply[row.counters.key]).toMatchObject({ files_checked: 2, relevant_files: index + 1, issues_found: 1 });
+    }
+    expect(rig.asked()).toBe(0);
+  });
+
+  it('ends with the expert’s view beside a summary', async () => {
+    rig.answers('{"status": "analysis_complete", "summary": "fine"}');
+    const { last } = await intoLastStep(row);
+    expectAnswer(last, {
+      values: {
+        ...complete,
+        isError: false,
+        status: 'calling_expert_analysis',
+        file_context: { type: 'fully_embedded' },
+      },
+      keys: [...lastKeys, ...(row.also?.expert ?? [])],
+      inside: {
+        ...common.inside,
+        [row.summary]: [...(summary[row.summary] ?? []), 'issues_found'],
+        file_context: ['type', 'files_embedded', 'context_optimization'],
+        expert_analysis: ['status'],
+        metadata: ['tool_name', 'model_used', 'provider_used'],
+      },
+      absent: ['skip_expert_analysis', row.required],
+    });
+    expect(rig.asked()).toBe(1);
+  });
+
+  it('shows a plain answer as plain text', async () => {
+    rig.answers('All is well.');
+    const { last } = await intoLastStep(row);
+    expect(last.expert_analysis).toMatchObject({
+      status: 'analysis_complete',
+      raw_analysis: 'All is well.',
+      format: 'text',
+      note: expect.any(String),
+    });
+  });
+
+  it('asks nobody where the caller is sure, unless the tool always asks', async () => {
+    const { skipped } = row;
+    const { last } = await intoLastStep(row, skipped?.by ?? { confidence: 'certain' });
+    expect(rig.asked()).toBe(skipped ? 0 : 1);
+    const ending: PalAnswer = skipped
+      ? {
+          values: {
+            status: skipped.status,
+            skip_expert_analysis: true,
+            expert_analysis: { status: skipped.reason, reason: expect.any(String) },
+            [row.summary]: { confidence_level: skipped.level, final_analysis: expect.any(String) },
+          },
+        }
+      : { values: { status: 'calling_expert_analysis' }, absent: ['skip_expert_analysis'] };
+    expectAnswer(last, { ...ending, keys: lastKeys, inside: { ...common.inside, ...summary } });
+    expect(last).toMatchObject(complete);
+  });
+
+  it('asks nobody where no expert is wanted', async () => {
+    const { last } = await intoLastStep(row, { use_assistant_model: false });
+    expectAnswer(last, {
+      values: { ...complete, isError: false, status: 'local_work_complete' },
+      keys: lastKeys,
+      inside: common.inside,
+      absent: [row.summary, 'expert_analysis', 'skip_expert_analysis'],
+    });
+    expect(rig.asked()).toBe(0);
+  });
+
+  it('hands on the expert’s wish for files, and goes on with them', async () => {
+    const wish = { status: 'files_required_to_continue', mandatory_instructions: 'show b', files_needed: ['b.ts'] };
+    rig.answers(JSON.stringify(wish), 'Now I see.');
+    const { last } = await intoLastStep(row);
+    expectAnswer(last, {
+      values: { ...complete, isError: false, status: 'files_required_to_continue' },
+      keys: [...lastKeys, 'content'],
+      inside: { ...common.inside, ...summary },
+      absent: ['expert_analysis'],
+    });
+    expect(JSON.parse(last.content)).toEqual(wish);
+    const { continuation_id } = last;
+    const again = await rig.call(tool, step(3, 3, { continuation_id, relevant_files: ['b.ts'] }));
+    expect(again.status).toBe('calling_expert_analysis');
+  });
+
+  it('loses nothing of the caller’s work when the expert fails', async () => {
+    rig.fails();
+    const { last } = await intoLastStep(row);
+    expectAnswer(last, {
+      values: { ...complete, isError: true, status: 'error', error: { code: 'API_ERROR' } },
+      keys: ['continuation_id', ...(row.also?.always ?? [])],
+      inside: { ...common.inside, ...summary },
+      absent: ['expert_analysis'],
+    });
+    expect(last[row.summary].work_summary).toMatch(/finding 1[\s\S]*finding 2[\s\S]*finding 3/);
+  });
+});
+
+describe.each(conversations.map(row => [row.tool, row.what, row] as const))('%s', (tool, what, { calls }) => {
+  it(`${what}, with the replies that older callers know`, async () => {
+    let continuation_id: string | undefined;
+    for (const { args, answer } of calls) {
+      const reply = await rig.call(tool, { ...args, ...(continuation_id && { continuation_id }) });
+      expectAnswer(reply, answer);
+      ({ continuation_id } = reply);
+    }
+  });
+});
+
+describe.each(earlyTools.map(row => [row.tool, row] as const))('%s of the one-shot protocol', (tool, row) => {
+  it('takes its own argument names and asks the model at once with all of them', async () => {
+    rig.answers('The answer.');
+    const reply = await rig.call(tool, row.args);
+    expect(reply).toMatchObject({ isError: false, status: row.status });
+    expect(JSON.stringify(reply)).toContain('The answer.');
+    expect(rig.asked()).toBe(1);
+    for (const text of row.seen) expect(rig.prompt()).toContain(text);
+    // What a model can't take is another matter than a name that nobody knows.
+    expect(JSON.stringify(reply.metadata.warnings ?? [])).not.toMatch(/no field|ignored/);
+  });
+
+  it('goes on in a thread', async () => {
+    const { continuation_offer } = await rig.call('chat', { prompt: 'Remember the WORD.' });
+    const { continuation_id } = continuation_offer;
+    const reply = await rig.call(tool, { ...row.args, continuation_id });
+    expect(reply.continuation_offer.continuation_id).toBe(continuation_id);
+    expect(rig.prompt()).toContain('Remember the WORD.');
+  });
+});
