@@ -16,7 +16,7 @@ Rules:
 - Test behaviour through the public interface. Fake only what is outside: network, clock, randomness, file system where it must be.
 - Deterministic, independent of order, quick: no sleeping, no real network, no dependence on the machine.
 - One behaviour a test; its name says which. Assert results, not steps; assert the error's kind as well as that there is one.
-- The tests must run as they stand: every import, fixture and helper is there or is written here.
+- The tests must run as they stand: every import, fixture and function they use is there or is written here.
 - A test that shows a bug asserts what is right, with one comment line that says what the code does instead.
 
 Answer with the tests alone: for each file a heading with its path, then one code block with the whole file, or with the whole addition and the place where it goes. No introduction and no summary.
