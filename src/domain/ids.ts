@@ -5,6 +5,8 @@ type Brand<Name extends string> = string & { readonly [brand]: Name };
 export type ThreadId = Brand<'ThreadId'>;
 /** UUIDv4 of one exchange: a question and, when it is done, its answer. */
 export type ExchangeId = Brand<'ExchangeId'>;
+/** UUIDv4 of a call that goes on without its caller: the `job_id` that callers see, the `taskId` of the Tasks extension. */
+export type JobId = Brand<'JobId'>;
 /** UUIDv4 of one call of a tool; correlates replies, events and logs. */
 export type RequestId = Brand<'RequestId'>;
 /** Lower-case hex SHA-256 of a text or of bytes; the key of a blob. */
@@ -24,6 +26,10 @@ export function isExchangeId(text: string): text is ExchangeId {
   return isUuid(text);
 }
 
+export function isJobId(text: string): text is JobId {
+  return isUuid(text);
+}
+
 export function isRequestId(text: string): text is RequestId {
   return isUuid(text);
 }
@@ -39,5 +45,6 @@ function branded<Id extends string>(text: string, is: (text: string) => text is 
 
 export const threadId = (text: string): ThreadId => branded(text, isThreadId, 'a thread id');
 export const exchangeId = (text: string): ExchangeId => branded(text, isExchangeId, 'an exchange id');
+export const jobId = (text: string): JobId => branded(text, isJobId, 'a job id');
 export const requestId = (text: string): RequestId => branded(text, isRequestId, 'a request id');
 export const sha256 = (text: string): Sha256 => branded(text, isSha256, 'a SHA-256');

@@ -1,4 +1,5 @@
-import type { ExchangeId, Sha256, ThreadId } from '../domain/ids.ts';
+import type { ExchangeId, JobId, Sha256, ThreadId } from '../domain/ids.ts';
+import type { Job } from '../domain/job.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
 
 /** What a store knows of an id. A tombstone tells an expired thread from one that never was. */
@@ -56,6 +57,18 @@ export interface SearchHit {
   snippet: string;
 }
 
+/** How a job ends. */
+export interface JobEnd extends Pick<Job, 'thread' | 'reply' | 'updatedAt' | 'expiresAt'> {
+  status: Exclude<Job['status'], 'running'>;
+}
+
+export interface JobQuery {
+  owner: string;
+  limit: number;
+  /** Jobs that expired by then are left out. */
+  now: number;
+}
+
 /**
  * Where threads live. Every store passes test/contracts/store-suite.ts. All methods may be called at once from many calls
  * and, where the store is shared, from many processes; none of them ever shows a "busy" to its caller. What one store is asked to
@@ -81,21 +94,31 @@ export interface Store {
   list(query: ListQuery): Promise<ThreadHead[]>;
   /** Full-text search over the turns of `done` exchanges; the best match of each thread, newest thread first. */
   search(query: SearchQuery): Promise<SearchHit[]>;
-  /** Removes a thread and leaves a tombstone; false when it was not live. */
+  /** Removes a thread with the jobs that worked on it, and leaves a tombstone; false when it was not live. */
   remove(id: ThreadId, now: number): Promise<boolean>;
   /**
-   * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to and tombstones older than 90 days.
+   * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to, expired jobs and tombstones older than 90 days.
    * Answers how many threads went. A thread that a stored fork begins with stays, readable at its own time, until the fork went.
    */
   prune(now: number): Promise<number>;
 
+  /** Writes a new job; resolves once it is durable. An id that exists is refused with class `conflict`. */
+  createJob(job: Job): Promise<void>;
+  /** A job, or undefined when there is none or it expired by `now`. */
+  job(id: JobId, now: number): Promise<Job | undefined>;
+  /** The owner's jobs, the newest `createdAt` first. */
+  jobs(query: JobQuery): Promise<Job[]>;
+  /** Ends a running job, once: false when it is not running any more, or not there. Members that are left out stay. */
+  endJob(id: JobId, end: JobEnd): Promise<boolean>;
+
   /**
-   * Takes or renews the right to run an exchange on a thread: true when nobody else holds it, or `holder` does already.
+   * Takes or renews a right that one holder has at a time: to run an exchange on a thread, or (under its own name) to be the
+   * process that runs certain jobs. True when nobody else holds it, or `holder` does already.
    * It lapses `ttlMs` after `now`, so that a holder that died blocks nobody for long.
    */
-  lease(id: ThreadId, holder: string, ttlMs: number, now: number): Promise<boolean>;
+  lease(id: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
   /** Gives it back; does nothing when `holder` does not hold it. */
-  release(id: ThreadId, holder: string): Promise<void>;
+  release(id: string, holder: string): Promise<void>;
 
   close(): Promise<void>;
 }

@@ -1,5 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { type ExchangeId, exchangeId, type Sha256, sha256, type ThreadId, threadId } from '../../src/domain/ids.ts';
+import {
+  type ExchangeId,
+  exchangeId,
+  jobId,
+  type Sha256,
+  sha256,
+  type ThreadId,
+  threadId,
+} from '../../src/domain/ids.ts';
+import type { Job } from '../../src/domain/job.ts';
 import type { ThreadHead, Turn } from '../../src/domain/thread.ts';
 import type { Store, ThreadChange } from '../../src/memory/store.ts';
 
@@ -45,6 +54,20 @@ export function turnOf(seq: number, changes: Partial<Turn> = {}): Turn {
 
 export function changeOf(baseSeq: number, changes: Partial<ThreadChange> = {}): ThreadChange {
   return { baseSeq, updatedAt: start + 1000 + baseSeq, expiresAt: start + 720 * hour, ...changes };
+}
+
+export function jobOf(changes: Partial<Job> = {}): Job {
+  return {
+    id: jobId(randomUUID()),
+    owner: 'local',
+    tool: 'chat',
+    status: 'running',
+    createdAt: start,
+    updatedAt: start,
+    expiresAt: start + 24 * hour,
+    holder: 'process',
+    ...changes,
+  };
 }
 
 /** A new thread with these texts as turns, two and two in an exchange that is done. */

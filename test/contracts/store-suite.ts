@@ -9,6 +9,7 @@ import {
   hashOf,
   headOf,
   hour,
+  jobOf,
   newExchangeId,
   newThreadId,
   start,
@@ -567,6 +568,62 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
       });
     });
 
+    describe('jobs', () => {
+      const query = { owner: 'local', limit: 10, now: start };
+
+      it('are given back in every member, and end once', async () => {
+        const { id: thread } = await threadWith(store, []);
+        const job = jobOf({ thread });
+        await store.createJob(job);
+        expect(await store.job(job.id, start)).toStrictEqual(job);
+        const reply = { isError: false, document: { status: 'success', content: 'Zürich 🦜', list: [1, null] } };
+        const end = { status: 'done' as const, reply, updatedAt: start + 5, expiresAt: start + hour };
+        expect(await store.endJob(job.id, end)).toBe(true);
+        expect(await store.job(job.id, start)).toStrictEqual({ ...job, ...end });
+        expect(await store.endJob(job.id, { ...end, status: 'cancelled' })).toBe(false);
+        expect(await store.job(job.id, start)).toStrictEqual({ ...job, ...end });
+      });
+
+      it('end in one way alone when many end them at once', async () => {
+        const job = jobOf();
+        await store.createJob(job);
+        const statuses = ['done', 'failed', 'cancelled', 'interrupted'] as const;
+        const ends = await Promise.all(
+          statuses.map(status => store.endJob(job.id, { status, updatedAt: start, expiresAt: job.expiresAt })),
+        );
+        expect(ends.filter(Boolean)).toHaveLength(1);
+        expect((await store.job(job.id, start))?.status).toBe(statuses[ends.indexOf(true)]);
+      });
+
+      it('are listed to their owner, the newest first', async () => {
+        const jobs = [1, 2, 3].map(at => jobOf({ createdAt: start + at }));
+        for (const job of [...jobs, jobOf({ owner: 'ann' })]) await store.createJob(job);
+        expect((await store.jobs(query)).map(job => job.id)).toEqual(jobs.map(job => job.id).reverse());
+        expect((await store.jobs({ ...query, limit: 1 })).map(job => job.id)).toEqual([jobs[2]!.id]);
+        expect(await store.jobs({ ...query, owner: 'ann' })).toHaveLength(1);
+      });
+
+      it('are gone when they expired, and when their thread was removed', async () => {
+        const { id: thread } = await threadWith(store, []);
+        const [short, bound] = [jobOf({ expiresAt: start + 10 }), jobOf({ thread })];
+        await store.createJob(short);
+        await store.createJob(bound);
+        expect(await store.job(short.id, start + 10)).toBeUndefined();
+        await store.prune(start + 10);
+        expect((await store.jobs(query)).map(job => job.id)).toEqual([bound.id]);
+        await store.remove(thread, start);
+        expect(await store.jobs(query)).toEqual([]);
+        const late = { status: 'done' as const, updatedAt: start, expiresAt: start + hour };
+        expect(await store.endJob(bound.id, late)).toBe(false);
+      });
+
+      it('refuse an id that is there already', async () => {
+        const job = jobOf();
+        await store.createJob(job);
+        await expect(store.createJob(job)).rejects.toMatchObject(refusal('conflict'));
+      });
+    });
+
     describe('leases', () => {
       it('go to one holder at a time', async () => {
         const id = newThreadId();
@@ -624,6 +681,10 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
           () => store.search({ owner: 'local', text: 'a', limit: 1, now: start }),
           () => store.remove(id, start),
           () => store.prune(start),
+          () => store.createJob(jobOf()),
+          () => store.job(jobOf().id, start),
+          () => store.jobs({ owner: 'local', limit: 1, now: start }),
+          () => store.endJob(jobOf().id, { status: 'done', updatedAt: start, expiresAt: start }),
           () => store.lease(id, 'one', 1, start),
           () => store.release(id, 'one'),
         ];
@@ -641,6 +702,8 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         await store.commit(id, changeOf(2, { blobs: [blob], workflow: { tool: 'debug', state: { step: 3 } } }));
         const removed = await threadWith(store, []);
         await store.remove(removed.id, start);
+        const job = jobOf();
+        await store.createJob(job);
         const before = await live(store, id);
         if (!opened.reopen) {
           expect(store.kind).toBe('memory');
@@ -650,6 +713,7 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         expect(await live(again, id)).toStrictEqual(before);
         expect(await again.blobs([blob.sha256])).toEqual(new Map([[blob.sha256, 'blob']]));
         expect((await again.read(removed.id, start)).state).toBe('deleted');
+        expect(await again.job(job.id, start)).toStrictEqual(job);
         expect(await again.search({ owner: 'local', text: 'b', limit: 5, now: start })).toHaveLength(1);
       });
     });

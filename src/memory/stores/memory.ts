@@ -1,7 +1,9 @@
 import { storageError } from '../../domain/error.ts';
-import type { Sha256, ThreadId } from '../../domain/ids.ts';
+import type { JobId, Sha256, ThreadId } from '../../domain/ids.ts';
+import type { Job } from '../../domain/job.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../../domain/thread.ts';
 import type { ListQuery, Lookup, SearchHit, SearchQuery, Store, ThreadChange } from '../store.ts';
+import { endedJob, refuseExistingJob } from './job-change.ts';
 import { storedJson } from './sealed-record.ts';
 import { matchWords, queryWords } from './search-words.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
@@ -32,7 +34,8 @@ function stored<Value>(value: Value): Value {
 class Shelf {
   readonly threads = new Map<ThreadId, Held>();
   readonly tombstones = new Map<ThreadId, Tombstone>();
-  readonly leases = new Map<ThreadId, { holder: string; expiresAt: number }>();
+  readonly leases = new Map<string, { holder: string; expiresAt: number }>();
+  readonly jobs = new Map<JobId, Job>();
   readonly #blobs = new Map<Sha256, { text: string; users: number }>();
   readonly #maxThreads: number;
 
@@ -147,10 +150,13 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     remove: (id, now) =>
       opened(() => {
         const live = shelf.find(id, now).state === 'live';
-        if (live) shelf.drop(id, { state: 'deleted', deletedAt: now });
-        return live;
+        if (!live) return false;
+        shelf.drop(id, { state: 'deleted', deletedAt: now });
+        for (const { id: job, thread } of shelf.jobs.values()) if (thread === id) shelf.jobs.delete(job);
+        return true;
       }),
     prune: now => opened(() => prune(shelf, now)),
+    ...jobStore(shelf, opened),
     lease: (id, holder, ttlMs, now) =>
       opened(() => {
         const current = shelf.leases.get(id);
@@ -165,6 +171,40 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     async close() {
       closed = true;
     },
+  };
+}
+
+function jobStore(
+  { jobs }: Shelf,
+  opened: <Result>(run: () => Result) => Promise<Result>,
+): Pick<Store, 'createJob' | 'job' | 'jobs' | 'endJob'> {
+  return {
+    createJob: job =>
+      opened(() => {
+        if (jobs.has(job.id)) refuseExistingJob(job.id);
+        jobs.set(job.id, stored(job));
+      }),
+    job: (id, now) =>
+      opened(() => {
+        const job = jobs.get(id);
+        return job && job.expiresAt > now ? structuredClone(job) : undefined;
+      }),
+    jobs: ({ owner, limit, now }) =>
+      opened(() =>
+        [...jobs.values()]
+          .filter(job => job.owner === owner && job.expiresAt > now)
+          .reverse()
+          .sort((a, b) => b.createdAt - a.createdAt)
+          .slice(0, Math.max(0, limit))
+          .map(job => structuredClone(job)),
+      ),
+    endJob: (id, end) =>
+      opened(() => {
+        const job = jobs.get(id);
+        const ended = job && endedJob(job, end);
+        if (ended) jobs.set(id, stored(ended));
+        return ended !== undefined;
+      }),
   };
 }
 
@@ -210,6 +250,7 @@ function search(shelf: Shelf, { text, limit, ...query }: SearchQuery): SearchHit
 
 function prune(shelf: Shelf, now: number): number {
   for (const [id, { expiresAt }] of shelf.leases) if (expiresAt <= now) shelf.leases.delete(id);
+  for (const [id, { expiresAt }] of shelf.jobs) if (expiresAt <= now) shelf.jobs.delete(id);
   for (const [id, tombstone] of shelf.tombstones) {
     const at = tombstone.state === 'expired' ? tombstone.expiredAt : tombstone.deletedAt;
     if (at <= now - tombstoneLifeMs) shelf.tombstones.delete(id);

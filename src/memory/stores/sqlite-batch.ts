@@ -57,6 +57,11 @@ function perform(writes: SqliteWrites, request: WriteRequest): number {
       return writes.remove(request.id, request.now) ? 1 : 0;
     case 'prune':
       return writes.prune(request.now);
+    case 'createJob':
+      writes.createJob(request.job);
+      return 0;
+    case 'endJob':
+      return writes.endJob(request.id, request.end) ? 1 : 0;
     case 'lease':
       return writes.lease(request.id, request.holder, request.ttlMs, request.now) ? 1 : 0;
     case 'release':

@@ -1,6 +1,7 @@
-import type { ThreadId } from '../../domain/ids.ts';
+import type { JobId, ThreadId } from '../../domain/ids.ts';
+import type { Job } from '../../domain/job.ts';
 import type { ThreadHead } from '../../domain/thread.ts';
-import type { ThreadChange } from '../store.ts';
+import type { JobEnd, ThreadChange } from '../store.ts';
 import type { FailureMessage } from './sqlite-failure.ts';
 
 /** A change, as the store's thread asks the writer's thread for it. */
@@ -9,8 +10,10 @@ export type WriteRequest =
   | { op: 'commit'; id: ThreadId; change: ThreadChange }
   | { op: 'remove'; id: ThreadId; now: number }
   | { op: 'prune'; now: number }
-  | { op: 'lease'; id: ThreadId; holder: string; ttlMs: number; now: number }
-  | { op: 'release'; id: ThreadId; holder: string };
+  | { op: 'createJob'; job: Job }
+  | { op: 'endJob'; id: JobId; end: JobEnd }
+  | { op: 'lease'; id: string; holder: string; ttlMs: number; now: number }
+  | { op: 'release'; id: string; holder: string };
 
 /** What is done between transactions. */
 export type ControlRequest =

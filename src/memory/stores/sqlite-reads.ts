@@ -1,10 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { storageError } from '../../domain/error.ts';
-import type { Sha256, ThreadId } from '../../domain/ids.ts';
+import type { JobId, Sha256, ThreadId } from '../../domain/ids.ts';
+import type { Job } from '../../domain/job.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../domain/thread.ts';
-import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
+import type { JobQuery, ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
 import { sealBlob } from './sealed-record.ts';
 import { matchWords, queryWords, type WordMatch } from './search-words.ts';
+import { sqliteJobReads } from './sqlite-jobs.ts';
 import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
 
 /** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
@@ -18,6 +20,8 @@ export interface SqliteReads {
   blobs(hashes: readonly Sha256[]): Map<Sha256, string>;
   list(query: ListQuery): ThreadHead[];
   search(query: SearchQuery): SearchHit[];
+  job(id: JobId, now: number): Job | undefined;
+  jobs(query: JobQuery): Job[];
   close(): void;
 }
 
@@ -69,6 +73,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
       }),
     list: query => snapshot(() => heads(query)),
     search: sqliteSearch(db, snapshot, onSkip),
+    ...sqliteJobReads(db),
     close: () => db.close(),
   };
 }

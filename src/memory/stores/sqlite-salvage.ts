@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
+import type { ExchangeId, JobId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus } from '../../domain/thread.ts';
 import {
   type HeadState,
@@ -9,6 +9,7 @@ import {
   type StoredRecord,
   sealBlob,
 } from './sealed-record.ts';
+import { sqliteJobs } from './sqlite-jobs.ts';
 import { sqlitePages } from './sqlite-pages.ts';
 import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
 import { blobsOfTurns } from './thread-change.ts';
@@ -34,6 +35,7 @@ interface Remains {
 interface Found {
   threads: Map<ThreadId, Remains>;
   tombstones: Map<ThreadId, RecordOf<'tombstone'>>;
+  jobs: Map<JobId, RecordOf<'job'>>;
 }
 
 /**
@@ -55,16 +57,21 @@ export function sqliteSalvage(file: string, fresh: DatabaseSync, now: number): s
   copyTurns(file, rows, kept);
   for (const thread of kept.values()) finish(rows, thread);
   for (const tombstone of found.tombstones.values()) rows.tombstone(tombstone);
+  const { createJob } = sqliteJobs(fresh);
+  for (const { job } of found.jobs.values()) {
+    if (job.thread === undefined || !found.tombstones.has(job.thread)) createJob(job);
+  }
   fresh.exec('DELETE FROM blobs WHERE sha NOT IN (SELECT sha FROM blob_refs)');
   fresh.exec('COMMIT');
   return report([...kept.values()], lost);
 }
 
 function collect(file: string): Found {
-  const found: Found = { threads: new Map(), tombstones: new Map() };
+  const found: Found = { threads: new Map(), tombstones: new Map(), jobs: new Map() };
   for (const record of recordsOf(file)) {
-    if (record.kind !== 'tombstone') addRemains(found, record);
-    else found.tombstones.set(record.id, record);
+    if (record.kind === 'tombstone') found.tombstones.set(record.id, record);
+    else if (record.kind === 'job') addJob(found, record);
+    else addRemains(found, record);
   }
   return found;
 }
@@ -77,7 +84,13 @@ function* recordsOf(file: string): Generator<StoredRecord> {
   }
 }
 
-function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 'tombstone' }>): void {
+/** A job ends once: of two states of it, the one that is not running is the later. */
+function addJob({ jobs }: Found, record: RecordOf<'job'>): void {
+  const other = jobs.get(record.job.id);
+  if (!other || other.job.status === 'running') jobs.set(record.job.id, record);
+}
+
+function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 'tombstone' | 'job' }>): void {
   const id = record.kind === 'origin' ? record.origin.id : record.kind === 'head' ? record.head.id : record.thread;
   const remains = threads.get(id) ?? nothing();
   threads.set(id, remains);

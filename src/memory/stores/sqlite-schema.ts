@@ -106,6 +106,21 @@ const migrations: readonly string[] = [
     scope, words, content = '', contentless_delete = 1, tokenize = "unicode61 remove_diacritics 0", prefix = '2 3'
   );
   `,
+  `
+  CREATE TABLE jobs (
+    n INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    thread TEXT,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    seal TEXT NOT NULL
+  );
+  CREATE INDEX jobs_by_owner ON jobs (owner, created_at);
+  CREATE INDEX jobs_by_thread ON jobs (thread) WHERE thread IS NOT NULL;
+  CREATE INDEX jobs_by_expiry ON jobs (expires_at);
+  `,
 ];
 
 /** The tables that cannot be rebuilt from others. */
@@ -119,6 +134,7 @@ export const durableTables = [
   'blobs',
   'blob_refs',
   'tombstones',
+  'jobs',
 ] as const;
 
 function numberOf(db: DatabaseSync, sql: string): number {

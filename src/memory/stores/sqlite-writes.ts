@@ -3,6 +3,7 @@ import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
 import type { ThreadChange } from '../store.ts';
 import type { HeadState, Origin } from './sealed-record.ts';
+import { type SqliteJobs, sqliteJobs } from './sqlite-jobs.ts';
 import { sqliteLeases } from './sqlite-leases.ts';
 import { damaged, recordOf, sqliteRows } from './sqlite-rows.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
@@ -11,18 +12,19 @@ import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLife
 export const pruneStep = 50;
 
 /** The changes of the contract. Each one expects to run inside a transaction of its caller. */
-export interface SqliteWrites {
+export interface SqliteWrites extends Pick<SqliteJobs, 'createJob' | 'endJob'> {
   create(head: ThreadHead): void;
   commit(id: ThreadId, change: ThreadChange): number;
   remove(id: ThreadId, now: number): boolean;
   /** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
   prune(now: number): number;
-  lease(id: ThreadId, holder: string, ttlMs: number, now: number): boolean;
-  release(id: ThreadId, holder: string): void;
+  lease(id: string, holder: string, ttlMs: number, now: number): boolean;
+  release(id: string, holder: string): void;
 }
 
 export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   const rows = sqliteRows(db);
+  const { createJob, endJob, ...jobs } = sqliteJobs(db);
   const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
   const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
@@ -69,16 +71,23 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
       const row = findLive.get(id, now);
       if (!row) return false;
       rows.erase(Number(row.n));
+      jobs.dropOfThread(id);
       rows.tombstone({ kind: 'tombstone', id, state: 'deleted', at: now });
       return true;
     },
 
-    prune: pruner(db, rows),
+    prune: pruner(db, rows, jobs),
+    createJob,
+    endJob,
     ...sqliteLeases(db),
   };
 }
 
-function pruner(db: DatabaseSync, rows: ReturnType<typeof sqliteRows>): (now: number) => number {
+function pruner(
+  db: DatabaseSync,
+  rows: ReturnType<typeof sqliteRows>,
+  jobs: Pick<SqliteJobs, 'dropExpired'>,
+): (now: number) => number {
   const expired = db.prepare(
     `SELECT n, body, seal FROM threads t WHERE expires_at <= ?
      AND NOT EXISTS (SELECT 1 FROM threads c WHERE c.parent = t.id) LIMIT ${pruneStep}`,
@@ -88,6 +97,7 @@ function pruner(db: DatabaseSync, rows: ReturnType<typeof sqliteRows>): (now: nu
   return now => {
     oldTombstones.run(now - tombstoneLifeMs);
     lapsed.run(now);
+    jobs.dropExpired(now);
     let gone = 0;
     // Again, because a thread that others were forked off may go once they went.
     for (let found = expired.all(now); found.length > 0 && gone < pruneStep; found = expired.all(now)) {

@@ -55,6 +55,10 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes }: SqliteSt
         if (gone < pruneStep) return total;
       }
     },
+    createJob: async job => void (await writing({ op: 'createJob', job })),
+    job: (id, now) => reader.read(reads => reads.job(id, now)),
+    jobs: query => reader.read(reads => reads.jobs(query)),
+    endJob: async (id, end) => (await writing({ op: 'endJob', id, end })) === 1,
     lease: async (id, holder, ttlMs, now) => (await writing({ op: 'lease', id, holder, ttlMs, now })) === 1,
     release: async (id, holder) => void (await writing({ op: 'release', id, holder })),
 
