@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { panelLimits, promptSizeLimit, replyTokens, routingPolicy } from './config/derive.ts';
+import { exposurePolicy, panelLimits, promptSizeLimit, replyTokens, routingPolicy } from './config/derive.ts';
 import { type Config, loadConfig } from './config/load.ts';
 import { options } from './config/options.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
@@ -7,8 +7,11 @@ import type { ToolHost } from './domain/request.ts';
 import { createActionContext } from './engine/actions.ts';
 import type { ProductFacts } from './engine/define.ts';
 import { preambleOf } from './engine/gather/preamble.ts';
+import { createJobs } from './engine/jobs/jobs.ts';
+import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import { exposed } from './engine/offer/exposure.ts';
+import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
@@ -48,8 +51,8 @@ export interface Product {
   team: Pick<Team, 'providers' | 'ping'>;
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
-  /** Finishes what is under way, stores and closes everything. */
-  close(): Promise<void>;
+  /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
+  close(hurry?: AbortSignal): Promise<void>;
 }
 
 /** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */
@@ -58,8 +61,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const { clock, random, homeDir: home } = around;
   const inPrivate = values.private || values.store === 'memory';
   const kept = inPrivate ? undefined : config.home;
-  const { secrets } = config;
-  const telemetry = createTelemetry({ ...around, home: kept, secrets, logLevel: values.logLevel });
+  const telemetry = createTelemetry({ ...around, home: kept, secrets: config.secrets, logLevel: values.logLevel });
   const { emit } = telemetry;
   for (const message of config.warnings) emit({ type: 'warning', where: 'configuration', message });
 
@@ -75,7 +77,9 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const team = teamOf(config, clock, random, emit);
   const models = { providers: team.providers, defaultModel: values.defaultModel };
-  const offer = exposed(tools, { toolsets: values.toolsets, only: values.tools, disabled: values.disabledTools ?? [] });
+  const jobs = createJobs({ store, clock, random, emit });
+  const patience = (client: string | undefined) => patienceMs(client, values.callPatienceSeconds);
+  const offer = exposed(tools, exposurePolicy(values));
   for (const name of offer.unknown) emit({ type: 'warning', where: 'tools', message: `There is no tool "${name}".` });
 
   const product: ProductFacts = {
@@ -87,9 +91,9 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
-  const context = { threads, clock, models, product, replyTokens: replyTokens(values) };
-  const host = createEngine({
-    tools: offer.tools,
+  const context = { threads, jobs, patience, clock, models, product, replyTokens: replyTokens(values) };
+  const engine = createEngine({
+    offer,
     random,
     threads,
     route: team.route,
@@ -116,7 +120,9 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       maxNamedFiles: values.maxNamedFiles,
     },
   });
-  product.catalogueVersion = catalogueVersion(host.list());
+  product.catalogueVersion = catalogueVersion(engine.list());
+  const { replyFormat } = values;
+  const host = createHost({ engine, offer, threads, jobs, models, clock, emit, replyFormat, patience });
   return {
     host,
     root,
@@ -126,7 +132,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       const instructions = instructionsFor(offer.tools);
       return openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError);
     },
-    async close() {
+    async close(hurry) {
+      await jobs.close(values.detachedGraceSeconds * 1_000, hurry);
       await store.close();
       await telemetry.close();
     },

@@ -58,6 +58,7 @@ const rooms: HouseTable['rooms'] = {
       gather: 'plain',
       answer: 'plain',
       offer: 'plain',
+      jobs: 'plain',
       agent: 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',

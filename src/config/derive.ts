@@ -9,6 +9,11 @@ export function promptSizeLimit(values: Pick<Values, 'mcpPromptSizeLimit' | 'max
   return values.mcpPromptSizeLimit ?? Math.min(options.mcpPromptSizeLimit.max, proportional);
 }
 
+/** Which tools the operator wants to be offered. */
+export function exposurePolicy({ profile, toolsets, tools, disabledTools = [], readOnly }: Values) {
+  return { profile, toolsets, only: tools, disabled: disabledTools, readOnly };
+}
+
 const allowListSuffix = 'AllowedModels';
 
 /** What the operator decided about the choice of models. */

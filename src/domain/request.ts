@@ -1,3 +1,4 @@
+import type { Job, JobReply } from './job.ts';
 import type { JsonObject } from './json.ts';
 
 /** Who calls, and from where. */
@@ -16,6 +17,20 @@ export interface ProgressUpdate {
   message: string;
 }
 
+/** Something that the work of a call wants to know of its caller. */
+export interface UserQuestion {
+  /** Unique within the call. */
+  key: string;
+  message: string;
+  /** JSON Schema of the answer: an object of plain fields. */
+  schema: JsonObject;
+}
+
+export type UserAnswer =
+  | { action: 'accept'; content: Record<string, unknown> }
+  | { action: 'decline' }
+  | { action: 'cancel' };
+
 /** A call of a tool as a transport hands it over. */
 export interface ToolRequest {
   name: string;
@@ -25,6 +40,13 @@ export interface ToolRequest {
   onProgress?: (update: ProgressUpdate) => void;
   /** Given when the caller shows the answer as it arrives. What was passed on is not taken back: the call is then not retried. */
   onText?: (delta: string) => void;
+  /**
+   * What becomes of a call that takes long; absent: the caller waits for as long as it takes. `job`: past the client's
+   * patience it goes on by itself, and the reply is how to come back for it. `task`: the same, almost at once.
+   */
+  detach?: 'job' | 'task';
+  /** Given when the caller can be asked while the work goes on. Rejects when the work is ended before there is an answer. */
+  ask?: (question: UserQuestion) => Promise<UserAnswer>;
 }
 
 /** The answer to a call: one JSON document, always, and the text that shows it. */
@@ -35,6 +57,8 @@ export interface ToolReply {
   text: string;
   /** The document once more, where callers were promised structured content. */
   structured?: JsonObject;
+  /** The call goes on as this job, and this reply only says so. */
+  job?: Job;
 }
 
 /** What `tools/list` says of a tool. */
@@ -52,10 +76,72 @@ export interface ToolListing {
   };
 }
 
+/** A command that a person gives by name, and that becomes the text of a message. */
+export interface PromptListing {
+  name: string;
+  title: string;
+  description: string;
+  arguments: { name: string; description: string; required: boolean }[];
+}
+
+/** Something that can be read by its address. */
+export interface ResourceListing {
+  uri: string;
+  name: string;
+  title: string;
+  description: string;
+  mimeType: string;
+}
+
+/** Addresses of one form; `{name}` stands for a part that is filled in. */
+export type ResourceTemplate = Omit<ResourceListing, 'uri'> & { uriTemplate: string };
+
+export interface ResourceText {
+  mimeType: string;
+  text: string;
+}
+
+/** Commands of the tools that are offered. */
+export interface HostPrompts {
+  /** In a fixed order. */
+  list(): readonly PromptListing[];
+  /** The message; undefined when nothing has that name. Takes the tools' own names and `name:model` too. */
+  text(name: string, args: Readonly<Record<string, string>>): string | undefined;
+}
+
+/** Threads, jobs and models as things to read. Nobody sees what is another owner's. */
+export interface HostResources {
+  templates(): readonly ResourceTemplate[];
+  list(principal: Principal): Promise<ResourceListing[]>;
+  /** Undefined when there is nothing at that address. */
+  read(uri: string, principal: Principal): Promise<ResourceText | undefined>;
+  /** Calls `listener` with the address of each resource that changes through this process; the result ends that. */
+  watch(listener: (uri: string, owner: string) => void): () => void;
+}
+
+/** Calls that go on without their callers. The methods throw an `AppError` when there is no such job of this owner. */
+export interface HostJobs {
+  find(id: string, owner: string): Promise<Job>;
+  cancel(id: string, owner: string): Promise<Job>;
+  /** What a job of this process is at. */
+  stage(job: Job): string | undefined;
+  /** What a job of this process waits to be told. */
+  questions(job: Job): readonly UserQuestion[];
+  /** An answer to what was not asked, or was answered before, changes nothing. */
+  answer(job: Job, key: string, answer: UserAnswer): void;
+  /** A job's reply as the call itself would have given it. */
+  show(reply: JobReply): ToolReply;
+}
+
 /** All that a transport knows of the product. */
 export interface ToolHost {
   /** In a fixed order, the same for the life of the process. */
   list(): readonly ToolListing[];
   /** Never throws: failures are replies. Aborting the signal ends the work, down to the vendor's socket. */
   call(request: ToolRequest, signal: AbortSignal): Promise<ToolReply>;
+  prompts: HostPrompts;
+  resources: HostResources;
+  jobs: HostJobs;
+  /** What `typed` may become, the likeliest first: names of models, or ids of threads. */
+  complete(argument: string, typed: string, principal: Principal): Promise<string[]>;
 }

@@ -1,10 +1,14 @@
 import type { Clock } from '../domain/ports.ts';
 import type { Principal } from '../domain/request.ts';
 import type { Threads } from '../memory/threads.ts';
-import type { ActionContext, ModelActions, ProductFacts, ThreadActions } from './define.ts';
+import type { ActionContext, JobActions, ModelActions, ProductFacts, ThreadActions } from './define.ts';
+import type { Jobs } from './jobs/jobs.ts';
 
 export interface ActionParts {
   threads: Threads;
+  jobs: Jobs;
+  /** Milliseconds that a client waits for a call. */
+  patience(client: string | undefined): number;
   clock: Clock;
   models: ModelActions;
   product: ProductFacts;
@@ -21,6 +25,15 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
+    jobs: jobActions(parts, principal, signal),
+  };
+}
+
+function jobActions({ jobs, patience }: ActionParts, { owner, client }: Principal, signal: AbortSignal): JobActions {
+  return {
+    wait: (id, ms) => jobs.wait(id, owner, Math.min(ms, patience(client)), signal),
+    cancel: id => jobs.cancel(id, owner),
+    stage: job => jobs.workOf(job.id)?.stage(),
   };
 }
 

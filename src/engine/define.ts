@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Job, JobReply } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Effort } from '../domain/model.ts';
 import type { Principal } from '../domain/request.ts';
@@ -179,6 +180,21 @@ export interface ActionShape<Args> {
   run(args: Args, context: ActionContext): Promise<JsonObject>;
 }
 
+/** No work of its own: it hands on what another call answered, as it is. */
+export interface RelayShape<Args> {
+  kind: 'relay';
+  run(args: Args, context: ActionContext): Promise<JobReply>;
+}
+
+/** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
+export interface DispatchShape {
+  kind: 'dispatch';
+  /** The field that names the tool. */
+  by: string;
+  /** The tools it may name. */
+  to: readonly string[];
+}
+
 /** What a handler may touch. */
 export interface ActionContext {
   principal: Principal;
@@ -186,6 +202,7 @@ export interface ActionContext {
   /** Epoch milliseconds. */
   now: number;
   threads: ThreadActions;
+  jobs: JobActions;
   models: ModelActions;
   product: ProductFacts;
   /** The most tokens of the reply; what is longer comes in pages. */
@@ -202,6 +219,15 @@ export interface ThreadActions {
   }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
   fork(thread: Thread, upToSeq: number): Promise<ThreadHead>;
   remove(thread: Thread): Promise<boolean>;
+}
+
+/** The caller's own jobs. */
+export interface JobActions {
+  /** A job once it ended, or as it stands after `ms`; never longer than the client waits for a call. */
+  wait(id: string, ms: number): Promise<Job>;
+  cancel(id: string): Promise<Job>;
+  /** What a job that runs in this process is at. */
+  stage(job: Job): string | undefined;
 }
 
 export interface ModelActions {
@@ -230,6 +256,8 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   effects: Effects;
   /** Advertised in `tools/list`. */
   fields: Fields;
+  /** Where the tool writes only by these fields: a read-only server offers it without them. */
+  writesBy?: readonly string[];
   /** Accepted, but not advertised. */
   accepts?: z.ZodRawShape;
   /** Older names of fields → theirs. */
@@ -238,7 +266,9 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | PromptShape<z.output<z.ZodObject<Fields>>>
     | WorkflowShape<z.output<z.ZodObject<Fields>>>
     | PanelShape
-    | ActionShape<z.output<z.ZodObject<Fields>>>;
+    | ActionShape<z.output<z.ZodObject<Fields>>>
+    | RelayShape<z.output<z.ZodObject<Fields>>>
+    | DispatchShape;
 }
 
 /** Typed identity; a tool is one file that exports one of these. */

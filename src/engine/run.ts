@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { AppError, isAppError } from '../domain/error.ts';
+import { isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Random } from '../domain/ports.ts';
@@ -11,21 +11,23 @@ import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
-import type { ActionContext, ToolDefinition } from './define.ts';
+import type { ActionContext } from './define.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
 import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
 import type { ComposeOptions } from './gather/options.ts';
 import { refuseMisshapen, refuseOverlong } from './gather/refuse-oversized.ts';
 import { rememberLocal } from './local.ts';
+import type { Offer } from './offer/exposure.ts';
+import { createToolTable, longestToolName } from './offer/tool-table.ts';
 import { createProgress } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
-import { nearestNames, parseArguments, schemaOf, type ToolSchema } from './schema.ts';
+import { parseArguments } from './schema.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
 
 export interface EngineOptions extends AskOptions {
-  tools: readonly ToolDefinition[];
+  offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>;
   random: Random;
   workflow: WorkflowSettings;
   panel: PanelSettings;
@@ -36,28 +38,22 @@ export interface EngineOptions extends AskOptions {
   actionContext(principal: Principal, signal: AbortSignal): ActionContext;
 }
 
-/** Longer ones are no names of ours and are cut wherever they are told. */
-const longestToolName = 80;
-
 const commonFields = z.object({ ...hiddenFields, model: modelField, continuation_id: continuationId });
 
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
-export function createEngine(options: EngineOptions): ToolHost {
+export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'call'> {
   const { clock, emit } = options.compose;
-  const tools = new Map<string, { tool: ToolDefinition; schema: ToolSchema }>();
-  for (const tool of options.tools) tools.set(tool.name, { tool, schema: schemaOf(tool) });
-  const listings = [...tools.values()].map(({ schema }) => schema.listing);
+  const { listings, lookUp } = createToolTable(options.offer);
 
-  async function call(request: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
+  async function call(given: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
     const reqId = requestId(options.random.uuid());
     const startedAt = clock.monotonic();
-    const { principal } = request;
-    const toolName = safeCut(request.name, longestToolName);
+    const { principal } = given;
+    const toolName = safeCut(given.name, longestToolName);
     emit({ type: 'call.start', reqId, tool: toolName, owner: principal.owner, client: principal.client });
     let reply: Reply;
     try {
-      const found = tools.get(request.name);
-      if (!found) throw unknownTool(toolName, [...tools.keys()]);
+      const { request, ...found } = lookUp(given);
       refuseMisshapen(request.name, request.arguments);
       const { args, warnings } = parseArguments(found.tool, found.schema, request.arguments);
       // Once more: a text may have turned out to be a list.
@@ -82,6 +78,9 @@ export function createEngine(options: EngineOptions): ToolHost {
     if (shape.kind === 'action') {
       const document = await shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
       return success(withMetadata(document, localMetadata(parsed, clock.monotonic() - parsed.startedAt)));
+    }
+    if (shape.kind === 'relay') {
+      return shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
     }
     return withThread(parsed, resumed => conduct(resumed));
   }
@@ -126,7 +125,9 @@ export function createEngine(options: EngineOptions): ToolHost {
         return planWorkflow(shape, call, await stepFiles(call, options.compose, shape.countsFiles), options.workflow);
       case 'panel':
       case 'action':
-        throw new TypeError(`a ${shape.kind} has no plan`);
+      case 'relay':
+      case 'dispatch':
+        throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
     }
   }
 
@@ -156,16 +157,6 @@ async function stepFiles(call: Resumed, { sandbox, home }: ComposeOptions, count
 
 function textsIn(list: unknown): string[] {
   return Array.isArray(list) ? list.map(String) : [];
-}
-
-function unknownTool(name: string, names: readonly string[]): AppError {
-  const near = nearestNames(name, names);
-  return new AppError('input', `There is no tool "${name}".`, {
-    code: 'TOOL_NOT_FOUND',
-    class: 'validation',
-    next: `The nearest are ${near.join(', ')}; tools/list has them all.`,
-    validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
-  });
 }
 
 function withMetadata(document: JsonObject, facts: JsonObject): JsonObject {

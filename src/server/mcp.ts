@@ -1,6 +1,11 @@
 import { CLIENT_INFO_META_KEY, Server, type ServerContext } from '@modelcontextprotocol/server';
 import { isRecord } from '../domain/json.ts';
-import type { ToolHost, ToolReply } from '../domain/request.ts';
+import type { ToolHost } from '../domain/request.ts';
+import type { Era } from './era.ts';
+import { servePrompts } from './prompts.ts';
+import { serveResources } from './resources.ts';
+import { resultOf } from './results.ts';
+import { createdTask, knowsTasks, serveTasks, tasksExtension } from './tasks.ts';
 
 export interface McpOptions {
   host: ToolHost;
@@ -11,34 +16,44 @@ export interface McpOptions {
   principal: { owner: string; root: string };
 }
 
-/** A protocol server over the host. Made once a connection, and once more for a probe, so making it does nothing else. */
-export function createMcpServer({ host, version, instructions, principal }: McpOptions): Server {
+/** A protocol server over the host. Made once a connection, and once more for a probe, so making it starts nothing. */
+export function createMcpServer({ host, version, instructions, principal }: McpOptions, era: Era): Server {
   const server = new Server(
     { name: 'polylogue', title: 'Polylogue', version },
     {
-      capabilities: { tools: {} },
+      capabilities: {
+        tools: {},
+        prompts: {},
+        resources: { subscribe: true },
+        completions: {},
+        ...(era === 'modern' && { extensions: { [tasksExtension]: {} } }),
+      },
       instructions,
-      cacheHints: { 'tools/list': { ttlMs: 300_000, cacheScope: 'public' } },
+      cacheHints: {
+        'tools/list': { ttlMs: 300_000, cacheScope: 'public' },
+        'prompts/list': { ttlMs: 300_000, cacheScope: 'public' },
+      },
     },
   );
   const tools = host.list().map(tool => ({ ...tool }));
   server.setRequestHandler('tools/list', () => ({ tools }));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const client = clientOf(server, context);
-    const onProgress = progressOf(context);
+    const detach = era === 'modern' && knowsTasks(context) ? 'task' : 'job';
     const request = {
       name: params.name,
       arguments: params.arguments ?? {},
       principal: { ...principal, client },
-      onProgress,
-    };
-    return resultOf(await host.call(request, context.mcpReq.signal));
+      onProgress: progressOf(context),
+      detach,
+    } as const;
+    const reply = await host.call(request, context.mcpReq.signal);
+    return reply.job && detach === 'task' ? createdTask(reply.job) : resultOf(reply);
   });
+  servePrompts(server, host, principal);
+  serveResources(server, host.resources, principal, era);
+  if (era === 'modern') serveTasks(server, host.jobs, principal.owner);
   return server;
-}
-
-function resultOf({ text, structured, isError }: ToolReply) {
-  return { content: [{ type: 'text' as const, text }], isError, ...(structured && { structuredContent: structured }) };
 }
 
 /** 2026 clients say who they are with each request, 2025 ones when they connect. */

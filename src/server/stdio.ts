@@ -17,7 +17,7 @@ export function openStdio(
   input.once('end', resolve);
   input.once('close', resolve);
   const transport = new StdioServerTransport();
-  const handle = serveStdio(() => createMcpServer(options), { transport, onerror: onError });
+  const handle = serveStdio(({ era }) => createMcpServer(options, era), { transport, onerror: onError });
   // A client that reads no more is noticed by the transport alone: its end of our input may stay open.
   const { onclose } = transport;
   transport.onclose = () => {

@@ -18,6 +18,7 @@ export const chat = defineTool({
     model: modelField,
     continuation_id: continuationId,
   },
+  writesBy: ['working_directory_absolute_path'],
   accepts: hiddenFields,
   renamed: { files: 'absolute_file_paths', question: 'prompt' },
   shape: {

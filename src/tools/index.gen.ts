@@ -7,6 +7,7 @@ import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { docgen } from './docgen.ts';
+import { job } from './job.ts';
 import { listmodels } from './listmodels.ts';
 import { planner } from './planner.ts';
 import { refactor } from './refactor.ts';
@@ -25,6 +26,7 @@ export const tools = [
   consensus,
   debug,
   docgen,
+  job,
   listmodels,
   planner,
   refactor,

@@ -13,10 +13,13 @@ export const stdio = defineCommand({
     const product = await createProduct(config, around);
     const door = product.openStdio(process.stdin, error => around.writeError(`polylogue: ${error.message}\n`));
     const asked = Promise.withResolvers<void>();
+    // A client that left may come back for its jobs; who sends a signal wants the end now, and kills before long.
+    const hurry = new AbortController();
+    asked.promise.then(() => hurry.abort());
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => asked.resolve());
     await Promise.race([door.closed, asked.promise]);
     await door.close();
-    await product.close();
+    await product.close(hurry.signal);
     return 0;
   },
 });

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import type { ToolListing } from '../../domain/request.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
-const release = '1.0.0';
+export const release = '1.1.0';
 
-/** Version of the tools as callers see them: `1.0.0+` and eight characters of a hash over their schemas. */
+/** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
 export function catalogueVersion(tools: readonly ToolListing[]): string {
   const schemas = tools.map(({ name, inputSchema }) => [name, inputSchema]);
   return `${release}+${createHash('sha256').update(JSON.stringify(schemas)).digest('hex').slice(0, 8)}`;

@@ -1,30 +1,62 @@
 import type { ToolDefinition } from '../define.ts';
+import { workflowTool } from './workflow-tool.ts';
 
 export interface ExposurePolicy {
+  /** `lean`: a handful of tools; `standard`: those of `toolsets`; `full`: all there are. */
+  profile: 'lean' | 'standard' | 'full';
   /** Groups of tools to offer. */
   toolsets: readonly string[];
-  /** The only tools to offer; absent or empty: those of the toolsets. */
+  /** The only tools to offer; absent or empty: those of the profile. */
   only?: readonly string[];
   /** Tools to leave out, in any case. */
   disabled: readonly string[];
+  /** Nothing that writes or destroys. */
+  readOnly: boolean;
+}
+
+/** What callers of one process may use. */
+export interface Offer {
+  /** Listed, in a fixed order. */
+  tools: ToolDefinition[];
+  /** Not listed, and answered all the same: what the listed ones lead to. */
+  unlisted: ToolDefinition[];
+  /** Left out because they write. */
+  readOnlyRefused: ReadonlySet<string>;
+  /** The words of the policy that name nothing. */
+  unknown: string[];
 }
 
 /** Always offered: without them nobody can find out what is wrong. */
 const alwaysOn = new Set(['version', 'listmodels']);
+const leanTools = new Set(['chat', 'consensus', 'threads', 'job']);
 
-/** Which tools are offered, in a fixed order; and the words of the policy that name nothing. */
-export function exposed(
-  tools: readonly ToolDefinition[],
-  { toolsets, only, disabled }: ExposurePolicy,
-): { tools: ToolDefinition[]; unknown: string[] } {
-  const off = new Set(disabled.map(name => name.toLowerCase()));
-  const wanted = new Set(only?.map(name => name.toLowerCase()));
-  const chosen = tools.filter(({ name, toolset, tier }) => {
+export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy): Offer {
+  const off = new Set(policy.disabled.map(name => name.toLowerCase()));
+  const only = new Set(policy.only?.map(name => name.toLowerCase()));
+  const lean = policy.profile === 'lean' && only.size === 0;
+  const allowed = tools.filter(({ name, toolset, tier }) => {
     if (tier !== 'user') return false;
     if (alwaysOn.has(name)) return true;
     if (off.has(name)) return false;
-    return wanted.size > 0 ? wanted.has(name) : toolsets.includes(toolset);
+    if (only.size > 0) return only.has(name);
+    return policy.profile === 'full' || policy.toolsets.includes(toolset);
   });
+  const usable = policy.readOnly ? allowed.flatMap(withoutWrites) : allowed;
+  const names = new Set(usable.map(tool => tool.name));
   const known = new Set(tools.map(tool => tool.name));
-  return { tools: chosen, unknown: [...off, ...wanted].filter(name => !known.has(name)) };
+  return {
+    tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)), ...workflowTool(usable)] : usable,
+    unlisted: lean ? usable.filter(tool => !leanTools.has(tool.name)) : [],
+    readOnlyRefused: new Set(allowed.map(tool => tool.name).filter(name => !names.has(name))),
+    unknown: [...off, ...only].filter(name => !known.has(name)),
+  };
+}
+
+/** A tool as a read-only server offers it: as it is, without the fields by which it writes, or not at all. */
+function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
+  const { effects, writesBy, fields } = tool;
+  if (!effects.writes && !effects.destroys) return [tool];
+  if (!writesBy || effects.destroys) return [];
+  const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
+  return [{ ...tool, fields: kept, effects: { ...effects, writes: false } }];
 }

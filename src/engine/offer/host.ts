@@ -1,0 +1,106 @@
+import { isRecord } from '../../domain/json.ts';
+import type { Clock, Emit } from '../../domain/ports.ts';
+import type { Principal, ToolHost, ToolReply, ToolRequest } from '../../domain/request.ts';
+import type { Threads } from '../../memory/threads.ts';
+import { type ReplyFormat, rendered } from '../answer/render.ts';
+import type { ModelActions } from '../define.ts';
+import { detachLong } from '../jobs/detach.ts';
+import type { Jobs } from '../jobs/jobs.ts';
+import type { Offer } from './exposure.ts';
+import { createPrompts } from './prompts.ts';
+import { createResources } from './resources.ts';
+
+export interface HostOptions {
+  /** The pipeline of a call. */
+  engine: Pick<ToolHost, 'list' | 'call'>;
+  offer: Offer;
+  threads: Threads;
+  jobs: Jobs;
+  models: ModelActions;
+  clock: Clock;
+  emit: Emit;
+  replyFormat: ReplyFormat;
+  /** Milliseconds that a client waits for a call. */
+  patience(client: string | undefined): number;
+}
+
+const mostCompletions = 100;
+
+/** The product as transports know it. */
+export function createHost(options: HostOptions): ToolHost {
+  const { engine, offer, threads, jobs, models, clock, replyFormat } = options;
+  const callable = [...offer.tools, ...offer.unlisted];
+  const long = new Set(callable.filter(({ effects }) => effects.network).map(({ name }) => name));
+  // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
+  const retrievable = callable.some(({ name }) => name === 'job');
+  const listeners = new Set<(thread: string, owner: string) => void>();
+
+  async function watched(request: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
+    const reply = await engine.call(request, signal);
+    const thread = threadOf(reply);
+    if (thread !== undefined) for (const listener of listeners) listener(thread, request.principal.owner);
+    return reply;
+  }
+
+  return {
+    list: engine.list,
+    call: detachLong(
+      { ...options, takesLong: ({ name, detach }) => long.has(name) && (retrievable || detach === 'task') },
+      watched,
+    ),
+    prompts: createPrompts(offer),
+    resources: createResources({
+      threads,
+      jobs,
+      models,
+      clock,
+      watchThreads(listener) {
+        listeners.add(listener);
+        return () => void listeners.delete(listener);
+      },
+    }),
+    jobs: {
+      find: (id, owner) => jobs.find(id, owner),
+      cancel: (id, owner) => jobs.cancel(id, owner),
+      stage: ({ id }) => jobs.workOf(id)?.stage(),
+      questions: ({ id }) => jobs.workOf(id)?.questions.pending() ?? [],
+      answer: ({ id }, key, answer) => jobs.workOf(id)?.questions.answer(key, answer),
+      show: reply => rendered(reply, replyFormat),
+    },
+    complete: (argument, typed, principal) => complete(options, argument, typed, principal),
+  };
+}
+
+function threadOf({ document }: ToolReply): string | undefined {
+  const offer = document.continuation_offer;
+  const id = document.continuation_id ?? (isRecord(offer) ? offer.continuation_id : undefined);
+  return typeof id === 'string' ? id : undefined;
+}
+
+async function complete(
+  { threads, models, jobs, clock }: HostOptions,
+  argument: string,
+  typed: string,
+  { owner, root }: Principal,
+): Promise<string[]> {
+  const begins = (word: string) => word.toLowerCase().startsWith(typed.toLowerCase());
+  const wanted = (words: readonly string[]) => [...new Set(words)].filter(begins).slice(0, mostCompletions);
+  switch (argument) {
+    case 'model': {
+      const roster = (await models.providers()).filter(provider => provider.configured).flatMap(each => each.models);
+      const best = roster.toSorted((a, b) => b.score - a.score);
+      const full = best.map(({ provider, id }) => `${provider}:${id}`);
+      return wanted(['auto', ...best.map(({ id }) => id), ...best.flatMap(({ aliases }) => aliases), ...full]);
+    }
+    case 'continuation_id':
+    case 'thread': {
+      const query = { owner, workspace: root, limit: mostCompletions, now: clock.now() };
+      const ids = (await threads.store.list(query)).map(({ id }) => id);
+      return wanted(argument === 'thread' || ids.length === 0 ? ids : ['last', ...ids]);
+    }
+    case 'job':
+      return wanted((await jobs.list(owner, mostCompletions)).map(({ id }) => id));
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,62 @@
+import { AppError, inputError, securityError } from '../../domain/error.ts';
+import type { ToolListing, ToolRequest } from '../../domain/request.ts';
+import { safeCut } from '../../domain/text.ts';
+import type { ToolDefinition } from '../define.ts';
+import { nearestNames, schemaOf, type ToolSchema } from '../schema.ts';
+import type { Offer } from './exposure.ts';
+
+/** Longer ones are no names of ours and are cut wherever they are told. */
+export const longestToolName = 80;
+
+interface Known {
+  tool: ToolDefinition;
+  schema: ToolSchema;
+}
+
+export interface ToolTable {
+  listings: readonly ToolListing[];
+  /** The tool that a request means, and the request in that tool's own words. Throws when there is none that may be used. */
+  lookUp(request: ToolRequest): Known & { request: ToolRequest };
+}
+
+export function createToolTable(offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>): ToolTable {
+  const tools = new Map<string, Known>();
+  for (const tool of [...offer.tools, ...offer.unlisted]) tools.set(tool.name, { tool, schema: schemaOf(tool) });
+
+  function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
+    if (offer.readOnlyRefused.has(request.name)) throw readOnly(request.name);
+    const found = tools.get(request.name);
+    if (!found) throw unknownTool(safeCut(request.name, longestToolName), [...tools.keys()]);
+    if (found.tool.shape.kind !== 'dispatch') return { ...found, request };
+    const { by, to } = found.tool.shape;
+    const { [by]: name, ...args } = request.arguments;
+    if (typeof name !== 'string' || !to.includes(name)) throw unknownKind(found.tool.name, by, to);
+    return lookUp({ ...request, name, arguments: args });
+  }
+
+  return { listings: offer.tools.flatMap(({ name }) => tools.get(name)?.schema.listing ?? []), lookUp };
+}
+
+function readOnly(tool: string): AppError {
+  return securityError(`${tool} changes files or threads, and this server is read-only.`, {
+    class: 'read_only',
+    next: 'Do without it, or ask the operator to start Polylogue without --read-only (POLYLOGUE_READ_ONLY).',
+  });
+}
+
+function unknownKind(tool: string, field: string, allowed: readonly string[]): AppError {
+  return inputError(`${tool} needs ${field}: one of ${allowed.join(', ')}.`, {
+    next: `Send the same call with "${field}" set to one of them.`,
+    validationErrors: [{ field, error: 'missing or unknown', allowed: [...allowed] }],
+  });
+}
+
+function unknownTool(name: string, names: readonly string[]): AppError {
+  const near = nearestNames(name, names);
+  return new AppError('input', `There is no tool "${name}".`, {
+    code: 'TOOL_NOT_FOUND',
+    class: 'validation',
+    next: `The nearest are ${near.join(', ')}; tools/list has them all.`,
+    validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
+  });
+}

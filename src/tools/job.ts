@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { AppError } from '../domain/error.ts';
+import type { Job, JobReply } from '../domain/job.ts';
+import { defineTool } from '../engine/define.ts';
+
+export const job = defineTool({
+  name: 'job',
+  title: 'Come back for a long call',
+  description: 'Get the reply of a call that answered status "running", wait for it, or cancel it.',
+  toolset: 'core',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: false, idempotent: true },
+  fields: {
+    job_id: z.string(),
+    wait_ms: z.int().min(0).describe('Wait this long for the end').optional(),
+    action: z.enum(['status', 'cancel']).optional(),
+  },
+  shape: {
+    kind: 'relay',
+    async run({ job_id, wait_ms, action }, { jobs }) {
+      if (action === 'cancel') return stateOf(await jobs.cancel(job_id));
+      const found = await jobs.wait(job_id, wait_ms ?? 0);
+      return found.reply ?? stateOf(found, jobs.stage(found));
+    },
+  },
+});
+
+const nexts: Record<Exclude<Job['status'], 'interrupted'>, string> = {
+  running: 'Call "job" again with this job_id and wait_ms.',
+  done: 'It ended before; action "status" gives its reply.',
+  failed: 'It ended before; action "status" gives its reply.',
+  cancelled: 'Send the call again when it is wanted after all.',
+};
+
+function stateOf({ id, tool, thread, status, createdAt, updatedAt }: Job, stage?: string): JobReply {
+  const known = { job_id: id, tool_name: tool, ...(thread !== undefined && { continuation_id: thread }) };
+  if (status === 'interrupted') {
+    throw new AppError('cancelled', `The process that ran this call of ${tool} ended before the answer came.`, {
+      code: 'INTERRUPTED',
+      class: 'interrupted',
+      next: 'Send the call again; its thread has what was stored until then.',
+      replyStatus: 'interrupted',
+      data: known,
+    });
+  }
+  return {
+    isError: false,
+    document: {
+      status,
+      ...known,
+      ...(stage !== undefined && { stage }),
+      started_at: new Date(createdAt).toISOString(),
+      ...(status !== 'running' && { ended_at: new Date(updatedAt).toISOString() }),
+      next: nexts[status],
+    },
+  };
+}

@@ -1,0 +1,180 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ToolRequest } from '../../../src/domain/request.ts';
+import { patienceMs } from '../../../src/engine/jobs/patience.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+
+let vendor: FakeVendor;
+let project: TempProject;
+let polylogue: TestProduct;
+
+async function start(more: Record<string, string> = {}): Promise<void> {
+  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', CALL_PATIENCE_SECONDS: '1' };
+  polylogue = await testProduct({ root: project.root, env: { ...env, DETACHED_GRACE_SECONDS: '0', ...more } });
+}
+
+beforeEach(async () => {
+  [vendor, project] = await Promise.all([startOpenAi(), tempProject()]);
+  await start();
+});
+
+afterEach(async () => {
+  await polylogue.close();
+  expect(vendor.violations).toEqual([]);
+  await Promise.all([vendor.close(), project.dispose()]);
+});
+
+type Options = Pick<ToolRequest, 'detach' | 'onProgress'> & { owner?: string; signal?: AbortSignal };
+
+async function call(name: string, args: Record<string, unknown>, options: Options = {}): Promise<Document> {
+  const { owner = 'local', signal = new AbortController().signal, ...rest } = options;
+  const principal = { owner, root: project.root, client: 'codex-mcp-client' };
+  const reply = await polylogue.product.host.call({ name, arguments: args, principal, detach: 'job', ...rest }, signal);
+  expect(JSON.parse(reply.text)).toEqual(reply.document);
+  return { ...reply.document, isError: reply.isError };
+}
+
+const slow = (delayMs: number) => ({ answer: 'At last.', delayMs });
+const hangs = { fault: 'hang_after_headers' } as const;
+
+describe('a call that outlasts the patience of its client', () => {
+  it('answers that it goes on, and the job has the very reply', async () => {
+    vendor.script(slow(1_600));
+    const running = await call('chat', { prompt: 'Take your time.' });
+    expect(running).toMatchObject({ status: 'running', tool_name: 'chat', isError: false });
+    expect(running.stage).toBe('asking openai:gpt-5-mini');
+    const reply = await call('job', { job_id: running.job_id, wait_ms: 10_000 });
+    expect(reply).toMatchObject({ status: 'continuation_available', content: 'At last.', isError: false });
+    expect(reply.metadata.tool_name).toBe('chat');
+    const again = await call('job', { job_id: running.job_id });
+    expect(again).toEqual(reply);
+    const next = await call('chat', { prompt: 'And?', ...continuing(reply) });
+    expect(next.isError).toBe(false);
+    expect(vendor.requests).toHaveLength(2);
+  });
+
+  it('waits with the client and no longer than it', async () => {
+    vendor.script(hangs);
+    const { job_id } = await call('chat', { prompt: 'Hang.' });
+    const began = performance.now();
+    expect(await call('job', { job_id, wait_ms: 60_000 })).toMatchObject({ status: 'running', job_id });
+    expect(performance.now() - began).toBeGreaterThan(900);
+    expect(performance.now() - began).toBeLessThan(3_000);
+  });
+
+  it('is cancelled down to the vendor’s socket, once', async () => {
+    vendor.script(hangs);
+    const { job_id } = await call('chat', { prompt: 'Hang.' });
+    expect(vendor.openSockets()).toBe(1);
+    expect(await call('job', { job_id, action: 'cancel' })).toMatchObject({ status: 'cancelled', isError: false });
+    await vendor.requests[0]!.aborted;
+    await expect.poll(() => vendor.openSockets()).toBe(0);
+    expect(await call('job', { job_id, action: 'cancel' })).toMatchObject({ status: 'cancelled' });
+    const { transcript } = await call('threads', { action: 'read', continuation_id: 'last' });
+    expect(transcript).toMatchObject([{ content: 'Hang.', status: 'interrupted' }]);
+  });
+
+  it('keeps the error that it ended with', async () => {
+    await polylogue.close();
+    await start({ CALL_TIMEOUT_SECONDS: '2' });
+    vendor.script(hangs);
+    const { job_id } = await call('chat', { prompt: 'Hang.' });
+    const state = () => call('job', { job_id, wait_ms: 1_000 });
+    await expect.poll(state, { timeout: 8_000 }).toMatchObject({ status: 'error', isError: true });
+    expect(await state()).toMatchObject({ tool_name: 'chat', error: { class: 'timeout' } });
+  });
+
+  it('tells progress to its client, and to nobody once he was told that it goes on', async () => {
+    vendor.script(slow(1_600));
+    const heard: string[] = [];
+    const { job_id } = await call('chat', { prompt: 'Slow.' }, { onProgress: ({ message }) => heard.push(message) });
+    expect(heard).toEqual(['reading files', 'asking openai:gpt-5-mini']);
+    await call('job', { job_id, wait_ms: 5_000 });
+    expect(heard).toHaveLength(2);
+  });
+
+  it('is still ended by who cancels before that, and makes no job', async () => {
+    vendor.script(hangs);
+    const stop = new AbortController();
+    const reply = call('chat', { prompt: 'Hang.' }, { signal: stop.signal });
+    await expect.poll(() => vendor.requests.length).toBe(1);
+    stop.abort();
+    expect(await reply).toMatchObject({ isError: true, error: { code: 'CANCELLED' } });
+    await vendor.requests[0]!.aborted;
+    const { resources } = polylogue.product.host;
+    const listed = await resources.list({ owner: 'local', root: project.root });
+    expect(listed.filter(({ uri }) => uri.includes('/jobs/'))).toEqual([]);
+  });
+
+  it('goes on for as long as it takes when its caller waits, as the command line does', async () => {
+    vendor.script(slow(1_500));
+    expect(await polylogue.call('chat', { prompt: 'Slow.' })).toMatchObject({ content: 'At last.' });
+  });
+});
+
+describe('a job', () => {
+  it('is seen by its owner alone', async () => {
+    vendor.script(hangs);
+    const { job_id } = await call('chat', { prompt: 'Hang.' }, { owner: 'ann' });
+    for (const action of ['status', 'cancel']) {
+      const refused = await call('job', { job_id, action }, { owner: 'bob' });
+      expect(refused).toMatchObject({ isError: true, error: { class: 'job_not_found' } });
+    }
+    const unknown = await call('job', { job_id: 'x'.repeat(5_000) });
+    expect(unknown).toMatchObject({ isError: true, error: { class: 'job_not_found' } });
+    expect(unknown.error.message.length).toBeLessThan(200);
+    const { resources } = polylogue.product.host;
+    const uri = `polylogue://jobs/${job_id}`;
+    expect(await resources.read(uri, { owner: 'bob', root: project.root })).toBeUndefined();
+    expect(await resources.read(uri, { owner: 'ann', root: project.root })).toBeDefined();
+    expect(await call('job', { job_id }, { owner: 'ann' })).toMatchObject({ status: 'running' });
+  });
+
+  it('is interrupted when the server ends before it, and its reply outlasts the server when not', async () => {
+    vendor.script(slow(1_300));
+    const done = await call('chat', { prompt: 'Slow.' });
+    const reply = await call('job', { job_id: done.job_id, wait_ms: 5_000 });
+    vendor.script(hangs);
+    const lost = await call('chat', { prompt: 'Hang.' });
+    await polylogue.restart();
+    await vendor.requests[1]!.aborted;
+    expect(await call('job', { job_id: done.job_id })).toEqual(reply);
+    expect(await call('job', { job_id: lost.job_id })).toMatchObject({
+      status: 'interrupted',
+      isError: true,
+      error: { code: 'INTERRUPTED', data: { job_id: lost.job_id } },
+    });
+  });
+
+  it('is found, waited for and cancelled from another process on the same data', async () => {
+    vendor.script(hangs);
+    const { job_id } = await call('chat', { prompt: 'Hang.' });
+    const first = polylogue.product;
+    const other = await testProduct({ root: project.root, env: { POLYLOGUE_HOME: polylogue.home } });
+    const elsewhere = (args: object) => other.call('job', { job_id, ...args });
+    expect(await elsewhere({ wait_ms: 700 })).toMatchObject({ status: 'running' });
+    expect(await elsewhere({ action: 'cancel' })).toMatchObject({ status: 'cancelled' });
+    await vendor.requests[0]!.aborted;
+    expect(first).toBe(polylogue.product);
+    await other.close();
+  });
+});
+
+describe('patience', () => {
+  it.each([
+    ['claude-code', 1_500_000],
+    ['gemini-cli-mcp-client', 550_000],
+    ['codex-mcp-client', 50_000],
+    ['somebody', 50_000],
+    [undefined, 50_000],
+  ])('of %s', (client, ms) => {
+    expect(patienceMs(client, undefined)).toBe(ms);
+    expect(patienceMs(client, 3)).toBe(3_000);
+  });
+});
+
+function continuing(reply: Document) {
+  return { continuation_id: reply.continuation_offer.continuation_id };
+}
