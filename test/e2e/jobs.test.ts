@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { clockAhead, type Era, type McpSession, startSession } from '../support/mcp-session.ts';
+import { vendorEnv } from '../support/product.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+
+let vendor: FakeVendor;
+let project: TempProject;
+let homes: TempProject[];
+
+beforeAll(async () => {
+  homes = [];
+  [vendor, project] = await Promise.all([startOpenAi(), tempProject()]);
+});
+
+afterAll(async () => {
+  expect(vendor.violations).toEqual([]);
+  await Promise.all([vendor.close(), project.dispose(), ...homes.map(home => home.dispose())]);
+});
+
+async function newHome(): Promise<string> {
+  const home = await tempProject();
+  homes.push(home);
+  return home.root;
+}
+
+function start(home: string, era: Era, nodeArgs: string[] = []): Promise<McpSession> {
+  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', CALL_PATIENCE_SECONDS: '1' };
+  return startSession({ root: project.root, home, env: { ...env, DETACHED_GRACE_SECONDS: '1' }, nodeArgs }, era);
+}
+
+describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
+  it('comes back for a long call, and cancels one down to the vendor’s socket', async () => {
+    const session = await start(await newHome(), era);
+    vendor.script({ answer: 'At last.', delayMs: 1_500 });
+    const { job_id, status } = await session.call('chat', { prompt: 'Slowly.' });
+    expect(status).toBe('running');
+    const wait = () => session.call('job', { job_id, wait_ms: 1_000 });
+    await expect.poll(wait, { timeout: 5_000 }).toMatchObject({ content: 'At last.', isError: false });
+    const before = vendor.requests.length;
+    vendor.script({ fault: 'hang_after_headers' });
+    const hanging = await session.call('chat', { prompt: 'Hang.' });
+    expect(await session.call('job', { job_id: hanging.job_id, action: 'cancel' })).toMatchObject({
+      status: 'cancelled',
+    });
+    await vendor.requests[before]!.aborted;
+    await session.close();
+  });
+
+  it('learns that a job was interrupted when its server was killed', async () => {
+    const home = await newHome();
+    const first = await start(home, era);
+    const before = vendor.requests.length;
+    vendor.script({ fault: 'hang_after_headers' });
+    const { job_id } = await first.call('chat', { prompt: 'Hang.' });
+    const alive = await start(home, era);
+    expect(await alive.call('job', { job_id })).toMatchObject({ status: 'running' });
+    await alive.close();
+    await first.kill();
+    await vendor.requests[before]!.aborted;
+    const next = await start(home, era, clockAhead(15_000));
+    const told = await next.call('job', { job_id });
+    expect(told).toMatchObject({ status: 'interrupted', isError: true, error: { code: 'INTERRUPTED' } });
+    expect(told.error.data).toMatchObject({ job_id, tool_name: 'chat' });
+    await next.close();
+  });
+
+  it('finds commands, their arguments, and what can be read', async () => {
+    const session = await start(await newHome(), era);
+    const { client } = session;
+    vendor.script({ answer: 'A door is a hinge with ambitions.' });
+    const reply = await session.call('chat', { prompt: 'What is a door?' });
+    const id = reply.continuation_offer.continuation_id;
+
+    const { prompts } = await client.listPrompts();
+    expect(prompts.map(prompt => prompt.name)).toEqual(expect.arrayContaining(['chat', 'review', 'continue']));
+    const got = await client.getPrompt({ name: 'chat:gpt-5-mini', arguments: { request: 'Hello.' } });
+    expect(JSON.stringify(got.messages)).toContain('gpt-5-mini');
+    await expect(client.getPrompt({ name: 'no-such-command' })).rejects.toThrow(/There is no prompt/);
+
+    const completed = async (ref: { type: 'ref/prompt'; name: string }, name: string, value: string) =>
+      (await client.complete({ ref, argument: { name, value } })).completion.values;
+    const chat = { type: 'ref/prompt', name: 'chat' } as const;
+    expect(await completed(chat, 'model', 'gpt-5-m')).toContain('gpt-5-mini');
+    expect(await completed(chat, 'continuation_id', '')).toEqual(['last', id]);
+    expect(await completed(chat, 'request', 'x')).toEqual([]);
+
+    const { resources } = await client.listResources();
+    expect(resources.map(({ uri }) => uri)).toEqual(['polylogue://models', `polylogue://threads/${id}`]);
+    const { resourceTemplates } = await client.listResourceTemplates();
+    expect(resourceTemplates.map(({ uriTemplate }) => uriTemplate)).toContain('polylogue://threads/{id}/turns/{seq}');
+    const read = async (uri: string) => JSON.stringify((await client.readResource({ uri })).contents);
+    expect(await read(`polylogue://threads/${id}`)).toContain('What is a door?');
+    expect(await read(`polylogue://threads/${id}/turns/2`)).toContain('A door is a hinge with ambitions.');
+    expect(await read('polylogue://models')).toContain('openai:gpt-5-mini');
+    for (const path of [
+      'threads/last',
+      `threads/${id}/turns/9`,
+      `jobs/${id}`,
+      'models/x',
+      '../x',
+      `threads/${id}/x/1`,
+    ]) {
+      await expect(client.readResource({ uri: `polylogue://${path}` }), path).rejects.toThrow();
+    }
+    await session.close();
+  });
+
+  it('hears of a change of what it asked for, and of nothing else', async () => {
+    const session = await start(await newHome(), era);
+    const { client } = session;
+    const opening = await session.call('chat', { prompt: 'One?' });
+    const other = await session.call('chat', { prompt: 'Another?' });
+    const idOf = (reply: typeof opening): string => reply.continuation_offer.continuation_id;
+    const uri = `polylogue://threads/${idOf(opening)}`;
+    const heard: string[] = [];
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void heard.push(params.uri));
+    if (era === 'legacy') await client.subscribeResource({ uri });
+    else await client.listen({ resourceSubscriptions: [uri] });
+    await session.call('chat', { prompt: 'More?', continuation_id: idOf(other) });
+    await session.call('chat', { prompt: 'More?', continuation_id: idOf(opening) });
+    await expect.poll(() => heard).toEqual([uri]);
+    await session.close();
+  });
+});
