@@ -121,8 +121,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     },
   });
   product.catalogueVersion = catalogueVersion(engine.list());
-  const { replyFormat } = values;
-  const host = createHost({ engine, offer, threads, jobs, models, clock, emit, replyFormat, patience });
+  const host = createHost({ ...context, engine, offer, emit, replyFormat: values.replyFormat });
   return {
     host,
     root,

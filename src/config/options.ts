@@ -1,4 +1,5 @@
 import type { OptionSpec } from '../domain/option.ts';
+import { toolOptions } from './tool-options.ts';
 
 function allowList(vendor: string, env: readonly string[]) {
   return {
@@ -133,64 +134,7 @@ export const options = {
     group: 'Threads',
   },
 
-  tools: {
-    env: ['POLYLOGUE_TOOLS'],
-    flag: 'tools',
-    type: 'list',
-    doc: 'The only tools to offer, by name; unset: those of the toolsets.',
-    group: 'Tools',
-    operatorOnly: true,
-  },
-  disabledTools: {
-    env: ['DISABLED_TOOLS', 'POLYLOGUE_EXCLUDE_TOOLS'],
-    flag: 'exclude-tools',
-    type: 'list',
-    doc: 'Tools to leave out, by name; `version` and `listmodels` always stay.',
-    group: 'Tools',
-    operatorOnly: true,
-  },
-  toolsets: {
-    env: ['POLYLOGUE_TOOLSETS'],
-    flag: 'toolsets',
-    type: 'list',
-    default: ['core', 'code'],
-    doc: 'The groups of tools to offer.',
-    group: 'Tools',
-    operatorOnly: true,
-  },
-  profile: {
-    env: ['POLYLOGUE_PROFILE'],
-    flag: 'profile',
-    type: 'string',
-    default: 'standard',
-    choices: ['lean', 'standard', 'full'],
-    doc: 'How much of a context the tools take: a few of them with all workflows in one (`lean`), those of the toolsets, or all there are.',
-    group: 'Tools',
-    operatorOnly: true,
-  },
-  readOnly: {
-    env: ['POLYLOGUE_READ_ONLY'],
-    flag: 'read-only',
-    type: 'boolean',
-    default: false,
-    doc: 'Refuses, and does not list, tools that write files or change or delete threads; questions are still stored.',
-    group: 'Tools',
-    operatorOnly: true,
-  },
-  expertAtCertain: {
-    env: ['EXPERT_AT_CERTAIN'],
-    type: 'boolean',
-    default: false,
-    doc: 'Asks the expert model at the end of a workflow even when the caller says that it is certain.',
-    group: 'Tools',
-  },
-  compat: {
-    env: ['POLYLOGUE_COMPAT'],
-    type: 'boolean',
-    default: true,
-    doc: 'Keeps the status words of PAL where clearer ones exist, so that its callers go on working.',
-    group: 'Tools',
-  },
+  ...toolOptions,
 
   locale: {
     env: ['LOCALE'],

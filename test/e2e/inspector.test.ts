@@ -83,6 +83,21 @@ describe('the Inspector', () => {
   it.each([
     ['legacy', []],
     ['modern', ['--protocol-era', 'modern']],
+  ])('gets prompts and reads resources in the %s era', async (_era, era) => {
+    const { result: listed } = await inspect('--method', 'prompts/list', ...era);
+    expect(listed.prompts.map(({ name }: { name: string }) => name)).toContain('review');
+    const asked = ['--prompt-name', 'chat:auto', '--prompt-args', 'request=Hello.'];
+    const { result: got } = await inspect('--method', 'prompts/get', ...asked, ...era);
+    expect(got.messages[0].content.text).toMatch(/"chat".*model "auto"[^]*Hello\./);
+    const { result: found } = await inspect('--method', 'resources/list', ...era);
+    expect(found.resources[0]).toMatchObject({ uri: 'polylogue://models', mimeType: 'application/json' });
+    const { result: read } = await inspect('--method', 'resources/read', '--uri', 'polylogue://models', ...era);
+    expect(JSON.parse(read.contents[0].text).models.length).toBeGreaterThan(0);
+  });
+
+  it.each([
+    ['legacy', []],
+    ['modern', ['--protocol-era', 'modern']],
   ])('exits with 5 on a failed call in the %s era and shows our error', async (_era, era) => {
     const { code, result, document, errors } = await call('chat', { modell: 'x', prompt: 'Hello.' }, ...era);
     expect(code).toBe(5);

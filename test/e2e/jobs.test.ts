@@ -4,6 +4,7 @@ import { vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { startRawServer } from './raw-server.ts';
 
 let vendor: FakeVendor;
 let project: TempProject;
@@ -122,5 +123,42 @@ describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
     await session.call('chat', { prompt: 'More?', continuation_id: idOf(opening) });
     await expect.poll(() => heard).toEqual([uri]);
     await session.close();
+  });
+});
+
+describe('a client that knows tasks', () => {
+  const meta = (extensions: object) => ({
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1.0.0' },
+    'io.modelcontextprotocol/clientCapabilities': { extensions },
+  });
+  const knowing = { _meta: meta({ 'io.modelcontextprotocol/tasks': {} }) };
+  const unknowing = { _meta: meta({}) };
+
+  it('gets a long call as a task, which is a job too, and a client that does not is not bothered', async () => {
+    const home = await newHome();
+    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
+    const server = startRawServer({ root: project.root, home, env });
+    const { result } = await server.request(1, 'server/discover', knowing);
+    expect(result.capabilities.extensions).toHaveProperty(['io.modelcontextprotocol/tasks']);
+    vendor.script({ answer: 'At last.', delayMs: 900 }, { answer: 'At last too.', delayMs: 900 });
+    const chat = { name: 'chat', arguments: { prompt: 'Slowly.' } };
+    const task = (await server.request(2, 'tools/call', { ...chat, ...knowing })).result;
+    expect(task).toMatchObject({ resultType: 'task', status: 'working', ttlMs: 86_400_000 });
+    const { taskId } = task;
+    expect((await server.request(3, 'tasks/get', { taskId, ...knowing })).result).toMatchObject({ status: 'working' });
+    const whole = (await server.request(4, 'tools/call', { ...chat, ...unknowing })).result;
+    expect(JSON.parse(whole.content[0].text)).toMatchObject({ status: 'continuation_available' });
+    const done = (await server.request(5, 'tasks/get', { taskId, ...knowing })).result;
+    expect(done).toMatchObject({ taskId, status: 'completed', result: { isError: false } });
+    const job = { name: 'job', arguments: { job_id: taskId }, ...unknowing };
+    const same = (await server.request(6, 'tools/call', job)).result;
+    expect(same.content).toEqual(done.result.content);
+
+    expect((await server.request(7, 'tasks/get', { taskId, ...unknowing })).error.code).toBe(-32021);
+    expect((await server.request(8, 'tasks/get', { taskId: 'nothing', ...knowing })).error.code).toBe(-32602);
+    expect((await server.request(9, 'tasks/list', knowing)).error.code).toBe(-32601);
+    server.end();
+    expect(await server.ended).toMatchObject({ code: 0 });
   });
 });

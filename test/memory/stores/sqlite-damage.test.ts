@@ -6,7 +6,16 @@ import { isAppError } from '../../../src/domain/error.ts';
 import { type ThreadId, threadId } from '../../../src/domain/ids.ts';
 import type { Thread } from '../../../src/domain/thread.ts';
 import type { Store } from '../../../src/memory/store.ts';
-import { changeOf, hashOf, headOf, newExchangeId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import {
+  changeOf,
+  hashOf,
+  headOf,
+  jobOf,
+  newExchangeId,
+  start,
+  threadWith,
+  turnOf,
+} from '../../contracts/store-fixtures.ts';
 import { seededRandom } from '../../support/random.ts';
 import { startSqliteProcess } from '../../support/sqlite-process.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
@@ -86,6 +95,21 @@ describe('a damaged SQLite file', () => {
     }
     return whole;
   }
+
+  it('gives up its jobs too, the later state of each', async () => {
+    const store = place.open();
+    await threadWith(store, ['a', 'b']);
+    const [open, ended] = [jobOf({ createdAt: start + 1 }), jobOf()];
+    for (const job of [open, ended]) await store.createJob(job);
+    const end = { status: 'done' as const, updatedAt: start + 2, expiresAt: start + 9e9 };
+    await store.endJob(ended.id, end);
+    await store.close();
+    breakTable('threads');
+    const again = place.open();
+    const found = await again.jobs({ owner: 'local', limit: 9, now: start });
+    expect(found).toEqual([open, { ...ended, ...end }]);
+    expect(setAside()).toHaveLength(1);
+  });
 
   it('that is no database at all is set aside, never deleted, and a new one begun', async () => {
     writeFileSync(place.file, 'These are my notes.\n'.repeat(500));

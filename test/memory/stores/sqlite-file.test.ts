@@ -10,6 +10,7 @@ import {
   hashOf,
   headOf,
   hour,
+  jobOf,
   newExchangeId,
   start,
   threadWith,
@@ -65,6 +66,22 @@ describe('the SQLite store', () => {
     expect(ask('PRAGMA application_id')).toBe(0x504c4f47);
     expect(ask('PRAGMA journal_mode')).toBe('wal');
     expect(ask('SELECT count(*) FROM turns')).toBe(2);
+  });
+
+  it('takes a file of the first schema, with its threads, and adds what is new', async () => {
+    const first = place.open();
+    const { id } = await threadWith(first, ['a', 'b']);
+    await first.close();
+    const db = new DatabaseSync(place.file);
+    db.exec('DROP TABLE jobs; PRAGMA user_version = 1');
+    db.close();
+    const store = place.open();
+    expect((await liveThread(store, id)).turns).toHaveLength(2);
+    const job = jobOf({ thread: id });
+    await store.createJob(job);
+    expect(await store.job(job.id, start)).toStrictEqual(job);
+    await store.close();
+    expect(ask('PRAGMA user_version')).toBe(2);
   });
 
   it('opens once for many first uses at the same time', async () => {
