@@ -1,5 +1,5 @@
 import type { OptionSpec } from '../domain/option.ts';
-import { toolOptions } from './tool-options.ts';
+import { toolOptions } from './tables/tool-options.ts';
 
 function allowList(vendor: string, env: readonly string[]) {
   return {

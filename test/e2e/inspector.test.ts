@@ -88,7 +88,7 @@ describe('the Inspector', () => {
     expect(listed.prompts.map(({ name }: { name: string }) => name)).toContain('review');
     const asked = ['--prompt-name', 'chat:auto', '--prompt-args', 'request=Hello.'];
     const { result: got } = await inspect('--method', 'prompts/get', ...asked, ...era);
-    expect(got.messages[0].content.text).toMatch(/"chat".*model "auto"[^]*Hello\./);
+    expect(got.messages[0].content.text).toMatch(/"chat".*model "auto"[\s\S]*Hello\./);
     const { result: found } = await inspect('--method', 'resources/list', ...era);
     expect(found.resources[0]).toMatchObject({ uri: 'polylogue://models', mimeType: 'application/json' });
     const { result: read } = await inspect('--method', 'resources/read', '--uri', 'polylogue://models', ...era);

@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../domain/option.ts';
+import type { OptionSpec } from '../../domain/option.ts';
 
 /** Settings of which tools there are and how they work. */
 export const toolOptions = {
