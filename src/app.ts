@@ -59,20 +59,18 @@ export interface Product {
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
-  const inPrivate = values.private || values.store === 'memory';
-  const kept = inPrivate ? undefined : config.home;
+  const file = values.private || values.store === 'memory' ? undefined : join(config.home, 'threads.sqlite');
+  const kept = file && config.home;
   const telemetry = createTelemetry({ ...around, home: kept, secrets: config.secrets, logLevel: values.logLevel });
   const { emit } = telemetry;
-  for (const message of config.warnings) emit({ type: 'warning', where: 'configuration', message });
-
+  const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
+  for (const message of config.warnings) warn('configuration', message);
   const explicit = values.roots ?? [];
   const found = await defaultRoots({ explicit, projectRoot: values.claudeProjectDir, cwd: around.cwd, home });
-  const unreadable = `No file can be read: ${found.reason}`;
-  if (found.roots.length === 0) emit({ type: 'warning', where: 'roots', message: unreadable });
+  if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
 
-  const file = inPrivate ? undefined : join(config.home, 'threads.sqlite');
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const team = teamOf(config, clock, random, emit);
@@ -80,7 +78,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client: string | undefined) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, exposurePolicy(values));
-  for (const name of offer.unknown) emit({ type: 'warning', where: 'tools', message: `There is no tool "${name}".` });
+  for (const name of offer.unknown) warn('tools', `There is no tool "${name}".`);
 
   const product: ProductFacts = {
     version,

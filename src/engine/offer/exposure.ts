@@ -28,7 +28,14 @@ export interface Offer {
 
 /** Always offered: without them nobody can find out what is wrong. */
 const alwaysOn = new Set(['version', 'listmodels']);
-const leanTools = new Set(['chat', 'consensus', 'threads', 'job']);
+/** The tools of the lean profile, with the fields that it advertises; without a list: all. The others are taken all the same. */
+const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
+  chat: ['prompt', 'absolute_file_paths', 'model', 'continuation_id'],
+  consensus: ['prompt', 'models', 'relevant_files', 'continuation_id'],
+  threads: undefined,
+  job: undefined,
+};
+const leanTools = new Set(Object.keys(leanFields));
 
 export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy): Offer {
   const off = new Set(policy.disabled.map(name => name.toLowerCase()));
@@ -45,7 +52,7 @@ export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy
   const names = new Set(usable.map(tool => tool.name));
   const known = new Set(tools.map(tool => tool.name));
   return {
-    tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)), ...workflowTool(usable)] : usable,
+    tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)).map(leanly), ...workflowTool(usable)] : usable,
     unlisted: lean ? usable.filter(tool => !leanTools.has(tool.name)) : [],
     readOnlyRefused: new Set(allowed.map(tool => tool.name).filter(name => !names.has(name))),
     unknown: [...off, ...only].filter(name => !known.has(name)),
@@ -59,4 +66,16 @@ function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
   if (!writesBy || effects.destroys) return [];
   const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
   return [{ ...tool, fields: kept, effects: { ...effects, writes: false } }];
+}
+
+function leanly(tool: ToolDefinition): ToolDefinition {
+  const shown = leanFields[tool.name];
+  if (!shown) return tool;
+  const fields = Object.entries(tool.fields);
+  const quiet = fields.filter(([name]) => !shown.includes(name));
+  return {
+    ...tool,
+    fields: Object.fromEntries(fields.filter(([name]) => shown.includes(name))),
+    accepts: { ...tool.accepts, ...Object.fromEntries(quiet) },
+  };
 }

@@ -6,6 +6,8 @@ import { workflowFields } from '../fields.ts';
 export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[] {
   const [first, ...others] = tools.filter(({ shape }) => shape.kind === 'workflow').map(({ name }) => name);
   if (first === undefined) return [];
+  // Taken all the same: the call goes on to the tool that knows them.
+  const { files_checked: _checked, issues_found: _issues, use_assistant_model: _expert, ...fields } = workflowFields;
   const definition = defineTool({
     name: 'workflow',
     title: 'Work in steps, with an expert',
@@ -13,7 +15,7 @@ export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[]
     toolset: 'core',
     tier: 'user',
     effects: { writes: false, destroys: false, network: true, idempotent: false },
-    fields: { kind: z.enum([first, ...others]), ...workflowFields },
+    fields: { kind: z.enum([first, ...others]), ...fields },
     shape: { kind: 'dispatch', by: 'kind', to: [first, ...others] },
   });
   return [definition];
