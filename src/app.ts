@@ -12,6 +12,7 @@ import { exposed } from './engine/offer/exposure.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
+import { createGit } from './files/git/git.ts';
 import { createSandbox } from './files/sandbox.ts';
 import { openStore } from './memory/open-store.ts';
 import { createThreads } from './memory/threads.ts';
@@ -36,6 +37,8 @@ export interface Surroundings {
   nodeVersion: string;
   clock: Clock;
   random: Random;
+  /** The environment as programs that are started may see it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
   writeError(line: string): void;
 }
 
@@ -88,6 +91,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     tools: offer.tools.map(tool => tool.name),
   };
   const context = { threads, clock, models, product, replyTokens: replyTokens(values) };
+  // Whatever is masked elsewhere: a diff is searched for secrets, and shown without them.
+  const offered = { git: createGit({ ...around, sandbox, mask: telemetry.mask }) };
   const host = createEngine({
     tools: offer.tools,
     random,
@@ -99,7 +104,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
     panel: { ...panelLimits(values), isLocal: team.isLocal },
-    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat },
+    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {
       store,

@@ -41,7 +41,7 @@ const commonFields = z.object({ ...hiddenFields, model: modelField, continuation
 
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
 export function createEngine(options: EngineOptions): ToolHost {
-  const { clock, emit } = options.compose;
+  const { clock, emit, mask } = options.compose;
   const tools = new Map<string, { tool: ToolDefinition; schema: ToolSchema }>();
   for (const tool of options.tools) tools.set(tool.name, { tool, schema: schemaOf(tool) });
   const listings = [...tools.values()].map(({ schema }) => schema.listing);
@@ -101,7 +101,6 @@ export function createEngine(options: EngineOptions): ToolHost {
   }
 
   async function masked(parsed: Parsed, scope: string): Promise<Parsed> {
-    const { mask } = options.compose;
     const args = await maskArguments(mask, parsed.args, scope);
     const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
     // The model's name goes to a vendor and into the store like any other text.
@@ -121,7 +120,7 @@ export function createEngine(options: EngineOptions): ToolHost {
       case 'prompt':
         return planPrompt(shape, call, options.compose);
       case 'workflow':
-        return planWorkflow(shape, call, await filesNotFound(options, call), options.workflow);
+        return planWorkflow(shape, call, await filesNotFound(options, call), { ...options.workflow, mask });
       case 'panel':
       case 'action':
         throw new TypeError(`a ${shape.kind} has no plan`);

@@ -7,6 +7,7 @@ import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { listmodels } from './listmodels.ts';
 import { planner } from './planner.ts';
+import { precommit } from './precommit.ts';
 import { secaudit } from './secaudit.ts';
 import { thinkdeep } from './thinkdeep.ts';
 import { threads } from './threads.ts';
@@ -21,6 +22,7 @@ export const tools = [
   debug,
   listmodels,
   planner,
+  precommit,
   secaudit,
   thinkdeep,
   threads,
