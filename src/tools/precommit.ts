@@ -36,8 +36,8 @@ If you cannot judge without seeing other files, answer instead with this JSON ob
 const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
 const fields = {
   ...stepByStep,
-  path: z.string().describe('Step 1: repository, or a folder above several').optional(),
-  compare_to: z.string().describe('Branch, tag or commit, instead of staged and unstaged').optional(),
+  path: z.string().describe('Repository, or a folder above several').optional(),
+  compare_to: z.string().describe('Branch, tag or commit').optional(),
   include_staged: z.boolean().optional(),
   include_unstaged: z.boolean().optional(),
   focus_on: z.string().optional(),
