@@ -15,6 +15,7 @@ import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
+import { createGit } from './files/git/git.ts';
 import { createSandbox } from './files/sandbox.ts';
 import { openStore } from './memory/open-store.ts';
 import { createThreads } from './memory/threads.ts';
@@ -39,6 +40,8 @@ export interface Surroundings {
   nodeVersion: string;
   clock: Clock;
   random: Random;
+  /** The environment as programs that are started may see it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
   writeError(line: string): void;
 }
 
@@ -60,26 +63,24 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
   const file = values.private || values.store === 'memory' ? undefined : join(config.home, 'threads.sqlite');
-  const kept = file && config.home;
-  const telemetry = createTelemetry({ ...around, home: kept, secrets: config.secrets, logLevel: values.logLevel });
+  const kept = { home: file && config.home, secrets: config.secrets, logLevel: values.logLevel };
+  const telemetry = createTelemetry({ ...around, ...kept });
   const { emit } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
-  const explicit = values.roots ?? [];
-  const found = await defaultRoots({ explicit, projectRoot: values.claudeProjectDir, cwd: around.cwd, home });
+  const found = await rootsOf(config, around);
   if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
-
+  const git = createGit({ ...around, sandbox, mask: telemetry.mask });
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const team = teamOf(config, clock, random, emit);
-  const models = { providers: team.providers, defaultModel: values.defaultModel };
   const jobs = createJobs({ store, clock, random, emit });
-  const patience = (client: string | undefined) => patienceMs(client, values.callPatienceSeconds);
+  const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, exposurePolicy(values));
+  const instructions = instructionsFor(offer.tools);
   for (const name of offer.unknown) warn('tools', `There is no tool "${name}".`);
-
   const product: ProductFacts = {
     version,
     catalogueVersion: '',
@@ -89,6 +90,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
+  const models = { providers: team.providers, defaultModel: values.defaultModel };
   const context = { threads, jobs, patience, clock, models, product, replyTokens: replyTokens(values) };
   const engine = createEngine({
     offer,
@@ -101,7 +103,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
     panel: { ...panelLimits(values), isLocal: team.isLocal },
-    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat },
+    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git } },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {
       store,
@@ -125,16 +127,18 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     root,
     readable: found,
     team,
-    openStdio: (input, onError) => {
-      const instructions = instructionsFor(offer.tools);
-      return openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError);
-    },
+    openStdio: (input, onError) =>
+      openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     async close(hurry) {
       await jobs.close(values.detachedGraceSeconds * 1_000, hurry);
       await store.close();
       await telemetry.close();
     },
   };
+}
+
+function rootsOf({ values: { app } }: AppConfig, { cwd, homeDir: home }: Surroundings) {
+  return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
 }
 
 function teamOf(config: AppConfig, clock: Clock, random: Random, emit: Emit): Team {

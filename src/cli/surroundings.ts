@@ -33,6 +33,7 @@ export function realSurroundings(): Surroundings {
     platform: process.platform,
     nodeVersion: process.versions.node,
     clock,
+    programEnv: process.env,
     random: { uuid: randomUUID, fraction: Math.random },
     writeError: line => void process.stderr.write(line),
   };

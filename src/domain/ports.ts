@@ -26,6 +26,17 @@ export interface Masked {
   text: string;
   /** Kind of secret → count, e.g. `{ github_token: 1 }`. Empty when nothing was found. */
   found: Record<string, number>;
+  /** Where the secrets stood in the text that was given, in order and without overlap. */
+  places?: readonly MaskedPlace[];
+}
+
+export interface MaskedPlace {
+  start: number;
+  /** Behind its last character. */
+  end: number;
+  kind: string;
+  /** What stands there now. */
+  placeholder: string;
 }
 
 /**

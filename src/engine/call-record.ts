@@ -9,7 +9,7 @@ import type { Budget } from '../memory/budget.ts';
 import type { ThreadChange } from '../memory/store.ts';
 import type { ModelAnswer } from '../models/answer.ts';
 import type { Category } from '../models/routing/roster.ts';
-import type { ToolDefinition } from './define.ts';
+import type { EvidencePiece, ToolDefinition } from './define.ts';
 import type { Progress } from './progress.ts';
 
 /** A call whose arguments were understood. The record of a call only grows: each step of the pipeline adds its part. */
@@ -61,6 +61,8 @@ export interface AskPlan {
   addendum?(model: ModelInfo): string;
   /** Files and directories as the caller named them. */
   files: readonly string[];
+  /** What the tool found out by itself; as much as has room becomes part of the turn. */
+  evidence?: readonly EvidencePiece[];
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;
@@ -100,6 +102,8 @@ export interface Gathered extends Routed {
   files: FileReport;
   budget: Budget & { historyUsed: number; filesUsed: number };
   history: { turns: number; sent: number; summarised: number; trimmed: number };
+  /** Titles of the evidence that had no room, or not whole. */
+  evidenceLeftOut: string[];
 }
 
 export interface Answered extends Gathered {

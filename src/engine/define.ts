@@ -4,10 +4,12 @@ import type { JsonObject } from '../domain/json.ts';
 import type { Effort } from '../domain/model.ts';
 import type { Principal } from '../domain/request.ts';
 import type { Thread, ThreadHead } from '../domain/thread.ts';
+import type { ChangedFile, RepositoryChanges } from '../files/git/changes.ts';
+import type { Git } from '../files/git/git.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { ProviderState } from '../models/team.ts';
 
-export type { ProviderState };
+export type { ChangedFile, ProviderState, RepositoryChanges };
 
 /** What a tool does to the world; the protocol's annotations are derived from it. */
 export interface Effects {
@@ -86,6 +88,35 @@ export interface StepFacts<Args> {
   progress: WorkflowProgress;
   /** What the caller contributed at each step of this run, this one included. */
   work: readonly string[];
+  /** What the tool found out by itself at this step. */
+  evidence?: Evidence;
+}
+
+/** What a tool that looks for itself may touch, bound to one call. Nothing of it leaves the roots. */
+export interface EvidenceContext {
+  /** The folder that relative paths start from. */
+  root: string;
+  /** Keys masks: the thread's id. */
+  scope: string;
+  signal: AbortSignal;
+  git: Git;
+}
+
+/** What a tool found out by itself. The engine masks all of it. */
+export interface Evidence {
+  /** Keys for the reply to this step. */
+  document: JsonObject;
+  /** Take the place of those that the tool found at an earlier step; they count like the caller's. */
+  issues?: readonly Record<string, unknown>[];
+  /** Lines for the caller's turn, which everybody after it reads. */
+  turn?: readonly string[];
+  /** For the expert alone, what matters most first. What has no room is cut or left out, and named. */
+  forExpert?: readonly EvidencePiece[];
+}
+
+export interface EvidencePiece {
+  title: string;
+  text: string;
 }
 
 /** The caller works in steps; the last one may ask an expert. */
@@ -122,6 +153,10 @@ export interface WorkflowShape<Args> {
   keys?(facts: StepFacts<Args>): JsonObject;
   /** Facts of its own for the reply's metadata, where no model was asked. */
   metadata?(facts: StepFacts<Args>): JsonObject;
+  /** Looks for itself, at the first step and at the last; `settings` are the tool's own fields that hold. */
+  evidence?(settings: Partial<Args>, context: EvidenceContext): Promise<Evidence>;
+  /** Keys with which the work ends; `answer` is the expert's, where one was asked. */
+  verdict?(facts: StepFacts<Args>, answer?: string): JsonObject;
   /** Absent: the last step asks nobody, and `finish` ends the work. */
   expert?: {
     /** What the expert is told to do, after everything else. */

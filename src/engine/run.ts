@@ -42,7 +42,7 @@ const commonFields = z.object({ ...hiddenFields, model: modelField, continuation
 
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
 export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'call'> {
-  const { clock, emit } = options.compose;
+  const { clock, emit, mask } = options.compose;
   const { listings, lookUp } = createToolTable(options.offer);
 
   async function call(given: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
@@ -102,7 +102,6 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
   }
 
   async function masked(parsed: Parsed, scope: string): Promise<Parsed> {
-    const { mask } = options.compose;
     const args = await maskArguments(mask, parsed.args, scope);
     const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
     // The model's name goes to a vendor and into the store like any other text.
@@ -122,7 +121,10 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
       case 'prompt':
         return planPrompt(shape, call, options.compose);
       case 'workflow':
-        return planWorkflow(shape, call, await stepFiles(call, options.compose, shape.countsFiles), options.workflow);
+        return planWorkflow(shape, call, await stepFiles(call, options.compose, shape.countsFiles), {
+          ...options.workflow,
+          mask,
+        });
       case 'panel':
       case 'action':
       case 'relay':

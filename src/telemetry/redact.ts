@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { AppEvent } from '../domain/event.ts';
-import type { Mask, Masked } from '../domain/ports.ts';
+import type { Mask, Masked, MaskedPlace } from '../domain/ports.ts';
 import { maskValue } from './mask-value.ts';
 import { findPrivateKeys } from './private-keys.ts';
 import { contextFinders } from './secret-contexts.ts';
@@ -44,13 +44,20 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
   const replace = (text: string, scope: string, spans: readonly Span[]): Masked => {
     const found: Record<string, number> = {};
     const parts: string[] = [];
+    const places: MaskedPlace[] = [];
     let done = 0;
     for (const { start, end, kind } of joinSpans(spans)) {
-      parts.push(text.slice(done, start), placeholder(kind, text.slice(start, end), scope));
+      const instead = placeholder(kind, text.slice(start, end), scope);
+      parts.push(text.slice(done, start), instead);
+      places.push({ start, end, kind, placeholder: instead });
       found[kind] = (found[kind] ?? 0) + 1;
       done = end;
     }
-    return { text: parts.length === 0 ? text : parts.join('') + text.slice(done), found };
+    return {
+      text: parts.length === 0 ? text : parts.join('') + text.slice(done),
+      found,
+      ...(places.length > 0 && { places }),
+    };
   };
 
   const maskSync = (text: string, scope: string): Masked =>

@@ -10,6 +10,7 @@ import { docgen } from './docgen.ts';
 import { job } from './job.ts';
 import { listmodels } from './listmodels.ts';
 import { planner } from './planner.ts';
+import { precommit } from './precommit.ts';
 import { refactor } from './refactor.ts';
 import { secaudit } from './secaudit.ts';
 import { testgen } from './testgen.ts';
@@ -29,6 +30,7 @@ export const tools = [
   job,
   listmodels,
   planner,
+  precommit,
   refactor,
   secaudit,
   testgen,

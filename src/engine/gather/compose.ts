@@ -43,6 +43,7 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
     blobs: [...images.blobs, ...embedded.blobs].map(([sha256, text]) => ({ sha256, text })),
     compaction,
     files: { ...embedded.report, skipped: [...skipped, ...embedded.report.skipped] },
+    evidenceLeftOut: prompt.evidenceLeftOut,
     budget: { ...budget, historyUsed, filesUsed: embedded.tokens },
     history: {
       turns: thread.turns.length,

@@ -9,6 +9,7 @@ import { standingFiles } from '../../memory/seen-files.ts';
 import { type Blobs, blobsOf, imageTokens, renderTurn, renderTurns, turnTokens } from '../../memory/transcript.ts';
 import type { Routed } from '../call-record.ts';
 import { type Embedded, embedFiles } from './embed.ts';
+import { fitEvidence } from './evidence.ts';
 import { type History, selectHistory } from './history.ts';
 import type { CollectedImages } from './images.ts';
 import type { ComposeOptions } from './options.ts';
@@ -28,16 +29,25 @@ export interface Prompt extends History {
   embedded: Embedded;
   budget: Budget;
   historyUsed: number;
+  evidenceLeftOut: string[];
 }
+
+/** The part of what is left beside the question that a tool's own evidence may take. */
+const evidenceShare = 0.6;
 
 /** One prompt by estimate: reserved parts, then history up to its share, then files in what is left. */
 export async function buildPrompt(options: ComposeOptions, call: Routed, parts: PromptParts): Promise<Prompt> {
   const { plan, thread, common, signal } = call;
-  const { draft, collected, factor } = parts;
+  const { collected, factor } = parts;
   const { model } = call.candidates[0];
   const { window, maxOutput } = model;
   const tail = [plan.tail, plan.addendum?.(model)].filter(Boolean).join('\n\n');
-  const budget = planBudget({ window, maxOutput, reserved: reservedTokens(options.preamble, parts, tail) });
+  const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(options.preamble, parts, tail) });
+  const evidence = fitEvidence(plan.evidence ?? [], (plainly.rest * evidenceShare) / factor);
+  const content = [parts.draft.content, evidence.text].filter(Boolean).join('\n\n');
+  const draft = { ...parts.draft, content };
+  const reserved = reservedTokens(options.preamble, { ...parts, draft }, tail);
+  const budget = planBudget({ window, maxOutput, reserved });
   const now = options.clock.now();
   const history: History =
     common.context === 'thread'
@@ -72,7 +82,15 @@ export async function buildPrompt(options: ComposeOptions, call: Routed, parts: 
     ...stable,
     text('user', 'tail', `${tailHeading}\n${tail}`),
   ];
-  return { ...history, turn, messages: marked(messages), embedded, budget, historyUsed };
+  return {
+    ...history,
+    turn,
+    messages: marked(messages),
+    embedded,
+    budget,
+    historyUsed,
+    evidenceLeftOut: evidence.leftOut,
+  };
 }
 
 /** Preamble, question and tail, with room for the headers that name the answer before. */

@@ -13,6 +13,7 @@ import {
   summaryOf,
   workSince,
 } from '../workflow/documents.ts';
+import { type EvidenceSource, ownEvidence, withOwnIssues } from '../workflow/own-evidence.ts';
 import { advance, bringsNothingNew, checkOrder, readProgress, writeProgress } from '../workflow/progress.ts';
 import { stepOf } from '../workflow/step.ts';
 
@@ -23,6 +24,8 @@ export interface WorkflowSettings {
   expertAtCertain: boolean;
   /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
   compat: boolean;
+  /** What tools that look for themselves may use. */
+  offered: EvidenceSource['offered'];
 }
 
 /** What the disk says of the files that a step names. */
@@ -43,50 +46,62 @@ interface StepCall {
 }
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
-export function planWorkflow(shape: Shape, call: Resumed, files: StepFiles, settings: WorkflowSettings): Plan {
+export async function planWorkflow(
+  shape: Shape,
+  call: Resumed,
+  files: StepFiles,
+  settings: WorkflowSettings & Pick<EvidenceSource, 'mask'>,
+): Promise<Plan> {
   const tool = call.tool.name;
   const step = stepOf(call.args, shape.unsure);
   const before = readProgress(call.thread.workflows[tool]);
   checkOrder(tool, step, before, call.common.continuationId !== undefined);
   if (step.revises === undefined || !before) checkFirst(tool, shape, step, call.args);
-  const stepCall = record(shape, call, files, step, before);
+  const stepCall = await record(shape, call, files, { step, before, source: settings });
   if (step.nextStepRequired) return local(stepCall, pause(stepCall, before), true);
   const unfinished = shape.unfinished?.(stepCall.facts);
   if (unfinished) return local(stepCall, unfinished, true);
   if (shape.finish) return finish(stepCall, shape.finish(stepCall.facts));
   const summary = summaryOf(stepCall.facts);
   if (step.useExpert === false)
-    return local(stepCall, declinedDocument(shape, 'Present what you found, with its evidence.'));
+    return local(stepCall, {
+      ...declinedDocument(shape, 'Present what you found, with its evidence.'),
+      ...shape.verdict?.(stepCall.facts),
+    });
   const certain = shape.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
   if (certain && shape.words.skipped && step.useExpert !== true && !settings.expertAtCertain) {
-    return local(stepCall, skippedDocument(shape, stepCall.facts, summary));
+    return local(stepCall, { ...skippedDocument(shape, stepCall.facts, summary), ...shape.verdict?.(stepCall.facts) });
   }
   return ask(stepCall, summary, settings);
 }
 
 /** The step with all that is known after it. */
-function record(
+async function record(
   shape: Shape,
   call: Resumed,
   { missing, found }: StepFiles,
-  step: StepCall['step'],
-  before: WorkflowProgress | undefined,
-): StepCall {
+  { step, before, source }: Pick<StepCall, 'step'> & { before?: WorkflowProgress; source: EvidenceSource },
+): Promise<StepCall> {
   const tool = call.tool.name;
   const news = settingsIn(shape, call.args);
   const advanced = advance(before, step, call.thread.seq);
+  const held = { ...advanced.settings, ...news };
+  const looks = step.stepNumber === 1 || !step.nextStepRequired;
+  const evidence = looks ? await ownEvidence(source, shape, call, held) : undefined;
   const progress: WorkflowProgress = {
-    ...advanced,
-    settings: { ...advanced.settings, ...news },
+    ...withOwnIssues(advanced, tool, evidence),
+    settings: held,
     kept: shape.keep?.(advanced.kept, step, call.args, found) ?? {},
   };
   const brief = Object.keys(news).length > 0 ? (shape.brief?.(progress.settings) ?? []) : [];
-  const contribution = contributionOf(step, { brief, sure: call.args.confidence !== undefined });
+  const lines = [...brief, ...(evidence?.turn ?? [])];
+  const contribution = contributionOf(step, { brief: lines, sure: call.args.confidence !== undefined });
   const work = [...workSince(call.thread, tool, progress.afterSeq), contribution];
-  const facts = { step, args: call.args, progress, work };
+  const facts = { step, args: call.args, progress, work, evidence };
   const document: JsonObject = {
     ...stepDocument(tool, shape, step, progress),
     ...(missing.length > 0 && { files_not_found: [...missing] }),
+    ...evidence?.document,
   };
   return { shape, step, facts, call, contribution, document };
 }
@@ -140,6 +155,7 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: WorkflowSettin
     contribution,
     tail: tailOf(shape, facts),
     files: [...new Set([...progress.relevantFiles, ...(shape.files?.(progress.settings) ?? [])])],
+    evidence: facts.evidence?.forExpert,
     images: progress.images,
     category: shape.category ?? 'extended_reasoning',
     effort: shape.effort ?? 'high',
@@ -152,8 +168,14 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: WorkflowSettin
         shape,
         'Present what you found. No model is configured, so no expert was asked: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to have one.',
       ),
+      ...shape.verdict?.(facts),
     },
-    conclude: answered => ({ ...document, ...expertDocument(shape, summary, compat, answered) }),
+    conclude: answered => ({
+      ...document,
+      ...expertDocument(shape, summary, compat, answered),
+      ...shape.verdict?.(facts, answered.answer.text),
+      ...(answered.evidenceLeftOut.length > 0 && { evidence_left_out: answered.evidenceLeftOut }),
+    }),
   };
 }
 

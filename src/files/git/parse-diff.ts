@@ -1,0 +1,113 @@
+export type ChangeStatus = 'added' | 'modified' | 'deleted' | 'renamed' | 'copied' | 'type_changed' | 'conflicted';
+
+/** One line of `git diff --raw --numstat -z`. */
+export interface DiffEntry {
+  path: string;
+  /** The name it had. */
+  from?: string;
+  status: ChangeStatus;
+  /** Lines; absent for what has none. */
+  added?: number;
+  removed?: number;
+  binary: boolean;
+  submodule: boolean;
+}
+
+const statuses: Readonly<Record<string, ChangeStatus>> = {
+  A: 'added',
+  M: 'modified',
+  D: 'deleted',
+  R: 'renamed',
+  C: 'copied',
+  T: 'type_changed',
+  U: 'conflicted',
+};
+const submoduleMode = '160000';
+
+export function parseEntries(output: string): DiffEntry[] {
+  const entries = new Map<string, DiffEntry>();
+  const fields = output.split('\0')[Symbol.iterator]();
+  const next = () => String(fields.next().value ?? '');
+  for (const field of fields) {
+    if (field.startsWith(':')) {
+      const entry = rawEntry(field, next);
+      // A conflicted file comes once as that and once as modified; what it is first is what matters.
+      if (!entries.has(entry.path)) entries.set(entry.path, entry);
+    } else if (field !== '') count(entries, field, next);
+  }
+  return [...entries.values()];
+}
+
+function rawEntry(field: string, next: () => string): DiffEntry {
+  const [before = '', after = '', , , word = ''] = field.slice(1).split(' ');
+  const status = statuses[word.charAt(0)] ?? 'modified';
+  const first = next();
+  const moved = status === 'renamed' || status === 'copied';
+  const submodule = before === submoduleMode || after === submoduleMode;
+  return { path: moved ? next() : first, ...(moved && { from: first }), status, binary: false, submodule };
+}
+
+/** `added TAB removed TAB path`, or two names after an empty one. */
+function count(entries: Map<string, DiffEntry>, field: string, next: () => string): void {
+  const [added = '', removed = '', ...names] = field.split('\t');
+  let path = names.join('\t');
+  if (path === '') {
+    next();
+    path = next();
+  }
+  const entry = entries.get(path);
+  if (!entry) return;
+  if (added === '-') entry.binary = true;
+  else Object.assign(entry, { added: Number(added), removed: Number(removed) });
+}
+
+/** The patches of `git diff`, by the path of the file. What was cut off in the middle is left out. */
+export function splitPatches(output: string, complete: boolean): Map<string, string> {
+  const patches = new Map<string, string>();
+  // Within a patch every line has a mark of its own in front, so nothing in a file can look like this.
+  const texts = output.split(/(?<=\n)(?=diff --git )/).filter(text => text.startsWith('diff --git '));
+  if (!complete) texts.pop();
+  for (const text of texts) {
+    const path = pathOf(text);
+    // A file that became a link, or the other way round, comes as two.
+    if (path !== undefined) patches.set(path, (patches.get(path) ?? '') + text);
+  }
+  return patches;
+}
+
+function pathOf(patch: string): string | undefined {
+  const end = patch.search(/^@@ /m);
+  const header = end === -1 ? patch : patch.slice(0, end);
+  const named = (mark: string) => {
+    const line = new RegExp(`^${mark}(.+)$`, 'm').exec(header)?.[1];
+    return line === undefined || line === '/dev/null' ? undefined : unquoted(line.replace(/\t$/, ''));
+  };
+  return (
+    named('rename to ') ??
+    named('copy to ') ??
+    named('\\+\\+\\+ ')?.slice(2) ??
+    named('--- ')?.slice(2) ??
+    sameNameOf(header)
+  );
+}
+
+/** `diff --git a/X b/X`: there is no other line with the name where only the mode changed or the content is binary. */
+function sameNameOf(header: string): string | undefined {
+  const line = header.slice('diff --git '.length, header.indexOf('\n'));
+  const half = line.slice(line.length / 2 + 1);
+  return unquoted(half)?.slice(2);
+}
+
+const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
+
+/** Git writes a name with unusual characters like a string of C, byte by byte. */
+function unquoted(name: string): string {
+  if (!name.startsWith('"') || !name.endsWith('"')) return name;
+  const pieces = name.slice(1, -1).match(/\\[0-7]{3}|\\.|[^\\]+/gs) ?? [];
+  const bytes = pieces.map(piece => {
+    if (!piece.startsWith('\\')) return Buffer.from(piece);
+    if (/^\\[0-7]/.test(piece)) return Buffer.from([Number.parseInt(piece.slice(1), 8)]);
+    return Buffer.from([escapes[piece.charAt(1)] ?? piece.charCodeAt(1)]);
+  });
+  return Buffer.concat(bytes).toString('utf8');
+}

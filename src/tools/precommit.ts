@@ -1,0 +1,281 @@
+import { z } from 'zod';
+import type { JsonObject } from '../domain/json.ts';
+import { printablePath } from '../domain/text.ts';
+import {
+  type ChangedFile,
+  defineTool,
+  type Evidence,
+  type EvidencePiece,
+  type RepositoryChanges,
+} from '../engine/define.ts';
+import { unadvertised, workflowFields } from '../engine/fields.ts';
+
+const role = `You are the last reviewer before a commit. You were given the changes themselves (patches, as git tells them) and what the caller found in them. Judge the changes and what they touch, not the rest of the project.
+
+First work out what the change is meant to do, from the task and the patches; for a fix, whether it removes the cause or hides the symptom. Then go through each patch:
+- run it in your head: ordinary input, boundaries, errors, concurrent use, what happens half-way;
+- follow what it changes to whoever uses it: callers, stored data, settings, interfaces, other platforms;
+- security: input that is now trusted, rights no longer checked, secrets, injection, unsafe defaults;
+- performance where it will be felt; resources that are not released;
+- what such changes get wrong: new code that nothing calls, a case added in one place of three, a dependency that is not declared, something removed that is still needed, work beyond the task, leftovers of debugging;
+- documentation and tests that should have changed too. Do not ask for tests where the project has none, unless the risk is high.
+
+Placeholders like [masked:…] stand for secrets. A change that adds one must not be committed.
+
+Severity: CRITICAL: loss of data, a way in, a secret, a build or main path that breaks. HIGH: a bug in foreseeable use. MEDIUM: makes the next change risky, or fails rarely. LOW: worth doing when one is there anyway.
+
+Answer in Markdown:
+1. **Repositories**: for each its path, how many files changed, and the change in one sentence.
+2. **Issues**, CRITICAL first, in this form: \`[SEVERITY] file:line – what is wrong\`, then what happens because of it, then the fix.
+3. **Where I differ from the caller.**
+4. **Before the commit**: what must be done; then what is good and should stay.
+End with a line of its own, and nothing behind it: \`RECOMMENDATION: GO\` when it can be committed as it is, \`RECOMMENDATION: NO-GO\` otherwise.
+
+If you cannot judge without seeing other files, answer instead with this JSON object alone: {"status": "files_required_to_continue", "mandatory_instructions": "what you need it for", "files_needed": ["path"]}`;
+
+const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
+const fields = {
+  ...stepByStep,
+  path: z.string().describe('Repository, or a folder above several').optional(),
+  compare_to: z.string().describe('Branch, tag or commit').optional(),
+  include_staged: z.boolean().optional(),
+  include_unstaged: z.boolean().optional(),
+  focus_on: z.string().optional(),
+  severity_filter: z.enum(['critical', 'high', 'medium', 'low', 'all']).optional(),
+  precommit_type: z.enum(['external', 'internal']).describe('internal: no expert').optional(),
+};
+
+export const precommit = defineTool({
+  name: 'precommit',
+  title: 'Validate changes before a commit',
+  description: 'Check git changes before a commit in steps: reads the diff, finds secrets; an expert says go or no-go.',
+  toolset: 'code',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields,
+  accepts: unadvertised(fields),
+  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', review_type: 'focus_on' },
+  shape: {
+    kind: 'workflow',
+    words: {
+      pause: 'pause_for_validation',
+      required: 'precommit_required',
+      status: 'validation_status',
+      complete: 'validation_complete',
+      summary: 'complete_validation',
+      skipped: {
+        status: 'validation_complete_ready_for_commit',
+        reason: 'skipped_due_to_internal_analysis_type',
+        because: 'The validation is internal, as you asked',
+      },
+    },
+    neededAtFirst: ['path'],
+    settings: [
+      'path',
+      'compare_to',
+      'include_staged',
+      'include_unstaged',
+      'focus_on',
+      'severity_filter',
+      'precommit_type',
+    ],
+    certain: (_step, _args, { precommit_type }) => precommit_type === 'internal',
+    counters: (_step, { issuesFound, settings }) => ({
+      issues_identified: issuesFound.length,
+      precommit_type: settings.precommit_type ?? 'external',
+    }),
+    brief: ({ path, compare_to, include_staged, include_unstaged, focus_on, severity_filter }) => [
+      ...(path ? [`Path: ${path}`] : []),
+      compare_to
+        ? `Compared with: ${compare_to}`
+        : `Staged changes: ${include_staged === false ? 'left out' : 'included'}; unstaged: ${include_unstaged === false ? 'left out' : 'included'}`,
+      ...(focus_on ? [`Focus on: ${focus_on}`] : []),
+      ...(severity_filter && severity_filter !== 'all'
+        ? [`Report only issues of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`]
+        : []),
+    ],
+    requiredActions({ stepNumber }, { continuation_id }) {
+      if (stepNumber === 1) return continuation_id === undefined ? first : firstOfMany;
+      return stepNumber === 2 ? second : last;
+    },
+    async evidence({ path = '.', compare_to, include_staged, include_unstaged }, { git, root, scope, signal }) {
+      const { repositories, notes } = await git.changes({
+        path,
+        root,
+        compareTo: compare_to,
+        staged: include_staged !== false,
+        unstaged: include_unstaged !== false,
+        scope,
+        signal,
+      });
+      return evidenceOf(repositories, notes);
+    },
+    verdict({ progress, evidence }, answer) {
+      const reasons = objections(progress.issuesFound, evidence?.document, answer);
+      return {
+        recommendation: reasons.length === 0 ? 'go' : 'no-go',
+        ...(reasons.length > 0 && { recommendation_reasons: reasons }),
+      };
+    },
+    expert: { role, json: false },
+  },
+});
+
+const first = [
+  'Read every change in full (git diff --cached, git diff, the new files) and say what it is meant to do',
+  'Check that all of it belongs to this commit, and that nothing of the task is missing',
+  'Look into each of "hints" and each issue that was found for you',
+];
+
+/** The thread already knows the work: a short pass is enough. */
+const firstOfMany = [
+  'Go through the changes once more for what was not spoken of in this thread',
+  'Sum up what you found, then end with next_step_required false',
+];
+
+const second = [
+  'Read the changed files around the changes, and whoever uses what changed',
+  'Look for bugs, security problems, performance problems, leftovers of debugging',
+  'Check that tests, documentation and settings go with the change',
+  'Rate each issue: critical, high, medium or low',
+];
+
+const last = [
+  'Check that every issue has a severity, file and line, and a fix that can be carried out',
+  'Run the tests and the checks of the project, and say how they ended',
+  'End with next_step_required false',
+];
+
+const mostListed = 100;
+
+function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly string[]): Evidence {
+  const several = repositories.length > 1;
+  const changes = repositories.flatMap(({ path, files }) =>
+    files.map(file => ({ file, name: printablePath(several ? `${path}/${file.path}` : file.path) })),
+  );
+  const conflicts = repositories.flatMap(({ path, conflicted }) => conflicted.map(file => ({ path, file })));
+  const hints = changes.length === 0 ? ['There is nothing to commit.'] : missingCompany(repositories);
+  return {
+    document: {
+      repositories: repositories.map(repositoryDocument),
+      files_changed: changes.length,
+      ...(hints.length > 0 && { hints }),
+      ...(notes.length > 0 && { notes: [...notes] }),
+    },
+    issues: [
+      ...changes.flatMap(({ file, name }) => issuesOf(file, name)),
+      ...conflicts.map(({ path, file }) => ({
+        severity: 'critical',
+        description: `${printablePath(several ? `${path}/${file}` : file)} has conflicts of a merge that are not resolved`,
+      })),
+    ],
+    turn: repositories.map(
+      ({ path, branch, files }) =>
+        `Changes in ${printablePath(path)} (${branch ?? 'no branch'}): ${files.slice(0, 30).map(oneLine).join('; ') || 'none'}${files.length > 30 ? '; …' : ''}`,
+    ),
+    forExpert: [
+      { title: 'changed files', text: changes.map(({ file, name }) => `${name}: ${oneLine(file)}`).join('\n') },
+      ...(hints.length > 0 ? [{ title: 'hints', text: hints.join('\n') }] : []),
+      ...changes.flatMap(({ file, name }): EvidencePiece[] =>
+        file.patch === undefined ? [] : [{ title: `${file.area} ${name}`, text: file.patch }],
+      ),
+    ],
+  };
+}
+
+function repositoryDocument({ files, conflicted, path, notes, ...where }: RepositoryChanges): JsonObject {
+  const count = (area: ChangedFile['area']) => files.filter(file => file.area === area).length;
+  return {
+    path: printablePath(path),
+    branch: where.branch,
+    head: where.head?.slice(0, 12),
+    upstream: where.upstream,
+    ahead: where.ahead,
+    behind: where.behind,
+    compared_with: where.comparedWith?.slice(0, 12),
+    counts: {
+      staged: count('staged'),
+      unstaged: count('unstaged'),
+      untracked: count('untracked'),
+      ...(where.comparedWith !== undefined && { compared: count('compared') }),
+      conflicted: conflicted.length,
+      added_lines: sum(files.map(file => file.added)),
+      removed_lines: sum(files.map(file => file.removed)),
+    },
+    files: files.slice(0, mostListed).map(file => ({
+      path: printablePath(file.path),
+      area: file.area,
+      status: file.status,
+      ...(file.from !== undefined && { from: printablePath(file.from) }),
+      added: file.added,
+      removed: file.removed,
+      ...(file.submodule && { submodule: true }),
+      ...(file.withheld !== undefined && { not_shown: file.withheld }),
+    })),
+    ...(files.length > mostListed && { files_not_listed: files.length - mostListed }),
+    ...(notes.length > 0 && { notes }),
+  };
+}
+
+function sum(numbers: readonly (number | undefined)[]): number {
+  return numbers.reduce<number>((total, number = 0) => total + number, 0);
+}
+
+function oneLine(file: ChangedFile): string {
+  const lines = file.added === undefined ? '' : ` +${file.added} -${file.removed ?? 0}`;
+  const from = file.from === undefined ? '' : ` from ${printablePath(file.from)}`;
+  const hidden = file.withheld === undefined ? '' : ` (not shown: ${file.withheld})`;
+  return `${file.area} ${file.status} ${printablePath(file.path)}${from}${lines}${hidden}`;
+}
+
+function issuesOf(file: ChangedFile, name: string): Record<string, unknown>[] {
+  const secrets = file.secrets.map(({ kind, line }) => ({
+    severity: 'critical',
+    description: `${name}:${line} adds a secret (${kind.replaceAll('_', ' ')}): take it out, and revoke it if it was ever pushed`,
+  }));
+  if (!file.secretFile || file.status === 'deleted') return secrets;
+  const severity = file.area === 'untracked' ? 'high' : 'critical';
+  return [
+    ...secrets,
+    { severity, description: `${name} holds credentials, by its name: keep it out, ignore it in git` },
+  ];
+}
+
+const testFile = /(?:^|\/)(?:tests?|spec|__tests__|e2e)\/|[._-](?:test|spec)s?\.\w+$|(?:^|\/)test_[^/]+$/i;
+const docFile = /\.(?:md|mdx|rst|adoc|txt)$|(?:^|\/)docs?\//i;
+const codeFile =
+  /\.(?:[cm]?[jt]sx?|vue|svelte|py|go|rs|java|kt|scala|cs|fs|c|cc|cpp|h|hpp|m|mm|swift|rb|php|pl|lua|ex|exs|erl|hs|clj|dart|sh|sql)$/i;
+
+function missingCompany(repositories: readonly RepositoryChanges[]): string[] {
+  return repositories.flatMap(({ path, files }) => {
+    const paths = files.map(file => file.path);
+    if (!paths.some(name => codeFile.test(name) && !testFile.test(name))) return [];
+    const where = repositories.length > 1 ? ` in ${printablePath(path)}` : '';
+    return [
+      ...(paths.some(name => testFile.test(name)) ? [] : [`Code changed${where}, but no test.`]),
+      ...(paths.some(name => docFile.test(name)) ? [] : [`Code changed${where}, but no documentation.`]),
+    ];
+  });
+}
+
+/** Why it should not be committed. What the expert says of the caller's issues counts more than the caller's rating. */
+function objections(
+  issues: readonly Record<string, unknown>[],
+  document: JsonObject | undefined,
+  answer: string | undefined,
+): string[] {
+  const word =
+    answer === undefined ? undefined : [...answer.matchAll(/RECOMMENDATION:\W*(NO[-_ ]?GO|GO)\b/gi)].at(-1)?.[1];
+  const grave = issues.filter(
+    ({ severity, found_by }) =>
+      /^(critical|high)$/i.test(String(severity)) && (found_by === 'precommit' || word === undefined),
+  );
+  return [
+    ...(document?.files_changed === 0 ? ['There is nothing to commit.'] : []),
+    ...grave.slice(0, 20).map(({ description }) => String(description ?? 'An issue without a description')),
+    ...(word !== undefined && /^no/i.test(word) ? ['The expert recommends not to commit.'] : []),
+    ...(answer !== undefined && word === undefined
+      ? ['The expert gave no recommendation: read its answer first.']
+      : []),
+  ];
+}

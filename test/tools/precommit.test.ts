@@ -1,0 +1,191 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type GitRepository, gitRepository } from '../support/git-repository.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { counters, step } from './workflow-rig.ts';
+
+const token = `ghp_${'aB3dE5fG7hJ9'.repeat(3)}`;
+let vendor: FakeVendor;
+let project: TempProject;
+let polylogue: TestProduct;
+let repo: GitRepository;
+
+beforeEach(async () => {
+  vendor = await startOpenAi();
+  project = await tempProject();
+  repo = await gitRepository(join(project.root, 'shop'));
+  await repo.write('src/cart.ts', 'export const total = 1;\n');
+  await repo.commit();
+  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
+  polylogue = await testProduct({ root: project.root, env });
+});
+afterEach(async () => {
+  expect(vendor.violations).toEqual([]);
+  await polylogue.close();
+  await vendor.close();
+  await project.dispose();
+});
+
+const call = (args: Record<string, unknown>): Promise<Document> => polylogue.call('precommit', args);
+const prompt = () =>
+  vendor.requests
+    .at(-1)
+    ?.messages.map(({ text }) => text)
+    .join('\n') ?? '';
+const answers = (answer: string) => vendor.script({ answer });
+
+describe('precommit', () => {
+  it('sums the changes up at the first step, without asking anybody', async () => {
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    await repo.git('add', '.');
+    await repo.write('src/new.ts', 'export const fresh = 1;\n');
+    const reply = await call(step(1, 2, { path: 'shop' }));
+    expect(reply).toMatchObject({
+      status: 'pause_for_validation',
+      precommit_required: true,
+      validation_status: { ...counters, issues_identified: 0, precommit_type: 'external' },
+      files_changed: 2,
+      repositories: [
+        {
+          path: repo.path,
+          branch: 'main',
+          counts: { staged: 1, unstaged: 0, untracked: 1, conflicted: 0, added_lines: 2, removed_lines: 1 },
+          files: [
+            { path: 'src/cart.ts', area: 'staged', status: 'modified', added: 1, removed: 1 },
+            { path: 'src/new.ts', area: 'untracked', status: 'added', added: 1 },
+          ],
+        },
+      ],
+      hints: ['Code changed, but no test.', 'Code changed, but no documentation.'],
+    });
+    expect(vendor.requests).toHaveLength(0);
+  });
+
+  it('shows the expert the patches as they are at the last step, and ends with its word', async () => {
+    answers('Fine.\n\nRECOMMENDATION: GO');
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const first = await call(step(1, 2, { path: 'shop', focus_on: 'prices' }));
+    await repo.write('src/cart.ts', 'export const total = 3;\n');
+    const { continuation_id } = first;
+    const reply = await call(step(2, 2, { continuation_id }));
+    expect(prompt()).toContain('-export const total = 1;\n+export const total = 3;');
+    expect(prompt()).not.toContain('+export const total = 2;');
+    expect(prompt()).toContain('Focus on: prices');
+    expect(reply).toMatchObject({
+      status: 'calling_expert_analysis',
+      validation_complete: true,
+      complete_validation: { steps_taken: 2 },
+      expert_analysis: { raw_analysis: expect.stringContaining('Fine.') },
+      recommendation: 'go',
+    });
+    expect(reply).not.toHaveProperty('recommendation_reasons');
+  });
+
+  it('is a step that total_steps 1 suffices for, and says no-go with the expert', async () => {
+    answers('Broken.\n\n**RECOMMENDATION: NO-GO**');
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const reply = await call(step(1, 1, { path: 'shop' }));
+    expect(reply).toMatchObject({
+      recommendation: 'no-go',
+      recommendation_reasons: ['The expert recommends not to commit.'],
+    });
+  });
+
+  it('counts no recommendation as none', async () => {
+    answers('I have seen it.');
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    expect((await call(step(1, 1, { path: 'shop' }))).recommendation).toBe('no-go');
+  });
+
+  it('finds a secret in the diff, shows it to nobody, and stays at no-go until it is gone', async () => {
+    answers('RECOMMENDATION: GO');
+    answers('RECOMMENDATION: GO');
+    await repo.write('src/cart.ts', `export const total = 1;\nconst key = '${token}';\n`);
+    const first = await call(step(1, 2, { path: 'shop' }));
+    expect(first.validation_status).toMatchObject({ issues_identified: 1, issues_found: 1 });
+    const reply = await call(step(2, 2, { continuation_id: first.continuation_id }));
+    expect(reply.recommendation).toBe('no-go');
+    expect(reply.recommendation_reasons).toEqual([expect.stringMatching(/src\/cart\.ts:2 adds a secret/)]);
+    expect(reply.complete_validation.issues_found).toMatchObject([{ severity: 'critical', found_by: 'precommit' }]);
+    expect(JSON.stringify([first, reply]) + prompt()).not.toContain(token);
+    expect(prompt()).toContain('[masked:');
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const again = await call(step(2, 2, { continuation_id: first.continuation_id }));
+    expect(again).toMatchObject({ recommendation: 'go', complete_validation: { issues_found: [] } });
+  });
+
+  it('asks nobody when it is internal, and decides by the issues', async () => {
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const issues_found = [{ severity: 'HIGH', description: 'total is wrong' }];
+    const first = await call(step(1, 2, { path: 'shop', precommit_type: 'internal' }));
+    const reply = await call(step(2, 2, { continuation_id: first.continuation_id, issues_found }));
+    expect(reply).toMatchObject({
+      status: 'validation_complete_ready_for_commit',
+      expert_analysis: { status: 'skipped_due_to_internal_analysis_type' },
+      recommendation: 'no-go',
+      recommendation_reasons: ['total is wrong'],
+    });
+    expect(vendor.requests).toHaveLength(0);
+  });
+
+  it('takes a changeset file like any other', async () => {
+    answers('RECOMMENDATION: GO');
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    await project.write('my.changeset', 'the whole diff\n');
+    await call(step(1, 1, { path: 'shop', relevant_files: ['my.changeset'] }));
+    expect(prompt()).toContain('the whole diff');
+  });
+
+  it('reads three repositories below one path', async () => {
+    for (const name of ['two', 'deep/three']) {
+      const other = await gitRepository(join(project.root, name));
+      await other.write('x.py', 'x = 1\n');
+    }
+    const reply = await call(step(1, 2, { path: project.root }));
+    expect(reply.repositories).toHaveLength(3);
+    expect(reply.files_changed).toBe(2);
+  });
+
+  it('compares with a branch instead of what is staged', async () => {
+    await repo.git('checkout', '--quiet', '-b', 'feature');
+    await repo.write('src/cart.ts', 'export const total = 5;\n');
+    await repo.commit();
+    const reply = await call(step(1, 2, { path: 'shop', compare_to: 'main' }));
+    expect(reply.repositories[0]).toMatchObject({ branch: 'feature', counts: { staged: 0, compared: 1 } });
+  });
+
+  it('shows as much of a huge change as has room, and names the rest', async () => {
+    answers('RECOMMENDATION: GO');
+    await repo.write('src/huge.ts', Array.from({ length: 40_000 }, (_, at) => `const v${at} = '${at}';\n`).join(''));
+    await repo.write('src/small.ts', 'export const small = 1;\n');
+    const reply = await call(step(1, 1, { path: 'shop' }));
+    expect(reply.evidence_left_out).toEqual(['untracked src/huge.ts']);
+    expect(prompt()).toContain("+const v0 = '0';");
+    expect(prompt()).toContain('+export const small = 1;');
+    expect(prompt()).toContain('Left out or cut for want of room: untracked src/huge.ts');
+  });
+
+  it('says what is missing or refused: path, repository, roots, commit', async () => {
+    expect((await call(step(1, 2))).error).toMatchObject({ validation_errors: [{ field: 'path' }] });
+    expect((await call(step(1, 2, { path: '.' }))).isError).toBe(false);
+    await promisify(execFile)('mkdir', [project.path('plain')]);
+    expect((await call(step(1, 2, { path: 'plain' }))).error.message).toMatch(/no git repository/);
+    expect((await call(step(1, 2, { path: '/etc' }))).error.code).toBe('SECURITY');
+    const refused = await call(step(1, 2, { path: 'shop', compare_to: '--output=x' }));
+    expect(refused.error).toMatchObject({ validation_errors: [{ field: 'compare_to' }] });
+  });
+
+  it('has nothing to commit in a clean repository', async () => {
+    const reply = await call(step(1, 1, { path: 'shop', use_assistant_model: false }));
+    expect(reply).toMatchObject({
+      status: 'local_work_complete',
+      recommendation: 'no-go',
+      recommendation_reasons: ['There is nothing to commit.'],
+    });
+  });
+});
