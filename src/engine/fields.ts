@@ -12,7 +12,7 @@ export const stepFields = {
   step: z.string().min(1).describe('Step 1: the task'),
   step_number: z.int().min(1),
   total_steps: z.int().min(1),
-  next_step_required: z.boolean().describe('false: last step'),
+  next_step_required: z.boolean(),
 };
 
 const confidence = z.enum(['exploring', 'low', 'medium', 'high', 'very_high', 'almost_certain', 'certain']).optional();

@@ -3,7 +3,7 @@ import { defineTool } from '../engine/define.ts';
 
 export const apilookup = defineTool({
   name: 'apilookup',
-  title: 'Look up an API as it is now',
+  title: 'API lookup',
   description:
     'Use before relying on an API, SDK, library or OS version from memory: how to look up its current documentation.',
   toolset: 'code',

@@ -52,7 +52,7 @@ Answer with this JSON object alone:
 
 export const consensus = defineTool({
   name: 'consensus',
-  title: 'Ask several models for a verdict',
+  title: 'Consensus',
   description: 'Several models judge a proposal independently, for, against or neutral; their verdicts come together.',
   toolset: 'core',
   tier: 'user',

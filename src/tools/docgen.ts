@@ -25,7 +25,7 @@ const { model, confidence: _confidence, files_checked, issues_found, use_assista
 
 export const docgen = defineTool({
   name: 'docgen',
-  title: 'Document code file by file',
+  title: 'Document code',
   description: 'Document source code file by file; counts the files and does not let you end before all are done.',
   toolset: 'code',
   tier: 'user',

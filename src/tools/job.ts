@@ -5,7 +5,7 @@ import { defineTool } from '../engine/define.ts';
 
 export const job = defineTool({
   name: 'job',
-  title: 'Come back for a long call',
+  title: 'Job',
   description: 'Get the reply of a call that answered status "running", wait for it, or cancel it.',
   toolset: 'core',
   tier: 'user',

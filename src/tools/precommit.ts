@@ -47,7 +47,7 @@ const fields = {
 
 export const precommit = defineTool({
   name: 'precommit',
-  title: 'Validate changes before a commit',
+  title: 'Validate changes',
   description: 'Check git changes before a commit in steps: reads the diff, finds secrets; an expert says go or no-go.',
   toolset: 'code',
   tier: 'user',

@@ -48,7 +48,7 @@ const fields = {
 
 export const refactor = defineTool({
   name: 'refactor',
-  title: 'Plan a refactoring step by step',
+  title: 'Refactor',
   description:
     'Find refactorings in steps: code smells, decomposition, modernisation; an expert model makes a plan with code.',
   toolset: 'code',

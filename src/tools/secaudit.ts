@@ -47,7 +47,7 @@ const fields = {
 
 export const secaudit = defineTool({
   name: 'secaudit',
-  title: 'Audit security step by step',
+  title: 'Audit security',
   description:
     'Audit security in steps: OWASP, threats, dependencies, compliance; an expert model checks the findings.',
   toolset: 'code',

@@ -31,7 +31,7 @@ const fields = {
 
 export const testgen = defineTool({
   name: 'testgen',
-  title: 'Generate tests step by step',
+  title: 'Generate tests',
   description: 'Prepare tests for code in steps: paths, edge cases, failures; an expert model then writes them.',
   toolset: 'code',
   tier: 'user',

@@ -33,7 +33,7 @@ const longestFinding = 600;
 
 export const thinkdeep = defineTool({
   name: 'thinkdeep',
-  title: 'Think a hard problem through',
+  title: 'Think deeper',
   description:
     'Think through a hard problem or decision in steps; an expert model challenges and extends the reasoning.',
   toolset: 'core',

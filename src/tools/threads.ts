@@ -17,7 +17,7 @@ const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'delete_all
 
 export const threads = defineTool({
   name: 'threads',
-  title: 'Stored conversations',
+  title: 'Threads',
   description:
     'List, search, read, fork or delete the stored threads of this project, and see what was sent to which model.',
   toolset: 'core',

@@ -2,7 +2,7 @@ import { defineTool } from '../engine/define.ts';
 
 export const version = defineTool({
   name: 'version',
-  title: 'Version and setup',
+  title: 'Version',
   description: 'Polylogue’s version, where it keeps threads, which project it sees and which providers are configured.',
   toolset: 'core',
   tier: 'user',
