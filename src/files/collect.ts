@@ -25,6 +25,8 @@ export interface CollectOptions {
   maxEntries?: number;
   /** Levels of folders below a directory; 100 unless told. */
   maxDepth?: number;
+  /** Which files of directories are read; all unless told. */
+  wanted?(path: string): boolean;
   signal?: AbortSignal;
 }
 
@@ -159,14 +161,14 @@ async function searchDirectory(
   seen: Set<string>,
   options: CollectOptions,
 ) {
-  const { maxDepth = 100, maxEntries = 200_000, maxFilesPerDirectory = 2_000, signal } = options;
+  const { maxDepth = 100, maxEntries = 200_000, maxFilesPerDirectory = 2_000, wanted = () => true, signal } = options;
   const walk = await walkDirectory(sandbox, directory, { maxDepth, maxEntries }, signal);
   const skipped = walk.skipped;
   if (walk.files.length === 0) {
     skipped.push(skip(input, 'empty_directory', 'It has no file that is neither ignored, hidden nor build output.'));
   }
   const ranked = walk.files
-    .filter(path => !seen.has(path))
+    .filter(path => !seen.has(path) && wanted(path))
     .map(path => ({ path, rank: rankOf(path, directory) }))
     .sort((a, b) => a.rank - b.rank);
   if (ranked.length > maxFilesPerDirectory) {

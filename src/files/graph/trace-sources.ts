@@ -1,0 +1,44 @@
+import { setImmediate } from 'node:timers/promises';
+import { throwIfAborted } from '../../domain/error.ts';
+import type { Language } from '../outline/language.ts';
+import type { Outline } from '../outline/outline.ts';
+import { readOutline } from '../outline/read-outline.ts';
+import { buildCallGraph } from './call-graph.ts';
+import { createSourceSet, type GoModule } from './source-set.ts';
+import { type TraceRequest, traceIn } from './trace.ts';
+import { reportOf, type TraceReport } from './trace-report.ts';
+
+export interface Source {
+  path: string;
+  language: Language;
+  text: string;
+}
+
+/** Everything a trace needs; plain values, so that another thread can have them. */
+export interface TraceInput {
+  /** Paths are told relative to this. */
+  root: string;
+  sources: readonly Source[];
+  goModules: readonly GoModule[];
+  request: TraceRequest;
+}
+
+export interface TracedSources extends TraceReport {
+  /** Files with syntax errors: what these hide is missing. */
+  broken: string[];
+  symbols: number;
+}
+
+/** Parses the sources, builds their call graph and traces the target in it. */
+export async function traceSources(input: TraceInput, signal?: AbortSignal): Promise<TracedSources> {
+  const outlines: Outline[] = [];
+  for (const { path, language, text } of input.sources) {
+    await setImmediate();
+    throwIfAborted(signal);
+    outlines.push(await readOutline(path, language, text));
+  }
+  const graph = buildCallGraph(createSourceSet(outlines, input.goModules), signal);
+  const report = reportOf(traceIn(graph, input.request), input.root);
+  const broken = outlines.filter(outline => outline.broken).map(({ path }) => path);
+  return { ...report, broken, symbols: outlines.reduce((sum, { symbols }) => sum + symbols.length, 0) };
+}

@@ -1,0 +1,86 @@
+import type { Node } from 'web-tree-sitter';
+import { field, named, type Sketch, stringText } from './sketch.ts';
+
+/** `import a, { b as c } from 'd'`, `import * as e from 'd'`. */
+export function readImport(sketch: Sketch, statement: Node): void {
+  const from = stringText(field(statement, 'source'));
+  const clause = named(statement).find(child => child.type === 'import_clause');
+  if (from === '' || !clause) return;
+  for (const part of named(clause)) {
+    if (part.type === 'identifier') sketch.import(statement, { local: part.text, from, name: 'default' });
+    if (part.type === 'namespace_import') {
+      sketch.import(statement, { local: named(part)[0]?.text ?? '*', from, name: '*' });
+    }
+    if (part.type !== 'named_imports') continue;
+    for (const specifier of named(part)) {
+      const name = field(specifier, 'name')?.text;
+      if (name) sketch.import(specifier, { local: field(specifier, 'alias')?.text ?? name, from, name });
+    }
+  }
+}
+
+/** What an export statement says besides its declaration, which is visited like any other. */
+export function readExport({ outline }: Sketch, statement: Node): void {
+  const source = field(statement, 'source');
+  const from = source && stringText(source);
+  const declaration = field(statement, 'declaration');
+  const isDefault = statement.children.some(child => child?.type === 'default');
+  for (const name of declaredNames(declaration)) outline.exports.push({ as: isDefault ? 'default' : name, name });
+  const value = field(statement, 'value');
+  if (isDefault && value?.type === 'identifier') outline.exports.push({ as: 'default', name: value.text });
+  // A default export without a name of its own is called what it is.
+  if (isDefault && (value ?? declaration) && outline.exports.at(-1)?.as !== 'default') {
+    outline.exports.push({ as: 'default', name: 'default' });
+  }
+  const clause = named(statement).find(child => child.type === 'export_clause');
+  const namespace = named(statement).find(child => child.type === 'namespace_export');
+  for (const specifier of clause ? named(clause) : []) {
+    const name = field(specifier, 'name')?.text;
+    if (name) outline.exports.push({ as: field(specifier, 'alias')?.text ?? name, name, from });
+  }
+  if (from === undefined || clause) return;
+  outline.exports.push({ as: namespace ? (named(namespace)[0]?.text ?? '*') : '*', name: '*', from });
+}
+
+function declaredNames(declaration: Node | undefined): string[] {
+  if (!declaration) return [];
+  const own = field(declaration, 'name')?.text;
+  if (own) return [own];
+  return named(declaration).flatMap(child => field(child, 'name')?.text ?? []);
+}
+
+/** The module of `require('x')`. */
+export function requiredModule(value: Node | undefined): string | undefined {
+  if (value?.type !== 'call_expression' || field(value, 'function')?.text !== 'require') return undefined;
+  const first = named(field(value, 'arguments') ?? value)[0];
+  return first?.type === 'string' ? stringText(first) : undefined;
+}
+
+/** `const a = require('x')`, `const { b, c: d } = require('x')`. */
+export function readRequire(sketch: Sketch, declarator: Node, from: string): void {
+  const pattern = field(declarator, 'name');
+  if (pattern?.type === 'identifier') sketch.import(declarator, { local: pattern.text, from, name: '*' });
+  for (const part of pattern?.type === 'object_pattern' ? named(pattern) : []) {
+    const local = part.type === 'pair_pattern' ? field(part, 'value')?.text : part.text;
+    const name = part.type === 'pair_pattern' ? field(part, 'key')?.text : part.text;
+    if (local && name) sketch.import(part, { local, from, name });
+  }
+}
+
+/** `exports.a = b`, `module.exports = c`, `module.exports = { d, e: f }`. A function or class there is named by its place. */
+export function readExportedAssignment({ outline }: Sketch, left: Node, right: Node): string | undefined {
+  const target = left.text;
+  const single = /^(?:module\.)?exports\.([\w$]+)$/.exec(target)?.[1];
+  if (single) {
+    outline.exports.push({ as: single, name: right.type === 'identifier' ? right.text : single });
+    return single;
+  }
+  if (target !== 'module.exports') return undefined;
+  if (right.type === 'identifier') outline.exports.push({ as: 'default', name: right.text });
+  for (const part of right.type === 'object' ? named(right) : []) {
+    const key = part.type === 'pair' ? field(part, 'key')?.text : part.text;
+    const value = part.type === 'pair' ? field(part, 'value') : part;
+    if (key && value && /identifier/.test(value.type)) outline.exports.push({ as: key, name: value.text });
+  }
+  return 'default';
+}
