@@ -10,7 +10,7 @@ import type { TraceRequest } from './trace.ts';
 import { traceApart } from './trace-apart.ts';
 import type { Source, TracedSources } from './trace-sources.ts';
 
-export interface TraceOptions extends TraceRequest {
+export interface ProjectTrace extends TraceRequest {
   /** Files and directories as the caller named them; none: the whole project. */
   files: readonly string[];
   root: string;

@@ -150,13 +150,13 @@ const readDefinition: Read = (sketch, node, place) => {
   for (const [index, target] of targets.entries()) {
     if (target.type !== 'identifier' || target.text === '_') continue;
     const value = values.length === targets.length || index === 0 ? values[index] : undefined;
-    sketch.variable(place.scope, target.text, value && valueOf(value), assigned);
+    sketch.variable(place.scope, target.text, value && heldBy(value), assigned);
   }
   for (const value of assigned ? values : []) pass(sketch, value, place);
   return [...(assigned && left ? childrenAt(left, place) : []), ...(right ? childrenAt(right, place) : [])];
 };
 
-function valueOf(value: Node): Chain | undefined {
+function heldBy(value: Node): Chain | undefined {
   const found = chain(value);
   return found[0] === '?' ? undefined : found;
 }
@@ -167,7 +167,7 @@ const readVariable: Read = (sketch, node, place) => {
   const values = list ? named(list) : [];
   for (const [index, name] of fields(node, 'name').entries()) {
     const value = values[index];
-    sketch.variable(place.scope, name.text, type ?? (value && valueOf(value)));
+    sketch.variable(place.scope, name.text, type ?? (value && heldBy(value)));
   }
   return list ? childrenAt(list, place) : [];
 };

@@ -50,7 +50,7 @@ function typeOf(annotation: Node | undefined): Chain | undefined {
   return type?.type === 'identifier' || type?.type === 'attribute' ? called(chain(type)) : undefined;
 }
 
-function valueOf(value: Node | undefined): Chain | undefined {
+function heldBy(value: Node | undefined): Chain | undefined {
   const found = value && chain(value);
   return found?.[0] === '?' ? undefined : found;
 }
@@ -105,7 +105,7 @@ const readClass: Read = (sketch, node, place) => {
 const readAssignment: Read = (sketch, node, place) => {
   const left = field(node, 'left');
   const right = field(node, 'right');
-  const value = typeOf(field(node, 'type')) ?? valueOf(right);
+  const value = typeOf(field(node, 'type')) ?? heldBy(right);
   if (left?.type === 'identifier') sketch.variable(place.scope, left.text, value);
   else if (left?.type === 'attribute') assignField(sketch, left, value, place);
   else bindAll(sketch, left, place);
@@ -214,7 +214,7 @@ const readers: Readonly<Record<string, Read>> = {
   assignment: readAssignment,
   named_expression: (sketch, node, place) => {
     const name = field(node, 'name');
-    if (name) sketch.variable(place.scope, name.text, valueOf(field(node, 'value')));
+    if (name) sketch.variable(place.scope, name.text, heldBy(field(node, 'value')));
     return childrenAt(node, place);
   },
   for_statement: binds('left'),
