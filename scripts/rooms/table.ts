@@ -41,7 +41,11 @@ const rooms: HouseTable['rooms'] = {
   domain: { imports: [], files: 16, pure: true },
   config: { imports: ['domain'], folders: { tables: 'plain' }, pure: true },
   telemetry: { imports: ['domain'], folders: { sinks: 'list' }, pure: true },
-  files: { imports: ['domain'], folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', git: 'plain' }, pure: true },
+  files: {
+    imports: ['domain'],
+    folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', 'graph/report': 'plain', git: 'plain' },
+    pure: true,
+  },
   memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain' }, pure: true },
   models: {
     imports: ['domain'],

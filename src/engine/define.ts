@@ -6,10 +6,11 @@ import type { Principal } from '../domain/request.ts';
 import type { Thread, ThreadHead } from '../domain/thread.ts';
 import type { ChangedFile, RepositoryChanges } from '../files/git/changes.ts';
 import type { Git } from '../files/git/git.ts';
+import type { TracedProject, Tracer } from '../files/graph/tracer.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { ProviderState } from '../models/team.ts';
 
-export type { ChangedFile, ProviderState, RepositoryChanges };
+export type { ChangedFile, ProviderState, RepositoryChanges, TracedProject };
 
 /** What a tool does to the world; the protocol's annotations are derived from it. */
 export interface Effects {
@@ -100,6 +101,8 @@ export interface EvidenceContext {
   scope: string;
   signal: AbortSignal;
   git: Git;
+  /** Call graphs of the project's sources. */
+  trace: Tracer;
 }
 
 /** What a tool found out by itself. The engine masks all of it. */
@@ -153,7 +156,7 @@ export interface WorkflowShape<Args> {
   keys?(facts: StepFacts<Args>): JsonObject;
   /** Facts of its own for the reply's metadata, where no model was asked. */
   metadata?(facts: StepFacts<Args>): JsonObject;
-  /** Looks for itself, at the first step and at the last; `settings` are the tool's own fields that hold. */
+  /** Looks for itself, at the first step, at the last, and when its settings change; `settings` are the tool's own fields that hold. */
   evidence?(settings: Partial<Args>, context: EvidenceContext): Promise<Evidence>;
   /** Keys with which the work ends; `answer` is the expert's, where one was asked. */
   verdict?(facts: StepFacts<Args>, answer?: string): JsonObject;

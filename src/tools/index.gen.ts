@@ -16,6 +16,7 @@ import { secaudit } from './secaudit.ts';
 import { testgen } from './testgen.ts';
 import { thinkdeep } from './thinkdeep.ts';
 import { threads } from './threads.ts';
+import { tracer } from './tracer.ts';
 import { version } from './version.ts';
 
 export const tools = [
@@ -36,5 +37,6 @@ export const tools = [
   testgen,
   thinkdeep,
   threads,
+  tracer,
   version,
 ] as const;

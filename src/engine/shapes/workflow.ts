@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { inputError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { AskPlan, LocalPlan, Plan, Resumed } from '../call-record.ts';
@@ -86,7 +87,7 @@ async function record(
   const news = settingsIn(shape, call.args);
   const advanced = advance(before, step, call.thread.seq);
   const held = { ...advanced.settings, ...news };
-  const looks = step.stepNumber === 1 || !step.nextStepRequired;
+  const looks = step.stepNumber === 1 || !step.nextStepRequired || !isDeepStrictEqual(held, advanced.settings);
   const evidence = looks ? await ownEvidence(source, shape, call, held) : undefined;
   const progress: WorkflowProgress = {
     ...withOwnIssues(advanced, tool, evidence),

@@ -8,7 +8,7 @@ type Shape = WorkflowShape<Record<string, unknown>>;
 /** What it takes to let a tool look for itself. */
 export interface EvidenceSource {
   /** What every tool may use; the call adds whose it is. */
-  offered: Pick<EvidenceContext, 'git'>;
+  offered: Pick<EvidenceContext, 'git' | 'trace'>;
   mask: Mask;
 }
 

@@ -192,7 +192,9 @@ function addGoImplementations({ index, resolver, nodes, edges }: Build, outline:
 function importsOf(sources: SourceSet): ModuleEdge[] {
   const edges: ModuleEdge[] = [];
   for (const outline of sources.outlines) {
-    const passedOn = outline.exports.flatMap(({ from }) => (from === undefined ? [] : [{ from, name: '*', line: 1 }]));
+    const passedOn = outline.exports.flatMap(({ from, line }) =>
+      from === undefined ? [] : [{ from, name: '*', line }],
+    );
     const seen = new Set<Outline>([outline]);
     for (const { from, name, line } of [...outline.imports, ...passedOn]) {
       for (const module of sources.find(outline, from)) {

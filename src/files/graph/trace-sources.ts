@@ -4,9 +4,9 @@ import type { Language } from '../outline/language.ts';
 import type { Outline } from '../outline/outline.ts';
 import { readOutline } from '../outline/read-outline.ts';
 import { buildCallGraph } from './call-graph.ts';
+import { reportOf, type TraceReport } from './report/trace-report.ts';
 import { createSourceSet, type GoModule } from './source-set.ts';
 import { type TraceRequest, traceIn } from './trace.ts';
-import { reportOf, type TraceReport } from './trace-report.ts';
 
 export interface Source {
   path: string;

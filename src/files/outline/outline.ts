@@ -59,6 +59,7 @@ export interface Export {
   name: string;
   /** The module that it is passed on from. */
   from?: string;
+  line: number;
 }
 
 /** A variable, parameter or field. */

@@ -1,5 +1,5 @@
 import type { Node } from 'web-tree-sitter';
-import { field, named, type Sketch, stringText } from './sketch.ts';
+import { field, lineOf, named, type Sketch, stringText } from './sketch.ts';
 
 /** `import a, { b as c } from 'd'`, `import * as e from 'd'`. */
 export function readImport(sketch: Sketch, statement: Node): void {
@@ -21,25 +21,26 @@ export function readImport(sketch: Sketch, statement: Node): void {
 
 /** What an export statement says besides its declaration, which is visited like any other. */
 export function readExport({ outline }: Sketch, statement: Node): void {
+  const line = lineOf(statement);
   const source = field(statement, 'source');
   const from = source && stringText(source);
   const declaration = field(statement, 'declaration');
   const isDefault = statement.children.some(child => child?.type === 'default');
-  for (const name of declaredNames(declaration)) outline.exports.push({ as: isDefault ? 'default' : name, name });
+  for (const name of declaredNames(declaration)) outline.exports.push({ as: isDefault ? 'default' : name, name, line });
   const value = field(statement, 'value');
-  if (isDefault && value?.type === 'identifier') outline.exports.push({ as: 'default', name: value.text });
+  if (isDefault && value?.type === 'identifier') outline.exports.push({ as: 'default', name: value.text, line });
   // A default export without a name of its own is called what it is.
   if (isDefault && (value ?? declaration) && outline.exports.at(-1)?.as !== 'default') {
-    outline.exports.push({ as: 'default', name: 'default' });
+    outline.exports.push({ as: 'default', name: 'default', line });
   }
   const clause = named(statement).find(child => child.type === 'export_clause');
   const namespace = named(statement).find(child => child.type === 'namespace_export');
   for (const specifier of clause ? named(clause) : []) {
     const name = field(specifier, 'name')?.text;
-    if (name) outline.exports.push({ as: field(specifier, 'alias')?.text ?? name, name, from });
+    if (name) outline.exports.push({ as: field(specifier, 'alias')?.text ?? name, name, from, line });
   }
   if (from === undefined || clause) return;
-  outline.exports.push({ as: namespace ? (named(namespace)[0]?.text ?? '*') : '*', name: '*', from });
+  outline.exports.push({ as: namespace ? (named(namespace)[0]?.text ?? '*') : '*', name: '*', from, line });
 }
 
 function declaredNames(declaration: Node | undefined): string[] {
@@ -70,17 +71,18 @@ export function readRequire(sketch: Sketch, declarator: Node, from: string): voi
 /** `exports.a = b`, `module.exports = c`, `module.exports = { d, e: f }`. A function or class there is named by its place. */
 export function readExportedAssignment({ outline }: Sketch, left: Node, right: Node): string | undefined {
   const target = left.text;
+  const line = lineOf(left);
   const single = /^(?:module\.)?exports\.([\w$]+)$/.exec(target)?.[1];
   if (single) {
-    outline.exports.push({ as: single, name: right.type === 'identifier' ? right.text : single });
+    outline.exports.push({ as: single, name: right.type === 'identifier' ? right.text : single, line });
     return single;
   }
   if (target !== 'module.exports') return undefined;
-  if (right.type === 'identifier') outline.exports.push({ as: 'default', name: right.text });
+  if (right.type === 'identifier') outline.exports.push({ as: 'default', name: right.text, line });
   for (const part of right.type === 'object' ? named(right) : []) {
     const key = part.type === 'pair' ? field(part, 'key')?.text : part.text;
     const value = part.type === 'pair' ? field(part, 'value') : part;
-    if (key && value && /identifier/.test(value.type)) outline.exports.push({ as: key, name: value.text });
+    if (key && value && /identifier/.test(value.type)) outline.exports.push({ as: key, name: value.text, line });
   }
   return 'default';
 }

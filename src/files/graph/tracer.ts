@@ -1,5 +1,6 @@
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import type { Skip } from '../../domain/file.ts';
+import { printablePath } from '../../domain/text.ts';
 import { type CollectedFile, collectFiles } from '../collect.ts';
 import { languageOf, otherLanguageOf } from '../outline/language.ts';
 import { readFile } from '../read.ts';
@@ -14,9 +15,16 @@ export interface ProjectTrace extends TraceRequest {
   /** Files and directories as the caller named them; none: the whole project. */
   files: readonly string[];
   root: string;
+  signal: AbortSignal;
+}
+
+/** Traces a target through the sources that the caller named, or through the project. */
+export type Tracer = (trace: ProjectTrace) => Promise<TracedProject>;
+
+export interface TracerOptions {
+  sandbox: Sandbox;
   home: string;
   maxNamedFiles: number;
-  signal: AbortSignal;
 }
 
 export interface TracedProject {
@@ -27,6 +35,8 @@ export interface TracedProject {
   skipped: Skip[];
   /** Languages of files that no grammar here can read. */
   otherLanguages: string[];
+  /** Files with syntax errors, relative to the root. */
+  broken: string[];
 }
 
 /** Of one file and of all: hand-written source is smaller, and a parse stays within a second or two. */
@@ -34,20 +44,21 @@ const maxFileBytes = 1024 * 1024;
 const maxTotalBytes = 8 * 1024 * 1024;
 const maxFiles = 2_000;
 
-/** Traces a target through the sources that the caller named, or through the project. */
-export async function traceProject(sandbox: Sandbox, options: TraceOptions): Promise<TracedProject> {
-  const { root, home, maxNamedFiles, signal } = options;
+export function createTracer(options: TracerOptions): Tracer {
+  return trace => traceProject(options, trace);
+}
+
+async function traceProject({ sandbox, ...limits }: TracerOptions, trace: ProjectTrace): Promise<TracedProject> {
+  const { root, signal } = trace;
   const others = new Set<string>();
   const wanted = (path: string) => {
     const other = otherLanguageOf(path);
     if (other) others.add(other);
     return languageOf(path) !== undefined;
   };
-  const references = options.files.length > 0 ? options.files : [root];
-  const { files, skipped } = await collectFiles(sandbox, references, {
+  const { files, skipped } = await collectFiles(sandbox, trace.files.length > 0 ? trace.files : [root], {
+    ...limits,
     root,
-    home,
-    maxNamedFiles,
     signal,
     wanted,
     maxBytes: maxFileBytes,
@@ -55,11 +66,17 @@ export async function traceProject(sandbox: Sandbox, options: TraceOptions): Pro
     maxFilesPerDirectory: maxFiles,
   });
   const { sources, over } = withinBytes(files.filter(file => wanted(file.path)));
-  const known = { files: sources.length, skipped: [...skipped, ...over], otherLanguages: [...others].sort() };
+  const known = {
+    files: sources.length,
+    skipped: [...skipped, ...over],
+    otherLanguages: [...others].sort(),
+    broken: [],
+  };
   if (sources.length === 0) return known;
   const goModules = await findGoModules(sandbox, root, sources, signal);
-  const { mode, target, hints } = options;
-  return { ...known, traced: await traceApart({ root, sources, goModules, request: { mode, target, hints } }, signal) };
+  const { mode, target, hints } = trace;
+  const traced = await traceApart({ root, sources, goModules, request: { mode, target, hints } }, signal);
+  return { ...known, traced, broken: traced.broken.map(path => printablePath(relative(root, path))) };
 }
 
 /** Named files are bounded too: nobody waits for fifty megabytes of generated code. */

@@ -1,7 +1,7 @@
-import type { GraphEdge, GraphNode } from './call-graph.ts';
-import type { Why } from './meaning.ts';
-import type { Trace } from './trace.ts';
-import type { Labels } from './trace-report.ts';
+import type { GraphEdge, GraphNode } from '../call-graph.ts';
+import type { Why } from '../meaning.ts';
+import type { Trace } from '../trace.ts';
+import type { Labels } from './labels.ts';
 
 const mostLines = 150;
 

@@ -1,9 +1,8 @@
-import { posix } from 'node:path';
-import type { JsonObject } from '../../domain/json.ts';
-import { printablePath, safeCut } from '../../domain/text.ts';
-import type { GraphEdge, GraphNode, OpenEnd } from './call-graph.ts';
+import type { JsonObject } from '../../../domain/json.ts';
+import type { GraphEdge, GraphNode, OpenEnd } from '../call-graph.ts';
+import type { Trace } from '../trace.ts';
 import { drawTrace } from './draw-trace.ts';
-import type { Trace } from './trace.ts';
+import { type Labels, labelsFor, shortName } from './labels.ts';
 
 /** A trace as data and as a drawing. Plain values: it crosses threads and goes into replies. */
 export interface TraceReport {
@@ -13,18 +12,6 @@ export interface TraceReport {
   drawing: string;
 }
 
-/** How nodes, places and paths are written in one report. */
-export interface Labels {
-  node(node: GraphNode): string;
-  /** `src/a.ts:12` */
-  at(node: GraphNode, line: number): string;
-  /** `src/a.ts:10-20` */
-  place(node: GraphNode): string;
-  file(path: string): string;
-}
-
-const longestName = 120;
-
 export function reportOf(trace: Trace, root: string): TraceReport {
   const nodes = nodesOf(trace);
   const labels = labelsFor(nodes, root);
@@ -32,7 +19,7 @@ export function reportOf(trace: Trace, root: string): TraceReport {
   const edges = [...new Set([...trace.outgoing, ...trace.incoming, ...trace.relations])];
   const graph: JsonObject = {
     targets: targets.map(labels.node),
-    ...(near.length > 0 && { similar_names: near.map(shortened) }),
+    ...(near.length > 0 && { similar_names: near.map(shortName) }),
     nodes: nodes.map(node => ({
       id: labels.node(node),
       kind: node.declared?.symbol.kind ?? 'file',
@@ -69,32 +56,5 @@ function edgeJson({ from, to, kind, line, ambiguous }: GraphEdge, labels: Labels
 }
 
 function openEndJson({ from, target, kind, line, why }: OpenEnd, labels: Labels): JsonObject {
-  return { from: labels.node(from), target: shortened(target), kind, at: labels.at(from, line), why };
-}
-
-/** A symbol is called by its name; where several have it, by its file too, and where that is not enough by its line. */
-function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
-  const file = (path: string) => printablePath(posix.relative(root, path) || path);
-  const names = new Map<GraphNode, string>();
-  const byName = Map.groupBy(nodes, ({ name }) => name);
-  for (const [name, alike] of byName) {
-    const byFile = Map.groupBy(alike, ({ outline }) => outline);
-    for (const node of alike) {
-      const { declared, outline } = node;
-      const inFile = alike.length > 1 || !declared ? `${shortened(name)} in ${file(outline.path)}` : shortened(name);
-      const twice = (byFile.get(outline)?.length ?? 0) > 1;
-      names.set(node, twice ? `${inFile}:${declared?.symbol.from ?? 1}` : inFile);
-    }
-  }
-  return {
-    node: node => names.get(node) ?? shortened(node.name),
-    at: ({ outline }, line) => `${file(outline.path)}:${line}`,
-    place: ({ outline, declared }) =>
-      declared ? `${file(outline.path)}:${declared.symbol.from}-${declared.symbol.to}` : file(outline.path),
-    file,
-  };
-}
-
-function shortened(name: string): string {
-  return name.length <= longestName ? name : `${safeCut(name, longestName)}…`;
+  return { from: labels.node(from), target: shortName(target), kind, at: labels.at(from, line), why };
 }
