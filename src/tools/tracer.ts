@@ -2,19 +2,15 @@ import { z } from 'zod';
 import { inputError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { defineTool, type Evidence, type Step, type StepFacts, type TracedProject } from '../engine/define.ts';
-import { hiddenFields, quietWorkflowFields, stepFields, workflowFields } from '../engine/fields.ts';
+import { stepFields, unadvertised, workflowFields } from '../engine/fields.ts';
 
-const { findings, files_checked, relevant_files, confidence, continuation_id } = workflowFields;
+const { findings, relevant_files, continuation_id } = workflowFields;
 const fields = {
   ...stepFields,
   findings,
-  trace_mode: z
-    .enum(['precision', 'dependencies', 'ask'])
-    .describe('precision: call flow; dependencies: who uses whom; ask: let the user choose'),
-  target_description: z.string().min(1).describe('Function, method or class to trace, by name, and why'),
-  relevant_files: relevant_files.describe('Sources to trace in; absent: the project'),
-  files_checked,
-  confidence,
+  trace_mode: z.enum(['precision', 'dependencies', 'ask']).describe('precision: call flow; ask: the user chooses'),
+  target_description: z.string().min(1).describe('Function, method or class, by name'),
+  relevant_files: relevant_files.describe('Absent: the project'),
   continuation_id,
 };
 
@@ -24,18 +20,12 @@ export const tracer = defineTool({
   name: 'tracer',
   title: 'Trace calls and dependencies',
   description:
-    'Trace how code is reached and what it reaches, in steps, along a call graph read from the source (TS/JS, Python, Go).',
+    'Trace call flow or dependencies of code in steps, along a call graph of the source (TS/JS, Python, Go).',
   toolset: 'code',
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   fields,
-  accepts: {
-    ...hiddenFields,
-    ...quietWorkflowFields,
-    model: workflowFields.model,
-    issues_found: workflowFields.issues_found,
-    use_assistant_model: z.boolean().optional(),
-  },
+  accepts: unadvertised(fields),
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
   shape: {
     kind: 'workflow',

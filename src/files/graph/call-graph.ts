@@ -7,6 +7,7 @@ import { createSymbolIndex, type Declared, type SymbolIndex } from './symbol-ind
 
 /** A function, class or other symbol; without `declared` the code of a file outside of all functions. */
 export interface GraphNode {
+  id: number;
   outline: Outline;
   declared?: Declared;
   /** `Class.method`, `outer.inner`; of a file's own code `(top level)`. */
@@ -19,7 +20,8 @@ export interface GraphEdge {
   from: GraphNode;
   to: GraphNode;
   kind: EdgeKind;
-  line: number;
+  /** Where, in the file of `from`; in order. */
+  lines: number[];
   /** Another edge of the same place leads elsewhere: only one of them, or none, is what happens. */
   ambiguous?: string;
 }
@@ -55,7 +57,7 @@ interface Build {
   index: SymbolIndex;
   resolver: Resolver;
   nodes: Map<Declared | Outline, GraphNode>;
-  edges: GraphEdge[];
+  edges: Map<string, GraphEdge>;
   openEnds: OpenEnd[];
 }
 
@@ -64,17 +66,22 @@ export function buildCallGraph(sources: SourceSet, signal?: AbortSignal): CallGr
   const index = createSymbolIndex(sources);
   const resolver = createResolver(sources, index);
   const nodes = new Map<Declared | Outline, GraphNode>();
-  for (const outline of sources.outlines) nodes.set(outline, { outline, name: '(top level)' });
+  for (const outline of sources.outlines) nodes.set(outline, { id: nodes.size, outline, name: '(top level)' });
   for (const declared of index.all) {
-    nodes.set(declared, { outline: declared.outline, declared, name: qualifiedName(index, declared) });
+    nodes.set(declared, { id: nodes.size, outline: declared.outline, declared, name: qualifiedName(index, declared) });
   }
-  const build: Build = { sources, index, resolver, nodes, edges: [], openEnds: [] };
+  const build: Build = { sources, index, resolver, nodes, edges: new Map(), openEnds: [] };
   for (const outline of sources.outlines) {
     throwIfAborted(signal);
     for (const call of outline.calls) addCall(build, outline, call);
     addRelations(build, outline);
   }
-  return { nodes: [...nodes.values()], edges: build.edges, openEnds: build.openEnds, imports: importsOf(sources) };
+  return {
+    nodes: [...nodes.values()],
+    edges: [...build.edges.values()],
+    openEnds: build.openEnds,
+    imports: importsOf(sources),
+  };
 }
 
 function qualifiedName(index: SymbolIndex, { outline, symbol, owner }: Declared): string {
@@ -94,14 +101,22 @@ function qualifiedName(index: SymbolIndex, { outline, symbol, owner }: Declared)
   }
 }
 
-function callerOf({ nodes, index }: Build, outline: Outline, scope: number): GraphNode {
+function addEdge({ edges }: Build, { from, to, kind, ambiguous }: Omit<GraphEdge, 'lines'>, line: number): void {
+  const key = `${from.id} ${to.id} ${kind} ${ambiguous}`;
+  const edge = edges.get(key) ?? { from, to, kind, lines: [], ambiguous };
+  edges.set(key, edge);
+  if (!edge.lines.includes(line)) edge.lines.push(line);
+}
+
+function callerOf({ nodes, index }: Build, outline: Outline, scope: number): GraphNode | undefined {
   const symbol = outline.scopes[scope]?.symbol;
   const declared = symbol === undefined ? undefined : index.at(outline, symbol);
-  return nodes.get(declared ?? outline) ?? { outline, name: '(top level)' };
+  return nodes.get(declared ?? outline);
 }
 
 function addCall(build: Build, outline: Outline, call: Call): void {
   const from = callerOf(build, outline, call.scope);
+  if (!from) return;
   // What `super(…)` calls is the parent's constructor.
   const target = call.target[0] === 'super' && call.target.length === 1 ? ['super', 'constructor'] : call.target;
   const meaning = build.resolver.meaning(outline, call.scope, target);
@@ -112,7 +127,7 @@ function addCall(build: Build, outline: Outline, call: Call): void {
 function addSymbols(build: Build, from: GraphNode, call: Call, found: readonly Declared[]): void {
   const targets = found.flatMap(each => whatRuns(build, each, call.kind));
   const why = targets.length > 1 ? 'one of several' : undefined;
-  for (const { to, kind } of targets) build.edges.push({ from, to, kind, line: call.line, ambiguous: why });
+  for (const { to, kind } of targets) addEdge(build, { from, to, kind, ambiguous: why }, call.line);
 }
 
 const constructors = ['constructor', '__init__'];
@@ -140,7 +155,7 @@ function addOpen(build: Build, from: GraphNode, call: Call, meaning: Meaning): v
   if (namesakes.length > 0 && namesakes.length <= mostNamesakes) {
     for (const each of namesakes) {
       const to = build.nodes.get(each);
-      if (to) build.edges.push({ from, to, kind: call.kind, line: call.line, ambiguous: 'by name only' });
+      if (to) addEdge(build, { from, to, kind: call.kind, ambiguous: 'by name only' }, call.line);
     }
     return;
   }
@@ -170,21 +185,22 @@ function addRelations(build: Build, outline: Outline): void {
     const ambiguous = meaning.found.length > 1 ? 'one of several' : undefined;
     for (const each of meaning.found) {
       const to = build.nodes.get(each);
-      if (to) build.edges.push({ from, to, kind, line, ambiguous });
+      if (to) addEdge(build, { from, to, kind, ambiguous }, line);
     }
   }
   addGoImplementations(build, outline);
 }
 
 /** Go says nowhere which types an interface has: those with all its methods. */
-function addGoImplementations({ index, resolver, nodes, edges }: Build, outline: Outline): void {
+function addGoImplementations(build: Build, outline: Outline): void {
+  const { index, resolver, nodes } = build;
   if (outline.language !== 'go') return;
   for (const [number, symbol] of outline.symbols.entries()) {
     const declared = symbol.kind === 'interface' ? index.at(outline, number) : undefined;
     const to = declared && nodes.get(declared);
     for (const type of declared ? resolver.members.subtypes(declared) : []) {
       const from = nodes.get(type);
-      if (from && to) edges.push({ from, to, kind: 'implements', line: type.symbol.from });
+      if (from && to) addEdge(build, { from, to, kind: 'implements' }, type.symbol.from);
     }
   }
 }

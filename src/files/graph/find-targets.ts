@@ -1,3 +1,4 @@
+import { languageOf } from '../outline/language.ts';
 import type { CallGraph, GraphNode } from './call-graph.ts';
 
 export interface FoundTargets {
@@ -7,25 +8,37 @@ export interface FoundTargets {
   near: string[];
 }
 
+/** Words of any description: a function of that name has to be written as code to be meant. */
+const ordinary = new Set(
+  'a an and are as at by can do does for from get how in into is it its method of on or function class the this that to trace use uses used when where which who why with'.split(
+    ' ',
+  ),
+);
 const mostTargets = 6;
 const mostNear = 8;
 
 /**
  * The symbols that a description in prose names. Words that look like code (`a.b`, `camelCase`, `snake_case`, `in ticks`,
- * `called()`) are taken first; plain words only when those name nothing. A path in the description chooses among namesakes.
+ * `called()`) are what is meant; where there are none, plain words are. A path in the description chooses among namesakes.
  */
 export function findTargets(graph: CallGraph, description: string, hints: readonly string[]): FoundTargets {
   const symbols = graph.nodes.filter(node => node.declared);
-  const words = [...hints, ...wordsOf(description)];
-  const code = words.filter(word => /[._$]|[a-z][A-Z]|\(\)$|^`/.test(word)).map(bare);
-  const plain = words.map(bare);
-  for (const candidates of [code, plain.filter(word => /^[A-Z]/.test(word)), plain]) {
+  const words = wordsOf(description).filter(word => !languageOf(bare(word)));
+  const code = [...hints, ...words.filter(word => /[._$]|[a-z][A-Z]|\(\)$|^`/.test(word))].map(bare);
+  const plain = words.map(bare).filter(word => !ordinary.has(word));
+  // A name that is there as code and names nothing is not made up for by words around it.
+  const tries = code.length > 0 ? [code] : [plain.filter(word => /^[A-Z]/.test(word)), plain];
+  for (const candidates of tries) {
     const targets = candidates.flatMap(word => namedBy(symbols, word));
     if (targets.length > 0) return { targets: narrowed([...new Set(targets)], description), near: [] };
   }
-  const folded = plain.map(word => word.toLowerCase()).filter(word => word.length > 2);
-  const near = symbols.filter(({ name }) => folded.some(word => name.toLowerCase().includes(word)));
+  const folded = [...code, ...plain].map(word => word.toLowerCase()).filter(word => word.length > 2);
+  const near = symbols.filter(({ name }) => folded.some(word => resembles(name.toLowerCase(), word)));
   return { targets: [], near: [...new Set(near.map(({ name }) => name))].slice(0, mostNear) };
+}
+
+function resembles(name: string, word: string): boolean {
+  return name.includes(word) || (name.length > 2 && word.includes(name));
 }
 
 function wordsOf(description: string): string[] {

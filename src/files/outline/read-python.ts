@@ -50,7 +50,11 @@ function typeOf(annotation: Node | undefined): Chain | undefined {
   return type?.type === 'identifier' || type?.type === 'attribute' ? called(chain(type)) : undefined;
 }
 
+const literals = new Set(['list', 'dictionary', 'set', 'tuple', 'string', 'integer', 'float', 'true', 'false']);
+
 function heldBy(value: Node | undefined): Chain | undefined {
+  // By a name that no source can declare.
+  if (value && (literals.has(value.type) || value.type.endsWith('_comprehension'))) return ['(built in)()'];
   const found = value && chain(value);
   return found?.[0] === '?' ? undefined : found;
 }

@@ -1,5 +1,5 @@
 import type { Node } from 'web-tree-sitter';
-import type { Chain, SymbolKind } from './outline.ts';
+import type { SymbolKind } from './outline.ts';
 import {
   called,
   childrenAt,
@@ -13,7 +13,7 @@ import {
   walkTree,
 } from './sketch.ts';
 import { readExport, readExportedAssignment, readImport, readRequire, requiredModule } from './typescript-modules.ts';
-import { boundNames, typescriptChain, typescriptType } from './typescript-syntax.ts';
+import { boundNames, typescriptChain, typescriptType, typescriptValue } from './typescript-syntax.ts';
 
 type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pending[];
 
@@ -91,7 +91,8 @@ function enterType(sketch: Sketch, node: Node, place: Place, symbol: number): Pe
     }
   }
   const members = { scope, owner: symbol };
-  const body = field(node, 'body');
+  const value = field(node, 'value');
+  const body = field(node, 'body') ?? (value?.type === 'object_type' ? value : undefined);
   const outer = named(node).filter(child => !sameNode(child, body) && child.type !== 'class_heritage');
   return [...outer.flatMap(child => childrenAt(child, place)), ...(body ? childrenAt(body, members) : [])];
 }
@@ -140,15 +141,9 @@ const readDeclarator: Read = (sketch, node, place) => {
   }
   const inside = value && readNamedValue(sketch, { node, name: pattern.text, value }, place);
   if (inside) return inside;
-  sketch.variable(place.scope, pattern.text, typescriptType(field(node, 'type')) ?? (value && valueChain(value)));
+  sketch.variable(place.scope, pattern.text, typescriptType(field(node, 'type')) ?? (value && typescriptValue(value)));
   return value ? [[value, place]] : [];
 };
-
-/** What a value is, if it is more than unknown. */
-function valueChain(value: Node): Chain | undefined {
-  const chain = typescriptChain(value);
-  return chain[0] === '?' ? undefined : chain;
-}
 
 const readField: Read = (sketch, node, place) => {
   const name = (field(node, 'name') ?? field(node, 'property') ?? field(node, 'key'))?.text ?? '?';
@@ -157,7 +152,7 @@ const readField: Read = (sketch, node, place) => {
   const inside = value && readNamedValue(sketch, { node, name, value }, place);
   const self = selfOf(sketch, place.owner);
   if (inside) return value?.type === 'arrow_function' ? withSelf(sketch, inside, self) : inside;
-  sketch.variable(place.scope, name, typescriptType(field(node, 'type')) ?? (value && valueChain(value)));
+  sketch.variable(place.scope, name, typescriptType(field(node, 'type')) ?? (value && typescriptValue(value)));
   return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
 };
 
@@ -221,8 +216,8 @@ const readAssignment: Read = (sketch, node, place) => {
   const property = /^this\.([\w$#]+)$/.exec(left.text)?.[1];
   const members = property === undefined ? undefined : membersAround(sketch, place.scope);
   // What a variable is set to later contradicts what it was first, unless both say the same.
-  if (left.type === 'identifier') sketch.variable(place.scope, left.text, valueChain(right), true);
-  else if (property !== undefined && members !== undefined) sketch.variable(members, property, valueChain(right));
+  if (left.type === 'identifier') sketch.variable(place.scope, left.text, typescriptValue(right), true);
+  else if (property !== undefined && members !== undefined) sketch.variable(members, property, typescriptValue(right));
   else pass(sketch, right, place);
   return [
     [left, place],
@@ -292,6 +287,9 @@ const readers: Readonly<Record<string, Read>> = {
   for_statement: block,
   for_in_statement: readLoop,
   catch_clause: readCatch,
+  // The members of types that have no name can't be named either.
+  object_type: nothing,
+  function_type: nothing,
   type_annotation: nothing,
   type_arguments: nothing,
   type_parameters: nothing,

@@ -57,9 +57,21 @@ export function typescriptType(annotation: Node | undefined): Chain | undefined 
     if (name?.text === 'Promise') return typescriptType(named(field(type, 'type_arguments') ?? type)[0]);
     type = name;
   }
+  if (type?.type === 'array_type' || type?.type === 'tuple_type' || type?.type === 'predefined_type') return builtIn;
   if (type?.type !== 'type_identifier' && type?.type !== 'nested_type_identifier') return undefined;
   const chain = typescriptChain(type);
   return [...chain.slice(0, -1), `${chain.at(-1)}()`];
+}
+
+/** A value of the language itself, by a name that no source can declare. */
+const builtIn: Chain = ['(built in)()'];
+const literals = new Set(['array', 'object', 'string', 'template_string', 'number', 'regex', 'true', 'false']);
+
+/** What a value is, if that can be told. */
+export function typescriptValue(value: Node): Chain | undefined {
+  if (literals.has(value.type)) return builtIn;
+  const chain = typescriptChain(value);
+  return chain[0] === '?' ? undefined : chain;
 }
 
 const bindings = new Set(['identifier', 'shorthand_property_identifier_pattern']);

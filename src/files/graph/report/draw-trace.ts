@@ -54,7 +54,7 @@ function branches(
   depth: number,
   seen = new Set(path),
 ): string[] {
-  const edges = [...(direction.edges.get(node) ?? [])].sort((a, b) => a.line - b.line);
+  const edges = [...(direction.edges.get(node) ?? [])].sort((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
   const lines: string[] = [];
   for (const edge of edges) {
     const next = direction.next(edge);
@@ -69,7 +69,7 @@ function branches(
 
 function edgeText(edge: GraphEdge, next: GraphNode, { arrow, labels }: Direction): string {
   const doubt = edge.ambiguous ? `? ${edge.ambiguous}: ` : '';
-  return `${arrow} ${doubt}${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.line)}`;
+  return `${arrow} ${doubt}${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.lines)}`;
 }
 
 function headline(node: GraphNode, labels: Labels): string {
@@ -109,7 +109,7 @@ function dependencies(trace: Trace, labels: Labels): string[] {
 
 function plainEdge(edge: GraphEdge, arrow: string, labels: Labels): string {
   const doubt = edge.ambiguous ? `  ? ${edge.ambiguous}` : '';
-  return `${labels.node(edge.from)} ${arrow} ${edge.kind} ${labels.node(edge.to)}  at ${labels.at(edge.from, edge.line)}${doubt}`;
+  return `${labels.node(edge.from)} ${arrow} ${edge.kind} ${labels.node(edge.to)}  at ${labels.at(edge.from, edge.lines)}${doubt}`;
 }
 
 function relationLines({ relations }: Trace, labels: Labels): string[] {
@@ -121,7 +121,8 @@ function relationLines({ relations }: Trace, labels: Labels): string[] {
 
 function openLines({ openEnds }: Trace, labels: Labels): string[] {
   const ends = openEnds.map(
-    ({ from, target, line, why }) => `${labels.node(from)} → ${target}  at ${labels.at(from, line)}  (${reasons[why]})`,
+    ({ from, target, line, why }) =>
+      `${labels.node(from)} → ${target}  at ${labels.at(from, [line])}  (${reasons[why]})`,
   );
   return section('not followed', ends);
 }

@@ -5,14 +5,15 @@ import type { GraphNode } from '../call-graph.ts';
 /** How nodes, places and paths are written in one report. */
 export interface Labels {
   node(node: GraphNode): string;
-  /** `src/a.ts:12` */
-  at(node: GraphNode, line: number): string;
+  /** `src/a.ts:12,15` */
+  at(node: GraphNode, lines: readonly number[]): string;
   /** `src/a.ts:10-20` */
   place(node: GraphNode): string;
   file(path: string): string;
 }
 
 const longestName = 120;
+const mostLines = 6;
 
 /** A symbol is called by its name; where several have it, by its file too, and where that is not enough by its line. */
 export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
@@ -30,7 +31,8 @@ export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
   }
   return {
     node: node => names.get(node) ?? shortName(node.name),
-    at: ({ outline }, line) => `${file(outline.path)}:${line}`,
+    at: ({ outline }, lines) =>
+      `${file(outline.path)}:${lines.slice(0, mostLines).join(',')}${lines.length > mostLines ? ',…' : ''}`,
     place: ({ outline, declared }) =>
       declared ? `${file(outline.path)}:${declared.symbol.from}-${declared.symbol.to}` : file(outline.path),
     file,

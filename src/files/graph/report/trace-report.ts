@@ -45,16 +45,16 @@ function nodesOf({ targets, outgoing, incoming, relations }: Trace): GraphNode[]
   return [...new Set([...targets, ...edges.flatMap(({ from, to }) => [from, to])])];
 }
 
-function edgeJson({ from, to, kind, line, ambiguous }: GraphEdge, labels: Labels): JsonObject {
+function edgeJson({ from, to, kind, lines, ambiguous }: GraphEdge, labels: Labels): JsonObject {
   return {
     from: labels.node(from),
     to: labels.node(to),
     kind,
-    at: labels.at(from, line),
+    at: labels.at(from, lines),
     ...(ambiguous !== undefined && { ambiguous }),
   };
 }
 
 function openEndJson({ from, target, kind, line, why }: OpenEnd, labels: Labels): JsonObject {
-  return { from: labels.node(from), target: shortName(target), kind, at: labels.at(from, line), why };
+  return { from: labels.node(from), target: shortName(target), kind, at: labels.at(from, [line]), why };
 }

@@ -1,0 +1,43 @@
+import { fileURLToPath } from 'node:url';
+import type { TraceMode } from '../../../src/files/graph/trace.ts';
+import { createTracer, type TracedProject } from '../../../src/files/graph/tracer.ts';
+import { createSandbox } from '../../../src/files/sandbox.ts';
+
+export const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/trace-${name}`, import.meta.url));
+
+export interface TraceCall {
+  root: string;
+  target: string;
+  mode?: TraceMode;
+  files?: readonly string[];
+  hints?: readonly string[];
+  signal?: AbortSignal;
+}
+
+export function trace({ root, target, mode = 'precision', files = [], hints = [], signal }: TraceCall) {
+  const tracer = createTracer({
+    sandbox: createSandbox({ roots: [root], allowSecrets: false }),
+    home: root,
+    maxNamedFiles: 50,
+  });
+  return tracer({ root, target, mode, files, hints, signal: signal ?? new AbortController().signal });
+}
+
+interface Edge {
+  from: string;
+  to: string;
+  kind: string;
+  at: string;
+  ambiguous?: string;
+}
+
+/** Each edge as one line: `a calls b src/a.ts:3`, with a `?` at its end when it is ambiguous. */
+export function edgesOf({ traced }: TracedProject): string[] {
+  const edges = traced?.graph.edges as unknown as Edge[];
+  return edges.map(({ from, to, kind, at, ambiguous }) => `${from} ${kind} ${to} ${at}${ambiguous ? ' ?' : ''}`);
+}
+
+export function openEndsOf({ traced }: TracedProject): string[] {
+  const ends = traced?.graph.unresolved as unknown as { from: string; target: string; at: string; why: string }[];
+  return ends.map(({ from, target, at, why }) => `${from} → ${target} ${at} ${why}`);
+}
