@@ -5,6 +5,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
+import { createTracer } from '../files/graph/tracer.ts';
 import { missingPaths } from '../files/missing.ts';
 import { listSourceFiles } from '../files/walk/list-source-files.ts';
 import { capDocument } from './answer/cap.ts';
@@ -121,10 +122,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
       case 'prompt':
         return planPrompt(shape, call, options.compose);
       case 'workflow':
-        return planWorkflow(shape, call, await stepFiles(call, options.compose, shape.countsFiles), {
-          ...options.workflow,
-          mask,
-        });
+        return planStep(options, shape, call);
       case 'panel':
       case 'action':
       case 'relay':
@@ -134,6 +132,16 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
   }
 
   return { list: () => listings, call };
+}
+
+async function planStep(
+  { compose, workflow }: EngineOptions,
+  shape: WorkflowShape<Record<string, unknown>>,
+  call: Resumed,
+): Promise<Plan> {
+  const files = await stepFiles(call, compose, shape.countsFiles);
+  const offered = { ...workflow.offered, trace: createTracer(compose) };
+  return planWorkflow(shape, call, files, { ...workflow, offered, mask: compose.mask });
 }
 
 function commonOf(args: Record<string, unknown>): Parsed['common'] {

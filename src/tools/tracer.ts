@@ -4,23 +4,22 @@ import type { JsonObject } from '../domain/json.ts';
 import { defineTool, type Evidence, type Step, type StepFacts, type TracedProject } from '../engine/define.ts';
 import { stepFields, unadvertised, workflowFields } from '../engine/fields.ts';
 
-const { findings, relevant_files, continuation_id } = workflowFields;
+const { findings } = workflowFields;
 const fields = {
   ...stepFields,
   findings,
-  trace_mode: z.enum(['precision', 'dependencies', 'ask']).describe('precision: call flow; ask: the user chooses'),
-  target_description: z.string().min(1).describe('Function, method or class, by name'),
-  relevant_files: relevant_files.describe('Absent: the project'),
-  continuation_id,
+  trace_mode: z.enum(['precision', 'dependencies', 'ask']).describe('precision: call flow'),
+  target_description: z.string().min(1).describe('Names a function or class'),
+  relevant_files: z.array(z.string()).optional(),
+  continuation_id: z.string().optional(),
 };
 
 type Arguments = z.output<z.ZodObject<typeof fields>>;
 
 export const tracer = defineTool({
   name: 'tracer',
-  title: 'Trace calls and dependencies',
-  description:
-    'Trace call flow or dependencies of code in steps, along a call graph of the source (TS/JS, Python, Go).',
+  title: 'Trace code',
+  description: 'Trace call flow or dependencies in steps, along a call graph of the source (TS/JS, Python, Go).',
   toolset: 'code',
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: false },
@@ -50,21 +49,22 @@ export const tracer = defineTool({
       refuseUnreadable(named, found);
       return evidenceOf(found);
     },
-    keys: ({ step, args }) => ({
-      step_content: step.step,
-      ...(step.nextStepRequired && args.trace_mode === 'ask' && modeSelection),
-    }),
+    keys: ({ step, args }) => ({ step_content: step.step, ...(args.trace_mode === 'ask' && modeSelection) }),
     metadata: ({ args, progress }) => ({
       trace_mode: args.trace_mode,
       target_description: args.target_description,
       step_history_length: progress.lastStep,
     }),
+    unfinished: ({ args }) =>
+      args.trace_mode === 'ask' ? { tracer_required: true, required_actions: modeActions } : undefined,
     finish: finishOf,
   },
 });
 
+/** A trace does not end, nor does it begin, before its mode is chosen. */
 const modeSelection: JsonObject = {
   status: 'mode_selection_required',
+  next_step_required: true,
   mode_selection_required: true,
   next_steps:
     'Ask the user which trace is wanted, then call tracer again with the next step_number, the continuation_id and trace_mode "precision" or "dependencies".',
@@ -161,14 +161,6 @@ function unnamed({ similar_names: similar }: JsonObject): string {
 
 function finishOf({ args, evidence, work, progress }: StepFacts<Arguments>): { document: JsonObject; turn: string } {
   const { trace_mode: mode, target_description: target } = args;
-  if (mode === 'ask') {
-    throw inputError('A trace can not end before its mode is chosen.', {
-      next: 'Send the last step with trace_mode "precision" or "dependencies".',
-      validationErrors: [
-        { field: 'trace_mode', error: 'still "ask" in the last step', allowed: ['precision', 'dependencies'] },
-      ],
-    });
-  }
   return {
     turn: withoutRepetition(work, evidence?.turn?.[0]),
     document: {

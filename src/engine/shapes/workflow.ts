@@ -26,7 +26,7 @@ export interface WorkflowSettings {
   /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
   compat: boolean;
   /** What tools that look for themselves may use. */
-  offered: EvidenceSource['offered'];
+  offered: Pick<EvidenceSource['offered'], 'git'>;
 }
 
 /** What the disk says of the files that a step names. */
@@ -51,7 +51,7 @@ export async function planWorkflow(
   shape: Shape,
   call: Resumed,
   files: StepFiles,
-  settings: WorkflowSettings & Pick<EvidenceSource, 'mask'>,
+  settings: Omit<WorkflowSettings, 'offered'> & EvidenceSource,
 ): Promise<Plan> {
   const tool = call.tool.name;
   const step = stepOf(call.args, shape.unsure);
@@ -147,7 +147,7 @@ function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; 
   return { ...local(stepCall, { [stepCall.shape.words.complete]: true, ...document }), contribution: turn };
 }
 
-function ask(stepCall: StepCall, summary: JsonObject, { compat }: WorkflowSettings): AskPlan {
+function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowSettings, 'compat'>): AskPlan {
   const { call, shape, facts, contribution } = stepCall;
   const { progress } = facts;
   const document = { ...stepCall.document, ...shape.keys?.(facts) };
