@@ -12,7 +12,7 @@ import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
-import type { ActionContext } from './define.ts';
+import type { ActionContext, WorkflowShape } from './define.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
 import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
 import type { ComposeOptions } from './gather/options.ts';

@@ -80,7 +80,7 @@ describe('tracer', () => {
       },
       next_steps: expect.any(String),
     });
-    const read = await polylogue.call('threads', { action: 'read', thread: continuation_id });
+    const read = await polylogue.call('threads', { action: 'read', continuation_id });
     const texts = JSON.stringify(read);
     expect(texts).toContain('Only the card gateway is used.');
     expect(texts.split('calls sumOf  src/money.ts:3-6  at src/shop/checkout.ts:19')).toHaveLength(2);
