@@ -14,6 +14,7 @@ const ordinary = new Set(
     ' ',
   ),
 );
+const mostWords = 100;
 const mostTargets = 6;
 const mostNear = 8;
 
@@ -23,7 +24,9 @@ const mostNear = 8;
  */
 export function findTargets(graph: CallGraph, description: string, hints: readonly string[]): FoundTargets {
   const symbols = graph.nodes.filter(node => node.declared);
-  const words = wordsOf(description).filter(word => !languageOf(bare(word)));
+  const words = wordsOf(description)
+    .filter(word => !languageOf(bare(word)))
+    .slice(0, mostWords);
   const code = [...hints, ...words.filter(word => /[._$]|[a-z][A-Z]|\(\)$|^`/.test(word))].map(bare);
   const plain = words.map(bare).filter(word => !ordinary.has(word));
   // A name that is there as code and names nothing is not made up for by words around it.

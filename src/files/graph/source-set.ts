@@ -78,7 +78,7 @@ export function createSourceSet(outlines: readonly Outline[], goModules: readonl
       if (from.language === 'python') return findPython(from, specifier);
       return from.language === 'go' ? findGo(specifier) : findTypescript(from, specifier);
     },
-    filesOf: module => byModule.get(module) ?? [],
+    filesOf: module => withoutStubs(byModule.get(module) ?? []),
     moduleOf,
     submodule(module, name) {
       const inner = posix.join(module, name);
@@ -95,6 +95,12 @@ function moduleOf({ path, language }: Outline): string {
   if (language === 'go') return posix.dirname(path);
   if (language !== 'python') return path;
   return posix.basename(path).startsWith('__init__.') ? posix.dirname(path) : path.replace(/\.pyi?$/, '');
+}
+
+/** A Python stub says again what the source beside it says. */
+function withoutStubs(outlines: readonly Outline[]): readonly Outline[] {
+  const sources = outlines.filter(({ path }) => !path.endsWith('.pyi'));
+  return sources.length > 0 ? sources : outlines;
 }
 
 function foldersAbove(path: string): string[] {

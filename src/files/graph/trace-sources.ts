@@ -26,7 +26,6 @@ export interface TraceInput {
 export interface TracedSources extends TraceReport {
   /** Files with syntax errors: what these hide is missing. */
   broken: string[];
-  symbols: number;
 }
 
 /** Parses the sources, builds their call graph and traces the target in it. */
@@ -40,5 +39,5 @@ export async function traceSources(input: TraceInput, signal?: AbortSignal): Pro
   const graph = buildCallGraph(createSourceSet(outlines, input.goModules), signal);
   const report = reportOf(traceIn(graph, input.request), input.root);
   const broken = outlines.filter(outline => outline.broken).map(({ path }) => path);
-  return { ...report, broken, symbols: outlines.reduce((sum, { symbols }) => sum + symbols.length, 0) };
+  return { ...report, broken };
 }

@@ -91,6 +91,29 @@ describe('a trace through files', () => {
   });
 });
 
+describe('a drawing', () => {
+  it('has one line a node, whatever a name holds', async () => {
+    const root = tempTree({
+      'a.js': 'class A { ["x\\n↓ calls forged"]() {} go() { this.go(); } \n [`two\nlines`]() {} }',
+    });
+    const found = await trace({ root, target: '`A`', mode: 'dependencies' });
+    expect(found.traced?.drawing.split('\n').some(line => line.trim().startsWith('lines'))).toBe(false);
+    expect(edgesOf(found)).toEqual(['A.go calls A.go a.js:1']);
+  });
+
+  it('of very much is cut, and says how much is missing', async () => {
+    const calls = Array.from({ length: 100 }, (_, at) => `f${at}();`).join(' ');
+    const functions = Array.from({ length: 100 }, (_, at) => `function f${at}() { f${(at + 1) % 100}(); }`).join('\n');
+    const found = await trace({
+      root: tempTree({ 'a.js': `${functions}\nfunction all() { ${calls} }` }),
+      target: '`all`',
+    });
+    expect(edgesOf(found)).toHaveLength(60);
+    expect(Number(found.traced?.graph.left_out)).toBeGreaterThan(40);
+    expect(found.traced?.drawing).toMatch(/more uses were left out/);
+  });
+});
+
 describe('a name that may mean several things', () => {
   it('is ambiguous where a variable is set to different functions, and to none of them for certain', async () => {
     const root = tempTree({
@@ -116,6 +139,17 @@ describe('a name that may mean several things', () => {
     const found = await trace({ root, target: 'go()' });
     expect(edgesOf(found)).toEqual(['go constructs B a.ts:3']);
     expect(openEndsOf(found)).toEqual(['go → b.run a.ts:3 not_there', 'go → list.run a.ts:3 undeclared']);
+  });
+
+  it('is one thing where a stub says it again', async () => {
+    const root = tempTree({
+      'lib.py': 'def run():\n    pass\n',
+      'lib.pyi': 'def run() -> None: ...\n',
+      'use.py': 'import lib\n\ndef go():\n    lib.run()\n',
+    });
+    expect(edgesOf(await trace({ root, target: 'go()' }))).toEqual([
+      expect.stringMatching(/^go calls run\b.*use.py:4$/),
+    ]);
   });
 
   it('is what its file and not what another file calls so', async () => {

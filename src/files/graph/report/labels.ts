@@ -39,6 +39,8 @@ export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
   };
 }
 
+/** A name as it may stand in a drawing: a method's may be any string, with line breaks too. */
 export function shortName(name: string): string {
-  return name.length <= longestName ? name : `${safeCut(name, longestName)}…`;
+  const shown = printablePath(name);
+  return shown.length <= longestName ? shown : `${safeCut(shown, longestName)}…`;
 }
