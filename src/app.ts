@@ -1,12 +1,9 @@
 import { join } from 'node:path';
-import { exposurePolicy, panelLimits, promptSizeLimit, replyTokens, routingPolicy } from './config/derive.ts';
-import { type Config, loadConfig } from './config/load.ts';
-import { options } from './config/options.ts';
-import type { Clock, Emit, Random } from './domain/ports.ts';
+import { exposurePolicy, replyTokens } from './config/derive.ts';
+import { loadConfig } from './config/load.ts';
+import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
-import { createActionContext } from './engine/actions.ts';
 import type { ProductFacts } from './engine/define.ts';
-import { preambleOf } from './engine/gather/preamble.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
@@ -18,19 +15,17 @@ import { defaultRoots, type Roots } from './files/default-roots.ts';
 import { createGit } from './files/git/git.ts';
 import { createSandbox } from './files/sandbox.ts';
 import { openStore } from './memory/open-store.ts';
+import { createLocalState } from './memory/shared-state/local-state.ts';
 import { createThreads } from './memory/threads.ts';
-import { countO200k } from './models/extras/o200k.ts';
-import { providers } from './models/providers/index.gen.ts';
-import { createTeam, type Team } from './models/team.ts';
+import type { Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
+import { wireEngine } from './wire-engine.ts';
+import { type AppConfig, tables, wireModels } from './wire-models.ts';
 
-/** All options there are: the product's own and each provider's, by its id. */
-export const tables = { ...Object.fromEntries(providers.map(({ id, options: table }) => [id, table])), app: options };
-export type AppConfig = Config<typeof tables>;
-export { loadConfig, version };
+export { type AppConfig, loadConfig, tables, version };
 
 /** What only the outermost layer may touch, handed down. */
 export interface Surroundings {
@@ -75,7 +70,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const git = createGit({ ...around, sandbox, mask: telemetry.mask });
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
-  const team = teamOf(config, clock, random, emit);
+  const state = createLocalState(clock);
+  const team = wireModels(config, { clock, random, emit, state });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, exposurePolicy(values));
@@ -92,34 +88,21 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   };
   const models = { providers: team.providers, defaultModel: values.defaultModel };
   const context = { threads, jobs, patience, clock, models, product, replyTokens: replyTokens(values) };
-  const engine = createEngine({
+  const engineParts = {
+    values,
+    context,
     offer,
+    team,
+    store,
+    sandbox,
+    git,
+    mask: telemetry.mask,
     random,
-    threads,
-    route: team.route,
-    askModel: team.ask,
-    promptLimit: promptSizeLimit(values),
-    replyTokens: context.replyTokens,
-    replyFormat: values.replyFormat,
-    efforts: { thinkdeep: values.thinkdeepEffort },
-    panel: { ...panelLimits(values), isLocal: team.isLocal },
-    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git } },
-    actionContext: (principal, signal) => createActionContext(context, principal, signal),
-    compose: {
-      store,
-      sandbox,
-      mask: values.maskSecrets ? telemetry.mask : async text => ({ text, found: {} }),
-      clock,
-      emit,
-      newExchange: threads.newExchange,
-      countTokens: countO200k,
-      home,
-      preamble: preambleOf(values.locale),
-      maxTurns: values.maxConversationTurns,
-      maxFileBytes: values.maxFileBytes,
-      maxNamedFiles: values.maxNamedFiles,
-    },
-  });
+    clock,
+    emit,
+    home,
+  };
+  const engine = createEngine(wireEngine(engineParts));
   product.catalogueVersion = catalogueVersion(engine.list());
   const host = createHost({ ...context, engine, offer, emit, replyFormat: values.replyFormat });
   return {
@@ -139,12 +122,4 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
 
 function rootsOf({ values: { app } }: AppConfig, { cwd, homeDir: home }: Surroundings) {
   return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
-}
-
-function teamOf(config: AppConfig, clock: Clock, random: Random, emit: Emit): Team {
-  const { callTimeoutSeconds, maxThinkingTokens } = config.values.app;
-  const settings = Object.fromEntries(providers.map(({ id }) => [id, config.textsOf(id)]));
-  const totalMs = callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000;
-  const policy = routingPolicy(config.values.app);
-  return createTeam({ definitions: providers, settings, policy, totalMs, maxThinkingTokens, clock, random, emit });
 }

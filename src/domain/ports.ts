@@ -1,4 +1,5 @@
 import type { AppEvent } from './event.ts';
+import type { JsonObject } from './json.ts';
 
 /** Time as the rooms see it; tests hand in one that they move. */
 export interface Clock {
@@ -44,3 +45,23 @@ export interface MaskedPlace {
  * the same placeholder within one scope, so that a file masked twice stays byte-identical.
  */
 export type Mask = (text: string, scope: string) => Promise<Masked>;
+
+/**
+ * Small facts that outlive a call and, where the store is shared, belong to all processes on it: breakers, rate windows, ids of
+ * uploads, caches at vendors. Keys are words joined by slashes, the most general first (`breaker/openai/key`). No secrets.
+ */
+export interface SharedState {
+  /** The value as it is now; undefined when there is none or its time ended. */
+  get(key: string): Promise<JsonObject | undefined>;
+  /** All values whose keys begin with `prefix`, by key. */
+  list(prefix: string): Promise<ReadonlyMap<string, JsonObject>>;
+  /**
+   * Replaces a value by what `change` makes of it, as one step that no other process can come between; `change` may be asked
+   * several times and must do nothing else. Undefined removes the value. It lives `ttlMs` from now. Answers the new value.
+   */
+  change(
+    key: string,
+    ttlMs: number,
+    change: (before: JsonObject | undefined) => JsonObject | undefined,
+  ): Promise<JsonObject | undefined>;
+}

@@ -139,6 +139,7 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
     const question: ModelQuestion = {
       reqId,
       tool: tool.name,
+      payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
       candidates,
       messages,
       maxOutputTokens: budget.answer,

@@ -1,3 +1,4 @@
+import type { ThreadId } from '../domain/ids.ts';
 import type { Message } from '../domain/message.ts';
 import type { Candidate, ModelInfo } from '../domain/model.ts';
 import type { Citation } from '../domain/thread.ts';
@@ -13,10 +14,22 @@ export interface CallLimits {
   totalMs: number;
 }
 
+/** What a search of the web may bring along. */
+export interface WebSearch {
+  /** The most results that one search hands to the model. */
+  maxResults: number;
+  /** The most searches of one call. */
+  maxRounds: number;
+}
+
 /** One question to a model. */
 export interface ModelQuestion {
   reqId: string;
   tool: string;
+  /** Who asks, and for which thread (absent for calls without one): what is spent counts there. Absent: for nobody. */
+  payer?: { owner: string; thread?: ThreadId };
+  /** The model may search the web, where its provider can. */
+  webSearch?: WebSearch;
   /** In order of preference; a later one is asked only when an earlier one failed for good. */
   candidates: readonly Candidate[];
   messages: readonly Message[];

@@ -167,13 +167,16 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
   if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
   // Always sent: what vendors assume without it ranges from 4,096 to all they have.
   const maxOutputTokens = Math.max(1, Math.min(question.maxOutputTokens, model.maxOutput));
-  const { cacheKey } = question;
+  const { cacheKey, webSearch } = question;
+  const params = { model, effort, thinkingBudget, maxOutputTokens, cacheKey, webSearch };
+  const tools = connection.vendorTools?.(params) ?? [];
   return {
     call: {
       prompt,
       maxOutputTokens,
       temperature: refused ? undefined : question.temperature,
-      providerOptions: connection.providerOptions({ model, effort, thinkingBudget, maxOutputTokens, cacheKey }),
+      ...(tools.length > 0 && { tools }),
+      providerOptions: connection.providerOptions(params),
     },
     warnings,
   };

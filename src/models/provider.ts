@@ -1,6 +1,7 @@
-import type { LanguageModelV4, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type { LanguageModelV4, LanguageModelV4ProviderTool, SharedV4ProviderOptions } from '@ai-sdk/provider';
 import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
+import type { WebSearch } from './answer.ts';
 
 /** What a provider gets to connect with: the values of its own options, by their names in `options`. */
 export type ProviderSettings = Readonly<Record<string, string | undefined>>;
@@ -14,6 +15,8 @@ export interface CallParams {
   maxOutputTokens: number;
   /** Equal for all calls whose prompts share a beginning: the thread's id. */
   cacheKey?: string;
+  /** The model may search the web; only given to models that `searches` says yes to. */
+  webSearch?: WebSearch;
 }
 
 /** A model as the vendor's own listing tells of it. */
@@ -33,6 +36,8 @@ export interface Connection {
   languageModel(model: ModelInfo): LanguageModelV4;
   /** What the vendor wants said in its own words for these parameters: effort, thinking, cache key, store. */
   providerOptions(params: CallParams): SharedV4ProviderOptions;
+  /** The vendor's own tools for these parameters, run at the vendor: web search. Absent where its words in `providerOptions` do. */
+  vendorTools?(params: CallParams): LanguageModelV4ProviderTool[];
   /** Options that mark the end of a cached stretch on a message part; absent where the vendor wants no marks. */
   cacheMark?: SharedV4ProviderOptions;
   /** `system` where the model takes instructions after the conversation; `user` elsewhere. */
@@ -56,6 +61,8 @@ export interface ProviderDefinition {
   connect(settings: ProviderSettings): Promise<Connection>;
   /** Models that the settings bring along (a custom endpoint's, the offline ones); the catalogue has the others. */
   models?(settings: ProviderSettings): ModelInfo[];
+  /** Whether a model of it can search the web by itself; absent: none can. */
+  searches?(model: ModelInfo, settings: ProviderSettings): boolean;
   /** Only what its live list names exists there: the catalogue's other models of this provider are left out. */
   listDecides?: boolean;
   /** On this machine or network: its time limits are wider. */

@@ -1,5 +1,5 @@
 import type { ModelInfo } from '../domain/model.ts';
-import type { Clock, Emit, Random } from '../domain/ports.ts';
+import type { Clock, Emit, Random, SharedState } from '../domain/ports.ts';
 import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
 import { loadCatalogue } from './catalogue.ts';
@@ -21,6 +21,8 @@ export interface TeamOptions {
   clock: Clock;
   random: Random;
   emit: Emit;
+  /** What is known of vendors' health, uploads and caches. */
+  state?: SharedState;
 }
 
 /** A provider as people see it. */

@@ -83,6 +83,7 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
     const answer = await options.askModel({
       reqId: call.reqId,
       tool: call.tool.name,
+      payer: { owner: call.request.principal.owner, thread: call.thread.id },
       candidates,
       messages,
       maxOutputTokens,

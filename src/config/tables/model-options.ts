@@ -1,0 +1,97 @@
+import type { OptionSpec } from '../../domain/option.ts';
+
+function allowList(vendor: string, env: readonly string[]) {
+  return {
+    env,
+    type: 'list',
+    doc: `The only models of ${vendor} that may be asked, by id or alias; unset: all of them.`,
+    group: 'Models',
+    operatorOnly: true,
+  } as const;
+}
+
+/** Which models may be asked, and which answers when nobody is named. */
+export const modelOptions = {
+  defaultModel: {
+    env: ['DEFAULT_MODEL'],
+    flag: 'default-model',
+    type: 'string',
+    default: 'auto',
+    doc: 'The model that answers when a call names none: a name, an alias, `provider:model`, or `auto` to choose by the task.',
+    group: 'Models',
+  },
+  routePrefer: {
+    env: ['ROUTE_PREFER'],
+    flag: 'route-prefer',
+    type: 'string',
+    default: 'quality',
+    choices: ['quality', 'speed', 'cost'],
+    doc: 'What `auto` weighs most among the models that can do the task.',
+    group: 'Models',
+  },
+  thinkdeepEffort: {
+    env: ['DEFAULT_THINKING_MODE_THINKDEEP'],
+    type: 'string',
+    default: 'high',
+    choices: ['minimal', 'low', 'medium', 'high', 'max'],
+    doc: 'How hard the expert of `thinkdeep` thinks when the call does not say.',
+    group: 'Models',
+  },
+  maxThinkingTokens: {
+    env: ['MAX_THINKING_TOKENS'],
+    type: 'number',
+    default: 32_768,
+    min: 0,
+    max: 1_000_000,
+    doc: 'The most tokens that a model is given to think, for models that take a budget.',
+    group: 'Models',
+  },
+  openaiAllowedModels: allowList('OpenAI', ['OPENAI_ALLOWED_MODELS']),
+  googleAllowedModels: allowList('Google', ['GOOGLE_ALLOWED_MODELS', 'GEMINI_ALLOWED_MODELS']),
+  anthropicAllowedModels: allowList('Anthropic', ['ANTHROPIC_ALLOWED_MODELS']),
+  xaiAllowedModels: allowList('xAI', ['XAI_ALLOWED_MODELS']),
+  openrouterAllowedModels: allowList('OpenRouter', ['OPENROUTER_ALLOWED_MODELS']),
+  dialAllowedModels: allowList('DIAL', ['DIAL_ALLOWED_MODELS']),
+  customAllowedModels: allowList('the custom endpoint', ['CUSTOM_ALLOWED_MODELS']),
+  azureAllowedModels: allowList('Azure OpenAI', ['AZURE_ALLOWED_MODELS', 'AZURE_OPENAI_ALLOWED_MODELS']),
+  ollamaAllowedModels: allowList('Ollama', ['OLLAMA_ALLOWED_MODELS']),
+  groqAllowedModels: allowList('Groq', ['GROQ_ALLOWED_MODELS']),
+  deepseekAllowedModels: allowList('DeepSeek', ['DEEPSEEK_ALLOWED_MODELS']),
+  moonshotAllowedModels: allowList('Moonshot', ['MOONSHOT_ALLOWED_MODELS', 'KIMI_ALLOWED_MODELS']),
+  zhipuAllowedModels: allowList('Zhipu', ['ZHIPU_ALLOWED_MODELS', 'GLM_ALLOWED_MODELS', 'ZAI_ALLOWED_MODELS']),
+  minimaxAllowedModels: allowList('MiniMax', ['MINIMAX_ALLOWED_MODELS']),
+  deniedModels: {
+    env: ['DENIED_MODELS'],
+    flag: 'deny-models',
+    type: 'list',
+    doc: 'Models that are never asked, by id or alias, whatever the allow-lists say.',
+    group: 'Models',
+    operatorOnly: true,
+  },
+  localOnly: {
+    env: ['LOCAL_ONLY'],
+    flag: 'local-only',
+    type: 'boolean',
+    default: false,
+    doc: 'Asks only models on this machine or network, so that nothing leaves it.',
+    group: 'Models',
+    operatorOnly: true,
+  },
+  offline: {
+    env: ['OFFLINE', 'POLYLOGUE_OFFLINE'],
+    flag: 'offline',
+    type: 'boolean',
+    default: false,
+    doc: 'Answers with the built-in offline models, without any key or network; good for a first look and for tests.',
+    group: 'Models',
+    operatorOnly: true,
+  },
+  allowUnknownModels: {
+    env: ['ALLOW_UNKNOWN_MODELS'],
+    flag: 'allow-unknown-models',
+    type: 'boolean',
+    default: false,
+    doc: "Sends `provider:model` to the vendor even when neither the catalogue nor the vendor's list knows the model.",
+    group: 'Models',
+  },
+} as const satisfies Record<string, OptionSpec>;
