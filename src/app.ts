@@ -15,7 +15,7 @@ import { defaultRoots, type Roots } from './files/default-roots.ts';
 import { createGit } from './files/git/git.ts';
 import { createSandbox } from './files/sandbox.ts';
 import { openStore } from './memory/open-store.ts';
-import { createLocalState } from './memory/shared-state/local-state.ts';
+import { openState } from './memory/shared-state/open-state.ts';
 import { createThreads } from './memory/threads.ts';
 import type { Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
@@ -70,7 +70,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const git = createGit({ ...around, sandbox, mask: telemetry.mask });
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
-  const state = createLocalState(clock);
+  const state = openState(store, clock);
   const team = wireModels(config, { clock, random, emit, state });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);

@@ -1,5 +1,6 @@
 import type { ExchangeId, JobId, Sha256, ThreadId } from '../domain/ids.ts';
 import type { Job } from '../domain/job.ts';
+import type { JsonObject } from '../domain/json.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
 
 /** What a store knows of an id. A tombstone tells an expired thread from one that never was. */
@@ -69,6 +70,25 @@ export interface JobQuery {
   now: number;
 }
 
+/** One small fact of the shared state (domain/ports.ts). Losing one costs a little time, never a thread. */
+export interface Fact {
+  value: JsonObject;
+  /** Grows with each change of any fact and is never used twice, so that it also tells one that was removed and came again. */
+  version: number;
+}
+
+/** Replaces a fact if it is still what its reader saw. */
+export interface FactSwap {
+  key: string;
+  /** The version that was seen; 0: there was none, or its time had ended. */
+  version: number;
+  /** Absent: the fact is removed. */
+  value?: JsonObject;
+  /** Epoch milliseconds. */
+  expiresAt: number;
+  now: number;
+}
+
 /**
  * Where threads live. Every store passes test/contracts/store-suite.ts. All methods may be called at once from many calls
  * and, where the store is shared, from many processes; none of them ever shows a "busy" to its caller. What one store is asked to
@@ -97,7 +117,7 @@ export interface Store {
   /** Removes a thread with the jobs that worked on it, and leaves a tombstone; false when it was not live. */
   remove(id: ThreadId, now: number): Promise<boolean>;
   /**
-   * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to, expired jobs and tombstones older than 90 days.
+   * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to, expired jobs and facts, and tombstones older than 90 days.
    * Answers how many threads went. A thread that a stored fork begins with stays, readable at its own time, until the fork went.
    */
   prune(now: number): Promise<number>;
@@ -119,6 +139,13 @@ export interface Store {
   lease(id: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
   /** Gives it back; does nothing when `holder` does not hold it. */
   release(id: string, holder: string): Promise<void>;
+
+  /** A fact, or undefined when there is none or its time ended by `now`. */
+  fact(key: string, now: number): Promise<Fact | undefined>;
+  /** The facts whose keys begin with `prefix`, by key. */
+  facts(prefix: string, now: number): Promise<Map<string, Fact>>;
+  /** True when it took effect; false when the fact is another one by now, in whichever process it was changed. */
+  swapFact(swap: FactSwap): Promise<boolean>;
 
   close(): Promise<void>;
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { FileRecord } from '../../src/domain/file.ts';
 import type { ThreadId } from '../../src/domain/ids.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
 import type { Compaction, Thread } from '../../src/domain/thread.ts';
 import type { Store } from '../../src/memory/store.ts';
 import {
@@ -657,6 +658,61 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
       });
     });
 
+    describe('facts', () => {
+      const put = (key: string, version: number, value: JsonObject | undefined, expiresAt = start + 1000) =>
+        store.swapFact({ key, version, value, expiresAt, now: start });
+
+      it('are replaced by whoever saw them last, and by nobody else', async () => {
+        expect(await store.fact('a', start)).toBeUndefined();
+        expect(await put('a', 0, { n: 1 })).toBe(true);
+        expect(await put('a', 0, { n: 2 })).toBe(false);
+        const seen = (await store.fact('a', start))!;
+        expect(seen.value).toStrictEqual({ n: 1 });
+        expect(await put('a', seen.version, { n: 2 })).toBe(true);
+        expect(await put('a', seen.version, { n: 3 })).toBe(false);
+        expect(await put('b', seen.version, { n: 4 })).toBe(false);
+        expect((await store.fact('a', start))?.value).toStrictEqual({ n: 2 });
+        expect(await store.fact('b', start)).toBeUndefined();
+      });
+
+      it('are another one when they were removed and came again', async () => {
+        await put('a', 0, { n: 1 });
+        const { version } = (await store.fact('a', start))!;
+        expect(await put('a', version, undefined)).toBe(true);
+        expect(await store.fact('a', start)).toBeUndefined();
+        expect(await put('a', 0, undefined)).toBe(true);
+        await put('a', 0, { n: 1 });
+        expect(await put('a', version, { n: 2 })).toBe(false);
+      });
+
+      it('end with their time, and make room for new ones', async () => {
+        await put('a', 0, { n: 1 });
+        const { version } = (await store.fact('a', start + 999))!;
+        expect(await store.fact('a', start + 1000)).toBeUndefined();
+        expect((await store.facts('a', start + 1000)).size).toBe(0);
+        const late = { key: 'a', value: { n: 2 }, expiresAt: start + 5000, now: start + 1000 };
+        expect(await store.swapFact({ ...late, version })).toBe(false);
+        expect(await store.swapFact({ ...late, version: 0 })).toBe(true);
+        await store.prune(start + 4999);
+        expect((await store.fact('a', start + 1000))?.value).toStrictEqual({ n: 2 });
+        await store.prune(start + 5000);
+        expect(await store.fact('a', start + 1000)).toBeUndefined();
+      });
+
+      it('are listed by the beginning of their keys, whatever is in it', async () => {
+        for (const key of ['a/1', 'a/2\u{10ffff}', 'a%', 'b/1', 'A/1']) await put(key, 0, { key });
+        expect([...(await store.facts('a/', start)).keys()].sort()).toEqual(['a/1', 'a/2\u{10ffff}']);
+        expect([...(await store.facts('a%', start)).keys()]).toEqual(['a%']);
+        expect((await store.facts('', start)).size).toBe(5);
+        expect((await store.facts('a/1', start)).get('a/1')?.value).toStrictEqual({ key: 'a/1' });
+      });
+
+      it('go to exactly one of many that change them at once', async () => {
+        const taken = await Promise.all(Array.from({ length: 30 }, (_, n) => put('a', 0, { n })));
+        expect(taken.filter(each => each)).toHaveLength(1);
+      });
+    });
+
     describe('closing', () => {
       it('finishes what was asked before', async () => {
         const head = headOf();
@@ -687,6 +743,9 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
           () => store.endJob(jobOf().id, { status: 'done', updatedAt: start, expiresAt: start }),
           () => store.lease(id, 'one', 1, start),
           () => store.release(id, 'one'),
+          () => store.fact('a', start),
+          () => store.facts('a', start),
+          () => store.swapFact({ key: 'a', version: 0, expiresAt: start, now: start }),
         ];
         for (const use of uses) {
           await expect(use()).rejects.toMatchObject({

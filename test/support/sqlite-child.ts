@@ -2,6 +2,7 @@
  * A process of its own on a store's file, for tests of what several processes do to each other and of what a kill leaves:
  *   append FILE THREAD COUNT NAME   adds turns "NAME n", again after each conflict; prints every turn's seq once it is durable
  *   write FILE                      adds turns to a new thread without end; prints the thread, then every seq
+ *   add FILE KEY COUNT              counts a value of the shared state up, so often
  *   hold FILE MS                    holds the file's write lock; prints "held" and "freed"
  */
 import { writeSync } from 'node:fs';
@@ -9,10 +10,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isAppError } from '../../src/domain/error.ts';
 import { threadId } from '../../src/domain/ids.ts';
+import { createStoredState } from '../../src/memory/shared-state/stored-state.ts';
 import type { Store } from '../../src/memory/store.ts';
 import { createSqliteStore } from '../../src/memory/stores/sqlite.ts';
 import { changeOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
-import { realClock } from './clock.ts';
+import { manualClock, realClock } from './clock.ts';
 
 const [mode, file = '', ...rest] = process.argv.slice(2);
 // Straight to the descriptor: what the parent has read was said before the kill.
@@ -35,6 +37,13 @@ async function append(store: Store, [thread = '', count, name]: string[]): Promi
     } catch (error) {
       if (!isAppError(error) || error.details.class !== 'conflict') throw error;
     }
+  }
+}
+
+async function add(store: Store, [key = '', count]: string[]): Promise<void> {
+  const state = createStoredState(store, manualClock(start));
+  for (let n = 0; n < Number(count); n++) {
+    await state.change(key, 1_000, before => ({ n: Number(before?.n ?? 0) + 1 }));
   }
 }
 
@@ -65,6 +74,7 @@ if (mode === 'hold') {
 } else {
   const store = open();
   if (mode === 'append') await append(store, rest);
+  else if (mode === 'add') await add(store, rest);
   else await write(store);
   await store.close();
 }

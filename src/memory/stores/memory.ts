@@ -4,6 +4,7 @@ import type { Job } from '../../domain/job.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../../domain/thread.ts';
 import type { ListQuery, Lookup, SearchHit, SearchQuery, Store, ThreadChange } from '../store.ts';
 import { endedJob, refuseExistingJob } from './job-change.ts';
+import { memoryFacts } from './memory-facts.ts';
 import { storedJson } from './sealed-record.ts';
 import { matchWords, queryWords } from './search-words.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
@@ -36,6 +37,7 @@ class Shelf {
   readonly tombstones = new Map<ThreadId, Tombstone>();
   readonly leases = new Map<string, { holder: string; expiresAt: number }>();
   readonly jobs = new Map<JobId, Job>();
+  readonly facts = memoryFacts();
   readonly #blobs = new Map<Sha256, { text: string; users: number }>();
   readonly #maxThreads: number;
 
@@ -168,6 +170,9 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
       opened(() => {
         if (shelf.leases.get(id)?.holder === holder) shelf.leases.delete(id);
       }),
+    fact: (key, now) => opened(() => shelf.facts.fact(key, now)),
+    facts: (prefix, now) => opened(() => shelf.facts.facts(prefix, now)),
+    swapFact: swap => opened(() => shelf.facts.swapFact(swap)),
     async close() {
       closed = true;
     },
@@ -251,6 +256,7 @@ function search(shelf: Shelf, { text, limit, ...query }: SearchQuery): SearchHit
 function prune(shelf: Shelf, now: number): number {
   for (const [id, { expiresAt }] of shelf.leases) if (expiresAt <= now) shelf.leases.delete(id);
   for (const [id, { expiresAt }] of shelf.jobs) if (expiresAt <= now) shelf.jobs.delete(id);
+  shelf.facts.dropExpiredFacts(now);
   for (const [id, tombstone] of shelf.tombstones) {
     const at = tombstone.state === 'expired' ? tombstone.expiredAt : tombstone.deletedAt;
     if (at <= now - tombstoneLifeMs) shelf.tombstones.delete(id);

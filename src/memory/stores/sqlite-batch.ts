@@ -67,5 +67,7 @@ function perform(writes: SqliteWrites, request: WriteRequest): number {
     case 'release':
       writes.release(request.id, request.holder);
       return 0;
+    case 'swapFact':
+      return writes.swapFact(request.swap) ? 1 : 0;
   }
 }

@@ -1,7 +1,7 @@
 import type { JobId, ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { ThreadHead } from '../../domain/thread.ts';
-import type { JobEnd, ThreadChange } from '../store.ts';
+import type { FactSwap, JobEnd, ThreadChange } from '../store.ts';
 import type { FailureMessage } from './sqlite-failure.ts';
 
 /** A change, as the store's thread asks the writer's thread for it. */
@@ -13,7 +13,8 @@ export type WriteRequest =
   | { op: 'createJob'; job: Job }
   | { op: 'endJob'; id: JobId; end: JobEnd }
   | { op: 'lease'; id: string; holder: string; ttlMs: number; now: number }
-  | { op: 'release'; id: string; holder: string };
+  | { op: 'release'; id: string; holder: string }
+  | { op: 'swapFact'; swap: FactSwap };
 
 /** What is done between transactions. */
 export type ControlRequest =

@@ -6,6 +6,7 @@ import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } fr
 import type { JobQuery, ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
 import { sealBlob } from './sealed-record.ts';
 import { matchWords, queryWords, type WordMatch } from './search-words.ts';
+import { type SqliteFactReads, sqliteFactReads } from './sqlite-facts.ts';
 import { sqliteJobReads } from './sqlite-jobs.ts';
 import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
 
@@ -14,7 +15,7 @@ const searchedTurns = 2_000;
 const weighedTurns = 4;
 
 /** Everything that only reads. A row whose checksum is wrong is never served. */
-export interface SqliteReads {
+export interface SqliteReads extends SqliteFactReads {
   read(id: ThreadId, now: number): Lookup<Thread>;
   head(id: ThreadId, now: number): Lookup<ThreadHead>;
   blobs(hashes: readonly Sha256[]): Map<Sha256, string>;
@@ -74,6 +75,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
     list: query => snapshot(() => heads(query)),
     search: sqliteSearch(db, snapshot, onSkip),
     ...sqliteJobReads(db),
+    ...sqliteFactReads(db),
     close: () => db.close(),
   };
 }

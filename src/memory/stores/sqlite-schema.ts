@@ -121,6 +121,15 @@ const migrations: readonly string[] = [
   CREATE INDEX jobs_by_thread ON jobs (thread) WHERE thread IS NOT NULL;
   CREATE INDEX jobs_by_expiry ON jobs (expires_at);
   `,
+  `
+  CREATE TABLE facts (
+    n INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL UNIQUE,
+    body TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+  );
+  CREATE INDEX facts_by_expiry ON facts (expires_at);
+  `,
 ];
 
 /** The tables that cannot be rebuilt from others. */

@@ -3,6 +3,7 @@ import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
 import type { ThreadChange } from '../store.ts';
 import type { HeadState, Origin } from './sealed-record.ts';
+import { type SqliteFacts, sqliteFacts } from './sqlite-facts.ts';
 import { type SqliteJobs, sqliteJobs } from './sqlite-jobs.ts';
 import { sqliteLeases } from './sqlite-leases.ts';
 import { damaged, recordOf, sqliteRows } from './sqlite-rows.ts';
@@ -12,7 +13,7 @@ import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLife
 export const pruneStep = 50;
 
 /** The changes of the contract. Each one expects to run inside a transaction of its caller. */
-export interface SqliteWrites extends Pick<SqliteJobs, 'createJob' | 'endJob'> {
+export interface SqliteWrites extends Pick<SqliteJobs, 'createJob' | 'endJob'>, Pick<SqliteFacts, 'swapFact'> {
   create(head: ThreadHead): void;
   commit(id: ThreadId, change: ThreadChange): number;
   remove(id: ThreadId, now: number): boolean;
@@ -25,6 +26,7 @@ export interface SqliteWrites extends Pick<SqliteJobs, 'createJob' | 'endJob'> {
 export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   const rows = sqliteRows(db);
   const { createJob, endJob, ...jobs } = sqliteJobs(db);
+  const { swapFact, dropExpiredFacts } = sqliteFacts(db);
   const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
   const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
@@ -76,9 +78,13 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
       return true;
     },
 
-    prune: pruner(db, rows, jobs),
+    prune: pruner(db, rows, now => {
+      jobs.dropExpired(now);
+      dropExpiredFacts(now);
+    }),
     createJob,
     endJob,
+    swapFact,
     ...sqliteLeases(db),
   };
 }
@@ -86,7 +92,7 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
 function pruner(
   db: DatabaseSync,
   rows: ReturnType<typeof sqliteRows>,
-  jobs: Pick<SqliteJobs, 'dropExpired'>,
+  dropExpired: (now: number) => void,
 ): (now: number) => number {
   const expired = db.prepare(
     `SELECT n, body, seal FROM threads t WHERE expires_at <= ?
@@ -97,7 +103,7 @@ function pruner(
   return now => {
     oldTombstones.run(now - tombstoneLifeMs);
     lapsed.run(now);
-    jobs.dropExpired(now);
+    dropExpired(now);
     let gone = 0;
     // Again, because a thread that others were forked off may go once they went.
     for (let found = expired.all(now); found.length > 0 && gone < pruneStep; found = expired.all(now)) {

@@ -61,6 +61,9 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes }: SqliteSt
     endJob: async (id, end) => (await writing({ op: 'endJob', id, end })) === 1,
     lease: async (id, holder, ttlMs, now) => (await writing({ op: 'lease', id, holder, ttlMs, now })) === 1,
     release: async (id, holder) => void (await writing({ op: 'release', id, holder })),
+    fact: (key, now) => reader.read(reads => reads.fact(key, now)),
+    facts: (prefix, now) => reader.read(reads => reads.facts(prefix, now)),
+    swapFact: async swap => (await writing({ op: 'swapFact', swap })) === 1,
 
     close() {
       closing ??= close();
