@@ -47,6 +47,11 @@ export interface ToolRequest {
   detach?: 'job' | 'task';
   /** Given when the caller can be asked while the work goes on. Rejects when the work is ended before there is an answer. */
   ask?: (question: UserQuestion) => Promise<UserAnswer>;
+  /**
+   * Given when the caller can be asked before the work begins, by a reply with `questions`: his answers to those of the
+   * reply before, by their keys, as he sent them; empty at first. Earlier ones are gone, so one reply asks for everything.
+   */
+  answers?: ReadonlyMap<string, UserAnswer>;
 }
 
 /** The answer to a call: one JSON document, always, and the text that shows it. */
@@ -59,6 +64,8 @@ export interface ToolReply {
   structured?: JsonObject;
   /** The call goes on as this job, and this reply only says so. */
   job?: Job;
+  /** Nothing was done yet: the call is to come again with answers to these. Only where the request had `answers`. */
+  questions?: readonly UserQuestion[];
 }
 
 /** What `tools/list` says of a tool. */
@@ -74,6 +81,8 @@ export interface ToolListing {
     idempotentHint: boolean;
     openWorldHint: boolean;
   };
+  /** Given when the work can only be had as a task; clients that know none are refused. */
+  execution?: { taskSupport: 'required' };
 }
 
 /** A command that a person gives by name, and that becomes the text of a message. */
@@ -115,8 +124,11 @@ export interface HostResources {
   list(principal: Principal): Promise<ResourceListing[]>;
   /** Undefined when there is nothing at that address. */
   read(uri: string, principal: Principal): Promise<ResourceText | undefined>;
-  /** Calls `listener` with the address of each resource that changes through this process; the result ends that. */
-  watch(listener: (uri: string, owner: string) => void): () => void;
+  /**
+   * Calls `listener` with the address of each thread or job of this owner that changes, by whichever process, until `signal`
+   * is aborted. Resolves once nothing is missed any more; never rejects.
+   */
+  watch(owner: string, listener: (uri: string) => void, signal: AbortSignal): Promise<void>;
 }
 
 /** Calls that go on without their callers. The methods throw an `AppError` when there is no such job of this owner. */

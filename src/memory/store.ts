@@ -147,5 +147,11 @@ export interface Store {
   /** True when it took effect; false when the fact is another one by now, in whichever process it was changed. */
   swapFact(swap: FactSwap): Promise<boolean>;
 
+  /**
+   * Another text after any change of a thread or a job, whichever process made it: for who wants to know cheaply whether to
+   * look again. It may be another one without such a change, too.
+   */
+  mark(): Promise<string>;
+
   close(): Promise<void>;
 }

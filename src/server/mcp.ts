@@ -1,11 +1,14 @@
 import { CLIENT_INFO_META_KEY, Server, type ServerContext } from '@modelcontextprotocol/server';
 import { isRecord } from '../domain/json.ts';
 import type { ToolHost } from '../domain/request.ts';
+import { canBeAsked } from './capabilities.ts';
 import type { Era } from './era.ts';
+import type { Listening } from './listening.ts';
 import { servePrompts } from './prompts.ts';
-import { serveResources } from './resources.ts';
+import { answersIn, inputRequired } from './questions.ts';
+import { serveResources, serveSubscriptions, updatesOf } from './resources.ts';
 import { resultOf } from './results.ts';
-import { createdTask, knowsTasks, serveTasks, tasksExtension } from './tasks.ts';
+import { createdTask, knowsTasks, requireTasks, serveTasks, tasksExtension } from './tasks.ts';
 
 export interface McpOptions {
   host: ToolHost;
@@ -14,10 +17,13 @@ export interface McpOptions {
   instructions: string;
   /** Whose calls these are, and which project they come from. */
   principal: { owner: string; root: string };
+  /** Of the connection, where 2026 clients can listen for changes. */
+  listening?: Listening;
 }
 
 /** A protocol server over the host. Made once a connection, and once more for a probe, so making it starts nothing. */
-export function createMcpServer({ host, version, instructions, principal }: McpOptions, era: Era): Server {
+export function createMcpServer(options: McpOptions, era: Era): Server {
+  const { host, version, instructions, principal, listening } = options;
   const server = new Server(
     { name: 'polylogue', title: 'Polylogue', version },
     {
@@ -37,23 +43,33 @@ export function createMcpServer({ host, version, instructions, principal }: McpO
   );
   const tools = host.list().map(tool => ({ ...tool }));
   server.setRequestHandler('tools/list', () => ({ tools }));
+  serveCalls(server, options, era);
+  servePrompts(server, host, principal);
+  serveResources(server, host.resources, principal);
+  const updates = updatesOf(server, host.resources, principal.owner);
+  if (era === 'modern') listening?.watch(updates.all);
+  else serveSubscriptions(server, updates);
+  if (era === 'modern') serveTasks(server, host.jobs, principal.owner);
+  return server;
+}
+
+function serveCalls(server: Server, { host, principal }: McpOptions, era: Era): void {
+  const onlyTasks = new Set(host.list().flatMap(({ name, execution }) => (execution ? [name] : [])));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
-    const client = clientOf(server, context);
     const detach = era === 'modern' && knowsTasks(context) ? 'task' : 'job';
+    if (detach !== 'task' && onlyTasks.has(params.name)) requireTasks(context);
     const request = {
       name: params.name,
       arguments: params.arguments ?? {},
-      principal: { ...principal, client },
+      principal: { ...principal, client: clientOf(server, context) },
       onProgress: progressOf(context),
       detach,
+      answers: canBeAsked(server, context) ? answersIn(context.mcpReq.inputResponses) : undefined,
     } as const;
     const reply = await host.call(request, context.mcpReq.signal);
+    if (reply.questions) return inputRequired(reply.questions);
     return reply.job && detach === 'task' ? createdTask(reply.job) : resultOf(reply);
   });
-  servePrompts(server, host, principal);
-  serveResources(server, host.resources, principal, era);
-  if (era === 'modern') serveTasks(server, host.jobs, principal.owner);
-  return server;
 }
 
 /** 2026 clients say who they are with each request, 2025 ones when they connect. */

@@ -1,12 +1,11 @@
 import { ResourceNotFoundError, type Server } from '@modelcontextprotocol/server';
 import type { HostResources, Principal } from '../domain/request.ts';
-import type { Era } from './era.ts';
 
 /** The most addresses that one connection may watch. */
 const mostWatched = 1_024;
 
-/** Threads, jobs and models as resources; a change of one is told to who asked for it. */
-export function serveResources(server: Server, resources: HostResources, principal: Principal, era: Era): void {
+/** Threads, jobs and models as resources. */
+export function serveResources(server: Server, resources: HostResources, principal: Principal): void {
   const resourceTemplates = resources.templates().map(template => ({ ...template }));
   server.setRequestHandler('resources/list', async () => ({ resources: await resources.list(principal) }));
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
@@ -15,28 +14,51 @@ export function serveResources(server: Server, resources: HostResources, princip
     if (!found) throw new ResourceNotFoundError(uri);
     return { contents: [{ uri, ...found }] };
   });
-  // 2026 clients listen to the transport, which passes on what each of them asked for and drops the rest.
-  const wanted = era === 'modern' ? undefined : new Set<string>();
-  let stop: (() => void) | undefined;
-  const watch = () => {
-    stop ??= resources.watch((uri, owner) => {
-      if (owner !== principal.owner || (wanted && !wanted.has(uri))) return;
+}
+
+/** Changes, told to a client for as long as it wants to hear of any. */
+export interface Updates {
+  /** Whether every change is told: to a connection that passes on what its client asked for and drops the rest. */
+  all(wanted: boolean): void;
+  /** Tells the changes of these addresses alone; resolves once nothing is missed any more. */
+  only(wanted: ReadonlySet<string>): Promise<void>;
+}
+
+export function updatesOf(server: Server, resources: HostResources, owner: string): Updates {
+  let stop = new AbortController();
+  let watching: Promise<void> | undefined;
+  function watch(wanted: boolean, accepts: (uri: string) => boolean): Promise<void> {
+    if (!wanted) {
+      stop.abort();
+      stop = new AbortController();
+      watching = undefined;
+      return Promise.resolve();
+    }
+    const tell = (uri: string) => {
       // A client that is gone needs no word of changes.
-      server.sendResourceUpdated({ uri }).catch(() => {});
-    });
-  };
-  server.onclose = () => stop?.();
-  if (!wanted) {
-    watch();
-    return;
+      if (accepts(uri)) server.sendResourceUpdated({ uri }).catch(() => {});
+    };
+    watching ??= resources.watch(owner, tell, stop.signal);
+    return watching;
   }
-  server.setRequestHandler('resources/subscribe', ({ params }) => {
-    if (wanted.size < mostWatched) wanted.add(params.uri);
-    watch();
+  server.onclose = () => void watch(false, () => false);
+  return {
+    all: wanted => void watch(wanted, () => true),
+    only: wanted => watch(wanted.size > 0, uri => wanted.has(uri)),
+  };
+}
+
+/** The way in which 2025 clients ask for changes. */
+export function serveSubscriptions(server: Server, updates: Updates): void {
+  const wanted = new Set<string>();
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
+    if (wanted.size < mostWatched) wanted.add(uri);
+    await updates.only(wanted);
     return {};
   });
-  server.setRequestHandler('resources/unsubscribe', ({ params }) => {
-    wanted.delete(params.uri);
+  server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }) => {
+    wanted.delete(uri);
+    await updates.only(wanted);
     return {};
   });
 }

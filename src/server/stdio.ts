@@ -1,4 +1,5 @@
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { type Listening, listeningOn } from './listening.ts';
 import { createMcpServer, type McpOptions } from './mcp.ts';
 
 export interface StdioDoor {
@@ -17,7 +18,13 @@ export function openStdio(
   input.once('end', resolve);
   input.once('close', resolve);
   const transport = new StdioServerTransport();
-  const handle = serveStdio(({ era }) => createMcpServer(options, era), { transport, onerror: onError });
+  // Assigned below, before a client can have sent anything.
+  let listening: Listening | undefined;
+  const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening }, era), {
+    transport,
+    onerror: onError,
+  });
+  listening = listeningOn(transport);
   // A client that reads no more is noticed by the transport alone: its end of our input may stay open.
   const { onclose } = transport;
   transport.onclose = () => {

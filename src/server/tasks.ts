@@ -1,5 +1,4 @@
 import {
-  CLIENT_CAPABILITIES_META_KEY,
   MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
@@ -10,7 +9,9 @@ import { z } from 'zod';
 import { isAppError } from '../domain/error.ts';
 import type { Job } from '../domain/job.ts';
 import { isRecord } from '../domain/json.ts';
-import type { HostJobs, UserAnswer } from '../domain/request.ts';
+import type { HostJobs } from '../domain/request.ts';
+import { declaredCapabilities } from './capabilities.ts';
+import { answersIn, elicitations } from './questions.ts';
 import { resultOf } from './results.ts';
 
 /** The protocol's extension for calls that go on by themselves; a job by another name. */
@@ -23,10 +24,9 @@ const updateParams = z.looseObject({
   inputResponses: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** Whether the client of this very request knows tasks: 2026 clients say so with each request. */
-export function knowsTasks({ mcpReq }: ServerContext): boolean {
-  const envelope: unknown = mcpReq.envelope;
-  const told = isRecord(envelope) ? envelope[CLIENT_CAPABILITIES_META_KEY] : undefined;
+/** Whether the client of this very request knows tasks. */
+export function knowsTasks(context: ServerContext): boolean {
+  const told = declaredCapabilities(context);
   return isRecord(told) && isRecord(told.extensions) && isRecord(told.extensions[tasksExtension]);
 }
 
@@ -44,8 +44,8 @@ export function serveTasks(server: Server, jobs: HostJobs, owner: string): void 
   server.setRequestHandler('tasks/update', { params: updateParams }, async ({ taskId, inputResponses }, context) => {
     requireTasks(context);
     const job = await known(jobs.find(taskId, owner));
-    const told: unknown = inputResponses ?? context.mcpReq.inputResponses;
-    for (const [key, answer] of Object.entries(isRecord(told) ? told : {})) jobs.answer(job, key, answerOf(answer));
+    for (const [key, answer] of answersIn(inputResponses ?? context.mcpReq.inputResponses))
+      jobs.answer(job, key, answer);
     return {};
   });
   server.setRequestHandler('tasks/cancel', { params: taskParams }, async ({ taskId }, context) => {
@@ -55,7 +55,8 @@ export function serveTasks(server: Server, jobs: HostJobs, owner: string): void 
   });
 }
 
-function requireTasks(context: ServerContext): void {
+/** Refuses a request that only a client of tasks can make. */
+export function requireTasks(context: ServerContext): void {
   if (knowsTasks(context)) return;
   throw new MissingRequiredClientCapabilityError({
     requiredCapabilities: { extensions: { [tasksExtension]: {} } },
@@ -91,11 +92,7 @@ function detailsOf(jobs: HostJobs, job: Job) {
     case 'running': {
       const questions = jobs.questions(job);
       if (questions.length === 0) return taskOf(job, 'working', jobs.stage(job));
-      const requests = questions.map(({ key, message, schema }) => {
-        const params = { mode: 'form', message, requestedSchema: schema };
-        return [key, { method: 'elicitation/create', params }];
-      });
-      return { ...taskOf(job, 'input_required'), inputRequests: Object.fromEntries(requests) };
+      return { ...taskOf(job, 'input_required'), inputRequests: elicitations(questions) };
     }
     case 'done':
     case 'failed':
@@ -108,11 +105,4 @@ function detailsOf(jobs: HostJobs, job: Job) {
       return { ...taskOf(job, 'failed', message), error: { code: ProtocolErrorCode.InternalError, message } };
     }
   }
-}
-
-function answerOf(told: unknown): UserAnswer {
-  if (!isRecord(told)) return { action: 'cancel' };
-  const { action, content } = told;
-  if (action === 'accept') return { action, content: isRecord(content) ? content : {} };
-  return { action: action === 'decline' ? 'decline' : 'cancel' };
 }

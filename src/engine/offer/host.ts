@@ -1,4 +1,3 @@
-import { isRecord } from '../../domain/json.ts';
 import type { Clock, Emit } from '../../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../../domain/request.ts';
 import type { Threads } from '../../memory/threads.ts';
@@ -6,6 +5,7 @@ import { type ReplyFormat, rendered } from '../answer/render.ts';
 import type { ModelActions } from '../define.ts';
 import { detachLong } from '../jobs/detach.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import { createChanges } from './changes.ts';
 import type { Offer } from './exposure.ts';
 import { createPrompts } from './prompts.ts';
 import { createResources } from './resources.ts';
@@ -28,17 +28,17 @@ const mostCompletions = 100;
 
 /** The product as transports know it. */
 export function createHost(options: HostOptions): ToolHost {
-  const { engine, offer, threads, jobs, models, clock, replyFormat } = options;
+  const { engine, offer, threads, jobs, models, clock, emit, replyFormat } = options;
   const callable = [...offer.tools, ...offer.unlisted];
   const long = new Set(callable.filter(({ effects }) => effects.network).map(({ name }) => name));
   // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
   const retrievable = callable.some(({ name }) => name === 'job');
-  const listeners = new Set<(thread: string, owner: string) => void>();
+  const changes = createChanges({ store: threads.store, clock, emit });
+  jobs.watch(changes.look);
 
   async function watched(request: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
     const reply = await engine.call(request, signal);
-    const thread = threadOf(reply);
-    if (thread !== undefined) for (const listener of listeners) listener(thread, request.principal.owner);
+    changes.look();
     return reply;
   }
 
@@ -49,16 +49,7 @@ export function createHost(options: HostOptions): ToolHost {
       watched,
     ),
     prompts: createPrompts(offer),
-    resources: createResources({
-      threads,
-      jobs,
-      models,
-      clock,
-      watchThreads(listener) {
-        listeners.add(listener);
-        return () => void listeners.delete(listener);
-      },
-    }),
+    resources: createResources({ threads, jobs, models, clock, changes }),
     jobs: {
       find: (id, owner) => jobs.find(id, owner),
       cancel: (id, owner) => jobs.cancel(id, owner),
@@ -69,12 +60,6 @@ export function createHost(options: HostOptions): ToolHost {
     },
     complete: (argument, typed, principal) => complete(options, argument, typed, principal),
   };
-}
-
-function threadOf({ document }: ToolReply): string | undefined {
-  const offer = document.continuation_offer;
-  const id = document.continuation_id ?? (isRecord(offer) ? offer.continuation_id : undefined);
-  return typeof id === 'string' ? id : undefined;
 }
 
 async function complete(

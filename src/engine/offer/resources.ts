@@ -7,14 +7,14 @@ import type { Thread, ThreadHead } from '../../domain/thread.ts';
 import type { Threads } from '../../memory/threads.ts';
 import type { ModelActions } from '../define.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import type { Changes } from './changes.ts';
 
 export interface ResourceParts {
   threads: Threads;
   jobs: Jobs;
   models: ModelActions;
   clock: Clock;
-  /** Calls `listener` when a call changed a thread. */
-  watchThreads(listener: (thread: string, owner: string) => void): () => void;
+  changes: Changes;
 }
 
 const scheme = 'polylogue://';
@@ -61,15 +61,7 @@ export function createResources(parts: ResourceParts): HostResources {
       }
     },
 
-    watch(listener) {
-      const stops = [
-        parts.watchThreads((thread, owner) => listener(`${scheme}threads/${thread}`, owner)),
-        jobs.watch(job => listener(`${scheme}jobs/${job.id}`, job.owner)),
-      ];
-      return () => {
-        for (const stop of stops) stop();
-      };
-    },
+    watch: (owner, listener, signal) => parts.changes.watch(owner, path => listener(scheme + path), signal),
   };
 }
 

@@ -120,6 +120,7 @@ class Shelf {
 /** Threads in this process alone, gone with it: for tests and for calls that must leave nothing on the disk. */
 export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}): Store {
   const shelf = new Shelf(maxThreads);
+  let changes = 0;
   let closed = false;
 
   /** Refuses a closed store, and makes of what is thrown a rejection. */
@@ -130,14 +131,19 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     });
   }
 
+  const changing: Opened = run => {
+    changes++;
+    return opened(run);
+  };
+
   return {
     kind: 'memory',
     defaultTimeoutHours: 3,
 
-    create: head => opened(() => shelf.add(head)),
+    create: head => changing(() => shelf.add(head)),
     read: (id, now) => opened(() => mapped(shelf.find(id, now), wholeThread)),
     head: (id, now) => opened(() => mapped(shelf.find(id, now), ({ head }) => structuredClone(head))),
-    commit: (id, change) => opened(() => shelf.commit(id, change)),
+    commit: (id, change) => changing(() => shelf.commit(id, change)),
     blobs: hashes =>
       opened(() => {
         const found = new Map<Sha256, string>();
@@ -150,15 +156,15 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     list: query => opened(() => listed(shelf, query).map(({ head }) => structuredClone(head))),
     search: query => opened(() => search(shelf, query)),
     remove: (id, now) =>
-      opened(() => {
+      changing(() => {
         const live = shelf.find(id, now).state === 'live';
         if (!live) return false;
         shelf.drop(id, { state: 'deleted', deletedAt: now });
         for (const { id: job, thread } of shelf.jobs.values()) if (thread === id) shelf.jobs.delete(job);
         return true;
       }),
-    prune: now => opened(() => prune(shelf, now)),
-    ...jobStore(shelf, opened),
+    prune: now => changing(() => prune(shelf, now)),
+    ...jobStore(shelf, opened, changing),
     lease: (id, holder, ttlMs, now) =>
       opened(() => {
         const current = shelf.leases.get(id);
@@ -173,19 +179,23 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     fact: (key, now) => opened(() => shelf.facts.fact(key, now)),
     facts: (prefix, now) => opened(() => shelf.facts.facts(prefix, now)),
     swapFact: swap => opened(() => shelf.facts.swapFact(swap)),
+    mark: () => opened(() => String(changes)),
     async close() {
       closed = true;
     },
   };
 }
 
+type Opened = <Result>(run: () => Result) => Promise<Result>;
+
 function jobStore(
   { jobs }: Shelf,
-  opened: <Result>(run: () => Result) => Promise<Result>,
+  opened: Opened,
+  changing: Opened,
 ): Pick<Store, 'createJob' | 'job' | 'jobs' | 'endJob'> {
   return {
     createJob: job =>
-      opened(() => {
+      changing(() => {
         if (jobs.has(job.id)) refuseExistingJob(job.id);
         jobs.set(job.id, stored(job));
       }),
@@ -204,7 +214,7 @@ function jobStore(
           .map(job => structuredClone(job)),
       ),
     endJob: (id, end) =>
-      opened(() => {
+      changing(() => {
         const job = jobs.get(id);
         const ended = job && endedJob(job, end);
         if (ended) jobs.set(id, stored(ended));

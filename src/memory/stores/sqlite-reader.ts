@@ -11,6 +11,8 @@ const retryMs = 10;
 export interface SqliteReader {
   /** Runs a read once the file is ready; where it is damaged, once more after it was replaced. */
   read<Result>(run: (reads: SqliteReads) => Result): Promise<Result>;
+  /** Another text after each change of the file, or when it became another file. */
+  mark(): Promise<string>;
   close(): Promise<void>;
 }
 
@@ -36,6 +38,7 @@ interface Held {
 export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOptions): SqliteReader {
   let held: Held | undefined;
   let opening: Promise<Held> | undefined;
+  let connections = 0;
   let closed = false;
   const told = new Set<string>();
 
@@ -49,6 +52,7 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
     if (closed) throw closedStore();
     const inode = inodeOf(file) ?? -1;
     const db = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+    connections++;
     try {
       held = { inode, reads: sqliteReads(db, tellOnce) };
       return held;
@@ -86,30 +90,33 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
     held = undefined;
   }
 
-  return {
-    async read(run) {
-      const deadline = clock.monotonic() + lockWaitMs;
-      for (let healed = false; ; ) {
+  async function read<Result>(run: (reads: SqliteReads) => Result): Promise<Result> {
+    const deadline = clock.monotonic() + lockWaitMs;
+    for (let healed = false; ; ) {
+      if (closed) throw closedStore();
+      try {
+        const { reads } = await current();
+        // Another read may have found the file damaged just now, and closed this connection.
+        if (held?.reads !== reads) continue;
+        return run(reads);
+      } catch (error) {
         if (closed) throw closedStore();
-        try {
-          const { reads } = await current();
-          // Another read may have found the file damaged just now, and closed this connection.
-          if (held?.reads !== reads) continue;
-          return run(reads);
-        } catch (error) {
-          if (closed) throw closedStore();
-          if (passesSoon(error) && clock.monotonic() < deadline) {
-            await clock.sleep(retryMs);
-          } else if (isDamage(error) && !healed) {
-            healed = true;
-            drop();
-            await writer.send({ op: 'inspect' });
-          } else {
-            throw sqliteFailure(error, file);
-          }
+        if (passesSoon(error) && clock.monotonic() < deadline) {
+          await clock.sleep(retryMs);
+        } else if (isDamage(error) && !healed) {
+          healed = true;
+          drop();
+          await writer.send({ op: 'inspect' });
+        } else {
+          throw sqliteFailure(error, file);
         }
       }
-    },
+    }
+  }
+
+  return {
+    read,
+    mark: () => read(reads => `${connections} ${reads.version()}`),
 
     async close() {
       closed = true;

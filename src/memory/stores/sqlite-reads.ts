@@ -23,6 +23,8 @@ export interface SqliteReads extends SqliteFactReads {
   search(query: SearchQuery): SearchHit[];
   job(id: JobId, now: number): Job | undefined;
   jobs(query: JobQuery): Job[];
+  /** Another number after each commit of another connection; to compare with earlier ones of this connection alone. */
+  version(): number;
   close(): void;
 }
 
@@ -34,6 +36,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
   const byId = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.id = ?`);
   const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');
   const blob = db.prepare('SELECT body, seal FROM blobs WHERE sha = ?');
+  const version = db.prepare('PRAGMA data_version');
   const rest = threadReader(db);
   const heads = headLister(db, onSkip);
 
@@ -76,6 +79,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
     search: sqliteSearch(db, snapshot, onSkip),
     ...sqliteJobReads(db),
     ...sqliteFactReads(db),
+    version: () => Number(version.get()?.data_version),
     close: () => db.close(),
   };
 }

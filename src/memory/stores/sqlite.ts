@@ -65,6 +65,8 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes }: SqliteSt
     facts: (prefix, now) => reader.read(reads => reads.facts(prefix, now)),
     swapFact: async swap => (await writing({ op: 'swapFact', swap })) === 1,
 
+    mark: () => reader.mark(),
+
     close() {
       closing ??= close();
       return closing;

@@ -1,19 +1,20 @@
 import { z } from 'zod';
 import type { JobReply } from '../../../src/domain/job.ts';
-import type { ToolHost, ToolRequest } from '../../../src/domain/request.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../../../src/domain/request.ts';
 import { detachLong } from '../../../src/engine/jobs/detach.ts';
 import { createJobs } from '../../../src/engine/jobs/jobs.ts';
 import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
 import { realClock } from '../clock.ts';
 import { seededRandom } from '../random.ts';
 
-type Tool = (request: ToolRequest, signal: AbortSignal) => Promise<JobReply>;
+type Reply = JobReply & Pick<ToolReply, 'questions'>;
+type Tool = (request: ToolRequest, signal: AbortSignal) => Promise<Reply>;
 
 const clock = realClock();
 const said = (content: string): JobReply => ({ isError: false, document: { status: 'success', content } });
 const failed = (content: string): JobReply => ({ isError: true, document: { status: 'error', content } });
 
-const shown = (reply: JobReply) => ({ ...reply, text: String(reply.document.content) });
+const shown = (reply: Reply) => ({ ...reply, text: String(reply.document.content) });
 
 async function confirm({ ask }: ToolRequest, key: string): Promise<string> {
   const schema = { type: 'object' as const, properties: { confirm: { type: 'boolean' as const } } };
@@ -38,7 +39,18 @@ const tools: Record<string, Tool> = {
     const answers = await Promise.all([confirm(request, 'first'), confirm(request, 'second')]);
     return said(answers.join(', '));
   },
+  async test_tool_with_task({ answers }, signal) {
+    const told = answers?.get('user_name');
+    if (told?.action !== 'accept') {
+      const schema = { type: 'object' as const, properties: { name: { type: 'string' as const } }, required: ['name'] };
+      return { ...said('Who are you?'), questions: [{ key: 'user_name', message: 'Who are you?', schema }] };
+    }
+    await clock.sleep(400, signal);
+    return said(`Hello, ${String(told.content.name)}!`);
+  },
 };
+/** Tools whose work can only be had as a task. */
+const onlyAsTask = new Set(['failing_job', 'test_tool_with_task']);
 const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
 
 /** A host with the product's own jobs, and tools of the conformance suite in the place of the product's. */
@@ -63,6 +75,7 @@ export function fixtureHost(): ToolHost {
         description: `The fixture ${name}.`,
         inputSchema: { type: 'object' },
         annotations,
+        ...(onlyAsTask.has(name) && { execution: { taskSupport: 'required' as const } }),
       })),
     call: detachLong(
       {
@@ -76,7 +89,7 @@ export function fixtureHost(): ToolHost {
       call,
     ),
     prompts: { list: () => [], text: () => undefined },
-    resources: { templates: () => [], list: async () => [], read: async () => undefined, watch: () => () => {} },
+    resources: { templates: () => [], list: async () => [], read: async () => undefined, watch: async () => {} },
     jobs: {
       find: (id, owner) => jobs.find(id, owner),
       cancel: (id, owner) => jobs.cancel(id, owner),
