@@ -713,6 +713,28 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
       });
     });
 
+    describe('the mark', () => {
+      it('is another one after each change, and the same while nobody changes anything', async () => {
+        const { id } = await threadWith(store, ['a']);
+        const job = jobOf();
+        const marks = [await store.mark()];
+        for (const change of [
+          () => store.create(headOf()),
+          () => store.commit(id, changeOf(1, { turns: [turnOf(2)] })),
+          () => store.createJob(job),
+          () => store.endJob(job.id, { status: 'done', updatedAt: start + 1, expiresAt: start + hour }),
+          () => store.remove(id, start),
+        ]) {
+          await change();
+          const mark = await store.mark();
+          expect(marks).not.toContain(mark);
+          marks.push(mark);
+        }
+        await store.list({ owner: 'local', limit: 10, now: start });
+        expect(await store.mark()).toBe(marks.at(-1));
+      });
+    });
+
     describe('closing', () => {
       it('finishes what was asked before', async () => {
         const head = headOf();
@@ -746,6 +768,7 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
           () => store.fact('a', start),
           () => store.facts('a', start),
           () => store.swapFact({ key: 'a', version: 0, expiresAt: start, now: start }),
+          () => store.mark(),
         ];
         for (const use of uses) {
           await expect(use()).rejects.toMatchObject({

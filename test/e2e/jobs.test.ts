@@ -124,6 +124,30 @@ describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
     await expect.poll(() => heard).toEqual([uri]);
     await session.close();
   });
+
+  it('hears of a change that another process made, until it wants to hear no more', async () => {
+    const home = await newHome();
+    const [session, other] = await Promise.all([start(home, era), start(home, era)]);
+    const { client } = session;
+    const opening = await session.call('chat', { prompt: 'One?' });
+    const { continuation_id } = opening.continuation_offer;
+    const uri = `polylogue://threads/${continuation_id}`;
+    const heard: string[] = [];
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void heard.push(params.uri));
+    const listening = era === 'modern' ? await client.listen({ resourceSubscriptions: [uri] }) : undefined;
+    if (!listening) await client.subscribeResource({ uri });
+    await other.call('chat', { prompt: 'Two?', continuation_id });
+    await expect.poll(() => heard, { timeout: 5_000 }).toContain(uri);
+    const read = JSON.stringify((await client.readResource({ uri })).contents);
+    expect(read).toContain('Two?');
+    if (listening) await listening.close();
+    else await client.unsubscribeResource({ uri });
+    // A change of the client's own would be told at once.
+    const before = heard.length;
+    await session.call('chat', { prompt: 'Three?', continuation_id });
+    expect(heard).toHaveLength(before);
+    await Promise.all([session.close(), other.close()]);
+  });
 });
 
 describe('a client that knows tasks', () => {
