@@ -1,5 +1,9 @@
 import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tools } from '../../src/tools/index.gen.ts';
 import { serverCommand } from '../support/mcp-session.ts';
@@ -7,6 +11,8 @@ import type { Document } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 const inspector = fileURLToPath(new URL('../../node_modules/.bin/mcp-inspector', import.meta.url));
+/** The Inspector's other command line, which keeps connections: it alone asks for completions. */
+const connections = fileURLToPath(new URL('../../node_modules/.bin/mcpdo', import.meta.url));
 
 let project: TempProject;
 let home: TempProject;
@@ -93,6 +99,34 @@ describe('the Inspector', () => {
     expect(found.resources[0]).toMatchObject({ uri: 'polylogue://models', mimeType: 'application/json' });
     const { result: read } = await inspect('--method', 'resources/read', '--uri', 'polylogue://models', ...era);
     expect(JSON.parse(read.contents[0].text).models.length).toBeGreaterThan(0);
+  });
+
+  it.each(['legacy', 'modern'])('completes what is typed for a command in the %s era', async era => {
+    const { command, args, cwd, env } = serverCommand({ root: project.root, home: home.path('polylogue') });
+    const settings = Object.entries({ ...env, OFFLINE: '1' }).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
+    const own = {
+      PATH: process.env.PATH ?? '',
+      HOME: home.root,
+      MCP_STORAGE_DIR: home.path('inspector'),
+      MCP_INSPECTOR_DAEMON_DIR: await mkdtemp(join(tmpdir(), 'mcpdo-')),
+      MCP_INSPECTOR_DAEMON_TOKEN: 'of this test',
+      MCP_INSPECTOR_SECRET_STORE: 'memory',
+    };
+    const mcpdo = async (...line: string[]) => {
+      const all = [connections, '--connection', era, '--format', 'json', ...line];
+      return JSON.parse((await promisify(execFile)(command, all, { cwd, env: own })).stdout);
+    };
+    try {
+      await mcpdo('connect', '--era', era, ...settings, '--', command, ...args);
+      const prompt = ['prompts/complete', '--complete-ref-type', 'ref/prompt', '--complete-ref'];
+      const models = ['--complete-arg-name', 'model', '--complete-arg-value', 'au'];
+      expect(await mcpdo(...prompt, 'review', ...models)).toMatchObject({ values: ['auto'] });
+      const nothing = ['--complete-arg-name', 'request', '--complete-arg-value', 'a'];
+      expect(await mcpdo(...prompt, 'review', ...nothing)).toMatchObject({ values: [] });
+    } finally {
+      await promisify(execFile)(command, [connections, 'daemon', 'stop'], { cwd, env: own });
+      await rm(own.MCP_INSPECTOR_DAEMON_DIR, { recursive: true, force: true });
+    }
   });
 
   it.each([

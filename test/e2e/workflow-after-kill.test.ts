@@ -32,27 +32,38 @@ afterEach(async () => {
   await Promise.all([vendor.close(), project.dispose(), home.dispose()]);
 });
 
-describe.each(stateRuns)('$tool', ({ tool, one }) => {
-  it('goes on in another process after its own was killed, as if nothing had happened', async () => {
-    const first = await start();
-    const expected: Document[] = [];
-    for (const [index, more] of one.entries()) {
-      const { continuation_id } = expected[0] ?? {};
-      const args = step(index + 1, one.length, { ...more, ...(continuation_id && { continuation_id }) });
-      expected.push(told(await first.call(tool, args)));
-    }
+/** The replies of a run that nobody disturbs, but for what is another at every call. */
+async function alone(session: McpSession, tool: string, run: readonly object[]): Promise<Document[]> {
+  const replies: Document[] = [];
+  for (const [index, more] of run.entries()) {
+    const { continuation_id } = replies[0] ?? {};
+    const args = step(index + 1, run.length, { ...more, ...(continuation_id && { continuation_id }) });
+    replies.push(told(await session.call(tool, args)));
+  }
+  return replies;
+}
 
-    const opening = told(await first.call(tool, step(1, one.length, one[0])));
-    expect(lastOf(opening)).toEqual(lastOf(expected[0]));
-    await first.kill();
-    const { continuation_id } = opening;
-    const second = await start(clockAhead(15_000));
-    const middle = told(await second.call(tool, step(2, one.length, { ...one[1], continuation_id })));
-    expect(lastOf(middle)).toEqual(lastOf(expected[1]));
-    await second.kill();
-    const third = await start(clockAhead(30_000));
-    const last = told(await third.call(tool, step(3, one.length, { ...one[2], continuation_id })));
-    expect(lastOf(last)).toEqual(lastOf(expected[2]));
-    expect(last.continuation_id).toBe(continuation_id);
+describe.each(stateRuns)('two runs of $tool on two threads', ({ tool, one, other }) => {
+  it('go on in another process each time theirs was killed, as if each were alone and nothing had happened', async () => {
+    const calm = await start();
+    const expected = { one: await alone(calm, tool, one), other: await alone(calm, tool, other) };
+    await calm.close();
+
+    const ids: { one?: string; other?: string } = {};
+    for (const index of one.keys()) {
+      const session = await start(clockAhead(index * 15_000));
+      for (const [name, run] of [
+        ['one', one],
+        ['other', other],
+      ] as const) {
+        const args = { ...run[index], ...(ids[name] && { continuation_id: ids[name] }) };
+        const reply = told(await session.call(tool, step(index + 1, run.length, args)));
+        expect(lastOf(reply), `${name}, step ${index + 1}`).toEqual(lastOf(expected[name][index]));
+        ids[name] ??= reply.continuation_id;
+        expect(reply.continuation_id).toBe(ids[name]);
+      }
+      await session.kill();
+    }
+    expect(ids.one).not.toBe(ids.other);
   });
 });

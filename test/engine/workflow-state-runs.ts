@@ -41,6 +41,50 @@ export const stateRuns = [
       { num_files_documented: 3 },
     ],
   },
+  {
+    tool: 'codereview',
+    one: [
+      { relevant_files: ['a.ts'], focus_on: 'names', issues_found: [{ severity: 'high', description: 'x' }] },
+      { files_checked: ['a.ts'], confidence: 'medium' },
+      { issues_found: [{ severity: 'low', description: 'y' }] },
+    ],
+    other: [
+      { relevant_files: ['b.ts'], review_type: 'security', confidence: 'low' },
+      { files_checked: ['b.ts'], standards: 'no constants' },
+      { review_validation_type: 'internal' },
+    ],
+  },
+  {
+    tool: 'debug',
+    one: [
+      { relevant_files: ['a.ts'], hypothesis: 'off by one' },
+      { hypothesis: 'a race', confidence: 'medium' },
+      { confidence: 'high' },
+    ],
+    other: [
+      { relevant_files: ['b.ts'], hypothesis: 'no bug' },
+      { relevant_context: ['beta'], confidence: 'low' },
+      { confidence: 'certain' },
+    ],
+  },
+  {
+    tool: 'planner',
+    one: [{ step: 'Move the store' }, { is_branch_point: true, branch_from_step: 1, branch_id: 'files' }, {}],
+    other: [{ step: 'Split the store' }, { is_step_revision: true, revises_step_number: 1 }, { step: 'Done' }],
+  },
+  {
+    tool: 'tracer',
+    one: [
+      { trace_mode: 'precision', target_description: 'alpha' },
+      { trace_mode: 'precision', target_description: 'alpha', relevant_files: ['a.ts'] },
+      { trace_mode: 'precision', target_description: 'alpha' },
+    ],
+    other: [
+      { trace_mode: 'dependencies', target_description: 'beta' },
+      { trace_mode: 'dependencies', target_description: 'beta', files_checked: ['b.ts'] },
+      { trace_mode: 'dependencies', target_description: 'beta' },
+    ],
+  },
 ] as const;
 
 /** A reply without what is another at every call. */

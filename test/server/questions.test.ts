@@ -1,5 +1,4 @@
 import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import type { InMemoryTransport as ServerTransport } from '@modelcontextprotocol/server';
 import { describe, expect, it } from 'vitest';
 import type { ToolHost } from '../../src/domain/request.ts';
 import { createMcpServer } from '../../src/server/mcp.ts';
@@ -58,7 +57,7 @@ async function erase(era: keyof typeof eraVersions, answer?: Answer) {
   } else {
     const [near, far] = InMemoryTransport.createLinkedPair();
     const options = { host, version: '0', instructions: 'x', principal: { owner: 'local', root: '/' } };
-    await createMcpServer(options, 'legacy').connect(far satisfies ServerTransport);
+    await createMcpServer(options, 'legacy').connect(far);
     await client.connect(near);
   }
   const { content } = await client.callTool({ name: 'erase', arguments: {} });

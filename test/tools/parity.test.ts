@@ -1,17 +1,49 @@
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { tools } from '../../src/tools/index.gen.ts';
 import {
+  cannot,
   commonCounters,
   conversations,
   earlyTools,
   expertWorkflows,
+  notOffered,
   type PalAnswer,
   type PalExpertWorkflow,
+  palTools,
+  situations,
   summaryKeys,
 } from '../fixtures/pal-answers.ts';
+import { gitRepository } from '../support/git-repository.ts';
 import type { Document } from '../support/product.ts';
 import { step, workflowRig } from './workflow-rig.ts';
 
 const rig = workflowRig();
+
+describe('the tables of what older callers expect', () => {
+  const offered: readonly string[] = tools.map(({ name }) => name);
+
+  it('know all tools of PAL, and those that are not offered', () => {
+    expect(palTools).toHaveLength(18);
+    expect(palTools.filter(name => !offered.includes(name))).toEqual(notOffered);
+  });
+
+  it.each(palTools.filter(name => !notOffered.includes(name)))('have each situation of %s, or a reason', tool => {
+    const shown = new Set(conversations.filter(row => row.tool === tool).flatMap(({ shows }) => shows));
+    if (expertWorkflows.some(row => row.tool === tool)) for (const situation of situations) shown.add(situation);
+    const impossible = cannot[tool] ?? {};
+    for (const situation of situations)
+      expect(shown.has(situation) !== (impossible[situation] !== undefined), situation).toBe(true);
+  });
+
+  it('have the six tools of the one-shot protocol', () => {
+    const names = ['analyze', 'chat', 'codereview', 'debug', 'precommit', 'thinkdeep'];
+    expect(earlyTools.map(({ tool }) => tool).toSorted()).toEqual(names);
+  });
+});
+
+async function inRepository({ repository }: { repository?: true }): Promise<void> {
+  if (repository) await gitRepository(rig.root());
+}
 
 /** Arguments that callers of every workflow send in each step, whether the tool advertises them or not. */
 const everyStep = {
@@ -65,7 +97,9 @@ describe.each(expertWorkflows.map(row => [row.tool, row] as const))('%s as older
   const common = everyReply(row);
   const complete = { [row.complete]: true, next_step_required: false, step_number: 3, total_steps: 3 };
   const lastKeys = [...(common.keys ?? []), ...(row.also?.last ?? [])];
-  const summary = { [row.summary]: row.summaryKeys ?? summaryKeys };
+  const summary = { [row.summary]: summaryKeys };
+
+  beforeEach(() => inRepository(row));
 
   it('pauses after the first and the middle step with work to do, and asks nobody', async () => {
     const { pauses } = await intoLastStep(row, { use_assistant_model: false });
@@ -183,18 +217,21 @@ describe.each(expertWorkflows.map(row => [row.tool, row] as const))('%s as older
   });
 });
 
-describe.each(conversations.map(row => [row.tool, row.what, row] as const))('%s', (tool, what, { calls }) => {
+describe.each(conversations.map(row => [row.tool, row.what, row] as const))('%s', (tool, what, { calls, models }) => {
   it(`${what}, with the replies that older callers know`, async () => {
+    for (const answer of models ?? []) answer === null ? rig.fails() : rig.answers(answer);
     let continuation_id: string | undefined;
     for (const { args, answer } of calls) {
       const reply = await rig.call(tool, { ...args, ...(continuation_id && { continuation_id }) });
       expectAnswer(reply, answer);
-      ({ continuation_id } = reply);
+      continuation_id = reply.continuation_id ?? reply.continuation_offer?.continuation_id;
     }
   });
 });
 
 describe.each(earlyTools.map(row => [row.tool, row] as const))('%s of the one-shot protocol', (tool, row) => {
+  beforeEach(() => inRepository(row));
+
   it('takes its own argument names and asks the model at once with all of them', async () => {
     rig.answers('The answer.');
     const reply = await rig.call(tool, row.args);

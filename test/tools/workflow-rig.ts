@@ -16,6 +16,8 @@ export interface WorkflowRig {
   prompt(): string;
   tail(): string;
   restart(): Promise<void>;
+  /** The project's folder. */
+  root(): string;
 }
 
 /** The product with one vendor and a project of two files, anew for every test of a file. */
@@ -44,6 +46,7 @@ export function workflowRig(env: Record<string, string> = {}): WorkflowRig {
     prompt: () => messages().join('\n'),
     tail: () => messages().at(-1) ?? '',
     restart: () => polylogue.restart(),
+    root: () => project.root,
   };
 }
 
