@@ -27,8 +27,9 @@ export interface Updates {
 export function updatesOf(server: Server, resources: HostResources, owner: string): Updates {
   let stop = new AbortController();
   let watching: Promise<void> | undefined;
+  let closed = false;
   function watch(wanted: boolean, accepts: (uri: string) => boolean): Promise<void> {
-    if (!wanted) {
+    if (!wanted || closed) {
       stop.abort();
       stop = new AbortController();
       watching = undefined;
@@ -41,7 +42,10 @@ export function updatesOf(server: Server, resources: HostResources, owner: strin
     watching ??= resources.watch(owner, tell, stop.signal);
     return watching;
   }
-  server.onclose = () => void watch(false, () => false);
+  server.onclose = () => {
+    closed = true;
+    stop.abort();
+  };
   return {
     all: wanted => void watch(wanted, () => true),
     only: wanted => watch(wanted.size > 0, uri => wanted.has(uri)),

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -178,6 +179,62 @@ describe('precommit', () => {
     expect((await call(step(1, 2, { path: '/etc' }))).error.code).toBe('SECURITY');
     const refused = await call(step(1, 2, { path: 'shop', compare_to: '--output=x' }));
     expect(refused.error).toMatchObject({ validation_errors: [{ field: 'compare_to' }] });
+  });
+
+  it('shows the expert each kind of change: staged, unstaged, new, renamed, binary, a submodule', async () => {
+    answers('RECOMMENDATION: GO');
+    await repo.write('old.ts', 'the same line\n'.repeat(20));
+    await repo.write('src/open.ts', 'export const open = 1;\n');
+    await repo.commit();
+    const inner = await gitRepository(project.path('inner'));
+    await inner.write('i.ts', 'export const i = 1;\n');
+    await inner.commit();
+    await repo.git('-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', inner.path, 'sub');
+    await repo.git('mv', 'old.ts', 'renamed.ts');
+    await repo.write('logo.png', new Uint8Array([137, 80, 78, 71, 0, 1, 2, 0]));
+    await repo.git('add', '.');
+    await repo.write('src/open.ts', 'export const open = 2;\n');
+    await repo.write('src/new.ts', 'export const fresh = 1;\n');
+    const reply = await call(step(1, 1, { path: 'shop' }));
+    const kinds = Object.fromEntries(
+      reply.repositories[0].files.map(({ path, ...file }: Document) => [path, file] as const),
+    );
+    expect(kinds).toMatchObject({
+      'renamed.ts': { area: 'staged', status: 'renamed', from: 'old.ts' },
+      'logo.png': { area: 'staged', status: 'added', not_shown: 'binary' },
+      sub: { area: 'staged', status: 'added', submodule: true },
+      'src/open.ts': { area: 'unstaged', status: 'modified', added: 1, removed: 1 },
+      'src/new.ts': { area: 'untracked', status: 'added', added: 1 },
+    });
+    for (const text of [
+      'rename from old.ts',
+      'staged added logo.png (not shown: binary)',
+      '+Subproject commit',
+      '-export const open = 1;\n+export const open = 2;',
+      '+export const fresh = 1;',
+    ])
+      expect(prompt()).toContain(text);
+    expect(reply.recommendation).toBe('go');
+  });
+
+  it('validates what comes before the first commit', async () => {
+    answers('RECOMMENDATION: GO');
+    const fresh = await gitRepository(project.path('fresh'));
+    await fresh.write('first.ts', 'export const first = 1;\n');
+    await fresh.git('add', '.');
+    const reply = await call(step(1, 1, { path: 'fresh' }));
+    expect(reply).toMatchObject({
+      recommendation: 'go',
+      repositories: [{ branch: 'main', counts: { staged: 1 }, files: [{ path: 'first.ts', status: 'added' }] }],
+    });
+    expect(reply.repositories[0]).not.toHaveProperty('head');
+    expect(prompt()).toContain('+export const first = 1;');
+  });
+
+  it('writes nothing for a ref that looks like an option', async () => {
+    const refused = await call(step(1, 2, { path: 'shop', compare_to: `--output=${project.path('written')}` }));
+    expect(refused).toMatchObject({ isError: true, error: { validation_errors: [{ field: 'compare_to' }] } });
+    expect(await readdir(project.root)).toEqual(['shop']);
   });
 
   it('has nothing to commit in a clean repository', async () => {
