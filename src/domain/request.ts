@@ -49,7 +49,7 @@ export interface ToolRequest {
   ask?: (question: UserQuestion) => Promise<UserAnswer>;
   /**
    * Given when the caller can be asked before the work begins, by a reply with `questions`: his answers to those of the
-   * reply before, by their keys, as he sent them; empty at first. Earlier ones are gone, so one reply asks for everything.
+   * reply before, by their keys, as he sent them, asked or not; empty at first. Earlier ones are gone: one reply asks for all.
    */
   answers?: ReadonlyMap<string, UserAnswer>;
 }
