@@ -49,7 +49,14 @@ const rooms: HouseTable['rooms'] = {
   memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain' }, pure: true },
   models: {
     imports: ['domain'],
-    folders: { providers: 'list', routing: 'plain', resilience: 'plain', extras: 'plain', 'extras/ollama': 'plain' },
+    folders: {
+      providers: 'list',
+      routing: 'plain',
+      resilience: 'plain',
+      extras: 'plain',
+      'extras/ollama': 'plain',
+      'extras/wire': 'plain',
+    },
     pure: true,
   },
   engine: {

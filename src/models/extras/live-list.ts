@@ -1,6 +1,7 @@
 import { isRecord } from '../../domain/json.ts';
 import { toModelError } from '../errors.ts';
 import type { LiveModel } from '../provider.ts';
+import { vendorFetch } from './wire/vendor-fetch.ts';
 
 /** Where a vendor lists its models: `GET {baseUrl}/models`. */
 export interface LiveListSource {
@@ -35,7 +36,7 @@ export async function listPage(
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   try {
-    const response = await fetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
+    const response = await vendorFetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
     const text = await response.text();
     const body = parsed(text);
     if (response.ok && isRecord(body)) return body;

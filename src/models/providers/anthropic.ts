@@ -3,6 +3,7 @@ import type { ModelInfo } from '../../domain/model.ts';
 import { budgetFor, closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://api.anthropic.com/v1';
@@ -42,7 +43,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'ANTHROPIC_BASE_URL');
-  const vendor = createAnthropic({ apiKey, baseURL: baseUrl });
+  const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
     languageModel: model => withRoomForThinking(vendor.messages(model.id), model),
     providerOptions: params => ({ anthropic: thinkingOptions(params) }),

@@ -2,6 +2,7 @@ import type { ModelInfo } from '../../domain/model.ts';
 import { closestEffort } from '../effort.ts';
 import { checkedBaseUrl, isLocalUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const defaultWindow = 32_768;
@@ -51,7 +52,13 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const baseUrl = checkedBaseUrl(settings.apiUrl ?? '', 'CUSTOM_API_URL');
   const { apiKey } = settings;
-  const vendor = createOpenAICompatible({ name: 'custom', baseURL: baseUrl, apiKey, includeUsage: true });
+  const vendor = createOpenAICompatible({
+    name: 'custom',
+    baseURL: baseUrl,
+    apiKey,
+    includeUsage: true,
+    fetch: answerFetch,
+  });
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return {
     languageModel: ({ id }) => vendor.chatModel(id),

@@ -4,6 +4,7 @@ import { budgetFor, closestEffort } from '../effort.ts';
 import { adjustedModel } from '../extras/adjusted-model.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
@@ -44,7 +45,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GEMINI_BASE_URL');
-  const vendor = createGoogle({ apiKey, baseURL: baseUrl });
+  const vendor = createGoogle({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
     languageModel: model => withRoomForThinking(vendor.languageModel(model.id), model),
     providerOptions: params => ({ google: thinkingOptions(params) }),

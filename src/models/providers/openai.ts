@@ -1,8 +1,8 @@
-import type { JSONObject, SharedV4ProviderOptions } from '@ai-sdk/provider';
-import { closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+import { chatOptions, responsesOptions } from '../extras/wire/open-ai-options.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://api.openai.com/v1';
 const group = 'Providers';
@@ -44,7 +44,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'OPENAI_BASE_URL');
-  const vendor = createOpenAI({ apiKey, baseURL: baseUrl });
+  const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const chat = settings.apiStyle === 'chat';
   return {
     languageModel: ({ id }) => (chat ? vendor.chat(id) : vendor.responses(id)),
@@ -52,33 +52,5 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     // Chat templates of other servers often refuse instructions after the conversation.
     tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
     list: signal => liveList({ provider: 'openai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
-  };
-}
-
-type VendorOptions = SharedV4ProviderOptions[string];
-
-function responsesOptions(params: CallParams): VendorOptions {
-  return {
-    ...sharedOptions(params, params.model.efforts),
-    systemMessageMode: 'developer',
-    // Summaries of reasoning are refused to organisations that did not verify themselves, and nobody reads them here.
-    reasoningSummary: null,
-  };
-}
-
-function chatOptions(params: CallParams): VendorOptions {
-  const known = params.model.efforts.filter(effort => effort !== 'max');
-  // `system` is what every server knows; OpenAI reads it as its developer role.
-  return { ...sharedOptions(params, known), systemMessageMode: 'system' };
-}
-
-function sharedOptions({ model, effort, cacheKey }: CallParams, known: CallParams['model']['efforts']): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, known);
-  return {
-    store: false,
-    ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
-    ...(sent === undefined ? {} : { reasoningEffort: sent }),
-    // The package guesses from the id; the catalogue knows.
-    ...(model.reasoning ? { forceReasoning: true } : {}),
   };
 }

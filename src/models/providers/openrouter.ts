@@ -4,6 +4,7 @@ import { closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
 import { toldWhole } from '../extras/openrouter-stream.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://openrouter.ai/api/v1';
@@ -57,7 +58,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'OPENROUTER_BASE_URL');
   const { createOpenRouter } = await import('@openrouter/ai-sdk-provider');
-  const vendor = createOpenRouter({ apiKey, baseURL: baseUrl, headers });
+  const vendor = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
   return {
     languageModel: ({ id }) => toldWhole(vendor.chat(id, { usage: { include: true } })),
     providerOptions: params => ({ openrouter: vendorOptions(params) }),

@@ -2,6 +2,7 @@ import { isRecord } from '../../../domain/json.ts';
 import type { InputKind } from '../../../domain/model.ts';
 import { toModelError } from '../../errors.ts';
 import type { LiveModel } from '../../provider.ts';
+import { vendorFetch } from '../wire/vendor-fetch.ts';
 import { ollamaFailure } from './ollama-failure.ts';
 import type { OllamaServer } from './ollama-model.ts';
 
@@ -66,7 +67,7 @@ function plainName(name: string): string {
 
 async function get({ baseUrl, headers }: OllamaServer, signal: AbortSignal): Promise<Record<string, unknown>> {
   try {
-    const response = await fetch(`${baseUrl}/tags`, { headers: { ...headers }, signal });
+    const response = await vendorFetch(`${baseUrl}/tags`, { headers: { ...headers }, signal });
     if (!response.ok) throw await ollamaFailure(response);
     const body: unknown = JSON.parse(await response.text());
     if (isRecord(body) && Array.isArray(body.models)) return body;
@@ -84,7 +85,7 @@ async function factsOf(
   signal: AbortSignal,
 ): Promise<Facts | undefined> {
   try {
-    const response = await fetch(`${baseUrl}/show`, {
+    const response = await vendorFetch(`${baseUrl}/show`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: JSON.stringify({ model }),

@@ -7,6 +7,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { JsonObject } from '../../../domain/json.ts';
 import { badUpstream } from '../../errors.ts';
+import { vendorFetch } from '../wire/vendor-fetch.ts';
 import { jsonLines } from './json-lines.ts';
 import { ollamaFailure } from './ollama-failure.ts';
 import { ollamaParts } from './ollama-parts.ts';
@@ -36,7 +37,7 @@ export function ollamaModel(server: OllamaServer, id: string): LanguageModelV4 {
 
 async function stream({ baseUrl, headers }: OllamaServer, id: string, options: LanguageModelV4CallOptions) {
   const { body, warnings } = chatBody(id, options);
-  const response = await fetch(`${baseUrl}/chat`, {
+  const response = await vendorFetch(`${baseUrl}/chat`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
     body: JSON.stringify(body),

@@ -1,0 +1,86 @@
+import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
+import { isRecord } from '../../domain/json.ts';
+import { closestEffort } from '../effort.ts';
+import { checkedBaseUrl } from '../extras/endpoint.ts';
+import { liveList } from '../extras/live-list.ts';
+import { withThoughtsApart } from '../extras/wire/inline-thoughts.ts';
+import { withJoinedTexts } from '../extras/wire/joined-texts.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+
+const ownBaseUrl = 'https://api.deepseek.com';
+const group = 'Providers';
+
+export const deepseek = defineProvider({
+  id: 'deepseek',
+  names: ['d'],
+  title: 'DeepSeek',
+  options: {
+    apiKey: {
+      env: ['DEEPSEEK_API_KEY'],
+      type: 'string',
+      doc: 'Key of the DeepSeek API; with it the DeepSeek models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['DEEPSEEK_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address of a server that speaks like DeepSeek; unset: DeepSeek itself.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'DEEPSEEK_BASE_URL');
+  const vendor = createOpenAICompatible({
+    name: 'deepseek',
+    baseURL: baseUrl,
+    apiKey,
+    includeUsage: true,
+    fetch: answerFetch,
+    transformRequestBody: withJoinedTexts,
+    convertUsage: usageOf,
+  });
+  return {
+    languageModel: ({ id }) => withThoughtsApart(vendor.chatModel(id)),
+    providerOptions: params => ({ deepseek: thinkingOptions(params) }),
+    tailRole: () => 'user',
+    list: signal => liveList({ provider: 'deepseek', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+  };
+}
+
+/** On by itself; how hard is told beside it. Models without efforts either always think or never do. */
+function thinkingOptions({ model, effort }: CallParams): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (sent === 'none') return { thinking: { type: 'disabled' } };
+  return { thinking: { type: 'enabled' }, reasoningEffort: sent };
+}
+
+/** DeepSeek tells what came from its cache beside the sum, not within it. */
+function usageOf(usage: unknown): LanguageModelV4Usage {
+  const told = isRecord(usage) ? usage : {};
+  const details = isRecord(told.completion_tokens_details) ? told.completion_tokens_details : {};
+  const output = count(told.completion_tokens);
+  const reasoning = count(details.reasoning_tokens);
+  return {
+    inputTokens: {
+      total: count(told.prompt_tokens),
+      noCache: count(told.prompt_cache_miss_tokens),
+      cacheRead: count(told.prompt_cache_hit_tokens),
+      cacheWrite: undefined,
+    },
+    outputTokens: { total: output, text: undefined, reasoning },
+  };
+}
+
+function count(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined;
+}

@@ -1,0 +1,67 @@
+import type { JSONObject } from '@ai-sdk/provider';
+import { closestEffort } from '../effort.ts';
+import { checkedBaseUrl } from '../extras/endpoint.ts';
+import { liveList } from '../extras/live-list.ts';
+import { withThoughtsApart } from '../extras/wire/inline-thoughts.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+
+const ownBaseUrl = 'https://api.groq.com/openai/v1';
+const group = 'Providers';
+
+export const groq = defineProvider({
+  id: 'groq',
+  names: ['q'],
+  title: 'Groq',
+  options: {
+    apiKey: {
+      env: ['GROQ_API_KEY'],
+      type: 'string',
+      doc: 'Key of the Groq API; with it the open models that Groq serves can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['GROQ_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address, version path included, of a server that speaks like Groq; unset: Groq itself.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GROQ_BASE_URL');
+  const vendor = createOpenAICompatible({
+    name: 'groq',
+    baseURL: baseUrl,
+    apiKey,
+    includeUsage: true,
+    fetch: answerFetch,
+    // The old name is deprecated there.
+    transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
+  });
+  return {
+    languageModel: ({ id }) => withThoughtsApart(vendor.chatModel(id)),
+    providerOptions: params => ({ groq: reasoningOptions(params) }),
+    // The chat templates of open models often refuse instructions after the conversation.
+    tailRole: () => 'user',
+    list: signal => liveList({ provider: 'groq', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+  };
+}
+
+/** Thoughts come apart from the answer: gpt-oss does so by itself and refuses to be told, the others have to be asked. */
+function reasoningOptions({ model, effort }: CallParams): JSONObject {
+  if (!model.reasoning) return {};
+  const apart = model.id.includes('gpt-oss') ? {} : { reasoning_format: 'parsed' };
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return apart;
+  // Models that can only be switched have one word for on.
+  const switched = !model.efforts.some(word => word === 'low' || word === 'medium');
+  return { ...apart, reasoningEffort: switched && sent !== 'none' ? 'default' : sent };
+}

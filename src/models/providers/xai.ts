@@ -1,0 +1,62 @@
+import type { JSONObject } from '@ai-sdk/provider';
+import { closestEffort } from '../effort.ts';
+import { checkedBaseUrl } from '../extras/endpoint.ts';
+import { liveList } from '../extras/live-list.ts';
+import { createEchoedThoughts } from '../extras/wire/echoed-thoughts.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+
+const ownBaseUrl = 'https://api.x.ai/v1';
+const group = 'Providers';
+
+export const xai = defineProvider({
+  id: 'xai',
+  names: ['x'],
+  title: 'xAI',
+  options: {
+    apiKey: {
+      env: ['XAI_API_KEY'],
+      type: 'string',
+      doc: 'Key of the xAI API; with it the Grok models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['XAI_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address, version path included, of a server that speaks like xAI (Responses); unset: xAI itself.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  // xAI speaks OpenAI's Responses; so does this package.
+  const { createOpenAI } = await import('@ai-sdk/openai');
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'XAI_BASE_URL');
+  const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+  const echoed = createEchoedThoughts();
+  return {
+    languageModel: ({ id }) => echoed(vendor.responses(id)),
+    providerOptions: params => ({ openai: vendorOptions(params) }),
+    // xAI takes roles in any order.
+    tailRole: () => 'system',
+    list: signal => liveList({ provider: 'xai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+  };
+}
+
+function vendorOptions({ model, effort, cacheKey }: CallParams): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  return {
+    store: false,
+    systemMessageMode: 'system',
+    ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
+    ...(sent === undefined ? {} : { reasoningEffort: sent }),
+    // The package knows no Grok; without this it would leave the effort out and not ask for the sealed thoughts.
+    ...(model.reasoning ? { forceReasoning: true } : {}),
+  };
+}
