@@ -55,6 +55,7 @@ const rooms: HouseTable['rooms'] = {
       resilience: 'plain',
       extras: 'plain',
       'extras/ollama': 'plain',
+      'extras/azure': 'plain',
       'extras/wire': 'plain',
     },
     pure: true,

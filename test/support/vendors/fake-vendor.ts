@@ -85,6 +85,12 @@ export interface BrokenStep extends StepScope {
     | 'empty'
     /** 200 with blank lines and comments only. */
     | 'whitespace_and_comments'
+    /** 200 with the vendor's error as one JSON document instead of a stream. */
+    | 'json_error'
+    /** A sound answer as one JSON document, whatever was asked for, as servers send it that don't stream. */
+    | 'plain_json'
+    /** A sound answer behind blank lines and comments. */
+    | 'comments_first'
     /** A sound answer whose lines end with CR LF. */
     | 'crlf'
     /** A sound answer that is cut on the wire inside of its multi-byte characters. */

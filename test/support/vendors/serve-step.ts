@@ -64,6 +64,14 @@ export async function giveFault(delivery: Delivery, step: BrokenStep): Promise<v
         start(delivery, false);
         response.end(`\n\n: waiting\n\n   \n\n: still waiting\n\n${' '.repeat(2_000)}\n\n`);
         return;
+      case 'json_error':
+        return sendJson(delivery, 200, delivery.failure.body);
+      case 'plain_json':
+        return sendJson(delivery, 200, delivery.wire.whole());
+      case 'comments_first': {
+        const before = delivery.framing.filler.repeat(20);
+        return sendBytes(delivery, Buffer.from(`\n\n   \n${before}\n${body(delivery, '\n').toString()}`));
+      }
       case 'crlf':
         return sendBytes(delivery, body(delivery, '\r\n'));
       case 'split_utf8':

@@ -26,7 +26,7 @@ export function azureAddress({ endpoint, apiVersion = 'v1', apiStyle }: AzureSet
   const root = checkedBaseUrl(endpoint, 'AZURE_OPENAI_ENDPOINT').replace(/\/openai(\/v1)?$/, '');
   const version = apiVersion.trim().toLowerCase();
   if (/^(v1|preview|latest)$/.test(version)) {
-    const query = version === 'v1' ? {} : { 'api-version': version };
+    const query: Record<string, string> = version === 'v1' ? {} : { 'api-version': version };
     return { chat: apiStyle === 'chat', baseUrl: () => `${root}/openai/v1`, query };
   }
   if (!/^\d{4}-\d{2}-\d{2}(-preview)?$/.test(version)) {

@@ -10,18 +10,21 @@ import type {
 const mostAnswers = 200;
 const mostChars = 4_000_000;
 
+type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'];
+
 /**
  * Sends the sealed thoughts of earlier answers back with them, as vendors of Responses without a store ask for: the model
- * goes on from what it thought, and its cache holds. They live as long as the connection; threads keep the text alone.
+ * goes on from what it thought, and its cache holds. They live as long as the connection, belong to one model and one
+ * thread (its cache key), and are never kept without one; threads keep the text alone.
  */
 export function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
   const kept = new Map<string, LanguageModelV4ReasoningPart[]>();
   let chars = 0;
 
-  function keep(text: string, thoughts: LanguageModelV4ReasoningPart[]): void {
-    if (text === '' || thoughts.length === 0 || kept.has(text)) return;
-    kept.set(text, thoughts);
-    chars += sizeOf(text, thoughts);
+  function keep(key: string, thoughts: LanguageModelV4ReasoningPart[]): void {
+    if (thoughts.length === 0 || kept.has(key)) return;
+    kept.set(key, thoughts);
+    chars += sizeOf(key, thoughts);
     for (const [oldest, its] of kept) {
       if (kept.size <= mostAnswers && chars <= mostChars) return;
       kept.delete(oldest);
@@ -29,11 +32,13 @@ export function createEchoedThoughts(): (model: LanguageModelV4) => LanguageMode
     }
   }
 
-  function withThoughts(message: LanguageModelV4Message): LanguageModelV4Message {
+  function withThoughts(message: LanguageModelV4Message, keyOf: (text: string) => string): LanguageModelV4Message {
     if (message.role !== 'assistant') return message;
-    const content = message.content.flatMap(part =>
-      part.type === 'text' ? [...(kept.get(part.text.trim()) ?? []), part] : [part],
-    );
+    const content: AssistantContent = [];
+    for (const part of message.content) {
+      if (part.type === 'text') content.push(...(kept.get(keyOf(part.text)) ?? []));
+      content.push(part);
+    }
     return { ...message, content };
   }
 
@@ -44,14 +49,19 @@ export function createEchoedThoughts(): (model: LanguageModelV4) => LanguageMode
     supportedUrls: model.supportedUrls,
     doGenerate: options => model.doGenerate(options),
     async doStream(options: LanguageModelV4CallOptions) {
-      const result = await model.doStream({ ...options, prompt: options.prompt.map(withThoughts) });
-      return { ...result, stream: result.stream.pipeThrough(collected(keep)) };
+      const thread = options.providerOptions?.openai?.promptCacheKey;
+      if (typeof thread !== 'string') return model.doStream(options);
+      const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
+      const prompt = options.prompt.map(message => withThoughts(message, keyOf));
+      const result = await model.doStream({ ...options, prompt });
+      const stream = result.stream.pipeThrough(collected((text, thoughts) => keep(keyOf(text), thoughts)));
+      return { ...result, stream };
     },
   });
 }
 
-function sizeOf(text: string, thoughts: readonly LanguageModelV4ReasoningPart[]): number {
-  return text.length + JSON.stringify(thoughts).length;
+function sizeOf(key: string, thoughts: readonly LanguageModelV4ReasoningPart[]): number {
+  return key.length + JSON.stringify(thoughts).length;
 }
 
 /** Tells the answer and its sealed thoughts once the answer is finished. */
@@ -63,10 +73,10 @@ function collected(
   return new TransformStream({
     transform(part, controller) {
       if (part.type === 'text-delta') text += part.delta;
-      // Sealed: what the vendor needs is in the metadata, the words are not.
-      if (part.type === 'reasoning-end' && part.providerMetadata)
+      // What the vendor needs is in the seal; words without one would be of no use to it.
+      if (part.type === 'reasoning-end' && typeof part.providerMetadata?.openai?.reasoningEncryptedContent === 'string')
         thoughts.push({ type: 'reasoning', text: '', providerOptions: part.providerMetadata });
-      if (part.type === 'finish' && part.finishReason.unified === 'stop') keep(text.trim(), thoughts);
+      if (part.type === 'finish' && part.finishReason.unified === 'stop') keep(text, thoughts);
       controller.enqueue(part);
     },
   });
