@@ -39,7 +39,7 @@ const rules: readonly Rule[] = [
     status: [413],
     words: /context_length|context_window|request_too_large/,
     message:
-      /maximum context length|context window|prompt is too long|input (is )?too long|too many (input )?tokens|token count .{0,40}exceeds/i,
+      /maximum (context|prompt) length|context window|prompt is too long|input (is )?too long|too many (input )?tokens|token count .{0,40}exceeds/i,
     unless: [429],
   },
   {

@@ -56,7 +56,7 @@ export function checkChat(body: Record<string, unknown>): Refusal | undefined {
     checkFieldsAndModel(body, fields, field => openAiRefusal(`Unrecognized request argument supplied: ${field}`)) ??
     checkReasoning(body) ??
     checkOutput(body) ??
-    checkMessages(body.messages)
+    checkChatMessages(body.messages)
   );
 }
 
@@ -101,7 +101,8 @@ function checkOutput(body: Record<string, unknown>): Refusal | undefined {
   return undefined;
 }
 
-function checkMessages(messages: unknown): Refusal | undefined {
+/** The messages of a chat, in OpenAI's words. */
+export function checkChatMessages(messages: unknown): Refusal | undefined {
   if (!Array.isArray(messages)) return missingParameter('messages');
   if (messages.length === 0)
     return openAiRefusal("Invalid 'messages': empty array. Expected an array with minimum length 1.", {

@@ -1,3 +1,4 @@
+import { tailHeading } from '../../../src/domain/message.ts';
 import type { PromptMessage, PromptPart } from './prompt.ts';
 import type { Reading } from './reading.ts';
 import { listOf, numberOf, recordsOf, stableJson, stringOf } from './wire-values.ts';
@@ -16,10 +17,15 @@ export function readChat(body: Record<string, unknown>): Reading {
 }
 
 function messageOf(message: Record<string, unknown>): PromptMessage {
-  const said =
-    typeof message.content === 'string' ? [{ text: message.content }] : recordsOf(message.content).map(partOf);
+  const said = typeof message.content === 'string' ? partsOf(message.content) : recordsOf(message.content).map(partOf);
   const called = recordsOf(message.tool_calls).map(call => ({ text: stableJson(call) }));
   return { role: stringOf(message.role), parts: [...said, ...called] };
+}
+
+/** Where a message has one text only, the tail is a part of it. */
+function partsOf(text: string): PromptPart[] {
+  const at = text.indexOf(`\n\n${tailHeading}`);
+  return at === -1 ? [{ text }] : [{ text: text.slice(0, at) }, { text: text.slice(at + 2) }];
 }
 
 function partOf(part: Record<string, unknown>): PromptPart {

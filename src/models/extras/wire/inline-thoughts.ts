@@ -28,8 +28,8 @@ export function withThoughtsApart(model: LanguageModelV4): LanguageModelV4 {
   };
 }
 
-/** `start`: nothing but white space so far. `thoughts`: inside of the tags. `text`: behind them, or there were none. */
-type Place = 'start' | 'thoughts' | 'text';
+/** `start`: nothing but white space so far. `thoughts`: inside of the tags. `gap`: the white space behind them. */
+type Place = 'start' | 'thoughts' | 'gap' | 'text';
 
 function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
   let place: Place = 'start';
@@ -46,7 +46,7 @@ function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageMod
     controller.enqueue({ type: 'reasoning-start', id: `${id}-thoughts` });
   };
   const speak = (controller: Controller) => {
-    place = 'text';
+    place = 'gap';
     controller.enqueue({ type: 'reasoning-end', id: `${id}-thoughts` });
   };
 
@@ -59,6 +59,10 @@ function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageMod
       tell('reasoning', held.slice(0, upTo), controller);
       held = held.slice(end === -1 ? upTo : end + closing.length);
       if (end !== -1) speak(controller);
+    }
+    if (place === 'gap') {
+      held = held.trimStart();
+      if (held !== '') place = 'text';
     }
     if (place === 'text') {
       tell('text', held, controller);

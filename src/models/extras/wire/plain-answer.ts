@@ -21,7 +21,7 @@ export const answerFetch: Fetch = async (input, init) => {
   const status = isRecord(body) ? failureStatus(body) : undefined;
   const events = status === undefined ? eventsOf(body) : undefined;
   const headers = withoutLength(response.headers);
-  if (!events) return new Response(text, { status: status ?? response.status, headers });
+  if (!events) return new Response(status === undefined ? text : said(body, text), { status, headers });
   headers.set('content-type', 'text/event-stream');
   return new Response(events.map(event => `data: ${JSON.stringify(event)}\n\n`).join(''), { headers });
 };
@@ -68,6 +68,12 @@ const numbered: Readonly<Record<string, number>> = {
   2049: 401,
   2056: 429,
 };
+
+/** MiniMax's error in the shape that all others have. */
+function said(body: unknown, text: string): string {
+  const told = isRecord(body) && isRecord(body.base_resp) ? body.base_resp : undefined;
+  return told ? JSON.stringify({ error: { message: told.status_msg, code: String(told.status_code) } }) : text;
+}
 
 /** Undefined where nothing went wrong. */
 function failureStatus(body: Body): number | undefined {

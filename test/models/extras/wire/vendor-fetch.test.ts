@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { vendorFetch } from '../../../../src/models/extras/wire/vendor-fetch.ts';
+
+const names = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')];
+/** Node's own limits have a step of a second. */
+const limits = { headersTimeout: 300, bodyTimeout: 300 };
+const slowMs = 1800;
+
+let server: Server;
+let url: string;
+let before: unknown[];
+
+/** What Node does after 300 s, it does after 300 ms here; `seen` gets the options of each request. */
+function shortenNodesLimits(seen: object[]): void {
+  void new Response();
+  before = names.map(name => Reflect.get(globalThis, name));
+  const { constructor: Agent } = before[0] as { constructor: new (options: object) => { dispatch: Dispatch } };
+  const agent = new Agent(limits);
+  const own = agent.dispatch.bind(agent);
+  agent.dispatch = (options, handler) => {
+    seen.push(options);
+    return own(options, handler);
+  };
+  for (const name of names) Reflect.set(globalThis, name, agent);
+}
+
+type Dispatch = (options: object, handler: unknown) => boolean;
+
+beforeEach(async () => {
+  server = createServer(async (request, response) => {
+    if (request.url === '/late') await pause(slowMs);
+    response.write('first ');
+    if (request.url === '/pausing') await pause(slowMs);
+    response.end('last');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const address = server.address();
+  if (typeof address !== 'object' || !address) throw new Error('no port');
+  url = `http://127.0.0.1:${address.port}`;
+});
+
+afterEach(async () => {
+  for (const [index, name] of names.entries()) if (before) Reflect.set(globalThis, name, before[index]);
+  server.closeAllConnections();
+  await new Promise(resolve => server.close(resolve));
+});
+
+describe('vendorFetch', () => {
+  it('waits for headers and between pieces for as long as its caller does, through the dispatcher that Node has now', async () => {
+    const seen: object[] = [];
+    shortenNodesLimits(seen);
+    const text = async (path: string, ask: typeof fetch) => (await ask(url + path)).text();
+    const [late, pausing, ...refused] = await Promise.allSettled([
+      text('/late', vendorFetch),
+      text('/pausing', vendorFetch),
+      text('/late', fetch),
+      text('/pausing', fetch),
+    ]);
+    expect([late, pausing]).toMatchObject([{ value: 'first last' }, { value: 'first last' }]);
+    // The same limits end what does not go through it.
+    expect(refused).toMatchObject([{ status: 'rejected' }, { status: 'rejected' }]);
+    expect(seen).toHaveLength(4);
+    expect(seen[0]).toMatchObject({ headersTimeout: 0, bodyTimeout: 0 });
+  });
+
+  it('ends when its caller gives up', async () => {
+    const given = new AbortController();
+    const asked = vendorFetch(`${url}/late`, { signal: given.signal });
+    given.abort(new Error('enough'));
+    await expect(asked).rejects.toThrow('enough');
+  });
+});
