@@ -21,7 +21,7 @@ describe('withThoughtsApart', () => {
   it('tells what stands in the tags as reasoning, wherever the pieces were cut', async () => {
     const answer = '\n<think>\na < b </thin so\n</think>\n\nThe answer is <think>4</think>.';
     for (let size = 1; size <= answer.length; size++) {
-      const pieces = answer.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? [];
+      const pieces = answer.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g')) ?? [];
       const { text: said, thoughts, types } = await told(pieces);
       expect(said).toBe('The answer is <think>4</think>.');
       expect(thoughts).toBe('\na < b </thin so\n');

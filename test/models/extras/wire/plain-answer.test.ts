@@ -3,15 +3,18 @@ import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
 import { answerFetch } from '../../../../src/models/extras/wire/plain-answer.ts';
 
-let server: Server;
+const servers: Server[] = [];
 
-afterEach(async () => {
-  server.closeAllConnections();
-  await new Promise(resolve => server.close(resolve));
+afterEach(() => {
+  for (const server of servers.splice(0)) {
+    server.closeAllConnections();
+    server.close();
+  }
 });
 
 async function answered(body: string, method = 'POST', type = 'application/json; charset=utf-8') {
-  server = createServer((_request, response) => void response.writeHead(200, { 'content-type': type }).end(body));
+  const server = createServer((_request, response) => void response.writeHead(200, { 'content-type': type }).end(body));
+  servers.push(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const address = server.address();
   if (typeof address !== 'object' || !address) throw new Error('no port');

@@ -1,0 +1,34 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { loadCatalogue } from '../../src/models/catalogue.ts';
+import type { ProviderDefinition } from '../../src/models/provider.ts';
+import { providers } from '../../src/models/providers/index.gen.ts';
+import { derivedCase } from './derived-case.ts';
+import { providerSuite } from './provider-suite.ts';
+
+/** Those that answer without a vendor have nobody to be held against. */
+const vendors: readonly ProviderDefinition[] = providers;
+const asked = vendors.filter(({ onlyByName }) => !onlyByName);
+
+const caseFile = (id: string) => new URL(`../models/providers/${id}.test.ts`, import.meta.url);
+const inCamelCase = (id: string) => id.replace(/-(.)/g, (_match, letter: string) => letter.toUpperCase());
+
+describe('every provider is run through the suite', () => {
+  it.each(asked.filter(({ id }) => existsSync(caseFile(id))).map(({ id }) => id))('%s by a case of its own', id => {
+    const source = readFileSync(caseFile(id), 'utf8');
+    expect(source).toContain('providerSuite({');
+    expect(source).toMatch(new RegExp(`definition: ${inCamelCase(id)}\\b`));
+  });
+
+  it('and each has its options, its title and its short names for itself', () => {
+    const names = vendors.flatMap(({ id, names: short }) => [id, ...short]);
+    expect(new Set(names).size).toBe(names.length);
+    const settings = vendors.flatMap(({ options }) => Object.values(options).flatMap(({ env }) => env));
+    expect(new Set(settings).size).toBe(settings.length);
+    expect(new Set(vendors.map(({ title }) => title)).size).toBe(vendors.length);
+  });
+});
+
+for (const definition of asked) {
+  if (!existsSync(caseFile(definition.id))) providerSuite(derivedCase(definition, loadCatalogue()));
+}
