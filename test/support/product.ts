@@ -81,12 +81,22 @@ export function vendorEnv(urls: {
   anthropic?: string;
   openrouter?: string;
   ollama?: string;
+  azure?: string;
+  xai?: string;
+  groq?: string;
+  deepseek?: string;
+  minimax?: string;
 }): Record<string, string> {
   return {
     ...(urls.google && { GEMINI_API_KEY: 'test-key', GEMINI_BASE_URL: urls.google }),
     ...(urls.openai && { OPENAI_API_KEY: 'test-key', OPENAI_BASE_URL: urls.openai }),
     ...(urls.anthropic && { ANTHROPIC_API_KEY: 'test-key', ANTHROPIC_BASE_URL: urls.anthropic }),
     ...(urls.openrouter && { OPENROUTER_API_KEY: 'test-key', OPENROUTER_BASE_URL: urls.openrouter }),
+    ...(urls.azure && { AZURE_OPENAI_API_KEY: 'test-key', AZURE_OPENAI_ENDPOINT: urls.azure }),
+    ...(urls.xai && { XAI_API_KEY: 'test-key', XAI_BASE_URL: urls.xai }),
+    ...(urls.groq && { GROQ_API_KEY: 'test-key', GROQ_BASE_URL: urls.groq }),
+    ...(urls.deepseek && { DEEPSEEK_API_KEY: 'test-key', DEEPSEEK_BASE_URL: urls.deepseek }),
+    ...(urls.minimax && { MINIMAX_API_KEY: 'test-key', MINIMAX_BASE_URL: urls.minimax }),
     ...(urls.ollama && { OLLAMA_HOST: urls.ollama, OLLAMA_API_KEY: 'test-key' }),
   };
 }
