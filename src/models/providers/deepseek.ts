@@ -1,11 +1,11 @@
-import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
-import { isRecord } from '../../domain/json.ts';
+import type { JSONObject } from '@ai-sdk/provider';
 import { closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
 import { withThoughtsApart } from '../extras/wire/inline-thoughts.ts';
 import { withJoinedTexts } from '../extras/wire/joined-texts.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { withEndsTold } from '../extras/wire/told-ends.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://api.deepseek.com';
@@ -36,20 +36,13 @@ export const deepseek = defineProvider({
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const { createDeepSeek } = await import('@ai-sdk/deepseek');
+  // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'DEEPSEEK_BASE_URL');
-  const vendor = createOpenAICompatible({
-    name: 'deepseek',
-    baseURL: baseUrl,
-    apiKey,
-    includeUsage: true,
-    fetch: answerFetch,
-    transformRequestBody: withJoinedTexts,
-    convertUsage: usageOf,
-  });
+  const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
-    languageModel: ({ id }) => withThoughtsApart(vendor.chatModel(id)),
+    languageModel: ({ id }) => withThoughtsApart(withEndsTold(withJoinedTexts(vendor.chat(id)))),
     providerOptions: params => ({ deepseek: thinkingOptions(params) }),
     tailRole: () => 'user',
     list: signal => liveList({ provider: 'deepseek', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
@@ -62,25 +55,4 @@ function thinkingOptions({ model, effort }: CallParams): JSONObject {
   if (sent === undefined) return {};
   if (sent === 'none') return { thinking: { type: 'disabled' } };
   return { thinking: { type: 'enabled' }, reasoningEffort: sent };
-}
-
-/** DeepSeek tells what came from its cache beside the sum, not within it. */
-function usageOf(usage: unknown): LanguageModelV4Usage {
-  const told = isRecord(usage) ? usage : {};
-  const details = isRecord(told.completion_tokens_details) ? told.completion_tokens_details : {};
-  const output = count(told.completion_tokens);
-  const reasoning = count(details.reasoning_tokens);
-  return {
-    inputTokens: {
-      total: count(told.prompt_tokens),
-      noCache: count(told.prompt_cache_miss_tokens),
-      cacheRead: count(told.prompt_cache_hit_tokens),
-      cacheWrite: undefined,
-    },
-    outputTokens: { total: output, text: undefined, reasoning },
-  };
-}
-
-function count(value: unknown): number | undefined {
-  return typeof value === 'number' ? value : undefined;
 }

@@ -34,20 +34,13 @@ export const groq = defineProvider({
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const { createGroq } = await import('@ai-sdk/groq');
+  // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GROQ_BASE_URL');
-  const vendor = createOpenAICompatible({
-    name: 'groq',
-    baseURL: baseUrl,
-    apiKey,
-    includeUsage: true,
-    fetch: answerFetch,
-    // The old name is deprecated there.
-    transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
-  });
+  const vendor = createGroq({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
-    languageModel: ({ id }) => withThoughtsApart(vendor.chatModel(id)),
+    languageModel: ({ id }) => withThoughtsApart(vendor.languageModel(id)),
     providerOptions: params => ({ groq: reasoningOptions(params) }),
     // The chat templates of open models often refuse instructions after the conversation.
     tailRole: () => 'user',
@@ -58,7 +51,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
 /** Thoughts come apart from the answer: gpt-oss does so by itself and refuses to be told, the others have to be asked. */
 function reasoningOptions({ model, effort }: CallParams): JSONObject {
   if (!model.reasoning) return {};
-  const apart = model.id.includes('gpt-oss') ? {} : { reasoning_format: 'parsed' };
+  const apart = model.id.includes('gpt-oss') ? {} : { reasoningFormat: 'parsed' };
   const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
   if (sent === undefined) return apart;
   // Models that can only be switched have one word for on.

@@ -52,12 +52,13 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
 }
 
 async function likeAnthropic({ apiKey, baseUrl, headers }: Access): Promise<Connection> {
-  const { createAnthropic } = await import('@ai-sdk/anthropic');
+  const { createMiniMax } = await import('@ai-sdk/minimax');
   // One of its regions takes the key in the one header alone, another in the other.
-  const vendor = createAnthropic({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
+  const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
   const listHeaders = { ...headers, 'x-api-key': apiKey, 'anthropic-version': apiVersion };
+  // Its model is the one of Anthropic's package and reads its options.
   return {
-    languageModel: ({ id }) => temperate(vendor.messages(id)),
+    languageModel: ({ id }) => temperate(vendor.chat(id)),
     providerOptions: params => ({ anthropic: messagesOptions(params) }),
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',

@@ -4,6 +4,7 @@ import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
 import { createEchoedThoughts } from '../extras/wire/echoed-thoughts.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { withEndsTold } from '../extras/wire/told-ends.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://api.x.ai/v1';
@@ -34,15 +35,15 @@ export const xai = defineProvider({
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
-  // xAI speaks OpenAI's Responses; so does this package.
-  const { createOpenAI } = await import('@ai-sdk/openai');
+  const { createXai } = await import('@ai-sdk/xai');
+  // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'XAI_BASE_URL');
-  const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: answerFetch });
-  const echoed = createEchoedThoughts();
+  const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+  const echoed = createEchoedThoughts('xai');
   return {
-    languageModel: ({ id }) => echoed(vendor.responses(id)),
-    providerOptions: params => ({ openai: vendorOptions(params) }),
+    languageModel: ({ id }) => echoed(withEndsTold(vendor.responses(id))),
+    providerOptions: params => ({ xai: vendorOptions(params) }),
     // xAI takes roles in any order.
     tailRole: () => 'system',
     list: signal => liveList({ provider: 'xai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
@@ -53,10 +54,7 @@ function vendorOptions({ model, effort, cacheKey }: CallParams): JSONObject {
   const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
   return {
     store: false,
-    systemMessageMode: 'system',
     ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
     ...(sent === undefined ? {} : { reasoningEffort: sent }),
-    // The package knows no Grok; without this it would leave the effort out and not ask for the sealed thoughts.
-    ...(model.reasoning ? { forceReasoning: true } : {}),
   };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { deepseek } from '../../../src/models/providers/deepseek.ts';
+import { askProvider } from '../../contracts/ask-provider.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { startDeepSeek } from '../../support/vendors/start-deepseek.ts';
 import { catalogueModel } from '../catalogue-model.ts';
@@ -31,7 +32,6 @@ providerSuite({
       body: { thinking: { type: 'enabled' }, reasoning_effort: 'high' },
     },
   ],
-  temperature: { temperature: 0.4 },
   imageBody: base64 => ({
     messages: [
       {
@@ -47,6 +47,22 @@ providerSuite({
 });
 
 describe('deepseek', () => {
+  it('takes an answer that its machines had no room to finish for a broken one', async () => {
+    const finish = 'insufficient_system_resource';
+    const chunk = (delta: object, finish_reason: string | null) =>
+      `data: ${JSON.stringify({ id: '1', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+    const body = `${chunk({ role: 'assistant', content: 'Half of' }, null)}${chunk({}, finish)}data: [DONE]\n\n`;
+    const vendor = await startDeepSeek();
+    try {
+      const headers = { 'content-type': 'text/event-stream' };
+      vendor.byDefault({ fault: 'status', status: 200, body, headers });
+      const answer = await askProvider(deepseek, { apiKey: 'test-key', baseUrl: vendor.url }, flash);
+      expect(answer).toMatchObject({ text: 'Half of', partial: true });
+    } finally {
+      await vendor.close();
+    }
+  });
+
   it('says nothing of thinking to models that can not be switched', async () => {
     const connection = await deepseek.connect({ apiKey: 'test-key' });
     for (const id of ['deepseek-chat', 'deepseek-reasoner']) {

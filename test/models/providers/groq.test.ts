@@ -17,8 +17,7 @@ providerSuite({
   path: '/openai/v1/chat/completions',
   headers: { authorization: 'Bearer test-key' },
   body: {
-    max_completion_tokens: 2000,
-    stream_options: { include_usage: true },
+    max_tokens: 2000,
     reasoning_effort: 'none',
     reasoning_format: 'parsed',
     messages: [

@@ -42,6 +42,7 @@ providerSuite({
       },
     ],
   }),
+  temperature: { temperature: 0.4 },
   roles: ['system', 'user', 'system'],
   tells: { cacheWrite: false },
   marks: false,
@@ -52,12 +53,12 @@ describe('xai', () => {
   it('says no effort to models that take none', async () => {
     const connection = await xai.connect({ apiKey: 'test-key' });
     for (const id of ['grok-4', 'grok-3']) {
-      const { openai } = connection.providerOptions({
+      const { xai: sent } = connection.providerOptions({
         model: catalogueModel('xai', id),
         effort: 'high',
         maxOutputTokens: 1,
       });
-      expect(openai).not.toHaveProperty('reasoningEffort');
+      expect(sent).not.toHaveProperty('reasoningEffort');
     }
   });
 
@@ -77,7 +78,11 @@ describe('xai', () => {
       expect(vendor.requests[1]?.body).toMatchObject({
         input: [
           { role: 'user' },
-          { type: 'reasoning', encrypted_content: Buffer.from('It is prime.').toString('base64'), summary: [] },
+          {
+            type: 'reasoning',
+            encrypted_content: Buffer.from('It is prime.').toString('base64'),
+            summary: [{ type: 'summary_text', text: 'It is prime.' }],
+          },
           { role: 'assistant' },
           { role: 'user' },
         ],

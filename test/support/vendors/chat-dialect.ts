@@ -25,11 +25,15 @@ export interface ChatDialect {
   check(body: Value): Refusal | undefined;
   /** A list of parts is taken only where an image is among them. */
   plainTexts?: boolean;
+  /** Messages of the assistant may carry their thoughts. */
+  takesThoughts?: boolean;
   /** The field of the thoughts; undefined: they stand in tags in front of the answer. */
   thoughtsField(body: Value): string | undefined;
   usage(usage: Reply['usage']): Value;
   /** What the last chunk of the answer carries beside the finish. */
   lastChunk?(reply: Reply, usage: Value): Value;
+  /** What an answer in one piece carries beside it. */
+  whole?(reply: Reply): Value;
   headers?(id: string): Record<string, string>;
   /** What the vendor does with a wrong key; default a 401. */
   wrongKey?(key: string): Refusal;
@@ -88,7 +92,7 @@ function checkBody(dialect: ChatDialect, body: Value): Refusal | undefined {
   const refused = checkChatMessages(body.messages);
   if (refused) return dialect.refusal(400, refused.message);
   for (const message of recordsOf(body.messages)) {
-    if (message.reasoning_content !== undefined)
+    if (message.reasoning_content !== undefined && !(dialect.takesThoughts && message.role === 'assistant'))
       return dialect.refusal(400, "property 'reasoning_content' is unsupported in a message");
     const parts = Array.isArray(message.content) ? recordsOf(message.content) : undefined;
     if (dialect.plainTexts && parts?.every(part => part.type === 'text'))
@@ -139,6 +143,7 @@ function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
         },
       ],
       usage,
+      ...dialect.whole?.(reply),
     }),
   };
 }

@@ -60,6 +60,7 @@ const dialect: ChatDialect = {
   refusal,
   check,
   plainTexts: true,
+  takesThoughts: true,
   thoughtsField: () => 'reasoning_content',
   usage: ({ input, output, reasoning, cacheRead }) => ({
     prompt_tokens: input,

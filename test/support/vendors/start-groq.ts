@@ -61,6 +61,7 @@ const dialect: ChatDialect = {
     include_reasoning: ['boolean'],
     logprobs: ['boolean'],
     max_completion_tokens: ['integer'],
+    max_tokens: ['integer'],
     messages: ['array'],
     metadata: ['object'],
     model: ['string'],
@@ -98,6 +99,7 @@ const dialect: ChatDialect = {
     prompt_tokens_details: { cached_tokens: cacheRead },
     completion_tokens_details: { reasoning_tokens: reasoning },
   }),
+  whole: reply => ({ x_groq: { id: `req_${reply.id}` } }),
   lastChunk: (reply, usage) => ({ x_groq: { id: `req_${reply.id}`, usage } }),
   headers: id => ({
     'x-request-id': `req_${id}`,

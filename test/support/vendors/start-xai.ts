@@ -1,3 +1,4 @@
+import { isRecord } from '../../../src/domain/json.ts';
 import { checkResponses } from './check-responses.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
@@ -5,10 +6,12 @@ import { createPrefixCache } from './prefix-cache.ts';
 import { createTokenizer } from './prompt.ts';
 import { readResponses } from './read-responses.ts';
 import type { Refusal } from './refusal.ts';
+import type { Reply } from './reply.ts';
 import { responsesWire } from './responses-wire.ts';
 import { startVendor } from './start-vendor.ts';
 import type { VendorKind } from './vendor-kind.ts';
-import { recordOf, stringOf } from './wire-values.ts';
+import type { Frame, Wire } from './wire.ts';
+import { listOf, recordOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   include: ['strings'],
@@ -66,6 +69,31 @@ function check(body: Record<string, unknown>): Refusal | undefined {
   return refusal(400, `Model ${model} does not support parameter reasoningEffort.`);
 }
 
+/** Thoughts are always summed up, carry a status, and are sealed on request, by the newest model always. */
+function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {
+  const sealed = listOf(body.include).includes('reasoning.encrypted_content') || reply.model === 'grok-4.7';
+  const include = sealed ? ['reasoning.encrypted_content'] : [];
+  const wire = responsesWire(
+    { ...body, include, reasoning: { ...recordOf(body.reasoning), summary: 'detailed' } },
+    reply,
+  );
+  const told = (frames: Frame[]) => frames.map(frame => ({ ...frame, data: withStatus(frame.data) }));
+  return {
+    open: () => told(wire.open()),
+    text: piece => wire.text(piece),
+    close: () => told(wire.close()),
+    fail: () => wire.fail(),
+    whole: () => recordOf(withStatus(wire.whole())),
+  };
+}
+
+function withStatus(data: Frame['data']): Frame['data'] {
+  const text = JSON.stringify(data, (_key, value: unknown) =>
+    isRecord(value) && value.type === 'reasoning' ? { ...value, status: 'completed' } : value,
+  );
+  return recordOf(JSON.parse(text));
+}
+
 /** xAI: POST /responses and GET /models. A wrong key is an invalid argument there, not a missing right. */
 export function startXai(options: FakeVendorOptions = {}): Promise<FakeVendor> {
   const prefixes = createPrefixCache();
@@ -84,7 +112,7 @@ export function startXai(options: FakeVendorOptions = {}): Promise<FakeVendor> {
     cache: (_dialect, body, segments) => ({
       read: prefixes.cached(`${stringOf(body.model)} ${stringOf(body.prompt_cache_key)}`, segments),
       written: 0,
-      wire: reply => responsesWire(body, { ...reply, usage: { ...reply.usage, cacheWrite: 0 } }),
+      wire: reply => xaiWire(body, { ...reply, usage: { ...reply.usage, cacheWrite: 0 } }),
     }),
     listing: models => ({
       object: 'list',

@@ -15,9 +15,10 @@ type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['
 /**
  * Sends the sealed thoughts of earlier answers back with them, as vendors of Responses without a store ask for: the model
  * goes on from what it thought, and its cache holds. They live as long as the connection, belong to one model and one
- * thread (its cache key), and are never kept without one; threads keep the text alone.
+ * thread (its cache key), and are never kept without one; threads keep the text alone. `vendor` is the package's name for its
+ * options.
  */
-export function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
+export function createEchoedThoughts(vendor: string): (model: LanguageModelV4) => LanguageModelV4 {
   const kept = new Map<string, LanguageModelV4ReasoningPart[]>();
   let chars = 0;
 
@@ -49,12 +50,12 @@ export function createEchoedThoughts(): (model: LanguageModelV4) => LanguageMode
     supportedUrls: model.supportedUrls,
     doGenerate: options => model.doGenerate(options),
     async doStream(options: LanguageModelV4CallOptions) {
-      const thread = options.providerOptions?.openai?.promptCacheKey;
+      const thread = options.providerOptions?.[vendor]?.promptCacheKey;
       if (typeof thread !== 'string') return model.doStream(options);
       const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
       const prompt = options.prompt.map(message => withThoughts(message, keyOf));
       const result = await model.doStream({ ...options, prompt });
-      const stream = result.stream.pipeThrough(collected((text, thoughts) => keep(keyOf(text), thoughts)));
+      const stream = result.stream.pipeThrough(collected(vendor, (text, thoughts) => keep(keyOf(text), thoughts)));
       return { ...result, stream };
     },
   });
@@ -66,16 +67,22 @@ function sizeOf(key: string, thoughts: readonly LanguageModelV4ReasoningPart[]):
 
 /** Tells the answer and its sealed thoughts once the answer is finished. */
 function collected(
+  vendor: string,
   keep: (text: string, thoughts: LanguageModelV4ReasoningPart[]) => void,
 ): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
   let text = '';
+  const words = new Map<string, string>();
   const thoughts: LanguageModelV4ReasoningPart[] = [];
   return new TransformStream({
     transform(part, controller) {
       if (part.type === 'text-delta') text += part.delta;
-      // What the vendor needs is in the seal; words without one would be of no use to it.
-      if (part.type === 'reasoning-end' && typeof part.providerMetadata?.openai?.reasoningEncryptedContent === 'string')
-        thoughts.push({ type: 'reasoning', text: '', providerOptions: part.providerMetadata });
+      if (part.type === 'reasoning-delta') words.set(part.id, (words.get(part.id) ?? '') + part.delta);
+      // Words without a seal would be of no use to the vendor; sealed ones go back as they came.
+      if (
+        part.type === 'reasoning-end' &&
+        typeof part.providerMetadata?.[vendor]?.reasoningEncryptedContent === 'string'
+      )
+        thoughts.push({ type: 'reasoning', text: words.get(part.id) ?? '', providerOptions: part.providerMetadata });
       if (part.type === 'finish' && part.finishReason.unified === 'stop') keep(text, thoughts);
       controller.enqueue(part);
     },

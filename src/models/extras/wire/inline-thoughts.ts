@@ -1,9 +1,4 @@
-import type {
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4FinishReason,
-  LanguageModelV4StreamPart,
-} from '@ai-sdk/provider';
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
 
 type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
 
@@ -85,7 +80,7 @@ function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageMod
         return take(controller);
       }
       if (part.type === 'text-end' || part.type === 'error' || part.type === 'finish') close(controller);
-      controller.enqueue(part.type === 'finish' ? { ...part, finishReason: finishOf(part.finishReason) } : part);
+      controller.enqueue(part);
     },
     flush: close,
   });
@@ -97,9 +92,4 @@ function halfTag(text: string, tag: string): number {
     if (text.endsWith(tag.slice(0, length))) return length;
   }
   return 0;
-}
-
-/** DeepSeek ends an answer so that its machines had no room to finish. */
-function finishOf(reason: LanguageModelV4FinishReason): LanguageModelV4FinishReason {
-  return reason.raw === 'insufficient_system_resource' ? { unified: 'interrupted', raw: reason.raw } : reason;
 }

@@ -1,16 +1,17 @@
-import { isRecord } from '../../../domain/json.ts';
+import type { LanguageModelV4, LanguageModelV4Message } from '@ai-sdk/provider';
+import { adjustedModel } from '../adjusted-model.ts';
 
 /**
- * A chat body whose messages of several texts have one text each, for servers that take lists of parts only where an image
- * is among them.
+ * The same model, with one text where a message has several: for packages that would put the texts of a message together
+ * without anything between them.
  */
-export function withJoinedTexts(body: Record<string, unknown>): Record<string, unknown> {
-  if (!Array.isArray(body.messages)) return body;
-  return { ...body, messages: body.messages.map(joined) };
+export function withJoinedTexts(model: LanguageModelV4): LanguageModelV4 {
+  return adjustedModel(model, options => ({ ...options, prompt: options.prompt.map(joined) }));
 }
 
-function joined(message: unknown): unknown {
-  if (!isRecord(message) || !Array.isArray(message.content)) return message;
-  const texts = message.content.flatMap(part => (isRecord(part) && typeof part.text === 'string' ? [part.text] : []));
-  return texts.length === message.content.length ? { ...message, content: texts.join('\n\n') } : message;
+function joined(message: LanguageModelV4Message): LanguageModelV4Message {
+  if (message.role !== 'user') return message;
+  const texts = message.content.flatMap(part => (part.type === 'text' ? [part.text] : []));
+  if (texts.length < 2 || texts.length < message.content.length) return message;
+  return { ...message, content: [{ type: 'text', text: texts.join('\n\n') }] };
 }

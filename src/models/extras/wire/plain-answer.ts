@@ -102,7 +102,9 @@ function isCandidates(value: unknown): value is Event {
 
 function chatChunk(body: Body, choices: readonly unknown[]): Event {
   const told = choices.filter(isRecord).map(({ message, ...choice }) => ({ ...choice, delta: message }));
-  return { ...body, object: 'chat.completion.chunk', choices: told };
+  // Groq's streams tell the usage in a place of their own.
+  const x_groq = isRecord(body.x_groq) ? { ...body.x_groq, usage: body.usage } : undefined;
+  return { ...body, object: 'chat.completion.chunk', choices: told, x_groq };
 }
 
 function responseEvents(body: Body, output: readonly unknown[]): Event[] {
