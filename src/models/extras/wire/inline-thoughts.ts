@@ -4,6 +4,8 @@ type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
 
 const opening = '<think>';
 const closing = '</think>';
+/** More white space than this is not kept back: it may never end. */
+const longestStart = 1_000;
 
 /**
  * The same model, with the thoughts that some servers write in front of the answer, as `<think>…</think>`, told as
@@ -47,7 +49,7 @@ function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageMod
 
   function take(controller: Controller): void {
     if (place === 'start' && held.trimStart().startsWith(opening)) think(controller);
-    else if (place === 'start' && !opening.startsWith(held.trimStart())) place = 'text';
+    else if (place === 'start' && (held.length > longestStart || !opening.startsWith(held.trimStart()))) place = 'text';
     if (place === 'thoughts') {
       const end = held.indexOf(closing);
       const upTo = end === -1 ? held.length - halfTag(held, closing) : end;

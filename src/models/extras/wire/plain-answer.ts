@@ -80,7 +80,7 @@ function failureStatus(body: Body): number | undefined {
   const told = isRecord(body.base_resp) ? Number(body.base_resp.status_code ?? 0) : 0;
   if (told !== 0) return numbered[told] ?? 500;
   const { error } = body;
-  if (error === undefined || error === null || body.status === 'completed') return undefined;
+  if (!error) return undefined;
   const status = isRecord(error) ? Number(error.status_code ?? error.code) : Number.NaN;
   return Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
 }

@@ -26,9 +26,13 @@ export function withEndsTold(model: LanguageModelV4): LanguageModelV4 {
 type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
 
 function tell(part: LanguageModelV4StreamPart, controller: Controller): void {
-  if (part.type !== 'finish') return controller.enqueue(part);
-  const { finishReason, usage } = part;
-  controller.enqueue({ ...part, finishReason: endOf(finishReason), usage: usage.inputTokens.total ? usage : untold });
+  controller.enqueue(part.type === 'finish' ? told(part) : part);
+}
+
+type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+
+function told({ finishReason, usage, ...part }: Finish): Finish {
+  return { ...part, finishReason: endOf(finishReason), usage: usage.inputTokens.total ? usage : untold };
 }
 
 /** No prompt has no tokens: counts of zero stand for none. */

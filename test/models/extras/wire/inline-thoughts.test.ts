@@ -33,6 +33,11 @@ describe('withThoughtsApart', () => {
     expect(await told(Array.from(answer))).toMatchObject({ text: answer, thoughts: '' });
   });
 
+  it('does not keep white space back that may never end', async () => {
+    const { text: said, thoughts } = await told([' '.repeat(2_000), '<think>late</think>']);
+    expect([said.length, thoughts]).toEqual([2_019, '']);
+  });
+
   it('ends thoughts that were cut off, so that there is no answer', async () => {
     const { text: said, thoughts, types } = await told(['<think>', 'on and on </th']);
     expect([said, thoughts]).toEqual(['', 'on and on </th']);
