@@ -130,7 +130,6 @@ const packages: HouseTable['packages'] = {
   '@ai-sdk/*': ['models'],
   '@openrouter/*': ['models'],
   cockatiel: ['models/resilience'],
-  undici: ['models'],
   'fastest-levenshtein': ['models/routing', 'engine/schema.ts'],
   'gpt-tokenizer': ['models/extras'],
   '@redis/client': ['memory/stores'],

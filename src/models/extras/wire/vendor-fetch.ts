@@ -1,3 +1,4 @@
+import { AppError } from '../../../domain/error.ts';
 import { isRecord } from '../../../domain/json.ts';
 
 /** The one way in which providers speak HTTP: Node's own fetch, without its time limits. */
@@ -36,9 +37,27 @@ const patient = {
   },
 };
 
-/** fetch for everything that is asked of a vendor: the caller's signal is its only time limit once it is connected. */
-export const vendorFetch: Fetch = (input, init) => {
+/**
+ * fetch for everything that is asked of a vendor: the caller's signal is its only time limit once it is connected. A
+ * redirection is refused: keys travel in headers that fetch would carry along to another host.
+ */
+export const vendorFetch: Fetch = async (input, init) => {
   // Only the first use of fetch makes the dispatcher; without one there is nothing to be patient with.
   if (!currentDispatcher()) void new Response();
-  return fetch(input, currentDispatcher() ? Object.assign({ ...init }, { dispatcher: patient }) : init);
+  const own = { ...init, redirect: 'manual' as const };
+  const response = await fetch(input, currentDispatcher() ? Object.assign(own, { dispatcher: patient }) : own);
+  const target = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
+  if (target === null) return response;
+  await response.body?.cancel();
+  throw redirected(response.status, new URL(target, response.url || undefined));
 };
+
+function redirected(status: number, { origin }: URL): AppError {
+  return new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
+    code: 'API_ERROR',
+    class: 'bad_upstream',
+    retryable: false,
+    status,
+    next: "If that is where the vendor is, set the provider's base URL to it.",
+  });
+}

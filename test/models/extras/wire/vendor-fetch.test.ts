@@ -31,6 +31,7 @@ type Dispatch = (options: object, handler: unknown) => boolean;
 
 beforeEach(async () => {
   server = createServer(async (request, response) => {
+    if (request.url === '/moved') return void response.writeHead(307, { location: 'http://127.0.0.2:1/v1' }).end();
     if (request.url === '/late') await pause(slowMs);
     response.write('first ');
     if (request.url === '/pausing') await pause(slowMs);
@@ -49,6 +50,12 @@ afterEach(async () => {
 });
 
 describe('vendorFetch', () => {
+  it('carries no key to where a redirection points', async () => {
+    const asked = vendorFetch(`${url}/moved`, { method: 'POST', headers: { 'x-api-key': 'secret' }, body: '{}' });
+    await expect(asked).rejects.toMatchObject({ kind: 'model', details: { class: 'bad_upstream', status: 307 } });
+    await expect(asked).rejects.toThrow('http://127.0.0.2:1;');
+  });
+
   it('waits for headers and between pieces for as long as its caller does, through the dispatcher that Node has now', async () => {
     const seen: object[] = [];
     shortenNodesLimits(seen);
