@@ -1,7 +1,7 @@
 import { panelLimits, promptSizeLimit, replyTokens } from './config/derive.ts';
 import type { Clock, Emit, Mask, Random } from './domain/ports.ts';
 import { type ActionParts, createActionContext } from './engine/actions.ts';
-import { preambleOf } from './engine/gather/preamble.ts';
+import { languageOf, preambleOf } from './engine/gather/preamble.ts';
 import type { Offer } from './engine/offer/exposure.ts';
 import type { EngineOptions } from './engine/run.ts';
 import type { Git } from './files/git/git.ts';
@@ -41,6 +41,11 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
     panel: { ...panelLimits(values), isLocal: team.isLocal },
+    fanout: {
+      defaultModels: values.defaultModels ?? [],
+      language: languageOf(values.locale),
+      providerOf: team.providerOf,
+    },
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git } },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {

@@ -66,6 +66,7 @@ const rooms: HouseTable['rooms'] = {
       shapes: 'plain',
       workflow: 'plain',
       panel: 'plain',
+      fanout: 'plain',
       verdicts: 'plain',
       gather: 'plain',
       answer: 'plain',

@@ -9,6 +9,7 @@ import type { Git } from '../files/git/git.ts';
 import type { TracedProject, Tracer } from '../files/graph/tracer.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { ProviderState } from '../models/team.ts';
+import type { WrapperShape } from './fanout/shape.ts';
 
 export type { ChangedFile, ProviderState, RepositoryChanges, TracedProject };
 
@@ -304,6 +305,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | PromptShape<z.output<z.ZodObject<Fields>>>
     | WorkflowShape<z.output<z.ZodObject<Fields>>>
     | PanelShape
+    | WrapperShape
     | ActionShape<z.output<z.ZodObject<Fields>>>
     | RelayShape<z.output<z.ZodObject<Fields>>>
     | DispatchShape;

@@ -84,3 +84,20 @@ export function unadvertised(fields: z.ZodRawShape): z.ZodRawShape {
   const all: z.ZodRawShape = { ...hiddenFields, ...workflowFields, ...quietWorkflowFields };
   return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(fields, name)));
 }
+
+/** Fields of the tools that put one text to several models. */
+export const modelsField = z.array(z.string()).optional();
+export const promptFile = z.string().min(1);
+
+/** What callers of other servers call the same. */
+export const promptFileNames = {
+  file: 'file_path',
+  abs_file_path: 'file_path',
+  models: 'models_prefixed_by_provider',
+} as const;
+
+/** Where answers are written. */
+export const outputFields = {
+  output_dir: z.string().describe('Default: responses/ beside the file').optional(),
+  overwrite: z.boolean().describe('Else: new names').optional(),
+};

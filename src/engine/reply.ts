@@ -56,27 +56,33 @@ export function failure(thrown: unknown, { toolName, reqId, local }: FailureCont
       content: details.replyContent,
       tool_name: toolName,
       req_id: reqId,
-      error: {
-        code: details.code,
-        rpc_code: rpcCodes[details.code],
-        class: details.class,
-        message: error.message,
-        next: details.next ?? nextFor(error),
-        provider: details.provider,
-        model: details.model,
-        attempt: details.attempt,
-        retryable: details.retryable ?? false,
-        retry_after_s: details.retryAfterSeconds,
-        status: details.status,
-        validation_errors: details.validationErrors?.map(field => ({ ...field })),
-        data: details.data && jsonRecord(details.data),
-      },
+      error: errorOf(error),
       metadata: {
         tool_name: toolName,
         req_id: reqId,
         ...(details.replyStatus && details.data && jsonRecord(details.data)),
       },
     }),
+  };
+}
+
+/** An error as callers read it, wherever in a reply it stands. */
+export function errorOf(error: AppError): JsonObject {
+  const { details } = error;
+  return {
+    code: details.code,
+    rpc_code: rpcCodes[details.code],
+    class: details.class,
+    message: error.message,
+    next: details.next ?? nextFor(error),
+    provider: details.provider,
+    model: details.model,
+    attempt: details.attempt,
+    retryable: details.retryable ?? false,
+    retry_after_s: details.retryAfterSeconds,
+    status: details.status,
+    validation_errors: details.validationErrors?.map(field => ({ ...field })),
+    data: details.data && jsonRecord(details.data),
   };
 }
 

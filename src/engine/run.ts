@@ -13,6 +13,7 @@ import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { ActionContext, WorkflowShape } from './define.ts';
+import type { FanoutSettings } from './fanout/fan.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
 import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
 import type { ComposeOptions } from './gather/options.ts';
@@ -26,12 +27,14 @@ import { parseArguments } from './schema.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
+import { conductWrapper } from './shapes/wrapper.ts';
 
 export interface EngineOptions extends AskOptions {
   offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>;
   random: Random;
   workflow: WorkflowSettings;
   panel: PanelSettings;
+  fanout: FanoutSettings;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -83,6 +86,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     if (shape.kind === 'relay') {
       return shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
     }
+    if (shape.kind === 'wrapper') return conductWrapper(options, shape, await masked(parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));
   }
 
@@ -124,6 +128,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
       case 'workflow':
         return planStep(options, shape, call);
       case 'panel':
+      case 'wrapper':
       case 'action':
       case 'relay':
       case 'dispatch':

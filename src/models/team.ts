@@ -7,7 +7,7 @@ import { createConnections, keyNames, usableSettings } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import { type Resolution, resolveModel } from './routing/resolve.ts';
-import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
+import { findProvider, type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -28,6 +28,8 @@ export interface TeamOptions {
 /** A provider as people see it. */
 export interface ProviderState {
   id: string;
+  /** Short forms of the id that may stand before the colon; the first is the usual one. */
+  names: readonly string[];
   title: string;
   configured: boolean;
   /** The environment variable that makes it usable, where one does. */
@@ -42,6 +44,8 @@ export interface Team {
   ask: AskModel;
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
+  /** The id of the provider that a word before a colon stands for, in any case. */
+  providerOf(name: string): string | undefined;
   providers(): Promise<ProviderState[]>;
   /**
    * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
@@ -62,6 +66,7 @@ export function createTeam(options: TeamOptions): Team {
   const totalMs = options.totalMs ?? limits.totalMs;
   return {
     isLocal,
+    providerOf: name => findProvider({ providers: definitions }, name)?.id,
     ask: createAskModel({ connection, clock, random, emit, isLocal, limits: { ...limits, totalMs }, keyName }),
     async route(request) {
       const resolution = resolveModel(request, await roster(), policy);
@@ -81,8 +86,9 @@ export function createTeam(options: TeamOptions): Team {
       const { providers: states, models } = await roster();
       return definitions
         .filter(({ onlyByName }) => !onlyByName || policy.offline)
-        .map(({ id, title, options: table }) => ({
+        .map(({ id, names, title, options: table }) => ({
           id,
+          names,
           title,
           configured: states.find(state => state.id === id)?.configured ?? false,
           env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),

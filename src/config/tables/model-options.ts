@@ -20,6 +20,13 @@ export const modelOptions = {
     doc: 'The model that answers when a call names none: a name, an alias, `provider:model`, or `auto` to choose by the task.',
     group: 'Models',
   },
+  defaultModels: {
+    env: ['DEFAULT_MODELS'],
+    flag: 'default-models',
+    type: 'list',
+    doc: 'The models that `prompt` and the tools like it ask when a call names none, such as `openai:gpt-5,anthropic:claude-sonnet-4-5`; unset: the default model alone.',
+    group: 'Models',
+  },
   routePrefer: {
     env: ['ROUTE_PREFER'],
     flag: 'route-prefer',

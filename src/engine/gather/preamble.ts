@@ -1,7 +1,11 @@
 /** What every model is told first, the same for all tools and turns so that vendors can cache it. */
 export function preambleOf(locale: string | undefined): string {
-  const language = locale ? `\nWrite all your answers in the language of this locale: ${locale}.` : '';
-  return `${lines.join('\n')}${language}`;
+  return [...lines, languageOf(locale)].filter(line => line !== undefined).join('\n');
+}
+
+/** The one line of it that every model is told, whatever else it is. */
+export function languageOf(locale: string | undefined): string | undefined {
+  return locale ? `Write all your answers in the language of this locale: ${locale}.` : undefined;
 }
 
 const lines = [

@@ -68,11 +68,13 @@ function overlong(tool: string, field: string, length: number, limit: number): A
   const way =
     field === 'prompt'
       ? 'Save the exact text as prompt.txt in the project, then send the call again with that file in absolute_file_paths and a short prompt.'
-      : `Shorten "${field}"; put the details into files of the project and name those.`;
+      : field === 'text'
+        ? 'Save the text as a file of the project, and send it with "prompt_from_file".'
+        : `Shorten "${field}"; put the details into files of the project and name those.`;
   return limitError('size', `"${field}" of ${tool} has ${length} characters; it takes at most ${limit}.`, {
     next: way,
-    replyStatus: 'resend_prompt',
-    replyContent: way,
+    // Who sends a text to several models knows no other status than error.
+    ...(field !== 'text' && { replyStatus: 'resend_prompt', replyContent: way }),
     data: { prompt_size: length, limit, instructions: way },
     validationErrors: [{ field, error: `${length} characters`, allowed: [`at most ${limit} characters`] }],
   });

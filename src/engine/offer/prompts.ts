@@ -42,7 +42,8 @@ export function createPrompts({ tools, unlisted }: Pick<Offer, 'tools' | 'unlist
 function listingOf(tool: ToolDefinition): PromptListing {
   const { name, title, description, shape, effects } = tool;
   const own = palNames[name] ?? name;
-  if (shape.kind === 'action' || shape.kind === 'relay') return { name: own, title, description, arguments: [request] };
+  const plain = shape.kind === 'action' || shape.kind === 'relay' || shape.kind === 'wrapper';
+  if (plain) return { name: own, title, description, arguments: [request] };
   const asks = effects.network ? [model] : [];
   return { name: own, title, description, arguments: [request, ...asks, thread] };
 }

@@ -33,7 +33,7 @@ export async function choosePanel(route: Route, request: Request): Promise<Seat[
 export async function chooseSynthesizer(
   route: Route,
   name: string | undefined,
-  seats: readonly Seat[],
+  seats: readonly Pick<Seat, 'who'>[],
   request: Request,
 ): Promise<Candidates | undefined> {
   if (name !== undefined) return asCandidates((await route({ ...request, name })).candidates);

@@ -1,5 +1,6 @@
 import { AppError, isAppError, throwIfAborted } from '../../domain/error.ts';
 import { type Message, textOf } from '../../domain/message.ts';
+import type { Mask } from '../../domain/ports.ts';
 import { estimateTokens, tokenFactor } from '../../domain/tokens.ts';
 import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
 import type { ModelAnswer } from '../../models/answer.ts';
@@ -62,7 +63,7 @@ export function consult(session: Session, question: Question): () => Promise<Out
     if (outcome.status !== 'success') return outcome;
     count(session, outcome.answer);
     const { text, latencyMs } = outcome.answer;
-    return text.trim() === '' ? { status: 'error', error: empty(outcome.answer), latencyMs } : outcome;
+    return text.trim() === '' ? { status: 'error', error: emptyAnswer(outcome.answer), latencyMs } : outcome;
   };
 }
 
@@ -98,20 +99,20 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
     throwIfAborted(call.signal);
     // One model's failure is told in its place; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;
-    const told = await withoutSecrets(options, call, error);
+    const told = await withoutSecrets(options.compose.mask, call.thread.id, error);
     return { status: 'error', error: told, latencyMs: clock.monotonic() - began };
   }
 }
 
 /** It becomes part of an ordinary reply and of the thread: what a vendor quotes of a key must not. */
-async function withoutSecrets({ compose }: PanelOptions, { thread }: Resumed, error: AppError): Promise<AppError> {
+export async function withoutSecrets(mask: Mask, scope: string, error: AppError): Promise<AppError> {
   const [message, next] = await Promise.all(
-    [error.message, error.details.next ?? ''].map(async text => (await compose.mask(text, thread.id)).text),
+    [error.message, error.details.next ?? ''].map(async text => (await mask(text, scope)).text),
   );
   return new AppError(error.kind, message ?? '', { ...error.details, next: next || undefined });
 }
 
-function empty({ candidate, finish }: ModelAnswer): AppError {
+export function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
   return new AppError('model', `${modelName(candidate)} answered without a text (${finish.raw ?? finish.kind}).`, {
     code: 'API_ERROR',
     class: 'bad_upstream',

@@ -49,7 +49,7 @@ export async function takeSeats(
 ): Promise<Seat[]> {
   const seats: Seat[] = [];
   for (const [index, wanted] of requests.entries()) {
-    seats.push({ ...wanted, label: labelOf(index), ...(await resolved(route, { ...request, name: wanted.model })) });
+    seats.push({ ...wanted, label: labelOf(index), ...(await findSeat(route, { ...request, name: wanted.model })) });
   }
   refuseTwins(
     seats.filter(seat => 'candidates' in seat.who),
@@ -58,7 +58,8 @@ export async function takeSeats(
   return seats;
 }
 
-async function resolved(route: Route, request: ModelRequest): Promise<Pick<Seat, 'who' | 'warnings'>> {
+/** Who a name stands for, with those who serve the same model elsewhere; or why nobody can be asked. */
+export async function findSeat(route: Route, request: ModelRequest): Promise<Pick<Seat, 'who' | 'warnings'>> {
   try {
     const { candidates, corrected, warnings } = await route(request);
     const [first, ...others] = candidates;

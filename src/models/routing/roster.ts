@@ -89,12 +89,12 @@ export function settingOf(provider: string): string | undefined {
 }
 
 /** Finds a provider by its id or a short name, in any case. */
-export function findProvider(roster: Roster, name: string): RosterProvider | undefined {
+export function findProvider<Named extends Pick<RosterProvider, 'id' | 'names'>>(
+  { providers }: { providers: readonly Named[] },
+  name: string,
+): Named | undefined {
   const wanted = name.trim().toLowerCase();
-  return (
-    roster.providers.find(provider => provider.id === wanted) ??
-    roster.providers.find(provider => provider.names.includes(wanted))
-  );
+  return providers.find(({ id }) => id === wanted) ?? providers.find(({ names }) => names.includes(wanted));
 }
 
 /** Whether a provider is one of those that answer without any vendor. */

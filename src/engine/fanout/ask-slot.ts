@@ -1,0 +1,111 @@
+import { type AppError, isAppError, limitError, throwIfAborted } from '../../domain/error.ts';
+import { type Message, textOf } from '../../domain/message.ts';
+import type { Candidate } from '../../domain/model.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
+import { addUsage } from '../../domain/usage.ts';
+import { planBudget } from '../../memory/budget.ts';
+import type { ModelAnswer, ModelQuestion } from '../../models/answer.ts';
+import { completeIfCut } from '../answer/complete-cut.ts';
+import { emptyAnswer, withoutSecrets } from '../panel/consult.ts';
+import { type Candidates, modelName } from '../panel/seats.ts';
+import type { Fan, Outcome, Slot } from './fan.ts';
+
+export interface Asking {
+  messages: readonly Message[];
+  /** Tokens of the messages by o200k, counted once for all models, and only where estimates can't decide. */
+  counted(): Promise<number>;
+  onText?: (delta: string) => void;
+}
+
+/** The text as it is, without a word of ours but the language that the operator wants. */
+export function askingFor({ options }: Fan, text: string): Asking {
+  const { language } = options.fanout;
+  const said = (role: Message['role'], section: Message['section'], content: string): Message => ({
+    role,
+    section,
+    parts: [{ type: 'text', text: content }],
+  });
+  const messages = [...(language ? [said('system', 'preamble', language)] : []), said('user', 'turn', text)];
+  let count: Promise<number> | undefined;
+  return {
+    messages,
+    counted() {
+      count ??= options.compose.countTokens(messages.map(textOf));
+      return count;
+    },
+  };
+}
+
+/** Asks one model. Never throws for a model that fails; a call that was cancelled does. */
+export async function askSlot(fan: Fan, { who }: Slot, asking: Asking): Promise<Outcome> {
+  if (!('candidates' in who)) return { error: who.failure, latencyMs: 0 };
+  const { options, call } = fan;
+  const { clock, mask } = options.compose;
+  const began = clock.monotonic();
+  try {
+    throwIfAborted(call.signal);
+    const answer = await ask(fan, who.candidates, asking);
+    count(fan, answer);
+    return answer.text.trim() === ''
+      ? { error: emptyAnswer(answer), latencyMs: answer.latencyMs }
+      : { answer: { ...answer, text: answer.text.toWellFormed() } };
+  } catch (error) {
+    throwIfAborted(call.signal);
+    // One model's failure is told in its slot; the others are asked all the same.
+    if (!isAppError(error) || error.kind === 'bug') throw error;
+    return { error: await withoutSecrets(mask, call.reqId, error), latencyMs: clock.monotonic() - began };
+  }
+}
+
+async function ask({ options, call }: Fan, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
+  const { tokens, room } = await roomFor(candidates[0], asking);
+  const question: ModelQuestion = {
+    reqId: call.reqId,
+    tool: call.tool.name,
+    payer: { owner: call.request.principal.owner },
+    candidates,
+    messages: asking.messages,
+    maxOutputTokens: room,
+    temperature: call.common.temperature,
+    signal: call.signal,
+    onText: asking.onText,
+    onProgress: delta => call.progress.streamed(delta),
+  };
+  return completeIfCut(options.askModel, question, await options.askModel(question), tokens);
+}
+
+/** Tokens of the prompt, and of the answer's room beside it. Throws LIMIT with the numbers when the prompt does not fit. */
+async function roomFor(candidate: Candidate, { messages, counted }: Asking): Promise<{ tokens: number; room: number }> {
+  const { window, maxOutput, id } = candidate.model;
+  const factor = tokenFactor(id);
+  const { answer: room } = planBudget({ window, maxOutput, reserved: 0 });
+  const around = messages.length * tokensPerMessage;
+  const free = window - room - around;
+  const texts = messages.map(textOf);
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  // Bytes bound tokens: no need to look closer at what is short.
+  if (bytes * factor <= free) return { tokens: Math.ceil(bytes * factor) + around, room };
+  const estimated = texts.reduce((sum, text) => sum + estimateTokens(text, factor), 0);
+  const tokens = estimated > free ? estimated : Math.ceil((await counted()) * factor);
+  if (tokens > free) throw tooLong(candidate, tokens, { free, room });
+  return { tokens: tokens + around, room };
+}
+
+function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: number; room: number }): AppError {
+  const { window, provider, id } = candidate.model;
+  return limitError(
+    'tokens',
+    `The text has about ${tokens} tokens; ${modelName(candidate)} has room for ${free} beside an answer of ${room}.`,
+    {
+      provider,
+      model: id,
+      next: 'Shorten the text, or name a model with a larger window ("listmodels" shows them).',
+      data: { window, tokens, answer: room },
+    },
+  );
+}
+
+function count({ spent }: Fan, { usage, costUsd }: ModelAnswer): void {
+  spent.usage = addUsage(spent.usage, usage);
+  if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
+}

@@ -1,0 +1,48 @@
+import type { AppError } from '../../domain/error.ts';
+import { noUsage, type Usage } from '../../domain/usage.ts';
+import type { ModelAnswer } from '../../models/answer.ts';
+import type { AskOptions } from '../ask.ts';
+import type { Parsed } from '../call-record.ts';
+import type { Seat } from '../panel/seats.ts';
+
+export interface FanoutSettings {
+  /** Who is asked when a call names nobody; empty: the default model, or one that is chosen. */
+  defaultModels: readonly string[];
+  /** The one sentence that models are told beside the text; absent: nothing. */
+  language?: string;
+  /** The id of the provider that a word before a colon stands for. */
+  providerOf(name: string): string | undefined;
+}
+
+export interface FanoutOptions extends AskOptions {
+  fanout: FanoutSettings;
+}
+
+/** One model that was asked for, and who that is; or why it can't be asked. */
+export interface Slot extends Pick<Seat, 'who' | 'warnings'> {
+  /** As the caller, or the operator's default, named it. */
+  requested: string;
+}
+
+/** What came of asking it. */
+export type Outcome = { answer: ModelAnswer } | { error: AppError; latencyMs: number };
+
+export interface Response {
+  slot: Slot;
+  outcome: Outcome;
+}
+
+/** One call with what all its questions have in common. */
+export interface Fan {
+  options: FanoutOptions;
+  /** With its secrets masked. */
+  call: Parsed;
+  /** What every model is asked. */
+  text: string;
+  /** Tokens and dollars of all answers so far. */
+  spent: { usage: Usage; costUsd?: number };
+}
+
+export function openFan(options: FanoutOptions, call: Parsed, text: string): Fan {
+  return { options, call, text, spent: { usage: noUsage } };
+}

@@ -1,0 +1,89 @@
+import { isAppError } from '../../domain/error.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { fileName, numberedName } from '../../files/write/file-name.ts';
+import { type Writing, writeInside } from '../../files/write/write-inside.ts';
+import { splitSuffix } from '../../models/routing/suffixes.ts';
+import { errorOf } from '../reply.ts';
+import { nameOf } from './ask-all.ts';
+import type { SlotEntry } from './cap-slots.ts';
+import type { Fan, Response } from './fan.ts';
+import type { Output } from './plan-output.ts';
+import { factsOf } from './response-of.ts';
+
+/** A slot whose answer is in a file; where writing failed, the answer is in the slot. */
+export interface Filed extends SlotEntry {
+  path?: string;
+}
+
+/** One call's files, one after the other: two of its answers never get the same name. */
+export interface Writer {
+  response(response: Response): Promise<Filed>;
+  /** `name` is without its ending. */
+  text(name: string, extension: string, text: string): Promise<FileFacts>;
+}
+
+type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
+
+export function createWriter({ options, call }: Fan, output: Output): Writer {
+  const { sandbox } = options.compose;
+  const used = new Set<string>();
+  let count = 0;
+
+  async function write(wanted: string, text: string): Promise<FileFacts> {
+    const name = unused(wanted, used);
+    const { directory, overwrite } = output;
+    const unique = `${call.reqId}-${++count}`;
+    const writing: Writing = { directory, name, text, unique, keep: !overwrite, mode: 0o666 };
+    try {
+      const { path, replaced } = await writeInside(sandbox, writing);
+      return { path, facts: { file: path, overwritten: replaced ? true : undefined } };
+    } catch (error) {
+      // The answer was paid for: it comes in the reply, with the reason why it is there.
+      if (!isAppError(error)) throw error;
+      return { facts: { file_error: errorOf(error) } };
+    }
+  }
+
+  return {
+    text: (name, extension, text) => write(fileName([name], extension), text),
+    async response(response) {
+      const { outcome } = response;
+      const facts = factsOf(response);
+      const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);
+      if ('answer' in outcome) {
+        const { text } = outcome.answer;
+        const file = await write(name, text);
+        return { path: file.path, facts: { ...facts, ...file.facts }, ...(file.path === undefined && { text }) };
+      }
+      const file = await write(name, failureText(response));
+      return { path: file.path, facts: { ...facts, ...file.facts } };
+    },
+  };
+}
+
+/** `<stem>_<provider>_<model>`, with the effort where the name had one, and `_error` where there is no answer. */
+function namesOf({ slot, outcome }: Response, stem: string): [string, ...string[]] {
+  const name = nameOf(slot, outcome);
+  const at = name.indexOf(':');
+  const suffix = 'candidates' in slot.who ? splitSuffix(slot.requested) : undefined;
+  return [
+    stem,
+    ...(at < 0 ? [name] : [name.slice(0, at), name.slice(at + 1)]),
+    ...(suffix?.ask && !name.endsWith(suffix.suffix) ? [suffix.suffix] : []),
+    ...('error' in outcome ? ['error'] : []),
+  ];
+}
+
+function failureText({ slot, outcome }: Response): string {
+  if (!('error' in outcome)) return '';
+  const { code, message, next } = errorOf(outcome.error);
+  return `# No answer of ${nameOf(slot, outcome)}\n\n${code}: ${message}\n\n${next}\n`;
+}
+
+/** Names that differ in their case alone are one on some systems. */
+function unused(wanted: string, used: Set<string>): string {
+  let name = wanted;
+  for (let number = 2; used.has(name.toLowerCase()); number++) name = numberedName(wanted, number);
+  used.add(name.toLowerCase());
+  return name;
+}

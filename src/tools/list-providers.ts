@@ -1,0 +1,24 @@
+import { defineTool } from '../engine/define.ts';
+
+export const listProviders = defineTool({
+  name: 'list_providers',
+  title: 'List providers',
+  description: 'The providers, their short names, and which of them are configured.',
+  toolset: 'wrapper',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: false, idempotent: true },
+  fields: {},
+  shape: {
+    kind: 'action',
+    async run(_args, { models }) {
+      const providers = await models.providers();
+      return {
+        tool_name: 'list_providers',
+        status: 'success',
+        result: {
+          providers: providers.map(({ id, names, configured }) => ({ name: id, short: names[0] ?? id, configured })),
+        },
+      };
+    },
+  },
+});

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+import { hiddenFields, modelsField, outputFields, promptFile, promptFileNames } from '../engine/fields.ts';
+
+export const promptFromFileToFile = defineTool({
+  name: 'prompt_from_file_to_file',
+  title: 'Ask many, into files',
+  description: 'Send the text of a file to several models at once; each answer becomes a file.',
+  toolset: 'wrapper',
+  tier: 'user',
+  effects: { writes: true, destroys: true, network: true, idempotent: false },
+  fields: {
+    file_path: promptFile,
+    models_prefixed_by_provider: modelsField,
+    ...outputFields,
+    output_extension: z.string().describe('Default md').optional(),
+    output_path: z.string().describe('For one model').optional(),
+  },
+  accepts: hiddenFields,
+  renamed: { ...promptFileNames, abs_output_dir: 'output_dir' },
+  shape: { kind: 'wrapper', category: 'balanced', from: 'file', to: 'files' },
+});

@@ -1,0 +1,15 @@
+import { defineTool } from '../engine/define.ts';
+import { hiddenFields, modelsField, promptFile, promptFileNames } from '../engine/fields.ts';
+
+export const promptFromFile = defineTool({
+  name: 'prompt_from_file',
+  title: 'Ask many from a file',
+  description: 'Send the text of a file to several models at once; the answers come in the reply.',
+  toolset: 'wrapper',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields: { file_path: promptFile, models_prefixed_by_provider: modelsField },
+  accepts: hiddenFields,
+  renamed: promptFileNames,
+  shape: { kind: 'wrapper', category: 'balanced', from: 'file', to: 'reply' },
+});

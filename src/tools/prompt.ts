@@ -1,0 +1,16 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+import { hiddenFields, modelsField } from '../engine/fields.ts';
+
+export const prompt = defineTool({
+  name: 'prompt',
+  title: 'Ask many models',
+  description: 'Send one text as it is to several models at once; each answer has a slot of its own.',
+  toolset: 'wrapper',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
+  fields: { text: z.string().min(1), models_prefixed_by_provider: modelsField.describe('provider:model[:effort]') },
+  accepts: hiddenFields,
+  renamed: { models: 'models_prefixed_by_provider', prompt: 'text' },
+  shape: { kind: 'wrapper', category: 'balanced', from: 'text', to: 'reply' },
+});
