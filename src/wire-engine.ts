@@ -44,7 +44,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     fanout: {
       defaultModels: values.defaultModels ?? [],
       language: languageOf(values.locale),
-      providerOf: team.providerOf,
+      prefixes: team.prefixes,
     },
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git } },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),

@@ -12,6 +12,13 @@ export function listFlag(flags: Flags, name: string): string[] {
   return Array.isArray(value) ? value.map(String) : [];
 }
 
+/** The words of a flag that may be repeated and takes several at once, between commas. */
+export function wordsFlag(flags: Flags, name: string): string[] {
+  return listFlag(flags, name)
+    .flatMap(value => value.split(','))
+    .flatMap(word => word.trim() || []);
+}
+
 /** Whether a flag without a value was given. */
 export function isOn(flags: Flags, name: string): boolean {
   return flags[name] === true;

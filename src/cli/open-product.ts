@@ -14,12 +14,13 @@ export interface OpenProduct {
   ): Promise<ToolReply>;
 }
 
-/** Starts the product for one command and closes it afterwards. */
+/** Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. */
 export async function openProduct<Result>(
   { config, around }: CommandContext,
   work: (open: OpenProduct) => Promise<Result>,
+  toolset?: string,
 ): Promise<Result> {
-  const product = await createProduct(quietly(config), around);
+  const product = await createProduct(withToolset(quietly(config), toolset), around);
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(cancelledError('It was interrupted.'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
@@ -34,6 +35,13 @@ export async function openProduct<Result>(
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
     await product.close();
   }
+}
+
+/** What MCP clients are offered says nothing of what the operator may do; tools that he disabled stay so. */
+function withToolset(config: AppConfig, toolset: string | undefined): AppConfig {
+  const { app } = config.values;
+  if (toolset === undefined) return config;
+  return { ...config, values: { ...config.values, app: { ...app, toolsets: [...app.toolsets, toolset] } } };
 }
 
 /** A command tells its own errors; the log is there for who asked for it. */

@@ -7,7 +7,7 @@ import { createConnections, keyNames, usableSettings } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import { type Resolution, resolveModel } from './routing/resolve.ts';
-import { findProvider, type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
+import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -44,8 +44,8 @@ export interface Team {
   ask: AskModel;
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
-  /** The id of the provider that a word before a colon stands for, in any case. */
-  providerOf(name: string): string | undefined;
+  /** The words that may stand before the colon of a model's name. */
+  prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
   providers(): Promise<ProviderState[]>;
   /**
    * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
@@ -66,7 +66,7 @@ export function createTeam(options: TeamOptions): Team {
   const totalMs = options.totalMs ?? limits.totalMs;
   return {
     isLocal,
-    providerOf: name => findProvider({ providers: definitions }, name)?.id,
+    prefixes: definitions,
     ask: createAskModel({ connection, clock, random, emit, isLocal, limits: { ...limits, totalMs }, keyName }),
     async route(request) {
       const resolution = resolveModel(request, await roster(), policy);

@@ -13,9 +13,15 @@ describe('the tools as a whole', () => {
     expect(tools.map(tool => tool.name).sort()).toEqual(files.map(name => name.replaceAll('-', '_')).sort());
   });
 
-  it('stay far below the ceiling of tools/list', () => {
-    const bytes = Buffer.byteLength(JSON.stringify(tools.map(tool => schemaOf(tool).listing)));
-    expect(bytes).toBeLessThan(18_000);
+  const bytesOf = (toolsets: readonly string[]) => {
+    const listed = tools.filter(({ toolset }) => toolsets.includes(toolset)).map(tool => schemaOf(tool).listing);
+    return Buffer.byteLength(JSON.stringify(listed));
+  };
+
+  it('stay below the ceilings of tools/list', () => {
+    expect(bytesOf(['core', 'code'])).toBeLessThan(18_000);
+    expect(bytesOf(['wrapper'])).toBeLessThan(3_000);
+    expect(bytesOf(tools.map(({ toolset }) => toolset))).toBeLessThan(27_000);
   });
 });
 

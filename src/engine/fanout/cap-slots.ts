@@ -25,7 +25,8 @@ export function documentWith(entries: readonly SlotEntry[], make: (slots: JsonOb
 }
 
 function whole({ facts, text }: SlotEntry): JsonObject {
-  return text === undefined ? facts : { ...facts, response: text };
+  const { model, requested, ...rest } = facts;
+  return text === undefined ? facts : { model, requested, response: text, ...rest };
 }
 
 /**
@@ -65,8 +66,7 @@ function cut(entry: SlotEntry, size: number, share: number, kept: Kept | undefin
   if (text === undefined || size <= share) return whole(entry);
   const beginning = prefixWithin(text, share);
   return {
-    ...facts,
-    response: beginning,
+    ...whole({ facts, text: beginning }),
     truncated: {
       total_tokens: estimateTokens(text),
       shown_characters: beginning.length,

@@ -10,8 +10,8 @@ export interface FanoutSettings {
   defaultModels: readonly string[];
   /** The one sentence that models are told beside the text; absent: nothing. */
   language?: string;
-  /** The id of the provider that a word before a colon stands for. */
-  providerOf(name: string): string | undefined;
+  /** All providers there are, with the short names that may stand before a model's. */
+  prefixes: readonly { id: string; names: readonly string[] }[];
 }
 
 export interface FanoutOptions extends AskOptions {

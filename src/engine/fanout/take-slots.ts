@@ -1,6 +1,6 @@
-import { type FieldError, inputError, isAppError, limitError } from '../../domain/error.ts';
+import { AppError, type FieldError, inputError, isAppError, limitError } from '../../domain/error.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
-import type { ModelRequest } from '../../models/routing/roster.ts';
+import { findProvider, type ModelRequest } from '../../models/routing/roster.ts';
 import { choosePanel } from '../panel/choose.ts';
 import { findSeat, modelName } from '../panel/seats.ts';
 import type { Fan, FanoutOptions, Slot } from './fan.ts';
@@ -26,8 +26,9 @@ export async function takeSlots(fan: Fan, shape: WrapperShape): Promise<Slot[]> 
     });
   }
   await refuseUnprefixed(options, modelsField, named, request);
-  const names = named.length > 0 ? named : options.fanout.defaultModels;
-  if (names.length > 0) return takeNamed(options, names, request);
+  if (named.length > 0) return takeNamed(options, named, request);
+  const { defaultModels } = options.fanout;
+  if (defaultModels.length > 0) return Promise.all(defaultModels.map(name => takeSlot(options, { ...request, name })));
   const needs = { window: Math.ceil(estimateTokens(text) / textShare) };
   if (shape.decision !== undefined) {
     const seats = await choosePanel(options.route, { ...request, needs });
@@ -39,14 +40,41 @@ export async function takeSlots(fan: Fan, shape: WrapperShape): Promise<Slot[]> 
   return [{ requested, who: { candidates: [first, ...others], corrected }, warnings }];
 }
 
-export async function takeNamed(
-  { route }: FanoutOptions,
+/** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
+export function takeNamed(
+  options: FanoutOptions,
   names: readonly string[],
   request: Omit<ModelRequest, 'name'>,
 ): Promise<Slot[]> {
-  const slots: Slot[] = [];
-  for (const name of names) slots.push({ requested: name, ...(await findSeat(route, { ...request, name })) });
-  return slots;
+  return Promise.all(
+    names.map(async name =>
+      hasProvider(options, name)
+        ? takeSlot(options, { ...request, name })
+        : { requested: name, who: { failure: noProvider(options, name) }, warnings: [] },
+    ),
+  );
+}
+
+async function takeSlot({ route }: FanoutOptions, request: ModelRequest & { name: string }): Promise<Slot> {
+  return { requested: request.name, ...(await findSeat(route, request)) };
+}
+
+function prefixOf(name: string): string | undefined {
+  return /^([^:]*):/.exec(name)?.[1];
+}
+
+function hasProvider({ fanout }: FanoutOptions, name: string): boolean {
+  const prefix = prefixOf(name);
+  return prefix !== undefined && findProvider({ providers: fanout.prefixes }, prefix) !== undefined;
+}
+
+function noProvider({ fanout }: FanoutOptions, name: string): AppError {
+  const allowed = fanout.prefixes.map(({ id, names: [short] }) => (short ? `${id} (${short})` : id));
+  return new AppError('input', `"${name}" names no provider of this installation.`, {
+    code: 'PROVIDER_NOT_FOUND',
+    class: 'unknown',
+    next: `Before the colon may stand ${allowed.join(', ')}.`,
+  });
 }
 
 /** Throws for names without a provider in front, with the names that they probably stand for. */
@@ -58,11 +86,10 @@ export async function refuseUnprefixed(
 ): Promise<void> {
   const errors: FieldError[] = [];
   for (const name of names) {
-    const prefix = /^([^:]*):/.exec(name)?.[1];
-    if (prefix !== undefined && options.fanout.providerOf(prefix)) continue;
+    if (hasProvider(options, name)) continue;
     const meant = await meantBy(options, { ...request, name });
-    // What stands before the colon is no provider of ours: its own slot says so.
-    if (prefix !== undefined && meant === undefined) continue;
+    // The name of no model either: before the colon stands a provider that is none of ours, and its own slot says so.
+    if (prefixOf(name) !== undefined && meant === undefined) continue;
     errors.push({ field, error: `"${name}" names no provider`, allowed: [meant ?? 'provider:model'] });
   }
   if (errors.length === 0) return;
@@ -75,8 +102,9 @@ export async function refuseUnprefixed(
 
 async function meantBy({ route }: FanoutOptions, request: ModelRequest): Promise<string | undefined> {
   try {
-    const [first] = (await route(request)).candidates;
-    return first && modelName(first);
+    const { candidates, corrected } = await route(request);
+    const [first] = candidates;
+    return first && !corrected ? modelName(first) : undefined;
   } catch (error) {
     // Nobody knows it: then there is nothing to suggest.
     if (!isAppError(error) || error.kind === 'bug') throw error;

@@ -1,0 +1,119 @@
+import { resolve } from 'node:path';
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { listFlag, textFlag, wordsFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+import { showFailure } from '../show-failure.ts';
+
+export const consensus = defineCommand({
+  name: 'consensus',
+  summary: 'have several models judge a proposal, each by itself, and print their verdicts and what they come to',
+  usage: '[proposal...]',
+  flags: [
+    { name: 'models', value: 'list', repeat: true, doc: 'The panel, between commas; else three of different vendors.' },
+    { name: 'file', value: 'path', repeat: true, doc: 'A file or directory that all of them see. Repeatable.' },
+    { name: 'rounds', value: 'number', choices: ['1', '2'], doc: 'With 2 they see the other verdicts and may revise.' },
+    { name: 'synthesizer', value: 'name', doc: 'The model that brings the verdicts together.' },
+    { name: 'max-cost', value: 'usd', doc: 'Stops before this much is spent.' },
+    { name: 'continue', value: 'id', doc: 'Keeps it in a stored thread: its id, or last.' },
+  ],
+  examples: [
+    ['polylogue consensus "Should we move sessions to Redis?"', 'three models of different vendors'],
+    ['polylogue consensus "Split the parser?" --file src/parse.ts --rounds 2', 'about a file, in two rounds'],
+    ['polylogue consensus "Adopt gRPC?" --models o3,opus,flash --max-cost 0.50', 'a panel and a limit'],
+  ],
+  async run(context) {
+    const args = await argumentsOf(context);
+    const { out } = context;
+    return openProduct(context, async ({ call }) => {
+      const reply = await call('consensus', args, { onProgress: ({ message }) => out.status(message) });
+      out.status('');
+      if (reply.isError) return showFailure(context, reply);
+      const { document } = reply;
+      if (out.json) out.document(document);
+      else print(context, document);
+      const silent = responsesOf(document).filter(({ status }) => status !== 'success');
+      for (const { model, error } of silent)
+        context.around.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
+      out.remark(closingRemark(document));
+      return silent.length > 0 ? 1 : 0;
+    });
+  },
+});
+
+async function argumentsOf({ args, flags, around, readInput }: CommandContext): Promise<Record<string, unknown>> {
+  const piped = (await readInput())?.trim();
+  const prompt = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  if (prompt === '') {
+    throw inputError('There is no proposal.', {
+      next: 'Write it after the command, as in: polylogue consensus "Should we move sessions to Redis?"',
+    });
+  }
+  const models = wordsFlag(flags, 'models');
+  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  return {
+    prompt,
+    ...(models.length > 0 && { models }),
+    ...(files.length > 0 && { relevant_files: files }),
+    rounds: numberOf(textFlag(flags, 'rounds'), '--rounds'),
+    max_cost_usd: numberOf(textFlag(flags, 'max-cost'), '--max-cost'),
+    synthesizer: textFlag(flags, 'synthesizer'),
+    continuation_id: textFlag(flags, 'continue'),
+  };
+}
+
+function numberOf(text: string | undefined, flag: string): number | undefined {
+  if (text === undefined) return undefined;
+  const number = text.trim() === '' ? Number.NaN : Number(text);
+  if (Number.isFinite(number) && number >= 0) return number;
+  throw inputError(`${flag} takes a number, not "${text}".`, { next: `Write it as in: ${flag} 2` });
+}
+
+function responsesOf({ responses }: JsonObject): Record<string, unknown>[] {
+  const list: unknown[] = Array.isArray(responses) ? responses : [];
+  return list.filter(isRecord);
+}
+
+function print({ out }: CommandContext, document: JsonObject): void {
+  const heading = (title: string) => out.line(out.style('bold', `## ${title}\n`));
+  for (const { expert, model, stance, status, verdict } of responsesOf(document)) {
+    if (status !== 'success') continue;
+    heading(`Expert ${String(expert)}: ${String(model)} (${String(stance)})`);
+    out.line(`${String(verdict).trimEnd()}\n`);
+  }
+  for (const [title, text] of sectionsOf(isRecord(document.consensus) ? document.consensus : {})) {
+    if (text === '') continue;
+    heading(title);
+    out.line(`${text}\n`);
+  }
+}
+
+/** What the verdicts come to, as titles and texts; empty where nothing was said. */
+function sectionsOf(result: Record<string, unknown>): (readonly [title: string, text: string])[] {
+  const { confidence, synthesizer } = result;
+  const facts = isRecord(confidence) ? confidence : {};
+  const score = typeof facts.score === 'number' ? `, ${facts.score} of 10 on average` : '';
+  const by = isRecord(synthesizer) && synthesizer.status !== 'success' ? synthesizer : {};
+  return [
+    ['What they come to', textOf(result.recommendation ?? result.text)],
+    ['No synthesis', textOf(by.error ?? by.reason)],
+    ['Agreement', textOf(result.agreement)],
+    ['Disagreement', textOf(result.disagreement)],
+    ['Minority view', textOf(result.minority_view)],
+    ['Confidence', typeof facts.level === 'string' ? `${facts.level}${score}` : ''],
+    ['Next steps', textOf(result.next_steps)],
+  ];
+}
+
+function textOf(value: unknown): string {
+  if (Array.isArray(value)) return value.map(item => `- ${String(item)}`).join('\n');
+  return typeof value === 'string' ? value.trim() : '';
+}
+
+function closingRemark({ metadata, continuation_offer: offer }: JsonObject): string {
+  const cost = isRecord(metadata) && typeof metadata.cost_usd === 'number' ? metadata.cost_usd : undefined;
+  const price = cost === undefined ? [] : [`${cost.toFixed(4)} USD`];
+  const way = isRecord(offer) ? ['go on with "polylogue ask --continue last"'] : [];
+  return [...price, ...way].join('; ');
+}

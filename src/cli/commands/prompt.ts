@@ -1,0 +1,120 @@
+import { resolve } from 'node:path';
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, textFlag, wordsFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+import { showFailure } from '../show-failure.ts';
+
+export const prompt = defineCommand({
+  name: 'prompt',
+  summary: 'put one text to several models at once and print every answer; nothing is remembered',
+  usage: '[text...]',
+  flags: [
+    { name: 'file', value: 'path', doc: 'A file of the project that holds the text, instead of the text itself.' },
+    {
+      name: 'models',
+      value: 'list',
+      repeat: true,
+      doc: 'Who is asked, each as provider:model, between commas; else DEFAULT_MODELS.',
+    },
+    {
+      name: 'output-dir',
+      value: 'path',
+      doc: 'With --file: writes each answer into a file there instead of printing it.',
+    },
+    { name: 'overwrite', doc: 'With --output-dir: replaces files of the same name.' },
+  ],
+  examples: [
+    ['polylogue prompt "Name a risk" --models openai:gpt-5,google:gemini-2.5-pro', 'ask two models'],
+    ['git diff | polylogue prompt "Review this"', 'what is piped in goes along'],
+    ['polylogue prompt --file question.md --output-dir answers', 'a file in, a file out for each model'],
+  ],
+  async run(context) {
+    const { out } = context;
+    const { tool, args } = await callOf(context);
+    return openProduct(
+      context,
+      async ({ call }) => {
+        const shown = { any: false, endsLine: true };
+        // Told only where one model is asked.
+        const onText = (delta: string) => {
+          out.status('');
+          out.text(delta);
+          shown.any = true;
+          shown.endsLine = delta.endsWith('\n');
+        };
+        const onProgress = ({ message }: { message: string }) => {
+          if (!shown.any) out.status(message);
+        };
+        const reply = await call(tool, args, { onProgress, ...(!out.json && tool !== toFiles && { onText }) });
+        out.status('');
+        if (!shown.endsLine) out.text('\n');
+        if (reply.isError) return showFailure(context, reply);
+        if (out.json) out.document(reply.document);
+        else if (!shown.any) print(context, reply.document);
+        return tellFailures(context, reply.document) ? 1 : 0;
+      },
+      'wrapper',
+    );
+  },
+});
+
+const toFiles = 'prompt_from_file_to_file';
+
+async function callOf(context: CommandContext): Promise<{ tool: string; args: Record<string, unknown> }> {
+  const { args, flags, around } = context;
+  const absolute = (path: string | undefined) => path && resolve(around.cwd, path);
+  const file = absolute(textFlag(flags, 'file'));
+  const models = wordsFlag(flags, 'models');
+  const shared = models.length > 0 ? { models_prefixed_by_provider: models } : {};
+  const directory = absolute(textFlag(flags, 'output-dir'));
+  if (file !== undefined) {
+    if (args.length > 0) throw misused('The text is in the file: write none beside --file.');
+    if (directory === undefined) return { tool: 'prompt_from_file', args: { ...shared, file_path: file } };
+    const output = { output_dir: directory, overwrite: isOn(flags, 'overwrite') };
+    return { tool: toFiles, args: { ...shared, ...output, file_path: file } };
+  }
+  if (directory !== undefined) throw misused('--output-dir goes with --file: the answers are named after that file.');
+  const piped = (await context.readInput())?.trim();
+  const text = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  if (text === '') throw misused('There is no text to send.');
+  return { tool: 'prompt', args: { ...shared, text } };
+}
+
+function misused(message: string): Error {
+  return inputError(message, {
+    next: 'As in: polylogue prompt "Name three risks" --models openai:gpt-5,google:gemini-2.5-pro',
+  });
+}
+
+function responsesOf({ result }: JsonObject): Record<string, unknown>[] {
+  const responses: unknown[] = isRecord(result) && Array.isArray(result.responses) ? result.responses : [];
+  return responses.filter(isRecord);
+}
+
+function print({ out }: CommandContext, document: JsonObject): void {
+  const responses = responsesOf(document);
+  for (const [index, { model, response, file, overwritten }] of responses.entries()) {
+    if (typeof file === 'string') out.line(overwritten === true ? `${file} (replaced)` : file);
+    if (typeof response !== 'string') continue;
+    if (responses.length > 1) out.line(out.style('bold', `${index > 0 ? '\n' : ''}## ${String(model)}\n`));
+    out.line(response.trimEnd());
+  }
+}
+
+/** Each slot without an answer, each answer without a file, and what was not as asked for; answers whether something failed. */
+function tellFailures({ around }: CommandContext, document: JsonObject): boolean {
+  let failed = false;
+  for (const { model, error, file_error: unwritten, truncated, warnings } of responsesOf(document)) {
+    for (const problem of [error, unwritten]) {
+      if (!isRecord(problem)) continue;
+      failed = true;
+      around.writeError(`polylogue: ${String(model)}: ${String(problem.message)}\n`);
+    }
+    const remarks: unknown[] = Array.isArray(warnings) ? warnings : [];
+    if (isRecord(truncated)) remarks.push('its answer is longer than a reply takes; "polylogue threads" has it whole');
+    for (const remark of remarks) around.writeError(`polylogue: ${String(model)}: ${String(remark)}\n`);
+  }
+  return failed;
+}
