@@ -70,7 +70,7 @@ describe('ceo_and_board', () => {
     expect(await text(project.path('decision/ceo_decision.md'))).toBe('# Decision\nTabs.');
     const [decision, ...more] = asked().filter(isDecision);
     expect(more).toEqual([]);
-    const [{ text: prompt }] = decision!.messages as [{ text: string }];
+    const prompt = decision!.messages.map(message => message.text).join();
     expect(prompt).toBe(await text(project.path('decision/ceo_prompt.xml')));
     for (const part of ['Tabs or spaces?', 'OPENAI: spaces.', 'ANTHROPIC: tabs.', `model="${models.anthropic}"`])
       expect(prompt).toContain(part);

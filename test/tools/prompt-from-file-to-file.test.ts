@@ -113,7 +113,7 @@ describe('answers in files', () => {
     expect(isError).toBe(false);
     const [failed, answered] = result.files;
     expect(basename(failed)).toBe('q_anthropic_claude-sonnet-4-5_error.md');
-    expect(await text(failed)).toMatch(/No answer of anthropic:claude-sonnet-4-5[^]*API_ERROR: .*not today/);
+    expect(await text(failed)).toMatch(/No answer of anthropic:claude-sonnet-4-5[\s\S]*API_ERROR: .*not today/);
     expect(result.responses[0]).toMatchObject({ file: failed, error: { code: 'API_ERROR' } });
     expect(await text(answered)).toBe('Paris, says OpenAI.');
   });

@@ -1,4 +1,5 @@
 import { AppError, type FieldError, inputError, isAppError, limitError } from '../../domain/error.ts';
+import { safeCut } from '../../domain/text.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import { findProvider, type ModelRequest } from '../../models/routing/roster.ts';
 import { choosePanel } from '../panel/choose.ts';
@@ -9,6 +10,8 @@ import type { WrapperShape } from './shape.ts';
 export const modelsField = 'models_prefixed_by_provider';
 
 const mostModels = 24;
+/** Characters of a name, in an error. */
+const longestShown = 200;
 /** The part of a window that a text may take at the most; the rest is the answer's. */
 const textShare = 0.6;
 
@@ -37,7 +40,9 @@ export async function takeSlots(fan: Fan, shape: WrapperShape): Promise<Slot[]> 
   const { candidates, requested, corrected, warnings } = await options.route({ ...request, needs });
   const [first, ...others] = candidates;
   if (!first) throw inputError('No model can be asked.');
-  return [{ requested, who: { candidates: [first, ...others], corrected }, warnings }];
+  // A stand-in with a smaller window could not take what fits into the first.
+  const roomy = others.filter(({ model }) => model.window >= first.model.window);
+  return [{ requested, who: { candidates: [first, ...roomy], corrected }, warnings }];
 }
 
 /** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
@@ -56,7 +61,15 @@ export function takeNamed(
 }
 
 async function takeSlot({ route }: FanoutOptions, request: ModelRequest & { name: string }): Promise<Slot> {
-  return { requested: request.name, ...(await findSeat(route, request)) };
+  const { who, warnings } = await findSeat(route, request);
+  return { requested: request.name, who: 'failure' in who ? { failure: withForm(who.failure) } : who, warnings };
+}
+
+/** Other tools take a bare name, and so routing suggests some. */
+function withForm(error: AppError): AppError {
+  const { details, kind, message } = error;
+  if (details.code !== 'MODEL_NOT_FOUND' || details.next === undefined) return error;
+  return new AppError(kind, message, { ...details, next: `${details.next} Write it as provider:model.` });
 }
 
 function prefixOf(name: string): string | undefined {
@@ -70,7 +83,7 @@ function hasProvider({ fanout }: FanoutOptions, name: string): boolean {
 
 function noProvider({ fanout }: FanoutOptions, name: string): AppError {
   const allowed = fanout.prefixes.map(({ id, names: [short] }) => (short ? `${id} (${short})` : id));
-  return new AppError('input', `"${name}" names no provider of this installation.`, {
+  return new AppError('input', `"${safeCut(name, longestShown)}" names no provider of this installation.`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
     next: `Before the colon may stand ${allowed.join(', ')}.`,
@@ -90,7 +103,11 @@ export async function refuseUnprefixed(
     const meant = await meantBy(options, { ...request, name });
     // The name of no model either: before the colon stands a provider that is none of ours, and its own slot says so.
     if (prefixOf(name) !== undefined && meant === undefined) continue;
-    errors.push({ field, error: `"${name}" names no provider`, allowed: [meant ?? 'provider:model'] });
+    errors.push({
+      field,
+      error: `"${safeCut(name, longestShown)}" names no provider`,
+      allowed: [meant ?? 'provider:model'],
+    });
   }
   if (errors.length === 0) return;
   const told = errors.map(({ error }) => error).join(', ');
