@@ -36,7 +36,16 @@ interface Inspection {
 
 /** One run of the Inspector's command line against a server with the built-in models. */
 function inspect(...args: string[]): Promise<Inspection> {
-  const { command, args: server, cwd, env } = serverCommand({ root: project.root, home: home.path('polylogue') });
+  const {
+    command,
+    args: server,
+    cwd,
+    env,
+  } = serverCommand({
+    root: project.root,
+    home: home.path('polylogue'),
+    env: { POLYLOGUE_PROFILE: 'full' },
+  });
   const settings = Object.entries({ ...env, OFFLINE: '1' }).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
   const line = [inspector, '--cli', ...settings, command, ...server, ...args, '--format', 'json'];
   const own = { PATH: process.env.PATH ?? '', HOME: home.root, MCP_STORAGE_DIR: home.path('inspector') };
@@ -102,7 +111,11 @@ describe('the Inspector', () => {
   });
 
   it.each(['legacy', 'modern'])('completes what is typed for a command in the %s era', async era => {
-    const { command, args, cwd, env } = serverCommand({ root: project.root, home: home.path('polylogue') });
+    const { command, args, cwd, env } = serverCommand({
+      root: project.root,
+      home: home.path('polylogue'),
+      env: { POLYLOGUE_PROFILE: 'full' },
+    });
     const settings = Object.entries({ ...env, OFFLINE: '1' }).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
     const own = {
       PATH: process.env.PATH ?? '',

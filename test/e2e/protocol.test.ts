@@ -28,7 +28,8 @@ afterAll(async () => {
   await Promise.all([openAi.close(), anthropic.close(), project.dispose()]);
 });
 
-const names = tools.map(tool => tool.name);
+/** Those that are offered unless the operator says otherwise. */
+const names = tools.filter(({ toolset }) => ['core', 'code'].includes(toolset)).map(tool => tool.name);
 const step = { step: 'Find out how the door works.', total_steps: 2, findings: 'It is ajar.' };
 
 describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era => {
