@@ -2,13 +2,13 @@ import { readFileSync, statSync } from 'node:fs';
 import { configError } from '../domain/error.ts';
 import { isRecord } from '../domain/json.ts';
 import type { OptionSpec } from '../domain/option.ts';
+import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints/read-own-endpoints.ts';
 import { parseEnvFile } from './env-file.ts';
 import { type Environment, pathsOf, type Surroundings } from './home.ts';
 import { documentLayer, type Layer, namesLayer } from './layers.ts';
 import { nearName } from './near-name.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
-import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints/read-own-endpoints.ts';
 
 /** The text of a file, undefined when there is none. Throws when it can't be read. */
 export type ReadFile = (path: string) => string | undefined;
@@ -174,7 +174,8 @@ function warnOfUnknownKeys({ tables, warn }: Request, document: Readonly<Record<
       for (const name of Object.keys(value)) {
         if (!Object.hasOwn(table, name)) warn(unknown(`${key}.${name}`, 'config.json', names));
       }
-    } else if (key !== endpointsKey && !known.has(key)) warn(unknown(key, 'config.json', [...known, ...Object.keys(tables)]));
+    } else if (key !== endpointsKey && !known.has(key))
+      warn(unknown(key, 'config.json', [...known, ...Object.keys(tables)]));
   }
 }
 

@@ -30,7 +30,9 @@ export function offlineProvider(side: 'east' | 'west'): ProviderDefinition {
     title: `Offline account (${side})`,
     docs: {
       endpoint: 'none: it answers in this process',
-      quirks: ['Its model answers with an exact account of what it was given; there are two, for threads that change hands.'],
+      quirks: [
+        'Its model answers with an exact account of what it was given; there are two, for threads that change hands.',
+      ],
       source: 'its own: no vendor stands behind it',
     },
     options: {},

@@ -7,7 +7,12 @@ import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import type { Resolution } from './routing/resolve.ts';
 import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
 import { type CountPrompt, createCountPrompt } from './sources/count-prompt.ts';
-import { createModelSources, type ListingState, type ModelSources, type SourceOptions } from './sources/model-sources.ts';
+import {
+  createModelSources,
+  type ListingState,
+  type ModelSources,
+  type SourceOptions,
+} from './sources/model-sources.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];

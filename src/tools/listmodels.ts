@@ -32,7 +32,9 @@ export const listmodels = defineTool({
         metadata: {
           configured_providers: configured.map(provider => provider.id),
           models: count,
-          live_lists: Object.fromEntries(configured.flatMap(({ id, listing }) => (listing ? [[id, listed(listing)]] : []))),
+          live_lists: Object.fromEntries(
+            configured.flatMap(({ id, listing }) => (listing ? [[id, listed(listing)]] : [])),
+          ),
         },
       };
     },

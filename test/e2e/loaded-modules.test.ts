@@ -44,7 +44,10 @@ async function start() {
   const session = await startSession({ root: project.root, home: project.path('home'), env, nodeArgs });
   open.session = session;
   const loaded = async () => {
-    const names = (await readFile(record, 'utf8')).trim().split('\n').map(url => basename(new URL(url).pathname));
+    const names = (await readFile(record, 'utf8'))
+      .trim()
+      .split('\n')
+      .map(url => basename(new URL(url).pathname));
     // What the builder appends to a piece's name changes with each of its bytes.
     return [...new Set(names.map(name => name.replace(/-[\w-]{8}\.js$/, '.js')))].sort();
   };

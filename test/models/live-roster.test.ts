@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/domain/event.ts';
 import type { ModelInfo } from '../../src/domain/model.ts';
 import { createLiveRoster } from '../../src/models/live-roster.ts';
-import { createListings } from '../../src/models/sources/listings.ts';
 import { type Connection, defineProvider, type LiveModel } from '../../src/models/provider.ts';
+import { createListings } from '../../src/models/sources/listings.ts';
 import { manualClock } from '../support/clock.ts';
 import { modelInfo } from './scripted-model.ts';
 

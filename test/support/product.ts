@@ -38,7 +38,13 @@ export interface TestProductOptions {
 }
 
 /** The whole product in this process: real settings, real store in a folder of its own, vendors by base address. */
-export async function testProduct({ root, env = {}, clock, random, config: file }: TestProductOptions): Promise<TestProduct> {
+export async function testProduct({
+  root,
+  env = {},
+  clock,
+  random,
+  config: file,
+}: TestProductOptions): Promise<TestProduct> {
   const home = await mkdtemp(join(tmpdir(), 'polylogue-home-'));
   const log: string[] = [];
   const around = { ...realSurroundings(), cwd: root, homeDir: home, writeError: (line: string) => void log.push(line) };

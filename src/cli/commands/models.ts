@@ -28,7 +28,9 @@ export const models = defineCommand({
       const [word] = context.args;
       if (word === 'refresh') return refresh(context, product, signal);
       if (word !== undefined) {
-        throw inputError(`"polylogue models" knows no "${word}".`, { next: 'Say "polylogue models refresh", or no word.' });
+        throw inputError(`"polylogue models" knows no "${word}".`, {
+          next: 'Say "polylogue models refresh", or no word.',
+        });
       }
       const all = await product.team.providers();
       const id = textFlag(context.flags, 'provider');

@@ -3,9 +3,9 @@ import type { ModelInfo } from '../../domain/model.ts';
 import { budgetFor, closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
-import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
 import { requestBody } from '../extras/request-body.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 

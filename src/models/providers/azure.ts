@@ -13,7 +13,8 @@ export const azure = defineProvider({
   names: [],
   title: 'Azure OpenAI',
   docs: {
-    endpoint: 'POST {AZURE_OPENAI_ENDPOINT}/openai/v1/responses, or /openai/deployments/{name}/chat/completions?api-version=… for dated versions',
+    endpoint:
+      'POST {AZURE_OPENAI_ENDPOINT}/openai/v1/responses, or /openai/deployments/{name}/chat/completions?api-version=… for dated versions',
     quirks: [
       'It serves the deployments that the operator names (AZURE_OPENAI_DEPLOYMENTS); its interface lists the models of a region, not them.',
       "What a deployment can do, the catalogue's row of OpenAI's model tells; others that think are named in AZURE_OPENAI_REASONING_DEPLOYMENTS.",

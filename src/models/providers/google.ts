@@ -4,9 +4,9 @@ import { budgetFor, closestEffort } from '../effort.ts';
 import { adjustedModel } from '../extras/adjusted-model.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
-import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
 import { requestBody } from '../extras/request-body.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 

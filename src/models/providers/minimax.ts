@@ -18,7 +18,8 @@ export const minimax = defineProvider({
   names: ['m'],
   title: 'MiniMax',
   docs: {
-    endpoint: 'POST https://api.minimax.io/anthropic/v1/messages, or /v1/chat/completions where the base address is of that kind',
+    endpoint:
+      'POST https://api.minimax.io/anthropic/v1/messages, or /v1/chat/completions where the base address is of that kind',
     quirks: [
       'It is asked like Anthropic where the address holds `/anthropic`, like OpenAI elsewhere; there the thoughts stand in front of the answer, in tags.',
       'Temperatures are above 0 and at most 1.',

@@ -138,7 +138,11 @@ const keptSchema = z.object({
 /** A list that is too old to be believed is still the best guess while its vendor does not answer. */
 const keptForMs = 30 * freshMs;
 
-async function load({ state: shared, settings, clock, emit }: ListingParts, definition: ProviderDefinition, state: State) {
+async function load(
+  { state: shared, settings, clock, emit }: ListingParts,
+  definition: ProviderDefinition,
+  state: State,
+) {
   if (definition.listDecides) return;
   try {
     const found = keptSchema.safeParse(await shared?.get(keyOf(definition, settings(definition.id)))).data;

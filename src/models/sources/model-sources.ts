@@ -77,7 +77,9 @@ export function createModelSources(parts: SourceParts): ModelSources {
     async listings() {
       const usable = definitions.filter(
         definition =>
-          !(definition.onlyByName || definition.unlisted) && definition.configured(settings(definition.id)) && mayAsk(definition),
+          !(definition.onlyByName || definition.unlisted) &&
+          definition.configured(settings(definition.id)) &&
+          mayAsk(definition),
       );
       const found = await Promise.all(
         usable.map(async definition => [definition.id, await listings.current(definition)] as const),
@@ -86,7 +88,8 @@ export function createModelSources(parts: SourceParts): ModelSources {
         found.flatMap(([id, { models, at, complete, failure }]) => {
           // No list, and no failure either: the vendor has none.
           if (!complete && failure === undefined) return [];
-          const ageSeconds = at === undefined ? {} : { ageSeconds: Math.max(0, Math.round((clock.now() - at) / 1_000)) };
+          const ageSeconds =
+            at === undefined ? {} : { ageSeconds: Math.max(0, Math.round((clock.now() - at) / 1_000)) };
           return [[id, { models: models.length, ...ageSeconds, ...(failure === undefined ? {} : { failure }) }]];
         }),
       );

@@ -139,7 +139,10 @@ function priceOf({ input, output, cache_read, cache_write }: NonNullable<Entry['
   };
 }
 
-function thinkingOf({ reasoning, reasoning_options: options = [] }: Entry): Pick<ModelFacts, 'efforts' | 'thinkingBudget'> {
+function thinkingOf({
+  reasoning,
+  reasoning_options: options = [],
+}: Entry): Pick<ModelFacts, 'efforts' | 'thinkingBudget'> {
   if (!reasoning) return { efforts: [] };
   const budget = options.find(({ type }) => type === 'budget_tokens');
   if (budget?.max !== undefined) {

@@ -88,7 +88,8 @@ async function fetched(
     const tag = response.headers.get('etag');
     return { body: JSON.parse(text), ...(tag === null || tag.length > longestTag ? {} : { etag: tag }) };
   } catch (error) {
-    if (error instanceof SyntaxError) throw badUpstream(`${url} answered with something else than JSON.`, false, advice);
+    if (error instanceof SyntaxError)
+      throw badUpstream(`${url} answered with something else than JSON.`, false, advice);
     const { kind, message, details } = toModelError(error, origin);
     throw new AppError(kind, message, { ...details, next: advice });
   }

@@ -24,7 +24,12 @@ describe('endpoints of config.json', () => {
   it('are read whole, with the key from the environment or from .env beside it', () => {
     const entries = [
       { id: 'myvllm', names: ['v'], api_url: url, api_key: 'k-1', models: ['llama-3'], context_window: 8192 },
-      { id: 'gateway', api_url: `${url}/`, api_key_env: 'GATEWAY_KEY', headers: { 'X-Org': 'a', 'X-Auth-Token': 't-1' } },
+      {
+        id: 'gateway',
+        api_url: `${url}/`,
+        api_key_env: 'GATEWAY_KEY',
+        headers: { 'X-Org': 'a', 'X-Auth-Token': 't-1' },
+      },
       { id: 'other', api_url: url, api_key_env: 'OTHER_KEY' },
     ];
     const { endpoints, warnings, secrets } = load(entries, {

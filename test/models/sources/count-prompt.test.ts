@@ -58,7 +58,13 @@ async function counting(definition: ProviderDefinition, start: Start, more: { si
     running,
     events,
     count: (model: ModelInfo) =>
-      count({ reqId: 'r', candidate: { model, effort: 'high', reason: 'test' }, messages, maxOutputTokens: 500, signal }),
+      count({
+        reqId: 'r',
+        candidate: { model, effort: 'high', reason: 'test' },
+        messages,
+        maxOutputTokens: 500,
+        signal,
+      }),
   };
 }
 

@@ -17,7 +17,10 @@ const vendor = defineProvider({
 
 type Answer = LiveModel[] | Error | 'hang';
 
-function process(answers: Answer[], more: { clock?: ReturnType<typeof manualClock>; state?: SharedState; key?: string } = {}) {
+function process(
+  answers: Answer[],
+  more: { clock?: ReturnType<typeof manualClock>; state?: SharedState; key?: string } = {},
+) {
   const { clock = manualClock(), key = 'k-1' } = more;
   const state = more.state ?? createLocalState(clock);
   const events: AppEvent[] = [];

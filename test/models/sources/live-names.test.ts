@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
 import { tempProject } from '../../support/temp-project.ts';
-import { type ManualClock, manualClock } from '../../support/clock.ts';
 import type { FakeVendor, FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';
 import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
 import { startGoogle } from '../../support/vendors/start-google.ts';

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { readModelFiles } from '../../../src/config/endpoints/read-model-files.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
-import { type FakeVendor, type FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';
+import type { FakeVendor, FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 
 const open: (() => Promise<void>)[] = [];
@@ -10,10 +10,17 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-async function start(files: Record<string, string>, env: (project: TempProject) => Record<string, string>, options: FakeVendorOptions = {}) {
+async function start(
+  files: Record<string, string>,
+  env: (project: TempProject) => Record<string, string>,
+  options: FakeVendorOptions = {},
+) {
   const vendor: FakeVendor = await startOpenAi(options);
   const project = await tempProject(files);
-  const polylogue = await testProduct({ root: project.root, env: { ...vendorEnv({ openai: vendor.url }), ...env(project) } });
+  const polylogue = await testProduct({
+    root: project.root,
+    env: { ...vendorEnv({ openai: vendor.url }), ...env(project) },
+  });
   open.push(async () => {
     await polylogue.close();
     await vendor.close();
@@ -28,7 +35,10 @@ const list = (...models: object[]) => JSON.stringify({ _README: 'notes', models 
 
 describe("the operator's files about models", () => {
   it('win over the catalogue and over what the vendor lists', async () => {
-    const file = list({ model_name: 'gpt-5.2', context_window: 50_000, aliases: ['work'] }, { model_name: 'house-gpt' });
+    const file = list(
+      { model_name: 'gpt-5.2', context_window: 50_000, aliases: ['work'] },
+      { model_name: 'house-gpt' },
+    );
     const { polylogue, model } = await start(
       { 'openai.json': file },
       project => ({ OPENAI_MODELS_CONFIG_PATH: project.path('openai.json') }),
@@ -36,7 +46,9 @@ describe("the operator's files about models", () => {
     );
     expect(await model('gpt-5.2')).toMatchObject({ window: 50_000, aliases: ['work'] });
     expect(await model('house-gpt')).toMatchObject({ score: 10 });
-    expect((await polylogue.call('chat', { prompt: 'Hi', model: 'work' })).metadata).toMatchObject({ model_used: 'gpt-5.2' });
+    expect((await polylogue.call('chat', { prompt: 'Hi', model: 'work' })).metadata).toMatchObject({
+      model_used: 'gpt-5.2',
+    });
     expect((await polylogue.call('chat', { prompt: 'Hi', model: 'house-gpt' })).metadata).toMatchObject({
       model_used: 'house-gpt',
     });
@@ -55,13 +67,20 @@ describe("the operator's files about models", () => {
       '  - model_name: x',
     ].join('\n');
     const { polylogue, model } = await start(
-      { 'all.yaml': yaml, 'openai.json': list({ model_name: 'gpt-5.2', context_window: 50_000, max_output_tokens: 999 }) },
+      {
+        'all.yaml': yaml,
+        'openai.json': list({ model_name: 'gpt-5.2', context_window: 50_000, max_output_tokens: 999 }),
+      },
       project => ({
         POLYLOGUE_MODELS_FILE: project.path('all.yaml'),
         OPENAI_MODELS_CONFIG_PATH: project.path('openai.json'),
       }),
     );
-    expect(await model('gpt-5.2')).toMatchObject({ window: 60_000, maxOutput: 999, input: expect.not.arrayContaining(['image']) });
+    expect(await model('gpt-5.2')).toMatchObject({
+      window: 60_000,
+      maxOutput: 999,
+      input: expect.not.arrayContaining(['image']),
+    });
     expect(polylogue.product.team.warnings).toEqual([expect.stringContaining('"nobody"')]);
   });
 

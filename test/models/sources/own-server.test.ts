@@ -46,7 +46,9 @@ describe('servers of the configuration file', () => {
     const c = await polylogue.call('chat', { prompt: 'Hi', model: 'mv:llama-3' });
     expect([a, b, c].map(({ metadata }) => metadata.provider_used)).toEqual(['myvllm', 'box', 'myvllm']);
     expect(first.requests.every(({ headers }) => headers['x-team'] === 'blue')).toBe(true);
-    expect(await modelsOf(polylogue, 'myvllm')).toMatchObject([{ id: 'llama-3', window: 16_384, windowAssumed: false }]);
+    expect(await modelsOf(polylogue, 'myvllm')).toMatchObject([
+      { id: 'llama-3', window: 16_384, windowAssumed: false },
+    ]);
     expect([...first.violations, ...second.violations]).toEqual([]);
     expect(JSON.stringify([a, b, c])).not.toMatch(/assumed/);
   });
@@ -80,7 +82,13 @@ describe('servers of the configuration file', () => {
   });
 
   it('say in the reply that a window was assumed, and where to set it', async () => {
-    const vendor = await vendorWith({ keys: [], models: [{ id: 'quiet', window: undefined }, { id: 'x', window: 5_000 }] });
+    const vendor = await vendorWith({
+      keys: [],
+      models: [
+        { id: 'quiet', window: undefined },
+        { id: 'x', window: 5_000 },
+      ],
+    });
     const config = { endpoints: [{ id: 'box', api_url: vendor.url }] };
     const assumed = await (await productWith(config)).call('chat', { prompt: 'Hi', model: 'box:quiet' });
     expect(assumed.metadata.warnings.join()).toMatch(/box does not tell the context window of quiet; 32768 tokens/);

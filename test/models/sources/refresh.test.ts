@@ -95,7 +95,13 @@ describe('the facts of models.dev', () => {
   });
 
   it('renew what vendors change of a known model and leave how it is asked, its aliases and its score', () => {
-    const known = modelInfo({ provider: 'openai', id: 'gpt-5.2', aliases: ['gpt5'], efforts: ['none', 'high'], score: 18 });
+    const known = modelInfo({
+      provider: 'openai',
+      id: 'gpt-5.2',
+      aliases: ['gpt5'],
+      efforts: ['none', 'high'],
+      score: 18,
+    });
     const other = modelInfo({ provider: 'openrouter', id: 'gpt-5.2', window: 7_000 });
     const models = overlayFacts([known, other], readModelsDev(body) ?? {});
     expect(models[0]).toMatchObject({ window: 500_000, aliases: ['gpt5'], efforts: ['none', 'high'], score: 18 });

@@ -13,7 +13,16 @@ import type { VendorKind } from './vendor-kind.ts';
 const versions = ['2023-01-01', '2023-06-01'];
 const mostBytes = 32 * 1024 * 1024;
 
-const countFields = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config', 'cache_control'];
+const countFields = [
+  'model',
+  'messages',
+  'system',
+  'tools',
+  'tool_choice',
+  'thinking',
+  'output_config',
+  'cache_control',
+];
 
 /** The counting interface takes the question and nothing of how it is to be answered. */
 function checkCount(body: Record<string, unknown>) {

@@ -29,7 +29,8 @@ export function startDial(options: FakeVendorOptions = {}): Promise<FakeVendor> 
       if (headers.authorization !== undefined && key !== undefined) {
         return dialRefusal('Either API-KEY or Authorization header must be provided but not both', 400);
       }
-      if (key === undefined || key === '') return dialRefusal('At least API-KEY or Authorization header must be provided', 401);
+      if (key === undefined || key === '')
+        return dialRefusal('At least API-KEY or Authorization header must be provided', 401);
       return keys.length === 0 || keys.includes(key) ? undefined : dialRefusal('Unknown api key', 401);
     },
     check(_dialect, body, headers, { version }) {
@@ -63,7 +64,11 @@ export function startDial(options: FakeVendorOptions = {}): Promise<FakeVendor> 
 }
 
 function dialRefusal(message: string, status: number): Refusal {
-  return { status, message, body: { error: { message, type: 'dial_core', code: String(status), display_message: message } } };
+  return {
+    status,
+    message,
+    body: { error: { message, type: 'dial_core', code: String(status), display_message: message } },
+  };
 }
 
 function readAddress(path: string): { route: string; fields: AddressFields } {

@@ -89,7 +89,8 @@ function checkCount(body: Record<string, unknown>, address: AddressFields): Refu
 /** Model and manner stand in the address. A stream without `alt=sse` would be one JSON array, which nobody here reads. */
 function readAddress(path: string): ReturnType<NonNullable<VendorKind['readAddress']>> {
   const { pathname, searchParams } = new URL(path, 'http://localhost');
-  const [, model, method] = /^\/models\/([^/]+):(generateContent|streamGenerateContent|countTokens)$/.exec(pathname) ?? [];
+  const [, model, method] =
+    /^\/models\/([^/]+):(generateContent|streamGenerateContent|countTokens)$/.exec(pathname) ?? [];
   if (model === undefined) return { route: pathname, fields: {} };
   if (method === 'countTokens') return { route: count, fields: { model: decodeURIComponent(model), stream: false } };
   const stream = method === 'streamGenerateContent';
