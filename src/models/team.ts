@@ -52,8 +52,8 @@ export interface Team {
   countPrompt: CountPrompt;
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
-  /** With the vendors' own lists, each waited for a few seconds at the most. */
-  providers(): Promise<ProviderState[]>;
+  /** With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
+  providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
   /** Fetches facts about models anew. */
   refresh: ModelSources['refresh'];
   /** What is wrong with the operator's files about models. */
@@ -95,8 +95,8 @@ export function createTeam(options: TeamOptions): Team {
       const { list } = await connection(providerId);
       return list && (await list(signal)).length;
     },
-    async providers() {
-      const listings = await sources.listings();
+    async providers({ fresh = false } = {}) {
+      const listings = await sources.listings(fresh);
       const { providers: states, models } = await sources.roster();
       return definitions
         .filter(({ onlyByName }) => !onlyByName || policy.offline)

@@ -12,7 +12,7 @@ export const listmodels = defineTool({
   shape: {
     kind: 'action',
     async run(_args, { models }) {
-      const providers = await models.providers();
+      const providers = await models.providers({ fresh: true });
       const configured = providers.filter(provider => provider.configured);
       const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
       const count = configured.reduce((sum, provider) => sum + provider.models.length, 0);

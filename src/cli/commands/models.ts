@@ -32,7 +32,7 @@ export const models = defineCommand({
           next: 'Say "polylogue models refresh", or no word.',
         });
       }
-      const all = await product.team.providers();
+      const all = await product.team.providers({ fresh: true });
       const id = textFlag(context.flags, 'provider');
       const chosen = id === undefined ? all : all.filter(provider => provider.id === id);
       if (chosen.length === 0) {

@@ -76,13 +76,19 @@ export function createListings(parts: ListingParts): Listings {
     return age >= 0 && age < (!listing.complete ? failedFreshMs : freshFor(definition));
   };
 
+  /** Another process may have asked meanwhile. */
+  const renewed = async (definition: ProviderDefinition, state: State): Promise<Listing> => {
+    await load(parts, definition, state);
+    return state.listing && isFresh(definition, state.listing) ? state.listing : ask(parts, definition, state);
+  };
+
   return {
     isFresh,
     known: async definition => (await stateOf(definition)).listing,
     async current(definition) {
       const state = await stateOf(definition);
       if (state.listing && isFresh(definition, state.listing)) return state.listing;
-      state.asking ??= ask(parts, definition, state).finally(() => {
+      state.asking ??= renewed(definition, state).finally(() => {
         state.asking = undefined;
       });
       return state.asking;
@@ -119,7 +125,7 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
 
 /** Servers write what they like. */
 function sound({ window, ...model }: LiveModel): LiveModel[] {
-  if (model.id === '' || model.id.length > longestId) return [];
+  if (model.id === '' || model.id.length > longestId || /\p{C}/u.test(model.id)) return [];
   return [window !== undefined && Number.isInteger(window) && window > 0 ? { ...model, window } : model];
 }
 
@@ -146,7 +152,7 @@ async function load(
   if (definition.listDecides) return;
   try {
     const found = keptSchema.safeParse(await shared?.get(keyOf(definition, settings(definition.id)))).data;
-    if (!found || found.at > clock.now()) return;
+    if (!found || found.at > clock.now() || found.at <= (state.listing?.at ?? 0)) return;
     state.listing = { models: found.models, at: found.at, complete: true };
     state.triedAt = found.at;
   } catch (error) {

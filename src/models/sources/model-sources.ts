@@ -6,7 +6,7 @@ import { createLiveRoster } from '../live-roster.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import type { ModelRequest, Roster, RoutingPolicy } from '../routing/roster.ts';
-import { createListings } from './listings.ts';
+import { createListings, type Listing } from './listings.ts';
 import { overlayFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './own-files.ts';
 import { keptFacts, type Refreshed, refreshFacts } from './refresh.ts';
@@ -47,8 +47,8 @@ export interface ModelSources {
   /** With `only`, the one provider that is meant, no other is asked for its list. */
   roster(only?: string): Promise<Roster>;
   route(request: ModelRequest): Promise<Resolution>;
-  /** Asks all vendors whose list is old, at once, and answers what each lists; vendors without a list are left out. */
-  listings(): Promise<ReadonlyMap<string, ListingState>>;
+  /** What each vendor listed last; with `fresh`, those whose list is old are asked, all at once. Vendors without one are left out. */
+  listings(fresh: boolean): Promise<ReadonlyMap<string, ListingState>>;
   /** Fetches facts about models. Throws an `AppError`; what is there then stays. */
   refresh(signal: AbortSignal): Promise<Refreshed>;
   /** What is wrong with the operator's files, one sentence each. */
@@ -74,31 +74,34 @@ export function createModelSources(parts: SourceParts): ModelSources {
     roster,
     route,
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
-    async listings() {
+    async listings(fresh) {
       const usable = definitions.filter(
-        definition =>
-          !(definition.onlyByName || definition.unlisted) &&
-          definition.configured(settings(definition.id)) &&
-          mayAsk(definition),
+        ({ id, onlyByName, unlisted, configured }) => !(onlyByName || unlisted) && configured(settings(id)),
       );
       const found = await Promise.all(
-        usable.map(async definition => [definition.id, await listings.current(definition)] as const),
-      );
-      return new Map(
-        found.flatMap(([id, { models, at, complete, failure }]) => {
-          // No list, and no failure either: the vendor has none.
-          if (!complete && failure === undefined) return [];
-          const ageSeconds =
-            at === undefined ? {} : { ageSeconds: Math.max(0, Math.round((clock.now() - at) / 1_000)) };
-          return [[id, { models: models.length, ...ageSeconds, ...(failure === undefined ? {} : { failure }) }]];
+        usable.map(async definition => {
+          const ask = fresh && mayAsk(definition);
+          const listing = ask ? await listings.current(definition) : await listings.known(definition);
+          return [definition.id, listing && stateOf(listing, clock.now())] as const;
         }),
       );
+      return new Map(found.flatMap(([id, state]) => (state ? [[id, state]] : [])));
     },
     async refresh(signal) {
       const refreshed = await refreshFacts({ kept, clock, url: factsUrl }, signal);
       known = undefined;
       return refreshed;
     },
+  };
+}
+
+/** Undefined for a vendor that turned out to have no list. */
+function stateOf({ models, at, complete, failure }: Listing, now: number): ListingState | undefined {
+  if (!complete && failure === undefined) return undefined;
+  return {
+    models: models.length,
+    ...(at === undefined ? {} : { ageSeconds: Math.max(0, Math.round((now - at) / 1_000)) }),
+    ...(failure === undefined ? {} : { failure }),
   };
 }
 

@@ -98,6 +98,15 @@ describe("a vendor's live list", () => {
     expect(vendor.requests).toEqual([]);
   });
 
+  it('is not asked for by whoever merely completes a name or shows the version', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    await polylogue.call('version');
+    const principal = { owner: 'local', root: polylogue.product.root };
+    expect((await polylogue.product.host.complete('model', 'gpt', principal)).length).toBeGreaterThan(0);
+    expect(vendor.requests).toEqual([]);
+  });
+
   it('outlasts the process', async () => {
     const vendor = await openAi({ models: listed });
     const polylogue = await product(vendorEnv({ openai: vendor.url }));

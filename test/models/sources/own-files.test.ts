@@ -27,7 +27,9 @@ async function start(
     await project.dispose();
   });
   const model = async (id: string) =>
-    (await polylogue.product.team.providers()).find(state => state.id === 'openai')?.models.find(row => row.id === id);
+    (await polylogue.product.team.providers({ fresh: true }))
+      .find(state => state.id === 'openai')
+      ?.models.find(row => row.id === id);
   return { vendor, polylogue, model };
 }
 

@@ -178,7 +178,9 @@ describe('in the product', () => {
       expect(dev.seen).toEqual([]);
       await polylogue.product.team.refresh(signal);
       await polylogue.restart();
-      const models = (await polylogue.product.team.providers()).find(({ id }) => id === 'openai')?.models;
+      const models = (await polylogue.product.team.providers({ fresh: true })).find(
+        ({ id }) => id === 'openai',
+      )?.models;
       expect(models?.find(({ id }) => id === 'gpt-5.2')).toMatchObject({ window: 500_000, price: { in: 1.5 } });
       expect(models?.find(({ id }) => id === 'gpt-9')).toMatchObject({ window: 300_000, efforts: ['low', 'high'] });
       expect(dev.seen).toHaveLength(1);
