@@ -2,6 +2,15 @@ import { defineConfig } from 'tsdown';
 
 const grammars = ['typescript', 'tsx', 'javascript', 'python', 'go'];
 
+/** Named after the package that a piece holds, so that a list of loaded pieces tells which packages are loaded. */
+function pieceName(piece: { name: string; facadeModuleId?: string | null; moduleIds: string[] }): string {
+  const packageOf = (id: string) => /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(id)?.[1];
+  const packages = piece.moduleIds.map(packageOf);
+  const [first] = packages;
+  const held = packages.includes(undefined) ? undefined : (packageOf(piece.facadeModuleId ?? '') ?? first);
+  return `${held?.replace(/^@/, '').replaceAll('/', '-') ?? piece.name}-[hash].js`;
+}
+
 export default defineConfig({
   entry: {
     main: 'src/main.ts',
@@ -18,6 +27,7 @@ export default defineConfig({
   // Its main file finds its parts by a require that no bundler can follow.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
+  outputOptions: { chunkFileNames: pieceName },
   inputOptions: { checks: { eval: false } },
   copy: [
     { from: 'node_modules/web-tree-sitter/web-tree-sitter.wasm', to: 'dist/grammars' },

@@ -46,7 +46,7 @@ export interface Product {
   root: string;
   /** What may be read, and why. */
   readable: Roots;
-  team: Pick<Team, 'providers' | 'ping'>;
+  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings'>;
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -71,7 +71,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = wireModels(config, { clock, random, emit, state });
+  const team = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, exposurePolicy(values));

@@ -56,6 +56,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       emit,
       newExchange: threads.newExchange,
       countTokens: countO200k,
+      countPrompt: team.countPrompt,
       home,
       preamble: preambleOf(values.locale),
       maxTurns: values.maxConversationTurns,

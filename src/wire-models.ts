@@ -1,8 +1,13 @@
+import { join } from 'node:path';
 import { routingPolicy } from './config/derive.ts';
+import { readModelFiles } from './config/endpoints/read-model-files.ts';
 import type { Config } from './config/load.ts';
 import { options } from './config/options.ts';
+import { readIfPresent } from './config/settings-files.ts';
 import type { Clock, Emit, Random, SharedState } from './domain/ports.ts';
+import { createKeptTexts } from './memory/shared-state/kept-texts.ts';
 import { providers } from './models/providers/index.gen.ts';
+import { ownEndpoints } from './models/sources/own-server.ts';
 import { createTeam, type Team } from './models/team.ts';
 
 /** All options there are: the product's own and each provider's, by its id. */
@@ -14,13 +19,28 @@ export interface ModelSurroundings {
   random: Random;
   emit: Emit;
   state: SharedState;
+  /** Nothing is written to disk. */
+  isPrivate: boolean;
 }
 
-/** Settings → the models that may be asked, and how. */
-export function wireModels(config: AppConfig, around: ModelSurroundings): Team {
-  const { callTimeoutSeconds, maxThinkingTokens } = config.values.app;
-  const settings = Object.fromEntries(providers.map(({ id }) => [id, config.textsOf(id)]));
-  const totalMs = callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000;
-  const policy = routingPolicy(config.values.app);
-  return createTeam({ definitions: providers, settings, policy, totalMs, maxThinkingTokens, ...around });
+/** Settings → the models that may be asked, and how. What is wrong with the operator's files about them is told as warnings. */
+export async function wireModels(config: AppConfig, { isPrivate, ...around }: ModelSurroundings): Promise<Team> {
+  const values = config.values.app;
+  const { callTimeoutSeconds, maxThinkingTokens } = values;
+  const vendors = Object.fromEntries(providers.map(({ id }) => [id, config.textsOf(id)]));
+  const own = ownEndpoints(config.endpoints, providers, Number(config.textsOf('custom').contextWindow) || undefined);
+  const { files, warnings } = await readModelFiles(values, readIfPresent);
+  const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: around.random });
+  const team = createTeam({
+    definitions: [...providers, ...own.definitions],
+    settings: { ...vendors, ...own.settings },
+    policy: routingPolicy(values),
+    totalMs: callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000,
+    maxThinkingTokens,
+    sources: { files, kept, factsUrl: values.modelsDevUrl },
+    ...around,
+  });
+  const all = [...own.warnings, ...warnings, ...team.warnings];
+  for (const message of all) around.emit({ type: 'warning', where: 'models', message });
+  return { ...team, warnings: all };
 }

@@ -39,7 +39,7 @@ export interface HouseTable {
 const rooms: HouseTable['rooms'] = {
   // Only declarations, one word of the product a file: more of them than a room of behaviour should have.
   domain: { imports: [], files: 16, pure: true },
-  config: { imports: ['domain'], folders: { tables: 'plain' }, pure: true },
+  config: { imports: ['domain'], folders: { tables: 'plain', endpoints: 'plain' }, pure: true },
   telemetry: { imports: ['domain'], folders: { sinks: 'list' }, pure: true },
   files: {
     imports: ['domain'],
@@ -53,6 +53,7 @@ const rooms: HouseTable['rooms'] = {
       providers: 'list',
       routing: 'plain',
       resilience: 'plain',
+      sources: 'plain',
       extras: 'plain',
       'extras/ollama': 'plain',
       'extras/azure': 'plain',
@@ -172,6 +173,7 @@ const builtins: HouseTable['builtins'] = {
     'engine',
     'files',
     'memory/artifacts.ts',
+    'memory/shared-state',
     'memory/stores',
     'telemetry/mask-key.ts',
     'telemetry/sinks',

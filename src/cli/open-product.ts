@@ -6,6 +6,8 @@ import type { CommandContext } from './command.ts';
 /** The product as a command uses it. */
 export interface OpenProduct {
   product: Product;
+  /** Aborted by the interrupt key. */
+  signal: AbortSignal;
   /** Calls a tool as the operator of this machine; the interrupt key cancels it. */
   call(
     name: string,
@@ -28,6 +30,7 @@ export async function openProduct<Result>(
   try {
     return await work({
       product,
+      signal: interrupt.signal,
       call: (name, args, watch = {}) =>
         product.host.call({ name, arguments: args, principal, ...watch }, interrupt.signal),
     });

@@ -1,10 +1,10 @@
 import { type AppError, bugError, configError, type FieldError } from '../domain/error.ts';
-import type { OptionSpec } from '../domain/option.ts';
+import type { EndpointSettings, OptionSpec } from '../domain/option.ts';
 import { absolutePath, type Environment, pathsOf, resolveHome, type Surroundings } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
 import { areValuesOf, type OptionTables, type OptionValue, type TableValues } from './option-values.ts';
 import { parseValue } from './parse-value.ts';
-import { type ReadFile, readSettings } from './settings-files.ts';
+import { type ReadFile, readSettings, type Settings } from './settings-files.ts';
 
 export interface ConfigSources<Tables extends OptionTables> extends Surroundings {
   tables: Tables;
@@ -24,6 +24,8 @@ export interface Config<Tables extends OptionTables> {
   sourceOf(table: string, option: string): Origin | 'default' | undefined;
   /** The values of one table as texts, as providers take them; lists are joined by commas. */
   textsOf(table: string): Readonly<Record<string, string | undefined>>;
+  /** Servers of the operator's own, by the `endpoints` of `config.json`. */
+  endpoints: readonly EndpointSettings[];
   /** What must never be shown: values of secret options, and passwords within addresses. */
   secrets: readonly string[];
   /** What the operator should know, one sentence each. */
@@ -44,7 +46,8 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
   const warn = (message: string): void => void warnings.add(message);
   const homeFlag = sources.argvFlags.home;
   const home = resolveHome(typeof homeFlag === 'string' ? homeFlag : undefined, sources.env, sources);
-  const layers = rankedLayers(sources, home, warn);
+  const files = readSettings({ ...sources, home, warn });
+  const layers = rankedLayers(sources, files, warn);
   const problems: FieldError[] = [];
   const settings = new Map<string, Map<string, Setting>>();
   const values: Record<string, Record<string, OptionValue>> = {};
@@ -65,15 +68,18 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
     sourceOf: (table, option) => settings.get(table)?.get(option)?.origin,
     textsOf: table =>
       Object.fromEntries([...(settings.get(table) ?? [])].map(([name, { value }]) => [name, `${value}`])),
-    secrets: secretsOf(sources.tables, settings),
+    endpoints: files.own.endpoints,
+    secrets: [...secretsOf(sources.tables, settings), ...files.own.secrets],
     warnings: [...warnings],
   };
 }
 
 /** The strongest first. */
-function rankedLayers(sources: ConfigSources<OptionTables>, home: string, warn: (message: string) => void): Layer[] {
-  const { cwd, env, argvFlags } = sources;
-  const files = readSettings({ ...sources, home, warn });
+function rankedLayers(
+  { cwd, env, argvFlags }: ConfigSources<OptionTables>,
+  files: Settings,
+  warn: (message: string) => void,
+): Layer[] {
   const flags = flagsLayer(cwd, argvFlags, warn);
   const environment = namesLayer('environment', cwd, env, warn);
   return files.homeWins

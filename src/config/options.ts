@@ -1,5 +1,6 @@
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
+import { modelSourceOptions } from './tables/model-source-options.ts';
 import { networkOptions } from './tables/network-options.ts';
 import { operationOptions } from './tables/operation-options.ts';
 import { replyOptions } from './tables/reply-options.ts';
@@ -9,6 +10,7 @@ import { toolOptions } from './tables/tool-options.ts';
 /** Every setting of the product itself, by theme. Vendors' keys and addresses stand in the providers' own files. */
 export const options = {
   ...modelOptions,
+  ...modelSourceOptions,
   ...threadOptions,
   ...toolOptions,
   ...replyOptions,

@@ -2,8 +2,9 @@ import { readFileSync, statSync } from 'node:fs';
 import { configError } from '../domain/error.ts';
 import { isRecord } from '../domain/json.ts';
 import type { OptionSpec } from '../domain/option.ts';
+import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints/read-own-endpoints.ts';
 import { parseEnvFile } from './env-file.ts';
-import { pathsOf, type Surroundings } from './home.ts';
+import { type Environment, pathsOf, type Surroundings } from './home.ts';
 import { documentLayer, type Layer, namesLayer } from './layers.ts';
 import { nearName } from './near-name.ts';
 import type { OptionTables } from './option-values.ts';
@@ -15,6 +16,7 @@ export type ReadFile = (path: string) => string | undefined;
 interface Request extends Surroundings {
   tables: OptionTables;
   home: string;
+  env: Environment;
   readFile: ReadFile;
   warn(message: string): void;
 }
@@ -25,18 +27,29 @@ export interface Settings {
   projectEnv: Layer;
   /** Whether the `.env` in POLYLOGUE_HOME wins over the environment. */
   homeWins: boolean;
+  /** Servers of the operator's own; from `config.json` alone. */
+  own: OwnEndpoints;
 }
+
+/** The member of `config.json` that names servers of the operator's own. */
+const endpointsKey = 'endpoints';
 
 /** Reads `config.json` and `.env` in POLYLOGUE_HOME, and the `.env` of the working directory if the operator trusts it. */
 export function readSettings(request: Request): Settings {
   const { home, cwd, warn } = request;
-  const document = readDocument(request);
-  const homeEnv = readHomeEnv(request);
+  const { [endpointsKey]: raw, ...document } = readDocument(request);
+  const homeEnv = readHomeEnv(request, endpointVariables(raw));
   const override = options.forceEnvOverride.env.map(name => homeEnv[name]?.trim().toLowerCase());
   return {
     document: documentLayer(home, document, warn),
     homeEnv: namesLayer('home .env', home, homeEnv, warn),
     projectEnv: namesLayer('project .env', cwd, readProjectEnv(request), warn),
+    own: readOwnEndpoints({
+      raw,
+      reserved: new Set(['auto', 'local', ...Object.keys(request.tables)]),
+      variable: name => request.env[name] ?? (Object.hasOwn(homeEnv, name) ? homeEnv[name] : undefined),
+      warn,
+    }),
     homeWins: override.some(word => word !== undefined && ['true', '1', 'yes', 'on'].includes(word)),
   };
 }
@@ -79,11 +92,11 @@ function parseDocument(text: string): Record<string, unknown> | undefined {
   }
 }
 
-function readHomeEnv(request: Request): Record<string, string> {
+function readHomeEnv(request: Request, more: readonly string[]): Record<string, string> {
   const file = read(request, '.env');
   if (!file) return {};
   const { values, cut } = parseEnvFile(file.text);
-  const known = envNames(request.tables);
+  const known = new Set([...envNames(request.tables), ...more]);
   for (const name of cut) {
     request.warn(`${name} (home .env) is cut at its "#"; put the value in quotes if it goes on after it.`);
   }
@@ -161,7 +174,8 @@ function warnOfUnknownKeys({ tables, warn }: Request, document: Readonly<Record<
       for (const name of Object.keys(value)) {
         if (!Object.hasOwn(table, name)) warn(unknown(`${key}.${name}`, 'config.json', names));
       }
-    } else if (!known.has(key)) warn(unknown(key, 'config.json', [...known, ...Object.keys(tables)]));
+    } else if (key !== endpointsKey && !known.has(key))
+      warn(unknown(key, 'config.json', [...known, ...Object.keys(tables)]));
   }
 }
 

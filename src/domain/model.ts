@@ -23,6 +23,8 @@ export interface ModelInfo {
   aliases: readonly string[];
   /** Context window in tokens: input and output together. */
   window: number;
+  /** Nobody told the window; it is a careful guess. */
+  windowAssumed?: boolean;
   /** The most tokens it may answer with. */
   maxOutput: number;
   input: readonly InputKind[];

@@ -27,3 +27,20 @@ export interface OptionSpec {
   /** Takes parts of a whole; other numbers are whole. */
   fractional?: boolean;
 }
+
+/** A server of the operator's own with an OpenAI chat interface, as the configuration file names it; checked. */
+export interface EndpointSettings {
+  /** Stands before the colon in `id:model`. Lower case. */
+  id: string;
+  /** Short forms of the id. */
+  names: readonly string[];
+  /** The whole base address, version path included. */
+  apiUrl: string;
+  apiKey?: string;
+  /** Models that need no listing: ids, or entries in the form of a models file. */
+  models: readonly (string | Readonly<Record<string, unknown>>)[];
+  /** Tokens, for models whose window neither their entry nor the server tells. */
+  contextWindow?: number;
+  /** Sent with every request. */
+  headers: Readonly<Record<string, string>>;
+}

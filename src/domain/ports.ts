@@ -65,3 +65,11 @@ export interface SharedState {
     change: (before: JsonObject | undefined) => JsonObject | undefined,
   ): Promise<JsonObject | undefined>;
 }
+
+/** Texts that outlast the process, by name: for what could be had again, such as facts about models. */
+export interface KeptTexts {
+  /** Undefined when there is none, or it can't be read. */
+  read(name: string): Promise<string | undefined>;
+  /** As a whole or not at all. Rejects when it can't be written. */
+  write(name: string, text: string): Promise<void>;
+}

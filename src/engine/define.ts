@@ -270,7 +270,8 @@ export interface JobActions {
 }
 
 export interface ModelActions {
-  providers(): Promise<ProviderState[]>;
+  /** With `fresh`, vendors whose own list of models is old are asked for it. */
+  providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
   defaultModel: string;
 }
 

@@ -244,13 +244,15 @@ function merge(base: ModelInfo, entry: Entry): ModelInfo {
     name: entry.friendly_name ?? base.name,
     aliases: entry.aliases ? [...new Set(entry.aliases)] : base.aliases,
     window,
+    ...(entry.context_window === undefined ? {} : { windowAssumed: false }),
     maxOutput: Math.min(entry.max_output_tokens ?? base.maxOutput, window),
     input: inputOf(base, entry),
     ...thinkingOf(base, entry, reasoning),
     reasoning,
     temperature: temperatureOf(base, entry),
     tools: entry.supports_function_calling ?? base.tools,
-    score: entry.intelligence_score ?? base.score,
+    // What the operator writes down is there to be chosen.
+    score: entry.intelligence_score ?? (base.score === strangerScore ? assumed.score : base.score),
     allowCodeGeneration: entry.allow_code_generation ?? base.allowCodeGeneration,
   };
 }

@@ -1,77 +1,92 @@
-import { isAppError } from '../domain/error.ts';
 import type { ModelInfo } from '../domain/model.ts';
-import type { Clock, Emit } from '../domain/ports.ts';
 import { overlayListing } from './catalogue.ts';
 import { usableSettings } from './connections.ts';
-import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from './provider.ts';
+import type { LiveModel, ProviderDefinition, ProviderSettings } from './provider.ts';
+import { sameModel } from './routing/names.ts';
 import type { Roster, RosterProvider } from './routing/roster.ts';
+import { priorityOf } from './routing/roster.ts';
+import type { Listing, Listings } from './sources/listings.ts';
+import { usualWindow } from './sources/own-server.ts';
 
 export interface LiveRosterParts {
   definitions: readonly ProviderDefinition[];
   settings: Readonly<Record<string, ProviderSettings>>;
-  connection(providerId: string): Promise<Connection>;
-  catalogue: () => readonly ModelInfo[];
-  clock: Clock;
-  emit: Emit;
+  listings: Listings;
+  /** What is known without asking a vendor. */
+  catalogue: () => readonly ModelInfo[] | Promise<readonly ModelInfo[]>;
+  /** Lays the operator's own word over everything else. */
+  finish?(models: readonly ModelInfo[]): readonly ModelInfo[];
+  /** Whether a vendor may be asked for its list; false where nothing may leave this machine. */
+  mayAsk?(definition: ProviderDefinition): boolean;
 }
 
-/** A listing is asked for again after this time. */
-const freshMs = 24 * 3_600_000;
-/** On a server of one's own, models come and go with a word. */
-const decidingFreshMs = 60_000;
-/** A listing that failed is asked for again sooner. */
-const failedFreshMs = 60_000;
-/** A server that does not list its models in this time is used by name alone. */
-const patienceMs = 3_000;
+/**
+ * Everything there is to choose from now: the catalogue, what settings bring along, and what servers list. Servers whose
+ * models nobody else knows are waited for until they listed them once, and where models come and go whenever their list is
+ * old; otherwise an old list counts and is renewed while the call goes on. With `only`, the one provider that is meant, no
+ * other is asked for anything.
+ */
+export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Promise<Roster> {
+  const { listings, mayAsk = () => true, finish = models => models } = parts;
 
-interface Listed {
-  models: readonly LiveModel[];
-  complete: boolean;
-  until: number;
-}
-
-/** Everything there is to choose from now: the catalogue, what settings bring along, and what servers of one's own list. */
-export function createLiveRoster(parts: LiveRosterParts): () => Promise<Roster> {
-  const lists = new Map<string, Promise<Listed>>();
-
-  function listed(definition: ProviderDefinition): Promise<Listed> {
-    const known = lists.get(definition.id);
-    const asking = (known ?? Promise.resolve(undefined)).then(before =>
-      before && before.until > parts.clock.monotonic() ? before : askForList(parts, definition, before),
-    );
-    lists.set(definition.id, asking);
-    return asking;
+  async function listingFor(definition: ProviderDefinition, only: string | undefined): Promise<Listing | undefined> {
+    const known = await listings.known(definition);
+    const isMeant = only === undefined || only === definition.id;
+    if (!isMeant || !mayAsk(definition) || listings.isFresh(definition, known)) return known;
+    if (definition.listDecides || (definition.models && !known)) return listings.current(definition);
+    // Not awaited; a failure is kept with the list and told as a warning.
+    if (known) void listings.current(definition);
+    return known;
   }
 
-  async function stateOf(definition: ProviderDefinition): Promise<{ facts: RosterProvider; add: Addition }> {
+  async function stateOf(
+    definition: ProviderDefinition,
+    only: string | undefined,
+  ): Promise<{ facts: RosterProvider; add: Addition }> {
     const settings = usableSettings(parts.settings[definition.id] ?? {});
     const configured = definition.configured(settings);
     const { id, names, onlyByName = false } = definition;
     const facts = { id, names, configured, local: definition.local?.(settings) ?? false, onlyByName };
-    if (!configured || !(definition.models || definition.listDecides)) {
-      return { facts: { ...facts, listComplete: true }, add: models => models };
-    }
-    const live = onlyByName ? nothingListed : await listed(definition);
-    return { facts: { ...facts, listComplete: live.complete }, add: additionOf(definition, settings, live.models) };
+    if (!configured) return { facts: { ...facts, listComplete: true }, add: models => models };
+    const listing = onlyByName || definition.unlisted ? undefined : await listingFor(definition, only);
+    const listComplete = !definition.openEnded && (listing?.complete ?? true);
+    return { facts: { ...facts, listComplete }, add: additionOf(definition, settings, listing?.models ?? []) };
   }
 
-  return async () => {
-    const states = await Promise.all(parts.definitions.map(stateOf));
-    const models = states.reduce<readonly ModelInfo[]>((before, { add }) => add(before), parts.catalogue());
-    return { providers: states.map(({ facts }) => facts), models };
+  return async only => {
+    const asked = parts.definitions.map(definition => stateOf(definition, only));
+    const [models, ...states] = await Promise.all([parts.catalogue(), ...asked]);
+    const laid = states.reduce<readonly ModelInfo[]>((before, { add }) => add(before), models);
+    return { providers: states.map(({ facts }) => facts), models: finish(laid) };
   };
 }
 
 /** Lays what is known of one provider over the models known so far. */
 type Addition = (models: readonly ModelInfo[]) => readonly ModelInfo[];
 
-const nothingListed: Listed = { models: [], complete: true, until: 0 };
-
 function additionOf(definition: ProviderDefinition, settings: ProviderSettings, live: readonly LiveModel[]): Addition {
-  if (definition.listDecides) return models => served(models, definition.id, live);
-  const own = definition.models?.(settings) ?? [];
+  const { id: provider } = definition;
+  if (definition.listDecides) return models => served(models, provider, live);
+  const own = definition.models?.(settings);
+  if (!own) return models => (live.length === 0 ? models : listed(models, provider, live));
+  const told = new Map(live.map(model => [model.id, model]));
   const more = live.filter(({ id }) => !own.some(known => known.id === id));
-  return models => [...models, ...own, ...more.map(({ id, window }) => modelFrom(definition, own[0], id, window))];
+  const settle = (model: ModelInfo) => settled(definition, settings, model, told.get(model.id));
+  return models => [
+    ...models,
+    ...own.map(settle),
+    ...more.map(({ id }) => settle(modelFrom(definition, own[0] ?? makersRow(definition, models, id), id))),
+  ];
+}
+
+/** A vendor's own list: what it names anew is there to be asked for by name, its windows count. */
+function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]): ModelInfo[] {
+  const windows = new Set(live.filter(({ window }) => window !== undefined).map(({ id }) => id));
+  return overlayListing(models, { provider, models: live, exhaustive: false }).map(model =>
+    model.provider === provider && !models.includes(model) && !windows.has(model.id)
+      ? { ...model, windowAssumed: true }
+      : model,
+  );
 }
 
 /** What the server has, and nothing else of this provider; with what it tells of each. */
@@ -97,46 +112,53 @@ function withFacts(model: ModelInfo, { input, reasoning }: LiveModel, known: boo
   };
 }
 
-async function askForList(
-  { connection, clock, emit }: LiveRosterParts,
-  { id, listDecides }: ProviderDefinition,
-  before: Listed | undefined,
-): Promise<Listed> {
-  try {
-    const { list } = await connection(id);
-    const models = list ? await list(AbortSignal.timeout(patienceMs)) : [];
-    const fresh = listDecides ? decidingFreshMs : freshMs;
-    return { models, complete: list !== undefined, until: clock.monotonic() + fresh };
-  } catch (error) {
-    const message = isAppError(error) ? error.message : String(error);
-    emit({ type: 'warning', where: `models of ${id}`, message: `The server did not list its models: ${message}` });
-    // What it had is the best guess at what it has.
-    return { models: before?.models ?? [], complete: false, until: clock.monotonic() + failedFreshMs };
-  }
+/** The same model at its maker, or at whoever is nearest to it, for servers that pass others' models on. */
+function makersRow(
+  { servesOthers }: ProviderDefinition,
+  models: readonly ModelInfo[],
+  id: string,
+): ModelInfo | undefined {
+  if (!servesOthers) return undefined;
+  const like = models.filter(model => model.id === id || sameModel(model, { ...model, id }));
+  return like.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider))[0];
 }
 
-/** A listed model of which little is known: like the one that was configured, else careful guesses. */
-function modelFrom(
-  definition: ProviderDefinition,
-  like: ModelInfo | undefined,
-  id: string,
-  window: number | undefined,
-): ModelInfo {
-  const size = window ?? like?.window ?? 32_768;
+/** A listed model of which little is known: like the one that was configured or its maker's, else careful guesses. */
+function modelFrom({ id: provider }: ProviderDefinition, like: ModelInfo | undefined, id: string): ModelInfo {
+  const own = like?.provider === provider;
   return {
-    provider: definition.id,
+    provider,
     id,
-    name: id,
+    name: like && !own ? like.name : id,
     aliases: [],
-    window: size,
-    maxOutput: Math.min(like?.maxOutput ?? 8_192, Math.floor(size / 2)),
+    window: like && !own ? like.window : usualWindow,
+    ...(like && !own ? {} : { windowAssumed: true }),
+    maxOutput: like?.maxOutput ?? 8_192,
     input: like?.input ?? ['text'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'range',
+    efforts: like && !own ? like.efforts : [],
+    reasoning: like && !own ? like.reasoning : false,
+    temperature: like?.temperature ?? 'range',
     tools: like?.tools ?? false,
     score: like?.score ?? 5,
-    allowCodeGeneration: false,
+    allowCodeGeneration: like?.allowCodeGeneration ?? false,
     status: 'active',
   };
+}
+
+/** With the window that the operator gave it, else the server tells, else is taken for all of its models. */
+function settled(
+  { fallbackWindow }: ProviderDefinition,
+  settings: ProviderSettings,
+  model: ModelInfo,
+  told: LiveModel | undefined,
+): ModelInfo {
+  const input = told?.input ?? model.input;
+  const decided = model.windowAssumed === false;
+  if (decided || (!model.windowAssumed && told?.window === undefined)) return { ...model, input };
+  const { tokens, assumed } = fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
+  const window = told?.window ?? tokens;
+  const windowAssumed = told?.window === undefined && assumed;
+  // Half of a window is the most that a model may answer of which nobody says how much.
+  const most = model.windowAssumed ? Math.floor(window / 2) : model.maxOutput;
+  return { ...model, input, window, windowAssumed, maxOutput: Math.max(1, Math.min(most, window)) };
 }

@@ -28,6 +28,13 @@ export function offlineProvider(side: 'east' | 'west'): ProviderDefinition {
     id: vendor,
     names: [],
     title: `Offline account (${side})`,
+    docs: {
+      endpoint: 'none: it answers in this process',
+      quirks: [
+        'Its model answers with an exact account of what it was given; there are two, for threads that change hands.',
+      ],
+      source: 'its own: no vendor stands behind it',
+    },
     options: {},
     onlyByName: true,
     configured: () => true,

@@ -1,4 +1,9 @@
-import type { LanguageModelV4, LanguageModelV4ProviderTool, SharedV4ProviderOptions } from '@ai-sdk/provider';
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4ProviderTool,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
 import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
 import type { WebSearch } from './answer.ts';
@@ -44,6 +49,18 @@ export interface Connection {
   tailRole(model: ModelInfo): 'system' | 'user';
   /** The vendor's live list. Absent where there is none. */
   list?(signal: AbortSignal): Promise<LiveModel[]>;
+  /** What the vendor counts as the input tokens of a call, which it does not answer. Absent where it counts for nobody. */
+  countTokens?(model: ModelInfo, call: LanguageModelV4CallOptions): Promise<number>;
+}
+
+/** What the reference tells of a provider beside its settings. */
+export interface ProviderDocs {
+  /** Where calls go, as method and address. */
+  endpoint: string;
+  /** What differs from what one would expect, a sentence each. */
+  quirks: readonly string[];
+  /** The vendor's documents that this was written from. */
+  source: string;
 }
 
 export interface ProviderDefinition {
@@ -63,6 +80,16 @@ export interface ProviderDefinition {
   models?(settings: ProviderSettings): ModelInfo[];
   /** Whether a model of it can search the web by itself; absent: none can. */
   searches?(model: ModelInfo, settings: ProviderSettings): boolean;
+  /** For the reference. */
+  docs?: ProviderDocs;
+  /** Serves others' models under their names: a listed one that nothing is known of is like the maker's own. */
+  servesOthers?: boolean;
+  /** Has no list of its models to ask for. */
+  unlisted?: boolean;
+  /** What its listing names is never all that it serves. */
+  openEnded?: boolean;
+  /** Tokens taken for models whose window neither the settings' entry nor the listing tells; `assumed`: nobody set them. */
+  fallbackWindow?(settings: ProviderSettings): { tokens: number; assumed: boolean };
   /** Only what its live list names exists there: the catalogue's other models of this provider are left out. */
   listDecides?: boolean;
   /** On this machine or network: its time limits are wider. */

@@ -2,12 +2,17 @@ import type { ModelInfo } from '../domain/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../domain/ports.ts';
 import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
-import { loadCatalogue } from './catalogue.ts';
 import { createConnections, keyNames, usableSettings } from './connections.ts';
-import { createLiveRoster } from './live-roster.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
-import { type Resolution, resolveModel } from './routing/resolve.ts';
+import type { Resolution } from './routing/resolve.ts';
 import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
+import { type CountPrompt, createCountPrompt } from './sources/count-prompt.ts';
+import {
+  createModelSources,
+  type ListingState,
+  type ModelSources,
+  type SourceOptions,
+} from './sources/model-sources.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -23,6 +28,8 @@ export interface TeamOptions {
   emit: Emit;
   /** What is known of vendors' health, uploads and caches. */
   state?: SharedState;
+  /** Where knowledge of models comes from, beside the catalogue and the vendors. */
+  sources?: SourceOptions;
 }
 
 /** A provider as people see it. */
@@ -36,17 +43,25 @@ export interface ProviderState {
   env: string[];
   /** Those that may be asked. */
   models: ModelInfo[];
+  /** What the vendor's own list said; absent where there is none, or it was not asked for. */
+  listing?: ListingState;
 }
 
 /** All models together: who can be asked, and asking. */
 export interface Team {
   route(request: ModelRequest): Promise<Resolution>;
   ask: AskModel;
+  countPrompt: CountPrompt;
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
   /** The words that may stand before the colon of a model's name. */
   prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
-  providers(): Promise<ProviderState[]>;
+  /** With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
+  providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
+  /** Fetches facts about models anew. */
+  refresh: ModelSources['refresh'];
+  /** What is wrong with the operator's files about models. */
+  warnings: readonly string[];
   /**
    * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
    * the signal's reason.
@@ -59,7 +74,7 @@ const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_
 export function createTeam(options: TeamOptions): Team {
   const { definitions, settings, policy, maxThinkingTokens, clock, random, emit } = options;
   const connection = createConnections(definitions, settings);
-  const roster = createLiveRoster({ definitions, settings, connection, catalogue: loadCatalogue, clock, emit });
+  const sources = createModelSources({ ...options.sources, ...options, connection });
   const local = definitions.filter(({ id, local }) => local?.(usableSettings(settings[id] ?? {}))).map(({ id }) => id);
   const isLocal = (providerId: string) => local.includes(providerId);
   const keyName = keyNames(definitions);
@@ -67,9 +82,12 @@ export function createTeam(options: TeamOptions): Team {
   return {
     isLocal,
     prefixes: definitions,
+    countPrompt: createCountPrompt(connection, emit),
+    refresh: sources.refresh,
+    warnings: sources.warnings,
     ask: createAskModel({ connection, clock, random, emit, isLocal, limits: { ...limits, totalMs }, keyName }),
     async route(request) {
-      const resolution = resolveModel(request, await roster(), policy);
+      const resolution = await sources.route(request);
       const candidates = resolution.candidates.map(candidate => {
         const { thinkingBudget } = candidate;
         return thinkingBudget === undefined
@@ -82,8 +100,9 @@ export function createTeam(options: TeamOptions): Team {
       const { list } = await connection(providerId);
       return list && (await list(signal)).length;
     },
-    async providers() {
-      const { providers: states, models } = await roster();
+    async providers({ fresh = false } = {}) {
+      const listings = await sources.listings(fresh);
+      const { providers: states, models } = await sources.roster();
       return definitions
         .filter(({ onlyByName }) => !onlyByName || policy.offline)
         .map(({ id, names, title, options: table }) => ({
@@ -93,6 +112,7 @@ export function createTeam(options: TeamOptions): Team {
           configured: states.find(state => state.id === id)?.configured ?? false,
           env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),
           models: models.filter(model => model.provider === id && model.status === 'active'),
+          listing: listings.get(id),
         }));
     },
   };

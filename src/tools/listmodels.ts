@@ -12,7 +12,7 @@ export const listmodels = defineTool({
   shape: {
     kind: 'action',
     async run(_args, { models }) {
-      const providers = await models.providers();
+      const providers = await models.providers({ fresh: true });
       const configured = providers.filter(provider => provider.configured);
       const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
       const count = configured.reduce((sum, provider) => sum + provider.models.length, 0);
@@ -29,15 +29,39 @@ export const listmodels = defineTool({
           .filter(Boolean)
           .join('\n\n'),
         content_type: 'text',
-        metadata: { configured_providers: configured.map(provider => provider.id), models: count },
+        metadata: {
+          configured_providers: configured.map(provider => provider.id),
+          models: count,
+          live_lists: Object.fromEntries(
+            configured.flatMap(({ id, listing }) => (listing ? [[id, listed(listing)]] : [])),
+          ),
+        },
       };
     },
   },
 });
 
-function section({ id, title, models }: ProviderState): string {
+function section({ id, title, models, listing }: ProviderState): string {
   const rows = models.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id)).map(line);
-  return `## ${title} (${id})\n${rows.join('\n') || '- none'}`;
+  const told = listing ? `\n${listingText(listing)}` : '';
+  return `## ${title} (${id})${told}\n${rows.join('\n') || '- none'}`;
+}
+
+function listed({ models, ageSeconds, failure }: NonNullable<ProviderState['listing']>) {
+  return { models, age_seconds: ageSeconds, failure };
+}
+
+/** Whether what stands below is what the vendor itself says, and since when. */
+function listingText({ models, ageSeconds, failure }: NonNullable<ProviderState['listing']>): string {
+  const age = ageSeconds === undefined ? undefined : ageText(ageSeconds);
+  if (failure === undefined) return `Live list of ${models} models, ${age ?? 'of now'}.`;
+  return `${age ? `List of ${models} models, ${age}` : 'No live list'}: the vendor did not answer with one now.`;
+}
+
+function ageText(seconds: number): string {
+  if (seconds < 120) return `${seconds} s old`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min old`;
+  return `${Math.round(seconds / 3_600)} h old`;
 }
 
 function line(model: ModelInfo): string {

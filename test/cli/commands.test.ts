@@ -41,7 +41,7 @@ describe('polylogue models', () => {
 
   it('lists the models of what is configured, and of the others with --all', async () => {
     const env = { OPENAI_API_KEY: 'a-key' };
-    expect((await run(['models'], env)).out).toMatch(/OpenAI \(openai\)\n {2}gpt-/);
+    expect((await run(['models'], env)).out).toMatch(/OpenAI \(openai\)\n.*list.*\n {2}gpt-/);
     expect((await run(['models'], env)).out).not.toContain('claude-');
     expect((await run(['models', '--all'], env)).out).toContain('claude-');
   });

@@ -3,6 +3,7 @@ import type { AppEvent } from '../../src/domain/event.ts';
 import type { ModelInfo } from '../../src/domain/model.ts';
 import { createLiveRoster } from '../../src/models/live-roster.ts';
 import { type Connection, defineProvider, type LiveModel } from '../../src/models/provider.ts';
+import { createListings } from '../../src/models/sources/listings.ts';
 import { manualClock } from '../support/clock.ts';
 import { modelInfo } from './scripted-model.ts';
 
@@ -39,10 +40,13 @@ function roster(lists: (LiveModel[] | Error)[], settings: Record<string, string>
   const get = createLiveRoster({
     definitions: [box],
     settings: { box: settings },
-    connection: async () => connection,
+    listings: createListings({
+      connection: async () => connection,
+      settings: () => settings,
+      clock,
+      emit: event => events.push(event),
+    }),
     catalogue: () => catalogue,
-    clock,
-    emit: event => events.push(event),
   });
   const own = async () => (await get()).models.filter(model => model.provider === 'box');
   return { get, own, clock, events, asked: () => asked };

@@ -33,10 +33,18 @@ export interface TestProductOptions {
   env?: Record<string, string>;
   clock?: Clock;
   random?: Random;
+  /** What `config.json` in the data folder holds. */
+  config?: Record<string, unknown>;
 }
 
 /** The whole product in this process: real settings, real store in a folder of its own, vendors by base address. */
-export async function testProduct({ root, env = {}, clock, random }: TestProductOptions): Promise<TestProduct> {
+export async function testProduct({
+  root,
+  env = {},
+  clock,
+  random,
+  config: file,
+}: TestProductOptions): Promise<TestProduct> {
   const home = await mkdtemp(join(tmpdir(), 'polylogue-home-'));
   const log: string[] = [];
   const around = { ...realSurroundings(), cwd: root, homeDir: home, writeError: (line: string) => void log.push(line) };
@@ -49,7 +57,7 @@ export async function testProduct({ root, env = {}, clock, random }: TestProduct
       homeDir: home,
       platform: 'linux',
       cwd: root,
-      readFile: () => undefined,
+      readFile: path => (file && path === join(home, 'config.json') ? JSON.stringify(file) : undefined),
     });
     return createProduct(config, surroundings);
   };

@@ -114,7 +114,7 @@ describe('the Gemini API', () => {
     expect(await refusal(response)).toMatchObject(error);
   });
 
-  it.each(['countTokens', 'streamGenerateContent', 'embedContent'])('does not serve %s', async method => {
+  it.each(['streamGenerateContent', 'embedContent'])('does not serve %s', async method => {
     expect(await refusal(await post(sound, { method }))).toMatchObject({ status: 'NOT_FOUND' });
   });
 

@@ -28,6 +28,7 @@ export const doctor = defineCommand({
         ...(await checkMachine(context)),
         rootsFinding(product),
         ...checkSettings(context),
+        ...product.team.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
         ...(await checkProviders(product.team)),
         toolsFinding(product),
         ...(await checkHandshakes(context)),

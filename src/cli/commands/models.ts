@@ -11,7 +11,8 @@ type Provider = Awaited<ReturnType<Product['team']['providers']>>[number];
 export const models = defineCommand({
   name: 'models',
   summary: 'the models that can be asked now, by provider',
-  usage: '',
+  usage: '[refresh]',
+  words: ['refresh'],
   flags: [
     { name: 'provider', value: 'id', doc: 'Only this provider.' },
     { name: 'all', doc: 'Those of providers without a key too.' },
@@ -20,10 +21,18 @@ export const models = defineCommand({
     ['polylogue models', 'what can be asked now'],
     ['polylogue models --all', 'what could be, with more keys'],
     ['polylogue models --provider openai --json', 'one provider, for programs'],
+    ['polylogue models refresh', 'fetches windows and prices anew from models.dev'],
   ],
   run: context =>
-    openProduct(context, async ({ product }) => {
-      const all = await product.team.providers();
+    openProduct(context, async ({ product, signal }) => {
+      const [word] = context.args;
+      if (word === 'refresh') return refresh(context, product, signal);
+      if (word !== undefined) {
+        throw inputError(`"polylogue models" knows no "${word}".`, {
+          next: 'Say "polylogue models refresh", or no word.',
+        });
+      }
+      const all = await product.team.providers({ fresh: true });
       const id = textFlag(context.flags, 'provider');
       const chosen = id === undefined ? all : all.filter(provider => provider.id === id);
       if (chosen.length === 0) {
@@ -39,12 +48,28 @@ export const models = defineCommand({
     }),
 });
 
-function documentOf({ id, title, configured, env, models: list }: Provider): JsonObject {
+/** What there was stays when it fails; the error says why, and nothing is written. */
+async function refresh({ out }: CommandContext, { team }: Product, signal: AbortSignal): Promise<number> {
+  out.status('asking models.dev …');
+  const { changed, models: count, providers } = await team.refresh(signal);
+  out.status('');
+  if (out.json) out.document({ status: 'success', changed, models: count, providers: [...providers] });
+  else if (changed) out.line(`Facts about ${count} models of ${providers.length} providers were fetched.`);
+  else out.line(`Nothing is newer than what is here: facts about ${count} models of ${providers.length} providers.`);
+  return 0;
+}
+
+function documentOf({ id, title, configured, env, models: list, listing }: Provider): JsonObject {
   return {
     id,
     title,
     configured,
     env,
+    listing: listing && {
+      models: listing.models,
+      age_seconds: listing.ageSeconds,
+      failure: listing.failure,
+    },
     models: list.map(model => ({
       id: model.id,
       aliases: [...model.aliases],
@@ -59,8 +84,9 @@ function documentOf({ id, title, configured, env, models: list }: Provider): Jso
 }
 
 function print({ out }: CommandContext, shown: readonly Provider[], others: readonly Provider[]): void {
-  for (const { id, title, configured, models: list } of shown) {
+  for (const { id, title, configured, models: list, listing } of shown) {
     out.line(out.style('bold', `${title} (${id})${configured ? '' : ', no key'}`));
+    if (listing) out.line(out.style('dim', `  ${listingText(listing)}`));
     for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))) out.line(row(model));
     out.line(list.length === 0 ? '  none may be asked (allow-lists, DENIED_MODELS)\n' : '');
   }
@@ -68,6 +94,14 @@ function print({ out }: CommandContext, shown: readonly Provider[], others: read
     out.line('No provider is configured: set one key, or add --offline for the built-in models.');
   }
   for (const { title, env } of others) out.line(out.style('dim', `${title}: set ${env.join(' or ')}`));
+}
+
+/** Whether what stands below is what the vendor itself says, and since when. */
+function listingText({ models: count, ageSeconds, failure }: NonNullable<Provider['listing']>): string {
+  const minutes = ageSeconds === undefined ? undefined : Math.round(ageSeconds / 60);
+  const age = minutes === undefined ? '' : minutes < 120 ? `${minutes} min old` : `${Math.round(minutes / 60)} h old`;
+  if (failure === undefined) return `live list of ${count} models, ${minutes === 0 ? 'of now' : age}`;
+  return age === '' ? `no live list: ${failure}` : `list of ${count} models, ${age}: ${failure}`;
 }
 
 function row({ id, aliases, window, price }: ModelInfo): string {

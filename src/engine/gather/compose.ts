@@ -4,6 +4,7 @@ import type { Turn } from '../../domain/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
 import { type CollectedFile, collectFiles } from '../../files/collect.ts';
 import { imageTokens } from '../../memory/transcript.ts';
+import type { PromptToCount } from '../../models/sources/count-prompt.ts';
 import type { Gathered, Routed } from '../call-record.ts';
 import { refuseIfNothingReadable } from './embed.ts';
 import { type CollectedImages, collectImages } from './images.ts';
@@ -79,7 +80,11 @@ async function fittingPrompt(
     const texts = prompt.messages.map(textOf);
     const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     if (bytes * family <= room) return prompt;
-    const counted = Math.ceil((await options.countTokens(texts)) * family);
+    const ours = Math.ceil((await options.countTokens(texts)) * family);
+    if (ours <= room) return prompt;
+    // A family's factor is the worst that was measured: where it says no, the vendor itself may know better.
+    const told = await options.countPrompt?.(countable(call, prompt));
+    const counted = told === undefined ? ours : told - around;
     if (counted <= room) return prompt;
     const estimated = prompt.budget.reserved + prompt.historyUsed + prompt.embedded.tokens;
     factor *= Math.max(surplusMargin, (counted / Math.max(1, estimated)) * surplusMargin);
@@ -88,6 +93,10 @@ async function fittingPrompt(
     next: 'Name fewer files, shorten the text, or choose a model with a larger window (listmodels shows them).',
     data: { window: model.window },
   });
+}
+
+function countable({ reqId, candidates, signal }: Routed, { messages, budget }: Prompt): PromptToCount {
+  return { reqId, candidate: candidates[0], messages, maxOutputTokens: budget.answer, signal };
 }
 
 function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed, images: CollectedImages): Turn {

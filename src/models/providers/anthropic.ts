@@ -3,7 +3,10 @@ import type { ModelInfo } from '../../domain/model.ts';
 import { budgetFor, closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
+import { postJson, toldCount } from '../extras/post-json.ts';
+import { requestBody } from '../extras/request-body.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
+import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://api.anthropic.com/v1';
@@ -18,6 +21,15 @@ export const anthropic = defineProvider({
   id: 'anthropic',
   names: ['a'],
   title: 'Anthropic',
+  docs: {
+    endpoint: 'POST https://api.anthropic.com/v1/messages',
+    quirks: [
+      'Thinking is a budget in tokens for older models and an effort for newer ones; what a model takes, the catalogue says.',
+      'The ends of what stays the same in a thread are marked for its cache, four at the most.',
+      'It counts tokens itself (`/messages/count_tokens`), which decides where an estimate comes near the window.',
+    ],
+    source: 'https://platform.claude.com/docs/en/api/messages',
+  },
   options: {
     apiKey: {
       env: ['ANTHROPIC_API_KEY'],
@@ -44,16 +56,20 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'ANTHROPIC_BASE_URL');
   const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+  const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
   return {
     languageModel: model => withRoomForThinking(vendor.messages(model.id), model),
     providerOptions: params => ({ anthropic: thinkingOptions(params) }),
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
-    list: signal =>
-      liveList(
-        { provider: 'anthropic', baseUrl, headers: { 'x-api-key': apiKey, 'anthropic-version': apiVersion } },
-        signal,
-      ),
+    list: signal => liveList({ provider: 'anthropic', baseUrl, headers }, signal),
+    async countTokens({ id }, call) {
+      const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
+      const { model, system, messages, tools } = await requestBody(make, call);
+      const question = { url: `${baseUrl}/messages/count_tokens`, headers, provider: 'anthropic', model: id };
+      const answer = await postJson({ ...question, body: { model, system, messages, tools } }, call.abortSignal);
+      return toldCount(answer, 'input_tokens');
+    },
   };
 }
 

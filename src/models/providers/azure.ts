@@ -12,6 +12,16 @@ export const azure = defineProvider({
   id: 'azure',
   names: [],
   title: 'Azure OpenAI',
+  docs: {
+    endpoint:
+      'POST {AZURE_OPENAI_ENDPOINT}/openai/v1/responses, or /openai/deployments/{name}/chat/completions?api-version=… for dated versions',
+    quirks: [
+      'It serves the deployments that the operator names (AZURE_OPENAI_DEPLOYMENTS); its interface lists the models of a region, not them.',
+      "What a deployment can do, the catalogue's row of OpenAI's model tells; others that think are named in AZURE_OPENAI_REASONING_DEPLOYMENTS.",
+      'The key goes into the header `api-key`.',
+    ],
+    source: 'https://learn.microsoft.com/azure/ai-foundry/openai/reference',
+  },
   options: {
     apiKey: {
       env: ['AZURE_OPENAI_API_KEY'],
@@ -53,6 +63,7 @@ export const azure = defineProvider({
       group,
     },
   },
+  unlisted: true,
   configured: settings => settings.apiKey !== undefined && settings.endpoint !== undefined,
   connect,
   models: (settings: ProviderSettings): ModelInfo[] =>

@@ -1,17 +1,22 @@
-import type { ModelInfo } from '../../domain/model.ts';
-import { closestEffort } from '../effort.ts';
-import { checkedBaseUrl, isLocalUrl } from '../extras/endpoint.ts';
-import { liveList } from '../extras/live-list.ts';
-import { answerFetch } from '../extras/wire/plain-answer.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+import { isLocalUrl } from '../extras/endpoint.ts';
+import { defineProvider, type ProviderSettings } from '../provider.ts';
+import { connectOwnServer, ownModel, usualWindow } from '../sources/own-server.ts';
 
-const defaultWindow = 32_768;
 const group = 'Providers';
 
 export const custom = defineProvider({
   id: 'custom',
   names: [],
   title: 'A server of your own',
+  docs: {
+    endpoint: 'POST {CUSTOM_API_URL}/chat/completions',
+    quirks: [
+      'Any server with the OpenAI chat dialect: vLLM, LM Studio, llama.cpp, a gateway. More of them go into `endpoints` of `config.json`.',
+      'The window comes from its listing (`max_model_len` of vLLM, `/api/v0/models` of LM Studio), else from CUSTOM_CONTEXT_WINDOW, else 32,768 tokens are assumed and the reply says so.',
+      'What it does not list may still be asked as `custom:id`.',
+    ],
+    source: 'https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html',
+  },
   options: {
     apiUrl: {
       env: ['CUSTOM_API_URL'],
@@ -36,66 +41,22 @@ export const custom = defineProvider({
     contextWindow: {
       env: ['CUSTOM_CONTEXT_WINDOW'],
       type: 'number',
-      default: defaultWindow,
       min: 1024,
-      doc: 'Context window of that model in tokens, where the server does not tell it.',
+      doc: 'Context window in tokens of models of servers of your own that do not tell it; unset: 32,768, and the reply says so.',
       group,
     },
   },
+  openEnded: true,
   configured: settings => settings.apiUrl !== undefined,
-  connect,
-  models: settings => (settings.modelName === undefined ? [] : [modelOf(settings.modelName, windowOf(settings))]),
+  connect: ({ apiUrl = '', apiKey }) =>
+    connectOwnServer({ provider: 'custom', apiUrl, setting: 'CUSTOM_API_URL', apiKey }),
+  models: settings => (settings.modelName === undefined ? [] : [ownModel('custom', settings.modelName)]),
+  fallbackWindow,
   local: settings => settings.apiUrl !== undefined && isLocalUrl(settings.apiUrl),
 });
 
-async function connect(settings: ProviderSettings): Promise<Connection> {
-  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  const baseUrl = checkedBaseUrl(settings.apiUrl ?? '', 'CUSTOM_API_URL');
-  const { apiKey } = settings;
-  const vendor = createOpenAICompatible({
-    name: 'custom',
-    baseURL: baseUrl,
-    apiKey,
-    includeUsage: true,
-    fetch: answerFetch,
-  });
-  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  return {
-    languageModel: ({ id }) => vendor.chatModel(id),
-    providerOptions: params => ({ custom: effortOption(params) }),
-    // Chat templates often refuse instructions after the conversation.
-    tailRole: () => 'user',
-    list: signal => liveList({ provider: 'custom', baseUrl, headers }, signal),
-  };
-}
-
-/** Only for models that are known to take one: servers refuse words that they do not know. */
-function effortOption({ model, effort }: CallParams): { reasoningEffort?: string } {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
-  return sent === undefined ? {} : { reasoningEffort: sent };
-}
-
-function windowOf({ contextWindow }: ProviderSettings): number {
-  const tokens = Number(contextWindow ?? defaultWindow);
-  return Number.isInteger(tokens) && tokens > 0 ? tokens : defaultWindow;
-}
-
-/** Nothing is known of it but its name and window; half of the window is the most it may answer. */
-function modelOf(id: string, window: number): ModelInfo {
-  return {
-    provider: 'custom',
-    id,
-    name: id,
-    aliases: [],
-    window,
-    maxOutput: Math.max(1, Math.floor(window / 2)),
-    input: ['text'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'range',
-    tools: false,
-    score: 5,
-    allowCodeGeneration: false,
-    status: 'active',
-  };
+function fallbackWindow({ contextWindow }: ProviderSettings): { tokens: number; assumed: boolean } {
+  const tokens = Number(contextWindow);
+  const told = Number.isInteger(tokens) && tokens > 0;
+  return { tokens: told ? tokens : usualWindow, assumed: !told };
 }

@@ -15,6 +15,14 @@ export const deepseek = defineProvider({
   id: 'deepseek',
   names: ['d'],
   title: 'DeepSeek',
+  docs: {
+    endpoint: 'POST https://api.deepseek.com/chat/completions',
+    quirks: [
+      'Thinking is on by itself; an effort stands beside it, and `none` switches it off.',
+      'An answer that its machines broke off for want of room is told as broken off, not as ended.',
+    ],
+    source: 'https://api-docs.deepseek.com',
+  },
   options: {
     apiKey: {
       env: ['DEEPSEEK_API_KEY'],

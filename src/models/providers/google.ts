@@ -4,7 +4,10 @@ import { budgetFor, closestEffort } from '../effort.ts';
 import { adjustedModel } from '../extras/adjusted-model.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
+import { postJson, toldCount } from '../extras/post-json.ts';
+import { requestBody } from '../extras/request-body.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
+import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
@@ -20,6 +23,15 @@ export const google = defineProvider({
   id: 'google',
   names: ['g', 'gemini'],
   title: 'Google',
+  docs: {
+    endpoint: 'POST https://generativelanguage.googleapis.com/v1beta/models/{model}:streamGenerateContent?alt=sse',
+    quirks: [
+      'Thinking is a budget in tokens for older models and a level for newer ones; both in one request are refused.',
+      'Thoughts are asked for, because a model that thinks for minutes without a sign of life would run into the time limits.',
+      'It counts tokens itself (`:countTokens`), which decides where an estimate comes near the window.',
+    ],
+    source: 'https://ai.google.dev/api/generate-content',
+  },
   options: {
     apiKey: {
       env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
@@ -46,12 +58,21 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GEMINI_BASE_URL');
   const vendor = createGoogle({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+  const headers = { 'x-goog-api-key': apiKey };
   return {
     languageModel: model => withRoomForThinking(vendor.languageModel(model.id), model),
     providerOptions: params => ({ google: thinkingOptions(params) }),
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
-    list: signal => googleList({ provider: 'google', baseUrl, headers: { 'x-goog-api-key': apiKey } }, signal),
+    list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
+    async countTokens({ id }, call) {
+      const make = (fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
+      // The counting method wants the whole question, with the model's name in it, as one member.
+      const body = { generateContentRequest: { model: `models/${id}`, ...(await requestBody(make, call)) } };
+      const url = `${baseUrl}/models/${encodeURIComponent(id)}:countTokens`;
+      const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
+      return toldCount(answer, 'totalTokens');
+    },
   };
 }
 

@@ -13,6 +13,14 @@ export const groq = defineProvider({
   id: 'groq',
   names: ['q'],
   title: 'Groq',
+  docs: {
+    endpoint: 'POST https://api.groq.com/openai/v1/chat/completions',
+    quirks: [
+      'Thoughts come apart from the answer: the models are asked for it, but gpt-oss, which does so by itself and refuses to be told.',
+      'Models that can only be switched have one word for on.',
+    ],
+    source: 'https://console.groq.com/docs/api-reference',
+  },
   options: {
     apiKey: {
       env: ['GROQ_API_KEY'],

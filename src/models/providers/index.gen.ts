@@ -3,6 +3,7 @@ import { anthropic } from './anthropic.ts';
 import { azure } from './azure.ts';
 import { custom } from './custom.ts';
 import { deepseek } from './deepseek.ts';
+import { dial } from './dial.ts';
 import { google } from './google.ts';
 import { groq } from './groq.ts';
 import { minimax } from './minimax.ts';
@@ -18,6 +19,7 @@ export const providers = [
   azure,
   custom,
   deepseek,
+  dial,
   google,
   groq,
   minimax,

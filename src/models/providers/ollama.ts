@@ -14,6 +14,15 @@ export const ollama = defineProvider({
   id: 'ollama',
   names: ['l'],
   title: 'Ollama',
+  docs: {
+    endpoint: 'POST {OLLAMA_HOST}/api/chat',
+    quirks: [
+      'Only what is pulled there is offered; the list is asked for at most once a minute.',
+      'A model is loaded with the window that the prompt was made for (`num_ctx`), OLLAMA_NUM_CTX at the most.',
+      'Models that the server forwards to ollama.com are left out unless OLLAMA_CLOUD_MODELS is set; it then no longer counts as local.',
+    ],
+    source: 'https://docs.ollama.com/api/chat',
+  },
   options: {
     host: {
       env: ['OLLAMA_HOST', 'OLLAMA_BASE_URL'],

@@ -11,6 +11,14 @@ export const openai = defineProvider({
   id: 'openai',
   names: ['o'],
   title: 'OpenAI',
+  docs: {
+    endpoint: 'POST https://api.openai.com/v1/responses, or /chat/completions with OPENAI_API_STYLE=chat',
+    quirks: [
+      "Nothing is stored there (`store: false`); a thread's id is the `prompt_cache_key`, so that its beginning is found in the cache.",
+      'Another server at OPENAI_BASE_URL mostly speaks `chat` alone: set OPENAI_API_STYLE too.',
+    ],
+    source: 'https://platform.openai.com/docs/api-reference/responses',
+  },
   options: {
     apiKey: {
       env: ['OPENAI_API_KEY'],

@@ -17,6 +17,15 @@ export const openrouter = defineProvider({
   id: 'openrouter',
   names: ['r'],
   title: 'OpenRouter',
+  docs: {
+    endpoint: 'POST https://openrouter.ai/api/v1/chat/completions',
+    quirks: [
+      'Models are named `vendor/model`, with a route behind a colon where one is wanted: `:free`, `:nitro`, `:floor`, `:online`, `:thinking`.',
+      'What a call cost is what OpenRouter says it cost.',
+      'A name that is not in its list is passed on as typed, with a warning.',
+    ],
+    source: 'https://openrouter.ai/docs/api-reference/overview',
+  },
   options: {
     apiKey: {
       env: ['OPENROUTER_API_KEY'],

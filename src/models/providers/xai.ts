@@ -14,6 +14,14 @@ export const xai = defineProvider({
   id: 'xai',
   names: ['x'],
   title: 'xAI',
+  docs: {
+    endpoint: 'POST https://api.x.ai/v1/responses',
+    quirks: [
+      'Nothing is stored there (`store: false`); the sealed thoughts of earlier answers are sent back as long as this process lives.',
+      'Roles come in any order, so that instructions stand behind the conversation.',
+    ],
+    source: 'https://docs.x.ai/docs/api-reference',
+  },
   options: {
     apiKey: {
       env: ['XAI_API_KEY'],

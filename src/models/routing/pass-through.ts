@@ -13,6 +13,9 @@ export interface Passed {
   warning: string;
 }
 
+/** The reason of a candidate that nobody here knows. */
+export const passedOnReason = 'asked for by name, passed on as typed';
+
 /** Assumed of a model nothing is known of; small enough to be safe. */
 const assumedWindow = 32_768;
 const assumedMaxOutput = 8_192;

@@ -5,7 +5,7 @@ import { missingProvider, unheardProvider } from './foreign-provider.ts';
 import type { Match } from './lookup.ts';
 import { guess, isUnknownSuffix, readings } from './lookup.ts';
 import { sameModel } from './names.ts';
-import { passThrough } from './pass-through.ts';
+import { passedOnReason, passThrough } from './pass-through.ts';
 import {
   malformedNameError,
   nothingAllowedError,
@@ -159,7 +159,7 @@ function resolveUnknown(scene: Scene, name: string): Resolution {
     if (why) throw refusedError(scene, name, [passed.model]);
     const settled = settleFor(scene, passed.model, passed.suffix);
     return {
-      candidates: [candidate(passed.model, settled, 'asked for by name, passed on as typed')],
+      candidates: [candidate(passed.model, settled, passedOnReason)],
       requested: name,
       warnings: [passed.warning, ...(settled.warning ? [settled.warning] : []), ...unmetNeeds(scene, passed.model)],
     };

@@ -44,13 +44,17 @@ providerSuite({
 describe('custom', () => {
   const apiUrl = 'http://127.0.0.1:8000/v1';
 
-  it('brings the one model of its settings along, with its window', () => {
+  it('brings the one model of its settings along; its window is whatever the server tells', () => {
     expect(custom.models({ apiUrl, modelName: 'gpt-oss:20b' })).toMatchObject([
-      { id: 'gpt-oss:20b', provider: 'custom', window: 32_768, maxOutput: 16_384 },
+      { id: 'gpt-oss:20b', provider: 'custom', window: 32_768, windowAssumed: true, maxOutput: 16_384 },
     ]);
-    expect(custom.models({ apiUrl, modelName: 'm', contextWindow: '8192' })[0]?.window).toBe(8192);
-    expect(custom.models({ apiUrl, modelName: 'm', contextWindow: 'many' })[0]?.window).toBe(32_768);
     expect(custom.models({ apiUrl })).toEqual([]);
+  });
+
+  it('takes the configured window where the server tells none, and says when nobody told one', () => {
+    expect(custom.fallbackWindow({ contextWindow: '8192' })).toEqual({ tokens: 8192, assumed: false });
+    expect(custom.fallbackWindow({})).toEqual({ tokens: 32_768, assumed: true });
+    expect(custom.fallbackWindow({ contextWindow: 'many' })).toEqual({ tokens: 32_768, assumed: true });
   });
 
   it('is local on this machine and network only', () => {

@@ -141,7 +141,7 @@ describe('openrouter', () => {
     });
   });
 
-  it('adds the bill of the upstream provider where the key for it is the user’s own', async () => {
+  it("adds the bill of the upstream provider where the key for it is the user's own", async () => {
     const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
     const charged = async (more: object) => {
       const chunk = {
@@ -204,12 +204,15 @@ describe('openrouter in the product', () => {
     await withOpenRouter(async vendor => {
       const polylogue = await testProduct({ root: project.root, env: vendorEnv({ openrouter: vendor.url }) });
       try {
+        const asked = () => vendor.requests.filter(({ dialect }) => dialect === 'chat');
         vendor.script({ answer: 'Yes.', usage: { input: 1000, output: 500 } });
         const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'new-vendor/new-model:free' });
-        expect(vendor.requests[0]?.body).toMatchObject({ model: 'new-vendor/new-model:free' });
+        expect(asked()[0]?.body).toMatchObject({ model: 'new-vendor/new-model:free' });
         expect(reply.metadata).toMatchObject({ provider_used: 'openrouter', cost_usd: 0.003 });
         await polylogue.call('chat', { prompt: 'Hi', model: 'r:anthropic/claude-sonnet-4.5' });
-        expect(vendor.requests[1]?.body).toMatchObject({ model: 'anthropic/claude-sonnet-4.5' });
+        expect(asked()[1]?.body).toMatchObject({ model: 'anthropic/claude-sonnet-4.5' });
+        // Its list was looked at once, for the name that nobody here knew.
+        expect(vendor.requests.map(({ dialect }) => dialect)).toEqual(['models', 'chat', 'chat']);
         expect(vendor.violations).toEqual([]);
       } finally {
         await polylogue.close();

@@ -100,10 +100,13 @@ function refusalOf(
   if (dialect === 'models') return kind.checkListing?.(options.models ?? [], recorded.body);
   if (!asked) return kind.tooLarge?.(text.length) ?? kind.badJson();
   const { body, address, reading } = asked;
-  const unsound = kind.tooLarge?.(text.length) ?? kind.check(dialect, body, recorded.headers, address);
+  const unsound =
+    kind.tooLarge?.(text.length) ??
+    (dialect === 'count' ? kind.count?.check(body, address) : kind.check(dialect, body, recorded.headers, address));
   if (unsound) return unsound;
   const model = options.models?.find(({ id }) => id === reading.model);
   if (options.models && !model) return kind.unknownModel(reading.model);
+  if (dialect === 'count') return undefined;
   const window = Math.min(
     ...[model?.window, options.window, reading.window].map(most => most ?? Number.POSITIVE_INFINITY),
   );
@@ -126,6 +129,12 @@ function contentOf(
     return { wire, reply: makeReply(step, nothing), stream: false };
   }
   const { body, address, reading, segments } = asked;
+  if (recorded.dialect === 'count') {
+    const counted = kind.count?.answer(recorded.tokens) ?? {};
+    const wire = { open: () => [], text: () => ({ data: '' }), close: () => [], fail: () => [], whole: () => counted };
+    const nothing = { id, model: reading.model, created, text: '', input: 0, cacheRead: 0, cacheWrite: 0 };
+    return { wire, reply: makeReply(step, nothing), stream: false };
+  }
   const use = kind.cache(recorded.dialect, body, segments, address);
   const reply = makeReply(step, {
     id,

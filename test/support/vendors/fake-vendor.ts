@@ -1,4 +1,4 @@
-export type Dialect = 'responses' | 'chat' | 'messages' | 'generate' | 'ollama' | 'models';
+export type Dialect = 'responses' | 'chat' | 'messages' | 'generate' | 'ollama' | 'models' | 'count';
 
 /** A request as the fake read it, before it decided what to answer. */
 export interface RecordedRequest {

@@ -25,14 +25,15 @@ export interface Arrival {
 
 export function record(
   { dialect, path, headers, address, text, gone }: Arrival,
-  kind: Pick<VendorKind, 'read'>,
+  kind: Pick<VendorKind, 'read' | 'count'>,
   tokenize: (text: string) => readonly number[],
 ): Received {
   const body = text === '' ? undefined : parsed(text);
   const base = { dialect, path, headers, body, at: Date.now(), ...gone };
-  if (dialect === 'models' || !isRecord(body))
+  const read = readerOf(dialect, kind);
+  if (!read || !isRecord(body))
     return { recorded: { ...base, canonical: '', tokens: 0, messages: [], parameters: '{}' } };
-  const reading = kind.read(dialect, body, address);
+  const reading = read(body, address);
   const segments = segmentsOf(reading.prompt, tokenize);
   const recorded = {
     ...base,
@@ -42,6 +43,14 @@ export function record(
     parameters: stableJson(reading.parameters),
   };
   return { recorded, asked: { body, address, reading, segments } };
+}
+
+function readerOf(
+  dialect: Dialect,
+  kind: Pick<VendorKind, 'read' | 'count'>,
+): ((body: Record<string, unknown>, address: AddressFields) => Reading) | undefined {
+  if (dialect === 'models') return undefined;
+  return dialect === 'count' ? kind.count?.read : (body, address) => kind.read(dialect, body, address);
 }
 
 /** The parsed JSON, or the text when it is none. */

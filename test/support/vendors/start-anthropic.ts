@@ -13,13 +13,32 @@ import type { VendorKind } from './vendor-kind.ts';
 const versions = ['2023-01-01', '2023-06-01'];
 const mostBytes = 32 * 1024 * 1024;
 
-/** Anthropic: POST /messages and GET /models, which tells a model's window as `max_input_tokens`. */
+const countFields = [
+  'model',
+  'messages',
+  'system',
+  'tools',
+  'tool_choice',
+  'thinking',
+  'output_config',
+  'cache_control',
+];
+
+/** The counting interface takes the question and nothing of how it is to be answered. */
+function checkCount(body: Record<string, unknown>) {
+  const stray = Object.keys(body).find(field => !countFields.includes(field));
+  if (stray !== undefined) return anthropicRefusal(`${stray}: Extra inputs are not permitted`);
+  return checkMessages({ ...body, max_tokens: 1 }, false);
+}
+
+/** Anthropic: POST /messages, POST /messages/count_tokens and GET /models, which tells a model's window as `max_input_tokens`. */
 export function startAnthropic(options: FakeVendorOptions = {}): Promise<FakeVendor> {
   const tokenize = createTokenizer();
   const marks = createMarkCache(tokenize);
   const keys = options.keys ?? ['test-key'];
   const kind: VendorKind = {
-    routes: { 'POST /messages': 'messages', 'GET /models': 'models' },
+    routes: { 'POST /messages': 'messages', 'POST /messages/count_tokens': 'count', 'GET /models': 'models' },
+    count: { check: checkCount, read: readMessages, answer: tokens => ({ input_tokens: tokens }) },
     authorise(headers) {
       const key = headers['x-api-key'] ?? '';
       if (keys.length > 0 && key === '') return anthropicRefusal('x-api-key header is required', 401);

@@ -6,24 +6,36 @@ import { googleRefusal, googleStatusBody, missingKey, wrongKey } from './google-
 import { createPrefixCache } from './prefix-cache.ts';
 import { createTokenizer } from './prompt.ts';
 import { readGenerate } from './read-generate.ts';
+import type { Refusal } from './refusal.ts';
 import { startVendor } from './start-vendor.ts';
-import type { VendorKind } from './vendor-kind.ts';
-import { stringOf } from './wire-values.ts';
+import type { AddressFields, VendorKind } from './vendor-kind.ts';
+import { recordOf, stringOf } from './wire-values.ts';
 
 const mostBytes = 20 * 1024 * 1024;
 const ask = '/models/{model}:generateContent';
+const count = '/models/{model}:countTokens';
 const askForStream = '/models/{model}:streamGenerateContent?alt=sse';
 
 /**
- * The Gemini API: POST /models/{model}:generateContent, POST /models/{model}:streamGenerateContent?alt=sse and
- * GET /models, which tells a model's window as `inputTokenLimit`.
+ * The Gemini API: POST /models/{model}:generateContent, POST /models/{model}:streamGenerateContent?alt=sse,
+ * POST /models/{model}:countTokens and GET /models, which tells a model's window as `inputTokenLimit`.
  */
 export function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor> {
   const prefixes = createPrefixCache();
   const keys = options.keys ?? ['test-key'];
   const kind: VendorKind = {
     root: '/v1beta',
-    routes: { [`POST ${ask}`]: 'generate', [`POST ${askForStream}`]: 'generate', 'GET /models': 'models' },
+    routes: {
+      [`POST ${ask}`]: 'generate',
+      [`POST ${askForStream}`]: 'generate',
+      [`POST ${count}`]: 'count',
+      'GET /models': 'models',
+    },
+    count: {
+      check: checkCount,
+      read: (body, address) => readGenerate(recordOf(body.generateContentRequest ?? body), address),
+      answer: tokens => ({ totalTokens: tokens, promptTokensDetails: [{ modality: 'TEXT', tokenCount: tokens }] }),
+    },
     readAddress,
     authorise(headers) {
       const key = headers['x-goog-api-key'] ?? '';
@@ -58,11 +70,29 @@ export function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor
   return startVendor(kind, createTokenizer(), options);
 }
 
+/** Either contents alone, or the whole request with the model's name in it; never both. */
+function checkCount(body: Record<string, unknown>, address: AddressFields): Refusal | undefined {
+  const { generateContentRequest, contents, ...stray } = body;
+  const [strange] = Object.keys(stray);
+  if (strange !== undefined) {
+    return googleRefusal(`Invalid JSON payload received. Unknown name "${strange}": Cannot find field.`);
+  }
+  if (generateContentRequest === undefined) return checkGenerate({ contents }, stringOf(address.model));
+  if (contents !== undefined) return googleRefusal('contents and generate_content_request are mutually exclusive.');
+  const { model, ...request } = recordOf(generateContentRequest);
+  if (model !== `models/${stringOf(address.model)}`) {
+    return googleRefusal('* CountTokensRequest.generate_content_request.model: model is not specified');
+  }
+  return checkGenerate(request, stringOf(address.model));
+}
+
 /** Model and manner stand in the address. A stream without `alt=sse` would be one JSON array, which nobody here reads. */
 function readAddress(path: string): ReturnType<NonNullable<VendorKind['readAddress']>> {
   const { pathname, searchParams } = new URL(path, 'http://localhost');
-  const [, model, method] = /^\/models\/([^/]+):(generateContent|streamGenerateContent)$/.exec(pathname) ?? [];
+  const [, model, method] =
+    /^\/models\/([^/]+):(generateContent|streamGenerateContent|countTokens)$/.exec(pathname) ?? [];
   if (model === undefined) return { route: pathname, fields: {} };
+  if (method === 'countTokens') return { route: count, fields: { model: decodeURIComponent(model), stream: false } };
   const stream = method === 'streamGenerateContent';
   if (stream && searchParams.get('alt') !== 'sse') return { route: pathname, fields: {} };
   return { route: stream ? askForStream : ask, fields: { model: decodeURIComponent(model), stream } };

@@ -10,7 +10,8 @@ export interface Steps {
 export function createSteps(): Steps {
   const queued: Step[] = [];
   let fallback: Step = {};
-  const fits = (step: Step, dialect: Dialect) => (step.on ? step.on === dialect : dialect !== 'models');
+  const fits = (step: Step, dialect: Dialect) =>
+    step.on ? step.on === dialect : dialect !== 'models' && dialect !== 'count';
   return {
     queue: steps => void queued.push(...steps),
     setDefault(step) {

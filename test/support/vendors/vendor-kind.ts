@@ -5,7 +5,7 @@ import type { Refusal } from './refusal.ts';
 import type { Reply } from './reply.ts';
 import type { Framing, Wire } from './wire.ts';
 
-export type AskDialect = Exclude<Dialect, 'models'>;
+export type AskDialect = Exclude<Dialect, 'models' | 'count'>;
 
 export interface CacheUse {
   read: number;
@@ -48,6 +48,12 @@ export interface VendorKind {
   listing(models: readonly ListedModel[], query: URLSearchParams, body: unknown): Record<string, unknown>;
   /** What is wrong with a body that asks about models. */
   checkListing?(models: readonly ListedModel[], body: unknown): Refusal | undefined;
+  /** Counting a prompt's tokens without answering it, where the vendor does that. */
+  count?: {
+    check(body: Record<string, unknown>, address: AddressFields): Refusal | undefined;
+    read(body: Record<string, unknown>, address: AddressFields): Reading;
+    answer(tokens: number): Record<string, unknown>;
+  };
   /** Headers of every answer; `id` is new for each. */
   headers(id: string): Record<string, string>;
   /** Puts the id into a body that carries one. */

@@ -1,0 +1,175 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import type { AppEvent } from '../../../src/domain/event.ts';
+import type { Message } from '../../../src/domain/message.ts';
+import type { ModelInfo } from '../../../src/domain/model.ts';
+import { createConnections } from '../../../src/models/connections.ts';
+import type { ProviderDefinition } from '../../../src/models/provider.ts';
+import { anthropic } from '../../../src/models/providers/anthropic.ts';
+import { google } from '../../../src/models/providers/google.ts';
+import { openai } from '../../../src/models/providers/openai.ts';
+import { createCountPrompt } from '../../../src/models/sources/count-prompt.ts';
+import { testProduct, vendorEnv } from '../../support/product.ts';
+import { seededRandom } from '../../support/random.ts';
+import { tempProject } from '../../support/temp-project.ts';
+import type { FakeVendor, FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';
+import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
+import { startGoogle } from '../../support/vendors/start-google.ts';
+import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+import { modelInfo } from '../scripted-model.ts';
+
+let vendor: FakeVendor | undefined;
+afterEach(async () => {
+  await vendor?.close();
+  vendor = undefined;
+});
+
+const messages: Message[] = [
+  { role: 'system', section: 'preamble', parts: [{ type: 'text', text: 'You are careful.' }], cacheMark: true },
+  {
+    role: 'user',
+    section: 'turn',
+    parts: [
+      { type: 'text', text: 'What is this? '.repeat(40) },
+      { type: 'image', mediaType: 'image/png', data: Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex') },
+    ],
+  },
+];
+
+const claude = modelInfo({
+  provider: 'anthropic',
+  id: 'claude-sonnet-4-5',
+  input: ['text', 'image'],
+  thinkingBudget: { min: 1024, max: 16_000 },
+});
+const gemini = modelInfo({ provider: 'google', id: 'gemini-2.5-pro', input: ['text', 'image'] });
+
+type Start = (options?: FakeVendorOptions) => Promise<FakeVendor>;
+
+async function counting(definition: ProviderDefinition, start: Start, more: { signal?: AbortSignal } = {}) {
+  const running = await start();
+  vendor = running;
+  const events: AppEvent[] = [];
+  const connection = createConnections([definition], {
+    [definition.id]: { apiKey: 'test-key', baseUrl: running.url },
+  });
+  const count = createCountPrompt(connection, event => events.push(event));
+  const { signal = new AbortController().signal } = more;
+  return {
+    running,
+    events,
+    count: (model: ModelInfo) =>
+      count({
+        reqId: 'r',
+        candidate: { model, effort: 'high', reason: 'test' },
+        messages,
+        maxOutputTokens: 500,
+        signal,
+      }),
+  };
+}
+
+describe.each([
+  ['Anthropic', anthropic, startAnthropic, claude, '/v1/messages/count_tokens'],
+  ['Gemini', google, startGoogle, gemini, '/v1beta/models/gemini-2.5-pro:countTokens'],
+] as const)('the count of %s', (_name, definition, start, model, path) => {
+  it('is asked for the very prompt that would be sent, at the documented address', async () => {
+    const { running, count, events } = await counting(definition, start);
+    const tokens = await count(model);
+    const [request] = running.requests;
+    expect(request?.path).toBe(path);
+    expect(tokens).toBe(request?.tokens);
+    expect(tokens).toBeGreaterThan(100);
+    expect(request?.messages.map(({ role }) => role)).toEqual(['system', 'user']);
+    expect(request?.messages.at(-1)?.text).toContain('[image]');
+    expect(running.requests).toHaveLength(1);
+    expect(running.violations).toEqual([]);
+    expect(events).toEqual([]);
+  });
+
+  it.each([500, 429, 404])('is left to the estimate after %i, and the log says so', async status => {
+    const { running, count, events } = await counting(definition, start);
+    running.script({ on: 'count', fault: 'status', status });
+    expect(await count(model)).toBeUndefined();
+    expect(events).toMatchObject([{ type: 'warning', where: `tokens of ${definition.id}` }]);
+    expect(JSON.stringify(events)).not.toContain('test-key');
+  });
+
+  it('is left to the estimate when it is no number', async () => {
+    const { running, count } = await counting(definition, start);
+    running.script({ on: 'count', fault: 'status', status: 200, body: { input_tokens: 'many', totalTokens: -1 } });
+    expect(await count(model)).toBeUndefined();
+  });
+
+  it('ends with the call', async () => {
+    const caller = new AbortController();
+    const { running, count } = await counting(definition, start, caller);
+    running.script({ on: 'count', fault: 'hang_before_headers' });
+    const pending = count(model).catch(error => error);
+    await expect.poll(() => running.requests.length).toBe(1);
+    caller.abort();
+    expect(await pending).toMatchObject({ kind: 'cancelled' });
+  });
+});
+
+it('is undefined for vendors that count for nobody, without a request', async () => {
+  const { running, count, events } = await counting(openai, startOpenAi);
+  expect(await count(modelInfo({ provider: 'openai', id: 'gpt-5.2' }))).toBeUndefined();
+  expect(running.requests).toEqual([]);
+  expect(events).toEqual([]);
+});
+
+describe('in a call', () => {
+  /** Random letters: far dearer than the estimate, so that only a count decides. */
+  const dense = (size: number) => {
+    const random = seededRandom(7);
+    return Array.from({ length: size }, () => 'qzxjkvbwpy'[Math.floor(random.fraction() * 10)]).join('');
+  };
+
+  async function ask(text: string, window: number, count: 'told' | 'failing') {
+    const project = await tempProject({ 'dense.txt': text, 'models.json': modelsFile(window) });
+    const running = await startAnthropic();
+    vendor = running;
+    if (count === 'failing') running.script(...Array(9).fill({ on: 'count', fault: 'status', status: 500 }));
+    const env = {
+      ...vendorEnv({ anthropic: running.url }),
+      ANTHROPIC_MODELS_CONFIG_PATH: project.path('models.json'),
+      MASK_SECRETS: 'off',
+    };
+    const polylogue = await testProduct({ root: project.root, env });
+    try {
+      const model = 'anthropic:claude-sonnet-4-5';
+      const reply = await polylogue.call('chat', { prompt: 'Count.', files: [project.path('dense.txt')], model });
+      const asked = running.requests.filter(({ dialect }) => dialect === 'messages');
+      const counts = running.requests.filter(({ dialect }) => dialect === 'count').length;
+      return { reply, asked, counts, violations: running.violations };
+    } finally {
+      await polylogue.close();
+      await project.dispose();
+    }
+  }
+
+  const modelsFile = (window: number) =>
+    JSON.stringify({
+      models: [{ model_name: 'claude-sonnet-4-5', context_window: window, max_output_tokens: 4_000 }],
+    });
+
+  it('asks nobody while the estimate leaves no doubt', async () => {
+    const { reply, counts, asked } = await ask('A plain line.\n'.repeat(50), 60_000, 'told');
+    expect(reply.isError).toBe(false);
+    expect(counts).toBe(0);
+    expect(asked).toHaveLength(1);
+  });
+
+  it('sends what the vendor says will fit, though the worst case of its family would not', async () => {
+    const text = dense(26_000);
+    const told = await ask(text, 25_500, 'told');
+    expect(told.counts).toBeGreaterThan(0);
+    expect(told.reply.isError).toBe(false);
+    expect(told.asked[0]?.canonical).toContain(text);
+    expect(told.violations).toEqual([]);
+
+    const failing = await ask(text, 25_500, 'failing');
+    expect(failing.counts).toBeGreaterThan(0);
+    expect(failing.asked.some(({ canonical }) => canonical.includes(text))).toBe(false);
+  });
+});

@@ -1,0 +1,151 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { type ManualClock, manualClock } from '../../support/clock.ts';
+import { testProduct, vendorEnv } from '../../support/product.ts';
+import { tempProject } from '../../support/temp-project.ts';
+import type { FakeVendor, FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';
+import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
+import { startGoogle } from '../../support/vendors/start-google.ts';
+import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const each of open.splice(0).reverse()) await each.close();
+});
+
+async function openAi(options: FakeVendorOptions = {}): Promise<FakeVendor> {
+  const vendor = await startOpenAi(options);
+  open.push(vendor);
+  return vendor;
+}
+
+async function product(env: Record<string, string>) {
+  const project = await tempProject({});
+  const polylogue = await testProduct({ root: project.root, env });
+  open.push({
+    async close() {
+      await polylogue.close();
+      await project.dispose();
+    },
+  });
+  return polylogue;
+}
+
+const lists = (vendor: FakeVendor) => vendor.requests.filter(({ dialect }) => dialect === 'models').length;
+const listed = [{ id: 'gpt-5.2' }, { id: 'gpt-9-nova', window: 64_000 }, { id: 'ft:gpt-4.1:acme::abc' }];
+
+describe("a vendor's live list", () => {
+  it('is not looked at for names that are known', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-5.2' });
+    await polylogue.call('chat', { prompt: 'Hi', model: 'auto' });
+    await polylogue.call('chat', { prompt: 'Hi', model: 'GPT_5.2' });
+    expect(lists(vendor)).toBe(0);
+  });
+
+  it('is looked at once for one that is not: a new model answers on its first day', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    for (const model of ['gpt-9-nova', 'openai:gpt-9-nova', 'ft:gpt-4.1:acme::abc']) {
+      const reply = await polylogue.call('chat', { prompt: 'Hi', model });
+      expect(reply.metadata).toMatchObject({ provider_used: 'openai', model_used: model.replace('openai:', '') });
+    }
+    expect(lists(vendor)).toBe(1);
+    expect(vendor.violations).toEqual([]);
+  });
+
+  it('wins over a guess: what it names is asked, not its sibling here', async () => {
+    const vendor = await openAi({ models: [{ id: 'gpt-5.2-turbo' }] });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-5.2-turbo' });
+    expect(reply.metadata).toMatchObject({ model_used: 'gpt-5.2-turbo' });
+  });
+
+  it('says no: MODEL_NOT_FOUND, with what there is', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    for (const model of ['openai:gpt-99-none', 'gpt-99-none']) {
+      const reply = await polylogue.call('chat', { prompt: 'Hi', model });
+      expect(reply).toMatchObject({ isError: true, error: { code: 'MODEL_NOT_FOUND', class: 'unknown' } });
+      expect(reply.error.data.suggestions).toHaveLength(3);
+    }
+    expect(lists(vendor)).toBe(1);
+  });
+
+  it('that failed proves nothing: the name is passed on, with a warning', async () => {
+    const vendor = await openAi();
+    vendor.byDefault({ on: 'models', fault: 'status', status: 500 });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'openai:gpt-99-new' });
+    expect(reply.metadata).toMatchObject({ provider_used: 'openai', model_used: 'gpt-99-new' });
+    expect(reply.metadata.warnings.join()).toContain('passed on as typed');
+  });
+
+  it('of another provider is left alone when the name says whose it is', async () => {
+    const [mine, other] = [await openAi({ models: listed }), await startGoogle()];
+    open.push(other);
+    const polylogue = await product(vendorEnv({ openai: mine.url, google: other.url }));
+    await polylogue.call('chat', { prompt: 'Hi', model: 'openai:gpt-9-nova' });
+    expect(lists(mine)).toBe(1);
+    expect(lists(other)).toBe(0);
+  });
+
+  it('is not asked for where nothing may leave this machine', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await product({ ...vendorEnv({ openai: vendor.url }), LOCAL_ONLY: 'true' });
+    await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-9-nova' });
+    await polylogue.call('listmodels');
+    expect(vendor.requests).toEqual([]);
+  });
+
+  it('is not asked for by whoever merely completes a name or shows the version', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    await polylogue.call('version');
+    const principal = { owner: 'local', root: polylogue.product.root };
+    expect((await polylogue.product.host.complete('model', 'gpt', principal)).length).toBeGreaterThan(0);
+    expect(vendor.requests).toEqual([]);
+  });
+
+  it('outlasts the process', async () => {
+    const vendor = await openAi({ models: listed });
+    const polylogue = await product(vendorEnv({ openai: vendor.url }));
+    await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-9-nova' });
+    await polylogue.restart();
+    const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-9-nova' });
+    expect(reply.metadata).toMatchObject({ model_used: 'gpt-9-nova' });
+    expect(lists(vendor)).toBe(1);
+  });
+
+  it('shows in listmodels with its age, for each vendor that has one; one that fails is told apart', async () => {
+    const vendor = await openAi({ models: listed });
+    const claude = await startAnthropic();
+    open.push(claude);
+    claude.byDefault({ on: 'models', fault: 'status', status: 401 });
+    const polylogue = await product(vendorEnv({ openai: vendor.url, anthropic: claude.url }));
+    const { content, metadata } = await polylogue.call('listmodels');
+    expect(content).toMatch(/## OpenAI \(openai\)\nLive list of 3 models, \d+ s old\.\n/);
+    expect(content).toContain('- gpt-9-nova: 64k tokens');
+    expect(content).toMatch(/## Anthropic \(anthropic\)\nNo live list: the vendor did not answer with one now\.\n/);
+    expect(metadata.live_lists).toMatchObject({
+      openai: { models: 3, age_seconds: expect.any(Number) },
+      anthropic: { models: 0, failure: expect.stringContaining('401') },
+    });
+  });
+});
+
+describe('an old list', () => {
+  it('is renewed while the call goes on', async () => {
+    const clock: ManualClock = manualClock(Date.now());
+    const vendor = await openAi({ models: listed });
+    const project = await tempProject({});
+    const polylogue = await testProduct({ root: project.root, env: vendorEnv({ openai: vendor.url }), clock });
+    open.push({ close: () => polylogue.close().then(() => project.dispose()) });
+    await polylogue.call('listmodels');
+    expect(lists(vendor)).toBe(1);
+    await clock.advance(25 * 3_600_000);
+    vendor.script({ on: 'models', delayMs: 300 });
+    expect((await polylogue.call('chat', { prompt: 'Hi', model: 'gpt-5.2' })).isError).toBe(false);
+    await expect.poll(() => lists(vendor)).toBe(2);
+  });
+});
