@@ -4,8 +4,9 @@ import { loadCatalogue } from '../../src/models/catalogue.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { providers } from '../../src/models/providers/index.gen.ts';
 import type { FakeVendor, FakeVendorOptions } from './vendors/fake-vendor.ts';
+import { startAzure } from './vendors/start-azure.ts';
 
-/** A provider with a fake of its own that is running. */
+/** A provider whose calls go to a fake that is running. */
 export interface RunningVendor {
   id: string;
   fake: FakeVendor;
@@ -15,32 +16,51 @@ export interface RunningVendor {
   env: Record<string, string>;
 }
 
+type Start = (options: FakeVendorOptions) => Promise<FakeVendor>;
+
+/** Providers that serve what their operator put there. */
+const arranged: Readonly<Record<string, { start: Start; model: string; env: Record<string, string> }>> = {
+  azure: {
+    start: () => startAzure({ prod: 'gpt-4.1' }),
+    model: 'prod',
+    env: { AZURE_OPENAI_DEPLOYMENTS: 'prod=gpt-4.1' },
+  },
+};
+
 const folder = new URL('./vendors/', import.meta.url);
 
-/** Starts the fake of every provider that has one: `start-<id>.ts`, hyphens in its name not counted. New ones join by themselves. */
-export async function startEveryVendor(): Promise<RunningVendor[]> {
-  const catalogue = await loadCatalogue();
-  const starting = providers.flatMap(definition => {
-    const file = readdirSync(folder).find(
-      name => name.startsWith('start-') && name.slice(6, -3).replaceAll('-', '') === definition.id,
-    );
-    if (!file) return [];
-    const known = catalogue.filter(({ provider, status }) => provider === definition.id && status === 'active');
-    const best = known.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))[0];
-    return [startOne(definition, file, best?.id ?? 'llama3.2:latest')];
-  });
-  return Promise.all(starting);
+/**
+ * Starts a fake for every provider with an address that can be set: `start-<id>.ts`, hyphens in its name not counted, or
+ * OpenAI's where there is none. New providers join by themselves.
+ */
+export function startEveryVendor(): Promise<RunningVendor[]> {
+  const vendors: readonly ProviderDefinition[] = providers;
+  return Promise.all(vendors.filter(({ onlyByName }) => !onlyByName).flatMap(each => startOne(each) ?? []));
 }
 
-async function startOne({ id, options }: ProviderDefinition, file: string, model: string): Promise<RunningVendor> {
-  const module: Record<string, (options: FakeVendorOptions) => Promise<FakeVendor>> = await import(
-    new URL(file, folder).href
-  );
-  const start = Object.entries(module).find(([name]) => name.startsWith('start'))?.[1];
-  if (!start) throw new Error(`${file} starts nothing`);
-  const fake = await start({ models: [{ id: model }] });
+function startOne({ id, options }: ProviderDefinition): Promise<RunningVendor> | undefined {
   const specs: OptionSpec[] = Object.values(options);
   const key = specs.find(({ secret }) => secret)?.env[0];
   const address = specs.flatMap(({ env }) => env).find(name => /(_URL|_HOST|_ENDPOINT)$/.test(name));
-  return { id, fake, model, env: { ...(key && { [key]: 'test-key' }), ...(address && { [address]: fake.url }) } };
+  if (address === undefined) return undefined;
+  const known = loadCatalogue().filter(({ provider, status }) => provider === id && status === 'active');
+  const best = known.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))[0];
+  const own = arranged[id];
+  const model = own?.model ?? best?.id ?? 'llama3.2:latest';
+  const running = async () => {
+    const start = own?.start ?? (await startOf(id));
+    const fake = await start({ models: [{ id: model }] });
+    return { id, fake, model, env: { ...own?.env, [address]: fake.url, ...(key && { [key]: 'test-key' }) } };
+  };
+  return running();
+}
+
+async function startOf(id: string): Promise<Start> {
+  const files = readdirSync(folder).filter(name => name.startsWith('start-'));
+  const named = (wanted: string) => files.find(name => name.slice(6, -3).replaceAll('-', '') === wanted);
+  const file = named(id.replaceAll('-', '')) ?? 'start-open-ai.ts';
+  const module: Record<string, Start> = await import(new URL(file, folder).href);
+  const start = Object.entries(module).find(([name]) => name.startsWith('start'))?.[1];
+  if (!start) throw new Error(`${file} starts nothing`);
+  return start;
 }

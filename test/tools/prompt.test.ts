@@ -59,7 +59,19 @@ describe('prompt', () => {
   it('gets the capital of France from every provider that there is, in the order of the request', async () => {
     const running: RunningVendor[] = await startEveryVendor();
     const ids = running.map(({ id }) => id);
-    expect(ids).toEqual(expect.arrayContaining(['anthropic', 'google', 'ollama', 'openai', 'openrouter']));
+    const known = [
+      'anthropic',
+      'azure',
+      'custom',
+      'deepseek',
+      'google',
+      'groq',
+      'minimax',
+      'ollama',
+      'openai',
+      'openrouter',
+    ];
+    expect(ids).toEqual(expect.arrayContaining([...known, 'xai']));
     for (const { id, fake } of running) fake.byDefault({ answer: `Paris, says ${id}.` });
     const env = Object.assign({}, ...running.map(vendor => vendor.env));
     polylogue = await testProduct({ root: project.root, env: { ...env, ...wrapper } });
