@@ -84,7 +84,8 @@ describe('prompt', () => {
     expect(reply.result.responses.map(({ requested }: Document) => requested)).toEqual(models);
     for (const { fake } of running) {
       expect(asks(fake)).toHaveLength(1);
-      expect(fake.violations).toEqual([]);
+      // A server of one's own is also asked whether it is an LM Studio, which tells its windows there.
+      expect(fake.violations.filter(text => !text.startsWith('GET /api/v0/models'))).toEqual([]);
       await fake.close();
     }
   });
