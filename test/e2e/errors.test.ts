@@ -112,7 +112,7 @@ describe('what the caller got wrong costs nothing', () => {
   });
 
   it('PROVIDER_NOT_FOUND names those that are configured', async () => {
-    const error = errorOf(await chat({ model: 'dial:no-such-thing' }), 'PROVIDER_NOT_FOUND', 'unknown');
+    const error = errorOf(await chat({ model: 'bedrock:no-such-thing' }), 'PROVIDER_NOT_FOUND', 'unknown');
     for (const id of ['openai', 'anthropic', 'custom']) expect(error.next).toContain(id);
     nobodyWasAsked();
   });

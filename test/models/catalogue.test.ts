@@ -175,6 +175,7 @@ describe("the operator's models file", () => {
       name: 'Mine',
       aliases: ['ml', 'my-l'],
       window: 64_000,
+      windowAssumed: false,
       maxOutput: 4_000,
       input: ['text', 'image'],
       efforts: ['low', 'medium', 'high'],

@@ -3,7 +3,7 @@ import type { ProviderDefinition } from '../provider.ts';
 import { nameKey } from '../routing/names.ts';
 import { passedOnReason } from '../routing/pass-through.ts';
 import { type Resolution, resolveModel } from '../routing/resolve.ts';
-import type { ModelRequest, Roster, RoutingPolicy } from '../routing/roster.ts';
+import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
 import type { Listings } from './listings.ts';
 
 export interface RouteParts {
@@ -16,9 +16,8 @@ export interface RouteParts {
 
 /** The provider that a name begins with. */
 function namedProvider(definitions: readonly ProviderDefinition[], name: string): string | undefined {
-  const prefix = name.includes(':') ? name.slice(0, name.indexOf(':')).trim().toLowerCase() : undefined;
-  if (prefix === undefined) return undefined;
-  return definitions.find(({ id, names }) => id === prefix || names.includes(prefix))?.id;
+  const at = name.indexOf(':');
+  return at < 1 ? undefined : findProvider({ providers: definitions }, name.slice(0, at))?.id;
 }
 
 type Outcome = { resolution: Resolution } | { error: unknown };
