@@ -46,7 +46,7 @@ export interface Product {
   root: string;
   /** What may be read, and why. */
   readable: Roots;
-  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings'>;
+  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health'>;
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -114,6 +114,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     async close(hurry) {
       await jobs.close(values.detachedGraceSeconds * 1_000, hurry);
+      await team.close();
       await store.close();
       await telemetry.close();
     },

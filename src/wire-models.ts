@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { routingPolicy } from './config/derive.ts';
+import { concurrency, routingPolicy } from './config/derive.ts';
 import { readModelFiles } from './config/endpoints/read-model-files.ts';
 import type { Config } from './config/load.ts';
 import { options } from './config/options.ts';
@@ -31,12 +31,19 @@ export async function wireModels(config: AppConfig, { isPrivate, ...around }: Mo
   const own = ownEndpoints(config.endpoints, providers, Number(config.textsOf('custom').contextWindow) || undefined);
   const { files, warnings } = await readModelFiles(values, readIfPresent);
   const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: around.random });
+  const { wrong, ...atOnce } = concurrency(values);
+  for (const entry of wrong) {
+    const message = `MAX_CONCURRENT_PER_PROVIDER: "${entry}" is left out; it takes provider=number.`;
+    around.emit({ type: 'warning', where: 'configuration', message });
+  }
   const team = createTeam({
     definitions: [...providers, ...own.definitions],
     settings: { ...vendors, ...own.settings },
     policy: routingPolicy(values),
     totalMs: callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000,
     maxThinkingTokens,
+    concurrency: atOnce,
+    lastAnswer: values.localLastAnswer,
     sources: { files, kept, factsUrl: values.modelsDevUrl },
     ...around,
   });

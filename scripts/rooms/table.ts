@@ -52,7 +52,9 @@ const rooms: HouseTable['rooms'] = {
     folders: {
       providers: 'list',
       routing: 'plain',
+      asking: 'plain',
       resilience: 'plain',
+      'resilience/breaker': 'plain',
       sources: 'plain',
       extras: 'plain',
       'extras/ollama': 'plain',
@@ -131,7 +133,6 @@ const packages: HouseTable['packages'] = {
   ai: ['models'],
   '@ai-sdk/*': ['models'],
   '@openrouter/*': ['models'],
-  cockatiel: ['models/resilience'],
   'fastest-levenshtein': ['models/routing', 'engine/schema.ts'],
   'gpt-tokenizer': ['models/extras'],
   '@redis/client': ['memory/stores'],

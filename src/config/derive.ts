@@ -40,6 +40,18 @@ export function allowedModels(values: Values): ReadonlyMap<string, readonly stri
   return lists;
 }
 
+/** How many questions to models run at once, and what of the setting makes no sense. */
+export function concurrency(values: Pick<Values, 'maxConcurrentCalls' | 'maxConcurrentPerProvider'>) {
+  const perProvider: Record<string, number> = Object.create(null);
+  const wrong: string[] = [];
+  for (const entry of values.maxConcurrentPerProvider ?? []) {
+    const [, provider, count] = /^([a-z][a-z0-9_-]*)\s*[=:]\s*([1-9]\d{0,4})$/i.exec(entry.trim()) ?? [];
+    if (provider === undefined) wrong.push(entry);
+    else perProvider[provider.toLowerCase()] = Number(count);
+  }
+  return { total: values.maxConcurrentCalls, perProvider, wrong };
+}
+
 /** Hosts count a reply by tokenizers of their own; the strictest needs this many of its tokens for one of ours. */
 const strictestTokenizer = 1.45;
 

@@ -25,6 +25,19 @@ export interface FieldError {
   allowed?: string[];
 }
 
+/**
+ * What did not work at a provider: the way to it and the key (`key`), the account behind the key, one model there (`model`),
+ * or one model for this key alone (`key_model`).
+ */
+export type FaultScope = 'key' | 'account' | 'model' | 'key_model';
+
+/** A failure as the breakers count it. */
+export interface Fault {
+  scope: FaultScope;
+  /** It stays until somebody changes the configuration: a refused key. */
+  lasting: boolean;
+}
+
 export interface ErrorDetails {
   code: ErrorCode;
   /** Finer than the code: `rate_limit`, `restricted`, `files`, `storage_full`… One word a program can switch on. */
@@ -40,6 +53,8 @@ export interface ErrorDetails {
   retryAfterSeconds?: number;
   /** HTTP status of the upstream answer. */
   status?: number;
+  /** Absent: nobody's fault at the provider. */
+  fault?: Fault;
   validationErrors?: FieldError[];
   /** The reply's `status` where callers know another word for this than `error`, and the `content` that goes with it. */
   replyStatus?: string;

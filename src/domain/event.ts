@@ -1,4 +1,4 @@
-import type { ErrorCode } from './error.ts';
+import type { ErrorCode, FaultScope } from './error.ts';
 import type { Usage } from './usage.ts';
 
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
@@ -15,12 +15,33 @@ export type AppEvent =
       provider: string;
       model: string;
       elapsedMs: number;
-      outcome: 'ok' | 'retry' | 'failed' | 'cancelled';
+      /** `skipped`: it was not asked, because of its breaker or because too many were waiting. */
+      outcome: 'ok' | 'retry' | 'failed' | 'skipped' | 'cancelled';
       class?: string;
       status?: number;
       usage?: Usage;
       /** Milliseconds until the next attempt, when there is one. */
       nextInMs?: number;
+      /** What comes now: `retry`, the next candidate as `provider:model`, or `none`. */
+      next?: string;
+    }
+  | {
+      /** Something at a provider is asked no more, tried again, or asked as usual. */
+      type: 'breaker.change';
+      reqId?: string;
+      provider: string;
+      model?: string;
+      scope: FaultScope;
+      from: string;
+      to: string;
+      /** Of the last failure. */
+      class?: string;
+      /** Attempts and failures of the last 30 s, and failures in a row. */
+      calls: number;
+      failures: number;
+      consecutive: number;
+      /** Milliseconds until it is tried again. */
+      retryInMs?: number;
     }
   | { type: 'files.read'; reqId: string; tool: string; embedded: string[]; skipped: { path: string; code: string }[] }
   | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }

@@ -5,6 +5,7 @@ import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { Threads } from '../memory/threads.ts';
 import type { AskModel, ModelQuestion } from '../models/answer.ts';
+import { nobody } from '../models/asking/last-answer.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
 import type { ModelRequest } from '../models/routing/roster.ts';
 import { splitSuffix } from '../models/routing/suffixes.ts';
@@ -54,6 +55,7 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     category: plan.category,
     needs: { vision: (plan.images ?? []).length > 0 },
     effort: common.effort ?? options.efforts[tool.name] ?? plan.effort,
+    allowFallback: common.allowFallback,
   };
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
   let resolution: Resolution;
@@ -94,7 +96,11 @@ function cannotSee({ model }: Candidate): AppError {
 /** The model that answered this tool in this thread last: changing it unasked would lose its cache and its voice. */
 function modelOf(thread: Thread, tool: string): string | undefined {
   const last = thread.turns.findLast(
-    turn => turn.role === 'assistant' && turn.toolName === tool && turn.status === 'done',
+    turn =>
+      turn.role === 'assistant' &&
+      turn.toolName === tool &&
+      turn.status === 'done' &&
+      turn.modelProvider !== nobody.provider,
   );
   return last?.modelProvider && last.modelName ? `${last.modelProvider}:${last.modelName}` : undefined;
 }

@@ -33,6 +33,7 @@ export interface CommonArguments {
   temperature?: number;
   effort?: Effort;
   context: 'thread' | 'files' | 'none';
+  allowFallback?: boolean;
 }
 
 export interface Resumed extends Parsed {

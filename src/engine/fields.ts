@@ -77,6 +77,8 @@ export const hiddenFields = {
   thinking_mode: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /** What the model sees of the thread: all of it, the files alone, or nothing. */
   context: z.enum(['thread', 'files', 'none']).optional(),
+  /** True: another model may answer for the one that is named; false: no other may, even for one that was chosen. */
+  allow_fallback: z.boolean().optional(),
 };
 
 /** What a workflow tool takes besides the fields that it advertises. */

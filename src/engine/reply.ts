@@ -1,6 +1,7 @@
 import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/error.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { Thread } from '../domain/thread.ts';
+import type { AttemptRecord } from '../models/answer.ts';
 import type { Answered, Parsed } from './call-record.ts';
 
 /** JSON-RPC's number for each of our codes. */
@@ -123,7 +124,8 @@ export function metadataOf(call: Answered, elapsedMs: number, warnings: readonly
     model_corrected: call.corrected,
     effort: answer.candidate.effort,
     fallbacks: nonEmpty(call.candidates.slice(1).map(next => `${next.model.provider}:${next.model.id}`)),
-    attempts: answer.attempts.length,
+    attempts: answer.attempts.filter(({ outcome }) => outcome !== 'skipped').length,
+    attempt_log: answer.attempts.length > 1 ? answer.attempts.map(attemptLine) : undefined,
     usage: {
       input: usage.input,
       output: usage.output,
@@ -152,6 +154,10 @@ export function metadataOf(call: Answered, elapsedMs: number, warnings: readonly
     },
     warnings: nonEmpty([...warnings, ...answer.warnings]),
   };
+}
+
+function attemptLine({ provider, model, outcome, class: kind, elapsedMs }: AttemptRecord): JsonObject {
+  return { model: `${provider}:${model}`, outcome, class: kind, elapsed_ms: Math.round(elapsedMs) };
 }
 
 /** How to go on with the thread. It never ends: reaching the limit shortens what models see, not what is stored. */

@@ -157,6 +157,7 @@ function commonOf(args: Record<string, unknown>): Parsed['common'] {
     temperature: given.temperature,
     effort: given.thinking_mode,
     context: given.context ?? 'thread',
+    allowFallback: given.allow_fallback,
   };
 }
 

@@ -48,7 +48,8 @@ export interface ModelQuestion {
 export interface AttemptRecord {
   provider: string;
   model: string;
-  outcome: 'ok' | 'retry' | 'failed';
+  /** `skipped`: it was not asked, because of its breaker or because too many were waiting. */
+  outcome: 'ok' | 'retry' | 'failed' | 'skipped';
   class?: string;
   elapsedMs: number;
 }

@@ -1,6 +1,7 @@
 import { AppError, isAppError } from '../domain/error.ts';
 import { cutMiddle } from '../domain/text.ts';
 import { classify, type FailureClass } from './resilience/classify.ts';
+import { faultOfVendor } from './resilience/fault.ts';
 import { retryAfterSeconds } from './resilience/retry-after.ts';
 import { readVendorError } from './resilience/vendor-error.ts';
 
@@ -41,6 +42,7 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
     retryable: verdict.retryable && vendor.headers['x-should-retry'] !== 'false',
     retryAfterSeconds: wait,
     status: vendor.status,
+    fault: faultOfVendor(vendor, verdict, model),
   });
 }
 

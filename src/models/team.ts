@@ -4,6 +4,9 @@ import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
 import { createConnections, keyNames, usableSettings } from './connections.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
+import { upstreamOf } from './resilience/breaker/upstream.ts';
+import type { Health } from './resilience/health.ts';
+import { createResilience, type Resilience } from './resilience/policy.ts';
 import type { Resolution } from './routing/resolve.ts';
 import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
 import { type CountPrompt, createCountPrompt } from './sources/count-prompt.ts';
@@ -23,6 +26,10 @@ export interface TeamOptions {
   totalMs?: number;
   /** The most tokens that a model is given to think. */
   maxThinkingTokens: number;
+  /** Questions to models that run at the same time, in all and at one provider; absent: as below. */
+  concurrency?: { total?: number; perProvider?: Readonly<Record<string, number>> };
+  /** Whether a chat that no model answers gets a text that says so instead of an error. */
+  lastAnswer?: boolean;
   clock: Clock;
   random: Random;
   emit: Emit;
@@ -67,9 +74,20 @@ export interface Team {
    * the signal's reason.
    */
   ping(providerId: string, signal: AbortSignal): Promise<number | undefined>;
+  /** How providers and models do, as far as this process and those it shares a store with have found out. */
+  health(): Promise<Health[]>;
+  /** Before the store closes: resolves once other processes can learn what this one found out. */
+  close(): Promise<void>;
 }
 
 const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
+
+/** Above what one person's agents ask for at once; vendors say themselves when it is too much for them. */
+const mostAtOnce = 256;
+/** A machine at home answers a few at a time; the others would only wait there. */
+const mostAtLocal = 16;
+/** Waiting makes sense for so many times what can run. */
+const queueFactor = 4;
 
 export function createTeam(options: TeamOptions): Team {
   const { definitions, settings, policy, maxThinkingTokens, clock, random, emit } = options;
@@ -79,15 +97,28 @@ export function createTeam(options: TeamOptions): Team {
   const isLocal = (providerId: string) => local.includes(providerId);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
+  const resilience = resilienceOf(options, isLocal);
   return {
     isLocal,
     prefixes: definitions,
     countPrompt: createCountPrompt(connection, emit),
     refresh: sources.refresh,
     warnings: sources.warnings,
-    ask: createAskModel({ connection, clock, random, emit, isLocal, limits: { ...limits, totalMs }, keyName }),
+    ask: createAskModel({
+      connection,
+      clock,
+      random,
+      emit,
+      isLocal,
+      limits: { ...limits, totalMs },
+      keyName,
+      resilience,
+      lastAnswer: options.lastAnswer,
+    }),
     async route(request) {
-      const resolution = await sources.route(request);
+      await resilience.refresh();
+      const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
+      const resolution = await sources.route({ ailing, ...request });
       const candidates = resolution.candidates.map(candidate => {
         const { thinkingBudget } = candidate;
         return thinkingBudget === undefined
@@ -98,7 +129,15 @@ export function createTeam(options: TeamOptions): Team {
     },
     async ping(providerId, signal) {
       const { list } = await connection(providerId);
-      return list && (await list(signal)).length;
+      if (!list) return undefined;
+      const models = await list(signal);
+      await resilience.keyWorks(providerId);
+      return models.length;
+    },
+    close: () => resilience.settled(),
+    async health() {
+      await resilience.refresh();
+      return resilience.health();
     },
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);
@@ -116,6 +155,20 @@ export function createTeam(options: TeamOptions): Team {
         }));
     },
   };
+}
+
+/** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */
+function resilienceOf(options: TeamOptions, isLocal: Team['isLocal']): Resilience {
+  const { definitions, settings, concurrency } = options;
+  const total = concurrency?.total ?? mostAtOnce;
+  const perProvider = (id: string) =>
+    concurrency?.perProvider?.[id] ?? (isLocal(id) ? mostAtLocal : Number.POSITIVE_INFINITY);
+  return createResilience({
+    ...options,
+    upstreams: definitions.map(definition => upstreamOf(definition, usableSettings(settings[definition.id] ?? {}))),
+    limits: { total, perProvider, queue: total * queueFactor },
+    keyName: keyNames(definitions),
+  });
 }
 
 /** For providers that routing has no setting for. */

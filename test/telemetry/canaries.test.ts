@@ -56,6 +56,19 @@ function eventsWith(text: string): AppEvent[] {
       elapsedMs: 1,
       outcome: 'failed',
       class: text,
+      next: text,
+    },
+    {
+      type: 'breaker.change',
+      provider: text,
+      model: text,
+      scope: 'model',
+      from: 'closed',
+      to: 'open',
+      class: text,
+      calls: 1,
+      failures: 1,
+      consecutive: 1,
     },
     { type: 'files.read', ...call, embedded: [text], skipped: [{ path: text, code: 'secret' }] },
     { type: 'warning', where: text, message: JSON.stringify({ body: JSON.stringify({ text }) }) },
@@ -95,7 +108,7 @@ describe('canary secrets', () => {
     await bus.close();
 
     expect(problems).toEqual([]);
-    expect(stderr).toHaveLength(canaries.length * 6);
+    expect(stderr).toHaveLength(canaries.length * 7);
     const files = await readdir(project.path('logs'));
     const logs = await Promise.all(files.map(file => readFile(join(project.path('logs'), file), 'utf8')));
     const written = [...stderr, ...logs].join('');

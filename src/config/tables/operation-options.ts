@@ -37,6 +37,28 @@ export const operationOptions = {
     doc: 'Seconds that a model may take in all, retries included; unset: 300, more for models that reason or run locally.',
     group: 'Operation',
   },
+  maxConcurrentCalls: {
+    env: ['MAX_CONCURRENT_CALLS'],
+    type: 'number',
+    default: 256,
+    min: 1,
+    max: 10_000,
+    doc: 'Questions to models that run at the same time; four times as many may wait, more are refused.',
+    group: 'Operation',
+  },
+  maxConcurrentPerProvider: {
+    env: ['MAX_CONCURRENT_PER_PROVIDER'],
+    type: 'list',
+    doc: 'The same for single providers, as `provider=number`, such as `ollama=2,openai=50`; unset: 16 for one on this machine or network, no limit of its own for others.',
+    group: 'Operation',
+  },
+  localLastAnswer: {
+    env: ['LOCAL_LAST_ANSWER'],
+    type: 'boolean',
+    default: false,
+    doc: 'When no model answers a `chat`, replies with a text that says so and status `partial` instead of an error.',
+    group: 'Operation',
+  },
   consensusModelTimeoutSeconds: {
     env: ['CONSENSUS_MODEL_TIMEOUT_SECONDS'],
     type: 'number',

@@ -103,6 +103,6 @@ function idleError(ms: number, chars: number): AppError {
   return timeoutError('idle', ms, `The answer stalled: ${what} arrived within ${seconds(ms)} (idle limit).`, true);
 }
 
-function totalError(ms: number): AppError {
+export function totalError(ms: number): AppError {
   return timeoutError('total', ms, `The call took longer than ${seconds(ms)} in all (total limit).`, false);
 }

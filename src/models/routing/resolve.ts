@@ -138,11 +138,15 @@ function resolveMatch(
   const settle = (model: ModelInfo) => settleFor(scene, model, suffix);
   const settled = settle(first);
   const fitting = others.filter(model => unmetNeeds(scene, model).length <= unmetNeeds(scene, first).length);
+  const stand = scene.request.allowFallback ? substitutes(scene, first, [first, ...fitting]) : [];
   const corrected = how === 'spelling' || how === 'guess' ? { from: name, to: first.id } : undefined;
   return {
     candidates: [
       candidate(first, settled, corrected ? `${reason}, corrected from "${name}"` : reason),
       ...fitting.map(model => candidate(model, settle(model), `the same model at ${model.provider}`)),
+      ...stand.map(model =>
+        candidate(model, settleEffort(model, settled.effort ?? scene.request.effort), `if ${first.id} fails`),
+      ),
     ],
     requested: name,
     ...(corrected ? { corrected } : {}),
@@ -170,6 +174,19 @@ function resolveUnknown(scene: Scene, name: string): Resolution {
   throw unknownModelError(scene, rest, scope?.id);
 }
 
+/** Other models that may answer for a named one, where the caller allows it. */
+function substitutes(scene: Scene, first: ModelInfo, taken: readonly ModelInfo[]): ModelInfo[] {
+  const isLocal = (model: ModelInfo) => scene.provider(model.provider)?.local === true;
+  const pool = scene.open.filter(
+    model =>
+      !taken.some(other => other === model || sameModel(other, model)) &&
+      model.status === 'active' &&
+      (!isLocal(first) || isLocal(model)) &&
+      unmetNeeds(scene, model).length <= unmetNeeds(scene, first).length,
+  );
+  return choose(scene, pool);
+}
+
 function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined): Resolution {
   const { open, request } = scene;
   if (open.length === 0) throw nothingAllowedError(scene);
@@ -181,7 +198,11 @@ function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined
   const fitting = wide.length > 0 ? wide : seeing.filter(model => model.window === widest);
   const current = fitting.filter(model => model.status === 'active');
   const pool = current.length > 0 ? current : fitting;
-  const chosen = choose(scene, pool);
+  const [first, ...others] = choose(scene, pool);
+  const chosen =
+    first && request.allowFallback === false
+      ? [first, ...others.filter(other => sameModel(first, other))]
+      : [first, ...others].filter(model => model !== undefined);
   return {
     candidates: chosen.map(model => candidate(model, settleEffort(model, effort), autoReason(model, request))),
     requested,
@@ -191,11 +212,17 @@ function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined
 
 function choose(scene: Scene, pool: readonly ModelInfo[]): ModelInfo[] {
   const order = firstOrder(scene.open, scene.request.category)?.filter(model => pool.includes(model)) ?? [];
-  if (order.length === 0) return spread(pool, mostCandidates);
+  if (order.length === 0) return spread(soundFirst(scene, pool), mostCandidates);
   const thinking = pool.filter(
     model => !order.includes(model) && (model.reasoning || scene.request.category !== 'extended_reasoning'),
   );
-  return spread([...order, ...thinking], mostCandidates);
+  return spread(soundFirst(scene, [...order, ...thinking]), mostCandidates);
+}
+
+/** What fails at this moment comes last: it may be well again by the time it is its turn. */
+function soundFirst({ request: { ailing } }: Scene, models: readonly ModelInfo[]): readonly ModelInfo[] {
+  if (!ailing) return models;
+  return [...models.filter(model => !ailing(model)), ...models.filter(model => ailing(model))];
 }
 
 function autoReason(model: ModelInfo, { category, needs }: ModelRequest): string {

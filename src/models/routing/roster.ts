@@ -16,6 +16,13 @@ export interface ModelRequest {
   };
   /** Models that are not to be chosen; one that is named is taken all the same. */
   avoid?(model: ModelInfo): boolean;
+  /** Models that fail at this moment: chosen only after all others. */
+  ailing?(model: ModelInfo): boolean;
+  /**
+   * True: other models may answer for the one that is named. False: none may, even for one that was chosen here. Absent: for a
+   * named one only the same model at another provider.
+   */
+  allowFallback?: boolean;
   /** From `thinking_mode`: the nearest that the model takes is used. A suffix of the name wins over it. */
   effort?: Effort;
 }

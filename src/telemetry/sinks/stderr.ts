@@ -35,7 +35,9 @@ function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
       if (event.code === undefined || event.code === 'CANCELLED') return 'info';
       return event.code === 'INTERNAL_SERVER_ERROR' || event.code === 'STORAGE' ? 'error' : 'warning';
     case 'model.attempt':
-      return event.outcome === 'retry' || event.outcome === 'failed' ? 'warning' : 'debug';
+      return event.outcome === 'ok' || event.outcome === 'cancelled' ? 'debug' : 'warning';
+    case 'breaker.change':
+      return event.to === 'open' || event.to === 'quarantined' ? 'warning' : 'info';
     case 'files.read':
       return event.skipped.length > 0 ? 'info' : 'debug';
     case 'thread.compacted':
@@ -61,6 +63,8 @@ function sentence(event: AppEvent): string {
       return `${event.tool}: ${event.status}${note(event.code)} after ${seconds(event.elapsedMs)}`;
     case 'model.attempt':
       return attempt(event);
+    case 'breaker.change':
+      return breaker(event);
     case 'files.read':
       return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
     case 'thread.compacted':
@@ -72,10 +76,21 @@ function sentence(event: AppEvent): string {
 
 function attempt(event: Extract<AppEvent, { type: 'model.attempt' }>): string {
   const reason = [event.class, event.status].filter(part => part !== undefined).join(' ');
-  const next = event.nextInMs === undefined ? '' : `, next attempt in ${seconds(event.nextInMs)}`;
+  const next = event.nextInMs === undefined ? after(event.next) : `, next attempt in ${seconds(event.nextInMs)}`;
   const tokens = event.usage === undefined ? '' : `, ${event.usage.input} tokens in, ${event.usage.output} out`;
   const what = `attempt ${event.attempt} at ${event.provider}:${event.model} ${event.outcome}${note(reason)}`;
   return `${event.tool}: ${what} after ${seconds(event.elapsedMs)}${tokens}${next}`;
+}
+
+function after(next = 'none'): string {
+  return next === 'none' ? '' : `, next ${next}`;
+}
+
+function breaker(event: Extract<AppEvent, { type: 'breaker.change' }>): string {
+  const what = [event.provider, event.model].filter(part => part !== undefined).join(':');
+  const wait = event.retryInMs === undefined ? '' : ` for ${seconds(event.retryInMs)}`;
+  const counts = `${event.failures} of ${event.calls} failed, ${event.consecutive} in a row`;
+  return `breaker of ${what} (${event.scope}): ${event.from} to ${event.to}${wait}${note(event.class)}; ${counts}`;
 }
 
 function skips(skipped: readonly { path: string; code: string }[]): string {

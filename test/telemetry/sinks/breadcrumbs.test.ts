@@ -33,6 +33,7 @@ describe('breadcrumbs', () => {
       elapsedMs: 7,
       outcome: 'ok',
       usage: { input: 1, output: 2, reasoning: 0, cacheRead: 3, cacheWrite: 0 },
+      next: 'none',
     };
     await createBreadcrumbs({ folder }).write([{ at, event }, note('line\nbreak')]);
     const lines = (await readFile(file, 'utf8')).trimEnd().split('\n');
@@ -48,6 +49,7 @@ describe('breadcrumbs', () => {
         elapsed_ms: 7,
         outcome: 'ok',
         usage: { input: 1, output: 2, reasoning: 0, cache_read: 3, cache_write: 0 },
+        next: 'none',
       },
       { ts: '2030-01-02T03:04:05.000Z', type: 'warning', where: 'here', message: 'line\nbreak' },
     ]);

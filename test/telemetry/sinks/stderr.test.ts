@@ -19,6 +19,7 @@ const events: AppEvent[] = [
     class: 'rate_limit',
     status: 429,
     nextInMs: 500,
+    next: 'retry',
   },
   {
     type: 'model.attempt',
@@ -35,6 +36,29 @@ const events: AppEvent[] = [
   { type: 'call.end', ...call, status: 'error', elapsedMs: 10, code: 'API_ERROR' },
   { type: 'call.end', ...call, status: 'error', elapsedMs: 10, code: 'INTERNAL_SERVER_ERROR' },
   { type: 'warning', where: 'config', message: 'something odd' },
+  {
+    type: 'breaker.change',
+    provider: 'openai',
+    model: 'm',
+    scope: 'model',
+    from: 'closed',
+    to: 'open',
+    class: 'bad_upstream',
+    calls: 9,
+    failures: 6,
+    consecutive: 5,
+    retryInMs: 30_000,
+  },
+  {
+    type: 'breaker.change',
+    provider: 'openai',
+    scope: 'key',
+    from: 'half_open',
+    to: 'closed',
+    calls: 0,
+    failures: 0,
+    consecutive: 0,
+  },
 ];
 
 function linesAt(level: LogLevel, told: AppEvent[] = events): string[] {
@@ -58,17 +82,19 @@ describe('lines on stderr', () => {
         'warning [6c1f4ab2] chat: error (API_ERROR) after 0.0 s',
         'error   [6c1f4ab2] chat: error (INTERNAL_SERVER_ERROR) after 0.0 s',
         'warning config: something odd',
+        'warning breaker of openai:m (model): closed to open for 30 s (bad_upstream); 6 of 9 failed, 5 in a row',
+        'info    breaker of openai (key): half_open to closed; 0 of 0 failed, 0 in a row',
       ].map(line => `2030-01-02T03:04:05.000Z ${line}\n`),
     );
   });
 
   it.each([
-    ['debug', 10],
-    ['info', 7],
-    ['warning', 4],
+    ['debug', 12],
+    ['info', 9],
+    ['warning', 5],
     ['error', 1],
     ['silent', 0],
-  ] as const)('at %s are %i of ten', (level, count) => {
+  ] as const)('at %s are %i of twelve', (level, count) => {
     expect(linesAt(level)).toHaveLength(count);
   });
 

@@ -1,0 +1,45 @@
+import { estimateTokens, tokenFactor } from '../../domain/tokens.ts';
+import { costOf, type Usage } from '../../domain/usage.ts';
+import type { ModelAnswer } from '../answer.ts';
+import type { Run, Try } from './run.ts';
+
+/** What the caller gets of the attempt that counts. */
+export function answerOf(run: Run, last: Try): ModelAnswer {
+  const { candidate, text, citations, error } = last;
+  const { model } = candidate;
+  const usage = last.usage ?? estimatedUsage(run, last);
+  const warnings = new Set(last.warnings);
+  if (!last.usage) warnings.add(`${model.provider} told no token counts; they are estimated.`);
+  if (error) warnings.add(`The answer broke off: ${error.message}`);
+  for (const { details } of run.failures) {
+    if (details.provider === model.provider && details.model === model.id) continue;
+    warnings.add(
+      `${details.provider}:${details.model} gave no answer (${details.class}); ${model.provider}:${model.id} did.`,
+    );
+  }
+  return {
+    text,
+    model,
+    candidate,
+    usage,
+    // What the vendor says it charged is right, whatever the catalogue says.
+    costUsd: last.costUsd ?? costOf(usage, model.price),
+    finish: error ? { kind: 'other', raw: 'interrupted' } : (last.finish ?? { kind: 'other' }),
+    partial: error !== undefined,
+    citations,
+    attempts: run.attempts,
+    latencyMs: run.parts.clock.monotonic() - run.started,
+    warnings: [...warnings],
+  };
+}
+
+/** Better than nothing for caps and sums when a stream broke or a server does not count. */
+function estimatedUsage(run: Run, last: Try): Usage {
+  const factor = tokenFactor(last.candidate.model.id);
+  const texts = run.question.messages.flatMap(({ parts }) =>
+    parts.map(part => (part.type === 'text' ? part.text : '')),
+  );
+  const input = texts.reduce((sum, text) => sum + estimateTokens(text, factor), 0);
+  const reasoning = Math.ceil(last.reasoningChars / 4);
+  return { input, output: estimateTokens(last.text, factor) + reasoning, reasoning, cacheRead: 0, cacheWrite: 0 };
+}

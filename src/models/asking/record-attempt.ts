@@ -1,0 +1,25 @@
+import type { Candidate } from '../../domain/model.ts';
+import type { AttemptRecord } from '../answer.ts';
+import type { Run, Try } from './run.ts';
+
+export interface Told {
+  outcome: AttemptRecord['outcome'] | 'cancelled';
+  elapsedMs: number;
+  /** Milliseconds until the retry. */
+  nextInMs?: number;
+  /** Who is asked instead. */
+  next?: Candidate;
+}
+
+/** Keeps one attempt for the reply and tells the observers of it. */
+export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInMs, next }: Told): void {
+  const { provider, id: model } = last.candidate.model;
+  const cancelled = outcome === 'cancelled';
+  const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
+  run.attempts.push({ provider, model, outcome: cancelled ? 'failed' : outcome, class: failureClass, elapsedMs });
+  const { reqId, tool } = run.question;
+  const { status } = last.error?.details ?? {};
+  const event = { reqId, attempt: run.attempts.length, tool, provider, model, elapsedMs, outcome, class: failureClass };
+  const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
+  run.parts.emit({ type: 'model.attempt', ...event, status, usage: last.usage, nextInMs, next: follows });
+}

@@ -1,0 +1,48 @@
+import type { AppError } from '../../domain/error.ts';
+import type { Candidate } from '../../domain/model.ts';
+import type { Clock, Emit, Random } from '../../domain/ports.ts';
+import type { AttemptRecord, CallLimits, ModelQuestion } from '../answer.ts';
+import type { AttemptOutcome } from '../attempt.ts';
+import type { Connection } from '../provider.ts';
+import type { Resilience } from '../resilience/policy.ts';
+
+export interface AskModelParts {
+  connection(providerId: string): Promise<Connection>;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+  /** Endpoints on this machine or network get wider limits. */
+  isLocal(providerId: string): boolean;
+  /** The configured limits; reasoning models and local endpoints get a multiple. */
+  limits: CallLimits;
+  /** Environment variable of a provider's key, for the advice in errors. */
+  keyName?(providerId: string): string | undefined;
+  /** Breakers, the budget of retries and the queue. Absent: nothing stands between a call and its vendors. */
+  resilience?: Resilience;
+  /** When nobody answers a chat, the caller gets a text that says so instead of an error. */
+  lastAnswer?: boolean;
+}
+
+/** One attempt, told in our words. */
+export interface Try extends Omit<AttemptOutcome, 'failure'> {
+  candidate: Candidate;
+  error?: AppError;
+  /** It was not asked at all: a breaker is open, or too many are waiting. */
+  skipped?: boolean;
+  /** Our own side did not get as far as asking: says nothing about the vendor. */
+  unasked?: boolean;
+}
+
+/** The state of one question on its way through its candidates. */
+export interface Run {
+  parts: AskModelParts;
+  question: ModelQuestion;
+  /** Monotonic milliseconds. */
+  started: number;
+  /** The widest total limit among the candidates; the call ends then. */
+  totalMs: number;
+  attempts: AttemptRecord[];
+  failures: AppError[];
+  /** The longest text that came before a stream broke. */
+  broken?: Try;
+}
