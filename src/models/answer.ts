@@ -41,8 +41,18 @@ export interface ModelQuestion {
   signal: AbortSignal;
   /** Gets the text as it arrives. Once it was called, the call is not retried. */
   onText?: (delta: string) => void;
+  /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
+  onWaste?: (waste: Waste) => void;
   /** Told of the text as it arrives, for progress alone: a retry may begin it anew. */
   onProgress?: (delta: string) => void;
+}
+
+/** What an attempt cost that brought no answer. */
+export interface Waste {
+  model: ModelInfo;
+  usage: Usage;
+  /** US dollars; absent: the model has no known price. */
+  costUsd?: number;
 }
 
 export interface AttemptRecord {

@@ -206,6 +206,9 @@ function record(run: Run, last: Try, told: { outcome: Told; elapsedMs: number; n
   const number = run.attempts.length;
   const event = { reqId, attempt: number, tool, provider, model, elapsedMs, outcome, class: failureClass };
   run.parts.emit({ type: 'model.attempt', ...event, status, usage, nextInMs });
+  if (outcome === 'ok' || !usage) return;
+  const costUsd = last.costUsd ?? costOf(usage, last.candidate.model.price);
+  run.question.onWaste?.({ model: last.candidate.model, usage, costUsd });
 }
 
 function keepBroken(run: Run, last: Try): void {

@@ -53,7 +53,7 @@ function documentOf({ id, title, configured, env, models: list }: Provider): Jso
       score: model.score,
       reasoning: model.reasoning,
       input: [...model.input],
-      price: model.price && { ...model.price },
+      price: model.price && { ...model.price, tiers: model.price.tiers?.map(tier => ({ ...tier })) },
     })),
   };
 }
