@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { exposurePolicy, replyTokens } from './config/derive.ts';
+import { exposurePolicy, rateLimits, replyTokens } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
@@ -22,7 +22,7 @@ import { openStdio, type StdioDoor } from './server/stdio.ts';
 import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
-import { wireEngine } from './wire-engine.ts';
+import { wireEngine, wireMeter } from './wire-engine.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 
 export { type AppConfig, loadConfig, tables, version };
@@ -71,11 +71,14 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = wireModels(config, { clock, random, emit, state });
+  const models = wireModels(config, { clock, random, emit, state });
+  const meter = wireMeter({ values, team: models, store, clock, random, emit });
+  const team = { ...models, ask: meter.ask };
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, exposurePolicy(values));
   const instructions = instructionsFor(offer.tools);
+  for (const word of rateLimits(values).unknown) warn('RATE_LIMITS', `"${word}" is not of the form tool=number.`);
   for (const name of offer.unknown) warn('tools', `There is no tool "${name}".`);
   const product: ProductFacts = {
     version,
@@ -86,13 +89,15 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
-  const models = { providers: team.providers, defaultModel: values.defaultModel };
-  const context = { threads, jobs, patience, clock, models, product, replyTokens: replyTokens(values) };
+  const named = { providers: team.providers, defaultModel: values.defaultModel };
+  const context = { threads, jobs, patience, clock, models: named, product, replyTokens: replyTokens(values) };
   const engineParts = {
     values,
     context,
     offer,
     team,
+    meter,
+    state,
     store,
     sandbox,
     git,
@@ -114,6 +119,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     async close(hurry) {
       await jobs.close(values.detachedGraceSeconds * 1_000, hurry);
+      await meter.flush();
       await store.close();
       await telemetry.close();
     },

@@ -72,6 +72,8 @@ const rooms: HouseTable['rooms'] = {
       answer: 'plain',
       offer: 'plain',
       jobs: 'plain',
+      spend: 'plain',
+      ops: 'plain',
       agent: 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',

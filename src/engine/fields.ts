@@ -77,6 +77,8 @@ export const hiddenFields = {
   thinking_mode: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
   /** What the model sees of the thread: all of it, the files alone, or nothing. */
   context: z.enum(['thread', 'files', 'none']).optional(),
+  /** US dollars for the call as a whole. */
+  max_cost_usd: z.number().optional(),
 };
 
 /** What a workflow tool takes besides the fields that it advertises. */

@@ -28,10 +28,16 @@ import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
 import { conductWrapper } from './shapes/wrapper.ts';
+import type { Meter } from './spend/meter.ts';
+import type { Admit } from './spend/rate-limits.ts';
 
 export interface EngineOptions extends AskOptions {
   offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>;
   random: Random;
+  /** Keeps calls to what they may cost. */
+  meter: Pick<Meter, 'begin' | 'end'>;
+  /** Throws where a client calls a tool too often. */
+  admit: Admit;
   workflow: WorkflowSettings;
   panel: PanelSettings;
   fanout: FanoutSettings;
@@ -63,12 +69,16 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
       // Once more: a text may have turned out to be a list.
       refuseMisshapen(request.name, args);
       refuseOverlong(request.name, args, options.promptLimit);
+      await options.admit(request);
+      options.meter.begin(reqId, args.max_cost_usd);
       const progress = createProgress(clock, request.onProgress);
       const common = commonOf(args);
       reply = await run({ reqId, request, signal, progress, startedAt, tool: found.tool, args, common, warnings });
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
       reply = failure(error, { toolName, reqId });
+    } finally {
+      options.meter.end(reqId);
     }
     const { isError, code } = reply;
     const document = isError ? await maskDocument(options.compose.mask, reply.document, reqId) : reply.document;
