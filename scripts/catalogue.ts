@@ -32,9 +32,7 @@ const factSchema = z.object({
     .optional(),
   /** Our effort (`off` for `none`) → the vendor's word, null where it has none. Low, medium and high may be left out. */
   levels: z.record(z.string(), z.string().nullable()).optional(),
-  usdPerMTok: z
-    .object({ ...rates, tiers: z.array(z.object({ above: z.number(), ...rates })).optional() })
-    .nullish(),
+  usdPerMTok: z.object({ ...rates, tiers: z.array(z.object({ above: z.number(), ...rates })).optional() }).nullish(),
   released: z.string().nullish(),
   tools: z.boolean().optional(),
   temperature: z.boolean().optional(),

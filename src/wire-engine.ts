@@ -41,7 +41,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     route: team.route,
     askModel: meter.ask,
     meter,
-    admit: createRateLimits({ limits: rateLimits(values).limits, state, clock }),
+    admit: createRateLimits({ limits: context.limits.rates, state, clock }),
     promptLimit: promptSizeLimit(values),
     replyTokens: replyTokens(values),
     replyFormat: values.replyFormat,
@@ -86,4 +86,25 @@ export function wireMeter({
 }: Pick<EngineParts, 'values' | 'team' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
   const parts = { ask: team.ask, ledger: store.spend, clock, random, emit };
   return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, team) });
+}
+
+/** What the handlers of actions are given. */
+export function wireActions({
+  values,
+  team,
+  emit,
+  ...parts
+}: Pick<EngineParts, 'values' | 'team' | 'emit'> &
+  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'>): ActionParts {
+  const { limits: rates, unknown } = rateLimits(values);
+  for (const word of unknown) {
+    emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
+  }
+  return {
+    ...parts,
+    models: { providers: team.providers, capabilities: team.capabilities, defaultModel: values.defaultModel },
+    limits: { ...spendCaps(values), rates },
+    startedAt: parts.clock.monotonic(),
+    replyTokens: replyTokens(values),
+  };
 }

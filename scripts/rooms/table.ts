@@ -53,6 +53,7 @@ const rooms: HouseTable['rooms'] = {
       providers: 'list',
       routing: 'plain',
       resilience: 'plain',
+      survey: 'plain',
       extras: 'plain',
       'extras/ollama': 'plain',
       'extras/azure': 'plain',

@@ -76,3 +76,34 @@ export interface SpendRow extends Omit<SpendEntry, 'at' | 'costUsd'> {
 export function dayOf(at: number): string {
   return new Date(at).toISOString().slice(0, 10);
 }
+
+export const spendKeys = ['day', 'provider', 'model', 'tool', 'thread'] as const;
+export type SpendKey = (typeof spendKeys)[number];
+
+/** Rows of the ledger that have something in common, added up. */
+export interface SpendSum extends Pick<SpendRow, 'calls' | 'unpriced' | 'usage' | 'costUsd'> {
+  /** What they have in common; a model stands as `provider:model`, calls without a thread as `none`. */
+  key: string;
+}
+
+/** Sums by one of the ledger's columns: days in their order, anything else the dearest first. */
+export function spendBy(rows: readonly SpendRow[], by: SpendKey): SpendSum[] {
+  const sums = [...Map.groupBy(rows, row => keyOf(row, by))].map(([key, group]) => ({ key, ...spendTotal(group) }));
+  return sums.sort((a, b) => (by === 'day' ? 0 : b.costUsd - a.costUsd) || (a.key < b.key ? -1 : 1));
+}
+
+export function spendTotal(rows: readonly SpendRow[]): Omit<SpendSum, 'key'> {
+  return rows.reduce<Omit<SpendSum, 'key'>>(
+    (sum, { calls, unpriced, usage, costUsd }) => ({
+      calls: sum.calls + calls,
+      unpriced: sum.unpriced + unpriced,
+      usage: addUsage(sum.usage, usage),
+      costUsd: sum.costUsd + costUsd,
+    }),
+    { calls: 0, unpriced: 0, usage: noUsage, costUsd: 0 },
+  );
+}
+
+function keyOf(row: SpendRow, by: SpendKey): string {
+  return by === 'model' ? `${row.provider}:${row.model}` : (row[by] ?? 'none');
+}

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { Random } from '../domain/ports.ts';
+import type { Mask, Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
 import { createTracer } from '../files/graph/tracer.ts';
@@ -105,23 +105,15 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     const place = { owner, workspace: root };
     if (parsed.common.continuationId === undefined) {
       const blank = options.threads.start(place, parsed.tool.name);
-      const call = await masked(parsed, blank.id);
+      const call = await maskParsed(mask, parsed, blank.id);
       return work({ ...call, thread: { ...blank, title: titleOf(call), initialContext: contextOf(call) } });
     }
     const found = await options.threads.findHead(parsed.common.continuationId, place);
-    const call = await masked(parsed, found.id);
+    const call = await maskParsed(mask, parsed, found.id);
     const onWait = () => call.progress.stage('waiting for the thread');
     return options.threads.exclusively(found.id, { signal: call.signal, onWait }, async () =>
       work({ ...call, thread: await options.threads.refresh(found) }),
     );
-  }
-
-  async function masked(parsed: Parsed, scope: string): Promise<Parsed> {
-    const args = await maskArguments(mask, parsed.args, scope);
-    const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
-    // The model's name goes to a vendor and into the store like any other text.
-    const model = typeof args.model === 'string' ? args.model : undefined;
-    return { ...parsed, args, warnings, common: { ...parsed.common, model } };
   }
 
   async function conduct(call: Resumed): Promise<Reply> {
@@ -147,6 +139,14 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
   }
 
   return { list: () => listings, call };
+}
+
+async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Parsed> {
+  const args = await maskArguments(mask, parsed.args, scope);
+  const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
+  // The model's name goes to a vendor and into the store like any other text.
+  const model = typeof args.model === 'string' ? args.model : undefined;
+  return { ...parsed, args, warnings, common: { ...parsed.common, model } };
 }
 
 async function planStep(

@@ -184,9 +184,13 @@ function count(tokens: number | undefined): number {
   return tokens !== undefined && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
 }
 
-/** Providers whose vendor tells the price of a call pass it on as `costUsd` in their metadata. */
+/** xAI counts money in these. */
+const ticksPerDollar = 10_000_000_000;
+
+/** Providers whose vendor tells the price of a call pass it on as `costUsd` in their metadata; xAI's package does in ticks. */
 function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number | undefined {
-  const cost = metadata?.costUsd;
+  const ticks = metadata?.costInUsdTicks;
+  const cost = metadata?.costUsd ?? (typeof ticks === 'number' ? ticks / ticksPerDollar : undefined);
   return typeof cost === 'number' && Number.isFinite(cost) && cost >= 0 ? cost : undefined;
 }
 

@@ -25,6 +25,8 @@ const failedFreshMs = 60_000;
 const patienceMs = 3_000;
 
 interface Listed {
+  /** Epoch milliseconds of the last listing that came. */
+  at?: number;
   models: readonly LiveModel[];
   complete: boolean;
   until: number;
@@ -52,7 +54,10 @@ export function createLiveRoster(parts: LiveRosterParts): () => Promise<Roster> 
       return { facts: { ...facts, listComplete: true }, add: models => models };
     }
     const live = onlyByName ? nothingListed : await listed(definition);
-    return { facts: { ...facts, listComplete: live.complete }, add: additionOf(definition, settings, live.models) };
+    return {
+      facts: { ...facts, listComplete: live.complete, listedAt: live.at },
+      add: additionOf(definition, settings, live.models),
+    };
   }
 
   return async () => {
@@ -106,12 +111,13 @@ async function askForList(
     const { list } = await connection(id);
     const models = list ? await list(AbortSignal.timeout(patienceMs)) : [];
     const fresh = listDecides ? decidingFreshMs : freshMs;
-    return { models, complete: list !== undefined, until: clock.monotonic() + fresh };
+    const at = list ? clock.now() : undefined;
+    return { at, models, complete: list !== undefined, until: clock.monotonic() + fresh };
   } catch (error) {
     const message = isAppError(error) ? error.message : String(error);
     emit({ type: 'warning', where: `models of ${id}`, message: `The server did not list its models: ${message}` });
     // What it had is the best guess at what it has.
-    return { models: before?.models ?? [], complete: false, until: clock.monotonic() + failedFreshMs };
+    return { at: before?.at, models: before?.models ?? [], complete: false, until: clock.monotonic() + failedFreshMs };
   }
 }
 

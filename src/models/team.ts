@@ -8,6 +8,7 @@ import { createLiveRoster } from './live-roster.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import { type Resolution, resolveModel } from './routing/resolve.ts';
 import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
+import { capabilitiesOf, type ProviderCapabilities } from './survey/capabilities.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -47,6 +48,8 @@ export interface Team {
   /** The words that may stand before the colon of a model's name. */
   prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
   providers(): Promise<ProviderState[]>;
+  /** What each provider is set up for, and what its models can do. */
+  capabilities(): Promise<ProviderCapabilities[]>;
   /**
    * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
    * the signal's reason.
@@ -81,6 +84,16 @@ export function createTeam(options: TeamOptions): Team {
     async ping(providerId, signal) {
       const { list } = await connection(providerId);
       return list && (await list(signal)).length;
+    },
+    async capabilities() {
+      const { providers: states, models } = await roster();
+      return definitions
+        .filter(({ onlyByName }) => !onlyByName || policy.offline)
+        .map(definition => {
+          const own = models.filter(({ provider, status }) => provider === definition.id && status === 'active');
+          const listedAt = states.find(({ id }) => id === definition.id)?.listedAt;
+          return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedAt });
+        });
     },
     async providers() {
       const { providers: states, models } = await roster();

@@ -129,7 +129,12 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
 
     it('is closed with the store', async () => {
       await store.close();
-      for (const use of [() => store.spend.add(entryOf()), () => store.spend.hold(holdOf(1)), () => rows(), () => used()]) {
+      for (const use of [
+        () => store.spend.add(entryOf()),
+        () => store.spend.hold(holdOf(1)),
+        () => rows(),
+        () => used(),
+      ]) {
         await expect(use()).rejects.toMatchObject({ kind: 'storage', details: { class: 'unavailable' } });
       }
     });

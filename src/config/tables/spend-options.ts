@@ -15,9 +15,17 @@ function cap(env: string, flag: string, whose: string) {
 
 /** What may be spent, and how often a client may call. */
 export const spendOptions = {
-  maxCostPerRequest: cap('MAX_COST_PER_REQUEST', 'max-cost-per-request', 'one call of a tool, all its models together,'),
+  maxCostPerRequest: cap(
+    'MAX_COST_PER_REQUEST',
+    'max-cost-per-request',
+    'one call of a tool, all its models together,',
+  ),
   maxCostPerThread: cap('MAX_COST_PER_THREAD', 'max-cost-per-thread', 'all calls on one thread'),
-  maxCostPerDay: cap('MAX_COST_PER_DAY', 'max-cost-per-day', 'all calls of one day (UTC), of all processes on one database,'),
+  maxCostPerDay: cap(
+    'MAX_COST_PER_DAY',
+    'max-cost-per-day',
+    'all calls of one day (UTC), of all processes on one database,',
+  ),
   allowUnpricedModels: {
     env: ['ALLOW_UNPRICED_MODELS'],
     type: 'boolean',

@@ -4,7 +4,7 @@ import type { Resumed } from '../call-record.ts';
 import type { PanelShape } from '../define.ts';
 import type { AtOnceCall } from '../panel/arguments.ts';
 import { choosePanel, chooseSynthesizer } from '../panel/choose.ts';
-import { consult, type Outcome, openSession, type PanelOptions, type Session, purseFor } from '../panel/consult.ts';
+import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from '../panel/consult.ts';
 import { reportFiles } from '../panel/facts.ts';
 import { prepare } from '../panel/prepare.ts';
 import { abandon, begin } from '../panel/record.ts';

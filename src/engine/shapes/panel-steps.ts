@@ -4,7 +4,7 @@ import type { Resumed } from '../call-record.ts';
 import type { PanelShape } from '../define.ts';
 import { type Agenda, agendaFor, agendaState, type Heard } from '../panel/agenda.ts';
 import type { StepCall } from '../panel/arguments.ts';
-import { consult, type Outcome, openSession, type PanelOptions, type Session, purseFor } from '../panel/consult.ts';
+import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from '../panel/consult.ts';
 import { panelMetadata, reportFiles } from '../panel/facts.ts';
 import { prepare } from '../panel/prepare.ts';
 import { abandon, begin, end, type Pending } from '../panel/record.ts';

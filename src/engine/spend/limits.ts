@@ -71,7 +71,11 @@ export function refuseRetry({ model, costUsd = 0 }: Waste): AppError {
   return limitError(
     'cost',
     `${model.provider}:${model.id} brought no answer and cost ${dollars(costUsd)}; asking again could pass a limit on costs.`,
-    { next: 'Name another model, ask with less effort, or raise the limit.', provider: model.provider, model: model.id },
+    {
+      next: 'Name another model, ask with less effort, or raise the limit.',
+      provider: model.provider,
+      model: model.id,
+    },
   );
 }
 

@@ -9,10 +9,10 @@ import {
   type StoredRecord,
   sealBlob,
 } from './sealed-record.ts';
+import { keyOf } from './spend-sum.ts';
 import { sqliteJobs } from './sqlite-jobs.ts';
 import { sqlitePages } from './sqlite-pages.ts';
 import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
-import { keyOf } from './spend-sum.ts';
 import { sqliteSpend } from './sqlite-spend.ts';
 import { blobsOfTurns } from './thread-change.ts';
 

@@ -32,6 +32,8 @@ export interface RosterProvider {
   onlyByName: boolean;
   /** Whether the roster's models are all it serves; then a name that is not among them does not exist. */
   listComplete: boolean;
+  /** Epoch milliseconds at which it last told its models; absent: it was not asked, or has no list. */
+  listedAt?: number;
 }
 
 /** Everything there is to choose from. */

@@ -37,7 +37,9 @@ describe('the ledger of a SQLite file', () => {
   it('holds all who use the file to one limit', async () => {
     const stores = [place.open(), place.open(), place.open()];
     await stores[0]!.spend.add(entry);
-    const asked = stores.flatMap((store, at) => Array.from({ length: 8 }, (_, n) => store.spend.hold(holdOf(`${at}/${n}`))));
+    const asked = stores.flatMap((store, at) =>
+      Array.from({ length: 8 }, (_, n) => store.spend.hold(holdOf(`${at}/${n}`))),
+    );
     expect((await Promise.all(asked)).filter(held => held)).toHaveLength(9);
     for (const store of stores) {
       expect((await store.spend.used({ owner: 'local', day, now: start })).day).toBeCloseTo(1, 9);
