@@ -35,7 +35,14 @@ describe('the cost of a call', () => {
 describe('sums of usage', () => {
   it('keep what was written for an hour', () => {
     const sum = addUsage(usage, { ...usage, cacheWriteHour: 30 });
-    expect(sum).toEqual({ input: 2_000, output: 1_000, reasoning: 200, cacheRead: 800, cacheWrite: 200, cacheWriteHour: 30 });
+    expect(sum).toEqual({
+      input: 2_000,
+      output: 1_000,
+      reasoning: 200,
+      cacheRead: 800,
+      cacheWrite: 200,
+      cacheWriteHour: 30,
+    });
     expect(addUsage(usage, usage)).not.toHaveProperty('cacheWriteHour');
   });
 

@@ -14,7 +14,9 @@ import { seededRandom } from '../../support/random.ts';
 import { sqlitePlace } from '../../support/sqlite-temp.ts';
 
 const thread = threadId('11111111-1111-4111-8111-111111111111');
-const messages = [{ role: 'user' as const, section: 'turn' as const, parts: [{ type: 'text' as const, text: 'Why?' }] }];
+const messages = [
+  { role: 'user' as const, section: 'turn' as const, parts: [{ type: 'text' as const, text: 'Why?' }] },
+];
 
 function candidate(price: Price | undefined, provider = 'openai'): Candidate {
   const model = {
@@ -124,7 +126,10 @@ describe('the meter before the models', () => {
     await expect(meter.ask(questionOf())).rejects.toMatchObject({
       kind: 'limit',
       message: expect.stringContaining('$0.0090 of MAX_COST_PER_REQUEST $0.0090 is left'),
-      details: { class: 'cost', data: { limit: 'MAX_COST_PER_REQUEST', limit_usd: 0.009, left_usd: 0.009, needed_usd: 0.01 } },
+      details: {
+        class: 'cost',
+        data: { limit: 'MAX_COST_PER_REQUEST', limit_usd: 0.009, left_usd: 0.009, needed_usd: 0.01 },
+      },
     });
     expect(asked).toEqual([]);
     await meter.flush();
@@ -140,7 +145,10 @@ describe('the meter before the models', () => {
   it('counts all questions of one call together, up to the lower of two limits', async () => {
     const meter = meterOf({ perRequest: 0.16 });
     meter.begin('r1', 0.5);
-    await Promise.all([meter.ask(questionOf({ maxOutputTokens: 8_000 })), meter.ask(questionOf({ maxOutputTokens: 8_000 }))]);
+    await Promise.all([
+      meter.ask(questionOf({ maxOutputTokens: 8_000 })),
+      meter.ask(questionOf({ maxOutputTokens: 8_000 })),
+    ]);
     await meter.ask(questionOf({ maxOutputTokens: 6_000 }));
     await expect(meter.ask(questionOf({ maxOutputTokens: 6_000, tool: 'x' }))).resolves.toBeDefined();
     expect(asked.at(-1)?.maxOutputTokens).toBe(1_000);
@@ -179,7 +187,9 @@ describe('the meter before the models', () => {
     await expect(meter.ask(questionOf())).rejects.toMatchObject(refused('MAX_COST_PER_THREAD'));
     await meter.ask(questionOf({ payer: { owner: 'local' }, maxOutputTokens: 3_000 }));
     await meter.flush();
-    await expect(meter.ask(questionOf({ payer: { owner: 'local' } }))).rejects.toMatchObject(refused('MAX_COST_PER_DAY'));
+    await expect(meter.ask(questionOf({ payer: { owner: 'local' } }))).rejects.toMatchObject(
+      refused('MAX_COST_PER_DAY'),
+    );
     await expect(meter.ask(questionOf({ payer: { owner: 'ann' } }))).resolves.toBeDefined();
     await clock.advance(24 * 3_600_000);
     await expect(meter.ask(questionOf({ payer: { owner: 'local' } }))).resolves.toBeDefined();
@@ -197,10 +207,18 @@ describe('the meter before the models', () => {
     await expect(meterOf({ perRequest: least - 0.001 }).ask(questionOf(wanted))).rejects.toMatchObject(refused());
     await expect(meterOf({ perRequest: least + 0.001 }).ask(questionOf(wanted))).resolves.toBeDefined();
     const thinking = { ...priced, thinkingBudget: 20_000 };
-    await expect(meterOf({ perRequest: 0.2 }).ask(questionOf({ candidates: [thinking] }))).rejects.toMatchObject(refused());
+    await expect(meterOf({ perRequest: 0.2 }).ask(questionOf({ candidates: [thinking] }))).rejects.toMatchObject(
+      refused(),
+    );
     await expect(meterOf({ perRequest: 0.22 }).ask(questionOf({ candidates: [thinking] }))).resolves.toBeDefined();
-    const byEffort = { ...priced, effort: 'max' as const, model: { ...priced.model, thinkingBudget: { min: 0, max: 20_000 } } };
-    await expect(meterOf({ perRequest: 0.2 }).ask(questionOf({ candidates: [byEffort] }))).rejects.toMatchObject(refused());
+    const byEffort = {
+      ...priced,
+      effort: 'max' as const,
+      model: { ...priced.model, thinkingBudget: { min: 0, max: 20_000 } },
+    };
+    await expect(meterOf({ perRequest: 0.2 }).ask(questionOf({ candidates: [byEffort] }))).rejects.toMatchObject(
+      refused(),
+    );
   });
 
   it('asks no model of unknown price under a limit, but where that is allowed; local ones cost nothing', async () => {
