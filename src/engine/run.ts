@@ -96,7 +96,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     if (shape.kind === 'relay') {
       return shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
     }
-    if (shape.kind === 'wrapper') return conductWrapper(options, shape, await masked(parsed, parsed.reqId));
+    if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));
   }
 

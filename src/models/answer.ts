@@ -28,6 +28,8 @@ export interface ModelQuestion {
   tool: string;
   /** Who asks, and for which thread (absent for calls without one): what is spent counts there. Absent: for nobody. */
   payer?: { owner: string; thread?: ThreadId };
+  /** How many questions of the same call, this one included, still want a part of what it may cost; absent: this one alone. */
+  sharers?: number;
   /** The model may search the web, where its provider can. */
   webSearch?: WebSearch;
   /** In order of preference; a later one is asked only when an earlier one failed for good. */

@@ -56,8 +56,9 @@ export async function putAside(
   const least = Math.min(most, usefulAnswer(candidates).least);
   for (let tries = 1; ; tries++) {
     const room = await tightestRoom(parts, question, account, limits);
-    const affordable = perToken === 0 ? most : Math.floor((room.free - fixed) / perToken + 1e-6);
-    const maxOutputTokens = Math.min(most, affordable);
+    const affordable = (usd: number) => (perToken === 0 ? most : Math.floor((usd - fixed) / perToken + 1e-6));
+    const share = account.limit ? (account.limit.usd - account.used) / (question.sharers ?? 1) : room.free;
+    const maxOutputTokens = Math.min(most, affordable(room.free), Math.max(least, affordable(share)));
     if (maxOutputTokens < least || fixed > room.free || tries > mostTries) {
       throw refuseCost(fixed + least * perToken, room, parts.clock.now());
     }

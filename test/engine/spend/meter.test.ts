@@ -158,6 +158,18 @@ describe('the meter before the models', () => {
     expect(asked).toHaveLength(4);
   });
 
+  it('shares what one call may cost among the questions that are to come', async () => {
+    const meter = meterOf({ perRequest: 0.09 }, async question => {
+      await clock.sleep(1_000);
+      return answerOf(question, question.maxOutputTokens);
+    });
+    meter.begin('r1', undefined);
+    const all = [3, 2, 1].map(sharers => meter.ask(questionOf({ sharers })));
+    await clock.advance(1_000);
+    await Promise.all(all);
+    expect(asked.map(({ maxOutputTokens }) => maxOutputTokens)).toEqual([3_000, 3_000, 3_000]);
+  });
+
   it('puts aside what calls under way could cost, so that they can’t pass a limit together', async () => {
     const meter = meterOf({ perDay: 0.35 }, async question => {
       await clock.sleep(1_000);
