@@ -4,11 +4,13 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { Effort, InputKind, ModelInfo, Price } from '../src/domain/model.ts';
+import type { Effort, InputKind, ModelInfo, Price, Rates } from '../src/domain/model.ts';
 import { efforts } from '../src/domain/model.ts';
 import { isChatId, modelKey, undatedKey } from '../src/models/routing/names.ts';
 import { assignAliases } from './catalogue-aliases.ts';
 import { isSpecial, scoreOf } from './catalogue-scores.ts';
+
+const rates = { in: z.number(), out: z.number(), cacheRead: z.number().optional(), cacheWrite: z.number().optional() };
 
 const factSchema = z.object({
   provider: z.string(),
@@ -30,9 +32,7 @@ const factSchema = z.object({
     .optional(),
   /** Our effort (`off` for `none`) → the vendor's word, null where it has none. Low, medium and high may be left out. */
   levels: z.record(z.string(), z.string().nullable()).optional(),
-  usdPerMTok: z
-    .object({ in: z.number(), out: z.number(), cacheRead: z.number().optional(), cacheWrite: z.number().optional() })
-    .nullish(),
+  usdPerMTok: z.object({ ...rates, tiers: z.array(z.object({ above: z.number(), ...rates })).optional() }).nullish(),
   released: z.string().nullish(),
   tools: z.boolean().optional(),
   temperature: z.boolean().optional(),
@@ -89,11 +89,19 @@ function inputOf(fact: Fact): InputKind[] {
 function priceOf(fact: Fact): Price | undefined {
   const given = fact.usdPerMTok;
   if (!given || (given.in === 0 && /highspeed/i.test(fact.id))) return undefined;
+  const ofMaker = (rates: Rates) => ratesOf(rates, fact.provider === 'anthropic');
+  const tiers = given.tiers?.map(({ above, ...rates }) => ({ above, ...ofMaker(rates) }));
+  return { ...ofMaker(given), ...(tiers ? { tiers: tiers.toSorted((a, b) => a.above - b.above) } : {}) };
+}
+
+/** Anthropic alone sells a cache that lasts for an hour, for twice the price of input. */
+function ratesOf(rates: Rates, sellsHour: boolean): Rates {
   return {
-    in: given.in,
-    out: given.out,
-    ...(given.cacheRead ? { cacheRead: given.cacheRead } : {}),
-    ...(given.cacheWrite ? { cacheWrite: given.cacheWrite } : {}),
+    in: rates.in,
+    out: rates.out,
+    ...(rates.cacheRead ? { cacheRead: rates.cacheRead } : {}),
+    ...(rates.cacheWrite ? { cacheWrite: rates.cacheWrite } : {}),
+    ...(rates.cacheWrite && sellsHour ? { cacheWriteHour: Number((rates.in * 2).toFixed(6)) } : {}),
   };
 }
 

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
-import { exposurePolicy, replyTokens } from './config/derive.ts';
+import { exposurePolicy } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
+import type { SpendRow } from './domain/usage.ts';
 import type { ProductFacts } from './engine/define.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
@@ -22,7 +23,7 @@ import { openStdio, type StdioDoor } from './server/stdio.ts';
 import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
-import { wireEngine } from './wire-engine.ts';
+import { wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 
 export { type AppConfig, loadConfig, tables, version };
@@ -49,6 +50,8 @@ export interface Product {
   team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health'>;
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
+  /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
+  spent(from: string): Promise<SpendRow[]>;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
   close(hurry?: AbortSignal): Promise<void>;
 }
@@ -71,7 +74,9 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
+  const models = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
+  const meter = wireMeter({ values, team: models, store, clock, random, emit });
+  const team = { ...models, ask: meter.ask };
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, exposurePolicy(values));
@@ -86,13 +91,15 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
-  const models = { providers: team.providers, defaultModel: values.defaultModel };
-  const context = { threads, jobs, patience, clock, models, product, replyTokens: replyTokens(values) };
+  const { recent } = telemetry;
+  const context = wireActions({ values, team, threads, jobs, clock, product, patience, recent, emit });
   const engineParts = {
     values,
     context,
     offer,
     team,
+    meter,
+    state,
     store,
     sandbox,
     git,
@@ -112,9 +119,11 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     team,
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
+    spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
       await jobs.close(values.detachedGraceSeconds * 1_000, hurry);
       await team.close();
+      await meter.flush();
       await store.close();
       await telemetry.close();
     },

@@ -1,9 +1,11 @@
-import { panelLimits, promptSizeLimit, replyTokens } from './config/derive.ts';
-import type { Clock, Emit, Mask, Random } from './domain/ports.ts';
+import { panelLimits, promptSizeLimit, rateLimits, replyTokens, spendCaps } from './config/derive.ts';
+import type { Clock, Emit, Mask, Random, SharedState } from './domain/ports.ts';
 import { type ActionParts, createActionContext } from './engine/actions.ts';
 import { languageOf, preambleOf } from './engine/gather/preamble.ts';
 import type { Offer } from './engine/offer/exposure.ts';
 import type { EngineOptions } from './engine/run.ts';
+import { createMeter, type Meter } from './engine/spend/meter.ts';
+import { createRateLimits } from './engine/spend/rate-limits.ts';
 import type { Git } from './files/git/git.ts';
 import type { Sandbox } from './files/sandbox.ts';
 import type { Store } from './memory/store.ts';
@@ -16,6 +18,8 @@ export interface EngineParts {
   context: ActionParts;
   offer: Offer;
   team: Team;
+  meter: Meter;
+  state: SharedState;
   store: Store;
   sandbox: Sandbox;
   git: Git;
@@ -28,19 +32,21 @@ export interface EngineParts {
 
 /** Settings and running parts → what the pipeline of a call is made of. */
 export function wireEngine(parts: EngineParts): EngineOptions {
-  const { values, context, offer, team, store, sandbox, git, random, clock, emit, home } = parts;
+  const { values, context, offer, team, meter, state, store, sandbox, git, random, clock, emit, home } = parts;
   const { threads } = context;
   return {
     offer,
     random,
     threads,
     route: team.route,
-    askModel: team.ask,
+    askModel: meter.ask,
+    meter,
+    admit: createRateLimits({ limits: context.limits.rates, state, clock }),
     promptLimit: promptSizeLimit(values),
     replyTokens: replyTokens(values),
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
-    panel: { ...panelLimits(values), isLocal: team.isLocal },
+    panel: { ...panelLimits(values), pricing: pricingOf(values, team), maxCostUsd: values.maxCostPerRequest },
     fanout: {
       defaultModels: values.defaultModels ?? [],
       language: languageOf(values.locale),
@@ -63,5 +69,43 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       maxFileBytes: values.maxFileBytes,
       maxNamedFiles: values.maxNamedFiles,
     },
+  };
+}
+
+function pricingOf({ allowUnpricedModels: allowUnpriced }: EngineParts['values'], { isLocal }: Pick<Team, 'isLocal'>) {
+  return { isLocal, allowUnpriced };
+}
+
+/** The models as everybody asks them: within what may be spent, and written down. */
+export function wireMeter({
+  values,
+  team,
+  store,
+  clock,
+  random,
+  emit,
+}: Pick<EngineParts, 'values' | 'team' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
+  const parts = { ask: team.ask, ledger: store.spend, clock, random, emit };
+  return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, team) });
+}
+
+/** What the handlers of actions are given. */
+export function wireActions({
+  values,
+  team,
+  emit,
+  ...parts
+}: Pick<EngineParts, 'values' | 'team' | 'emit'> &
+  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'>): ActionParts {
+  const { limits: rates, unknown } = rateLimits(values);
+  for (const word of unknown) {
+    emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
+  }
+  return {
+    ...parts,
+    models: { providers: team.providers, capabilities: team.capabilities, defaultModel: values.defaultModel },
+    limits: { ...spendCaps(values), rates },
+    startedAt: parts.clock.monotonic(),
+    replyTokens: replyTokens(values),
   };
 }

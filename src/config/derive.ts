@@ -64,3 +64,29 @@ export function replyTokens({ maxMcpOutputTokens }: Pick<Values, 'maxMcpOutputTo
 export function panelLimits(values: Pick<Values, 'consensusModelTimeoutSeconds' | 'consensusTimeoutSeconds'>) {
   return { modelMs: values.consensusModelTimeoutSeconds * 1_000, totalMs: values.consensusTimeoutSeconds * 1_000 };
 }
+
+/** What the operator allows to be spent. */
+export function spendCaps({ maxCostPerRequest, maxCostPerThread, maxCostPerDay }: Values) {
+  return {
+    ...(maxCostPerRequest !== undefined && { perRequest: maxCostPerRequest }),
+    ...(maxCostPerThread !== undefined && { perThread: maxCostPerThread }),
+    ...(maxCostPerDay !== undefined && { perDay: maxCostPerDay }),
+  };
+}
+
+/** What `RATE_LIMITS=on` stands for: calls a minute by tool. */
+const usualRates = { chat: 10, analyze: 5, codereview: 5, debug: 5, thinkdeep: 3, precommit: 3 };
+
+/** Calls a minute by tool, and the words that say nothing of the kind. */
+export function rateLimits({ rateLimits: words = [] }: Values): { limits: Map<string, number>; unknown: string[] } {
+  const limits = new Map<string, number>();
+  const unknown: string[] = [];
+  for (const word of words) {
+    const [, tool, most] = /^([\w-]+)\s*=\s*(\d{1,6})$/.exec(word.trim().toLowerCase()) ?? [];
+    if (tool !== undefined && Number(most) > 0) limits.set(tool, Number(most));
+    else if (/^(on|true|yes|1)$/i.test(word)) {
+      for (const [name, rate] of Object.entries(usualRates)) if (!limits.has(name)) limits.set(name, rate);
+    } else if (!/^(off|false|no|0)$/i.test(word)) unknown.push(word);
+  }
+  return { limits, unknown };
+}

@@ -4,6 +4,7 @@ import { modelSourceOptions } from './tables/model-source-options.ts';
 import { networkOptions } from './tables/network-options.ts';
 import { operationOptions } from './tables/operation-options.ts';
 import { replyOptions } from './tables/reply-options.ts';
+import { spendOptions } from './tables/spend-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
 
@@ -17,4 +18,5 @@ export const options = {
   ...fileOptions,
   ...operationOptions,
   ...networkOptions,
+  ...spendOptions,
 };

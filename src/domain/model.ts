@@ -4,12 +4,24 @@ export type Effort = (typeof efforts)[number];
 
 export type InputKind = 'text' | 'image' | 'pdf' | 'audio' | 'video';
 
-/** US dollars per million tokens. */
-export interface Price {
+/** US dollars per million tokens. What is left out costs as much as other input. */
+export interface Rates {
   in: number;
   out: number;
   cacheRead?: number;
   cacheWrite?: number;
+  /** For what stays in the vendor's cache for an hour instead of minutes; absent: as `cacheWrite`. */
+  cacheWriteHour?: number;
+}
+
+export interface Price extends Rates {
+  /** What calls with a long input cost, all of their tokens; the longest input last. */
+  tiers?: readonly PriceTier[];
+}
+
+export interface PriceTier extends Rates {
+  /** Holds for inputs of more tokens than this, cached ones included. */
+  above: number;
 }
 
 /** What the catalogue knows of one model of one provider. */

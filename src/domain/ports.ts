@@ -22,6 +22,16 @@ export interface Random {
 /** Tells the observers that something happened. Never throws, never waits. */
 export type Emit = (event: AppEvent) => void;
 
+/** An event with the time at which it happened; its texts are masked. */
+export interface RecentEvent {
+  /** Milliseconds since the epoch. */
+  at: number;
+  event: AppEvent;
+}
+
+/** The newest `limit` events of one owner's calls in this process that hold all the words, oldest first. */
+export type Recent = (query: { owner: string; words: readonly string[]; limit: number }) => RecentEvent[];
+
 /** A text whose secrets were replaced by stable placeholders, and how many of each kind were. */
 export interface Masked {
   text: string;

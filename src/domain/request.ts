@@ -45,6 +45,8 @@ export interface ToolRequest {
    * patience it goes on by itself, and the reply is how to come back for it. `task`: the same, almost at once.
    */
   detach?: 'job' | 'task';
+  /** Counts against RATE_LIMITS: the calls of clients, not those of the operator's own command line. */
+  rateLimited?: boolean;
   /** Given when the caller can be asked while the work goes on. Rejects when the work is ended before there is an answer. */
   ask?: (question: UserQuestion) => Promise<UserAnswer>;
   /**

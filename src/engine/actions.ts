@@ -1,7 +1,8 @@
-import type { Clock } from '../domain/ports.ts';
+import type { Clock, Recent } from '../domain/ports.ts';
 import type { Principal } from '../domain/request.ts';
+import { dayOf } from '../domain/usage.ts';
 import type { Threads } from '../memory/threads.ts';
-import type { ActionContext, JobActions, ModelActions, ProductFacts, ThreadActions } from './define.ts';
+import type { ActionContext, JobActions, ModelActions, OpsActions, ProductFacts, ThreadActions } from './define.ts';
 import type { Jobs } from './jobs/jobs.ts';
 
 export interface ActionParts {
@@ -10,7 +11,12 @@ export interface ActionParts {
   /** Milliseconds that a client waits for a call. */
   patience(client: string | undefined): number;
   clock: Clock;
-  models: ModelActions;
+  models: ModelActions & Pick<OpsActions, 'capabilities'>;
+  /** What the calls of this process did lately. */
+  recent: Recent;
+  limits: OpsActions['limits'];
+  /** Monotonic milliseconds. */
+  startedAt: number;
   product: ProductFacts;
   replyTokens: number;
 }
@@ -26,6 +32,7 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
     jobs: jobActions(parts, principal, signal),
+    ops: opsActions(parts, principal),
   };
 }
 
@@ -34,6 +41,21 @@ function jobActions({ jobs, patience }: ActionParts, { owner, client }: Principa
     wait: (id, ms) => jobs.wait(id, owner, Math.min(ms, patience(client)), signal),
     cancel: id => jobs.cancel(id, owner),
     stage: job => jobs.workOf(job.id)?.stage(),
+  };
+}
+
+/** More jobs than one client lets run. */
+const mostJobs = 100;
+
+function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
+  const { threads, jobs, clock, recent, limits, models } = parts;
+  return {
+    limits,
+    uptimeMs: () => clock.monotonic() - parts.startedAt,
+    spentToday: () => threads.store.spend.rows({ owner, from: dayOf(clock.now()) }),
+    runningJobs: async () => (await jobs.list(owner, mostJobs)).filter(({ status }) => status === 'running'),
+    recent: query => recent({ ...query, owner }),
+    capabilities: models.capabilities,
   };
 }
 

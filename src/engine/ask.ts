@@ -223,7 +223,7 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
     warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);
   }
   const elapsedMs = compose.clock.monotonic() - answered.startedAt;
-  const facts = metadataOf(answered, elapsedMs, warnings);
+  const facts = metadataOf(answered, { elapsedMs, warnings, totals: thread.totals });
   const metadata = plan.workflow ? facts : { ...facts, conversation_ready: true };
   const delivered = (await plan.deliver?.(answer)) ?? { text: answer.text, document: {} };
   const make = (text: string): JsonObject => ({

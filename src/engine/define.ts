@@ -2,16 +2,19 @@ import type { z } from 'zod';
 import type { Job, JobReply } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Effort } from '../domain/model.ts';
+import type { RecentEvent } from '../domain/ports.ts';
 import type { Principal } from '../domain/request.ts';
 import type { Thread, ThreadHead } from '../domain/thread.ts';
+import type { SpendRow } from '../domain/usage.ts';
 import type { ChangedFile, RepositoryChanges } from '../files/git/changes.ts';
 import type { Git } from '../files/git/git.ts';
 import type { TracedProject, Tracer } from '../files/graph/tracer.ts';
 import type { Category } from '../models/routing/roster.ts';
+import type { ProviderCapabilities } from '../models/survey/capabilities.ts';
 import type { ProviderState } from '../models/team.ts';
 import type { WrapperShape } from './fanout/shape.ts';
 
-export type { ChangedFile, ProviderState, RepositoryChanges, TracedProject };
+export type { ChangedFile, ProviderCapabilities, ProviderState, RepositoryChanges, TracedProject };
 
 /** What a tool does to the world; the protocol's annotations are derived from it. */
 export interface Effects {
@@ -243,6 +246,7 @@ export interface ActionContext {
   threads: ThreadActions;
   jobs: JobActions;
   models: ModelActions;
+  ops: OpsActions;
   product: ProductFacts;
   /** The most tokens of the reply; what is longer comes in pages. */
   replyTokens: number;
@@ -273,6 +277,18 @@ export interface ModelActions {
   /** With `fresh`, vendors whose own list of models is old are asked for it. */
   providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
   defaultModel: string;
+}
+
+/** How this process is. Events, jobs and spending are the caller's own. */
+export interface OpsActions {
+  uptimeMs(): number;
+  /** The sums of today, by tool, model and thread. */
+  spentToday(): Promise<SpendRow[]>;
+  /** What the operator set: US dollars, and calls a minute by tool. */
+  limits: { perRequest?: number; perThread?: number; perDay?: number; rates: ReadonlyMap<string, number> };
+  runningJobs(): Promise<Job[]>;
+  recent(query: { words: readonly string[]; limit: number }): RecentEvent[];
+  capabilities(): Promise<ProviderCapabilities[]>;
 }
 
 export interface ProductFacts {

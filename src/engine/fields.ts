@@ -79,6 +79,8 @@ export const hiddenFields = {
   context: z.enum(['thread', 'files', 'none']).optional(),
   /** True: another model may answer for the one that is named; false: no other may, even for one that was chosen. */
   allow_fallback: z.boolean().optional(),
+  /** US dollars for the call as a whole. */
+  max_cost_usd: z.number().optional(),
 };
 
 /** What a workflow tool takes besides the fields that it advertises. */

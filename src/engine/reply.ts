@@ -1,6 +1,6 @@
 import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/error.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
-import type { Thread } from '../domain/thread.ts';
+import type { Thread, ThreadTotals } from '../domain/thread.ts';
 import type { AttemptRecord } from '../models/answer.ts';
 import type { Answered, Parsed } from './call-record.ts';
 
@@ -111,7 +111,10 @@ function nextFor(error: AppError): string {
 }
 
 /** Everything about an answered call that a reader may want to know. */
-export function metadataOf(call: Answered, elapsedMs: number, warnings: readonly string[]): JsonObject {
+export function metadataOf(
+  call: Answered,
+  { elapsedMs, warnings, totals }: { elapsedMs: number; warnings: readonly string[]; totals: ThreadTotals },
+): JsonObject {
   const { answer, budget, files, history } = call;
   const { model, usage } = answer;
   return {
@@ -134,6 +137,7 @@ export function metadataOf(call: Answered, elapsedMs: number, warnings: readonly
       cache_write: usage.cacheWrite,
     },
     cost_usd: answer.costUsd === undefined ? undefined : Number(answer.costUsd.toFixed(6)),
+    thread_total: { tokens: totals.tokens, cost_usd: Number(totals.costUsd.toFixed(6)) },
     latency_ms: Math.round(answer.latencyMs),
     overhead_ms: Math.max(0, Math.round(elapsedMs - answer.latencyMs)),
     finish_reason: answer.finish.raw ?? answer.finish.kind,

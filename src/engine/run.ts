@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { Random } from '../domain/ports.ts';
+import type { Mask, Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
 import { createTracer } from '../files/graph/tracer.ts';
@@ -28,10 +28,16 @@ import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
 import { conductWrapper } from './shapes/wrapper.ts';
+import type { Meter } from './spend/meter.ts';
+import type { Admit } from './spend/rate-limits.ts';
 
 export interface EngineOptions extends AskOptions {
   offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>;
   random: Random;
+  /** Keeps calls to what they may cost. */
+  meter: Pick<Meter, 'begin' | 'end'>;
+  /** Throws where a client calls a tool too often. */
+  admit: Admit;
   workflow: WorkflowSettings;
   panel: PanelSettings;
   fanout: FanoutSettings;
@@ -63,12 +69,16 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
       // Once more: a text may have turned out to be a list.
       refuseMisshapen(request.name, args);
       refuseOverlong(request.name, args, options.promptLimit);
+      await options.admit(request);
+      options.meter.begin(reqId, args.max_cost_usd);
       const progress = createProgress(clock, request.onProgress);
       const common = commonOf(args);
       reply = await run({ reqId, request, signal, progress, startedAt, tool: found.tool, args, common, warnings });
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
       reply = failure(error, { toolName, reqId });
+    } finally {
+      options.meter.end(reqId);
     }
     const { isError, code } = reply;
     const document = isError ? await maskDocument(options.compose.mask, reply.document, reqId) : reply.document;
@@ -86,7 +96,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     if (shape.kind === 'relay') {
       return shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
     }
-    if (shape.kind === 'wrapper') return conductWrapper(options, shape, await masked(parsed, parsed.reqId));
+    if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));
   }
 
@@ -95,23 +105,15 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     const place = { owner, workspace: root };
     if (parsed.common.continuationId === undefined) {
       const blank = options.threads.start(place, parsed.tool.name);
-      const call = await masked(parsed, blank.id);
+      const call = await maskParsed(mask, parsed, blank.id);
       return work({ ...call, thread: { ...blank, title: titleOf(call), initialContext: contextOf(call) } });
     }
     const found = await options.threads.findHead(parsed.common.continuationId, place);
-    const call = await masked(parsed, found.id);
+    const call = await maskParsed(mask, parsed, found.id);
     const onWait = () => call.progress.stage('waiting for the thread');
     return options.threads.exclusively(found.id, { signal: call.signal, onWait }, async () =>
       work({ ...call, thread: await options.threads.refresh(found) }),
     );
-  }
-
-  async function masked(parsed: Parsed, scope: string): Promise<Parsed> {
-    const args = await maskArguments(mask, parsed.args, scope);
-    const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
-    // The model's name goes to a vendor and into the store like any other text.
-    const model = typeof args.model === 'string' ? args.model : undefined;
-    return { ...parsed, args, warnings, common: { ...parsed.common, model } };
   }
 
   async function conduct(call: Resumed): Promise<Reply> {
@@ -137,6 +139,14 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
   }
 
   return { list: () => listings, call };
+}
+
+async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Parsed> {
+  const args = await maskArguments(mask, parsed.args, scope);
+  const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
+  // The model's name goes to a vendor and into the store like any other text.
+  const model = typeof args.model === 'string' ? args.model : undefined;
+  return { ...parsed, args, warnings, common: { ...parsed.common, model } };
 }
 
 async function planStep(

@@ -2,6 +2,7 @@ import type { ExchangeId, JobId, Sha256, ThreadId } from '../domain/ids.ts';
 import type { Job } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
+import type { SpendLedger } from './spend-ledger.ts';
 
 /** What a store knows of an id. A tombstone tells an expired thread from one that never was. */
 export type Lookup<Found> =
@@ -117,7 +118,7 @@ export interface Store {
   /** Removes a thread with the jobs that worked on it, and leaves a tombstone; false when it was not live. */
   remove(id: ThreadId, now: number): Promise<boolean>;
   /**
-   * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to, expired jobs and facts, and tombstones older than 90 days.
+   * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to, expired jobs and facts, what the ledger keeps no longer, and tombstones older than 90 days.
    * Answers how many threads went. A thread that a stored fork begins with stays, readable at its own time, until the fork went.
    */
   prune(now: number): Promise<number>;
@@ -152,6 +153,9 @@ export interface Store {
    * look again. It may be another one without such a change, too.
    */
   mark(): Promise<string>;
+
+  /** What calls cost, and what is put aside for those under way. */
+  readonly spend: SpendLedger;
 
   close(): Promise<void>;
 }

@@ -28,6 +28,8 @@ export interface ModelQuestion {
   tool: string;
   /** Who asks, and for which thread (absent for calls without one): what is spent counts there. Absent: for nobody. */
   payer?: { owner: string; thread?: ThreadId };
+  /** How many questions of the same call, this one included, still want a part of what it may cost; absent: this one alone. */
+  sharers?: number;
   /** The model may search the web, where its provider can. */
   webSearch?: WebSearch;
   /** In order of preference; a later one is asked only when an earlier one failed for good. */
@@ -41,8 +43,18 @@ export interface ModelQuestion {
   signal: AbortSignal;
   /** Gets the text as it arrives. Once it was called, the call is not retried. */
   onText?: (delta: string) => void;
+  /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
+  onWaste?: (waste: Waste) => void;
   /** Told of the text as it arrives, for progress alone: a retry may begin it anew. */
   onProgress?: (delta: string) => void;
+}
+
+/** What an attempt cost that brought no answer. */
+export interface Waste {
+  model: ModelInfo;
+  usage: Usage;
+  /** US dollars; absent: the model has no known price. */
+  costUsd?: number;
 }
 
 export interface AttemptRecord {

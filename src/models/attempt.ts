@@ -156,27 +156,41 @@ function warningText(warning: SharedV4Warning, provider: string): string {
 }
 
 /** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */
-function usageOf({ inputTokens, outputTokens }: LanguageModelV4Usage): Usage | undefined {
+function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usage | undefined {
   if (inputTokens.total === undefined && outputTokens.total === undefined) return undefined;
   const cacheRead = count(inputTokens.cacheRead);
   const cacheWrite = count(inputTokens.cacheWrite);
   const reasoning = count(outputTokens.reasoning);
+  const hour = Math.min(cacheWrite, keptForAnHour(raw));
   return {
     input: count(inputTokens.total ?? count(inputTokens.noCache) + cacheRead + cacheWrite),
     output: count(outputTokens.total ?? count(outputTokens.text) + reasoning),
     reasoning,
     cacheRead,
     cacheWrite,
+    ...(hour > 0 && { cacheWriteHour: hour }),
   };
+}
+
+/** Anthropic's word for the part of a cache write that costs more; the SDK passes it on as it came. */
+function keptForAnHour(raw: LanguageModelV4Usage['raw']): number {
+  const written = raw?.cache_creation;
+  if (typeof written !== 'object' || written === null || !('ephemeral_1h_input_tokens' in written)) return 0;
+  const tokens = written.ephemeral_1h_input_tokens;
+  return typeof tokens === 'number' ? count(tokens) : 0;
 }
 
 function count(tokens: number | undefined): number {
   return tokens !== undefined && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
 }
 
-/** Providers whose vendor tells the price of a call pass it on as `costUsd` in their metadata. */
+/** xAI counts money in these. */
+const ticksPerDollar = 10_000_000_000;
+
+/** Providers whose vendor tells the price of a call pass it on as `costUsd` in their metadata; xAI's package does in ticks. */
 function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number | undefined {
-  const cost = metadata?.costUsd;
+  const ticks = metadata?.costInUsdTicks;
+  const cost = metadata?.costUsd ?? (typeof ticks === 'number' ? ticks / ticksPerDollar : undefined);
   return typeof cost === 'number' && Number.isFinite(cost) && cost >= 0 ? cost : undefined;
 }
 

@@ -4,7 +4,7 @@ import type { AskModel, CallLimits, ModelQuestion } from './answer.ts';
 import { answerOf } from './asking/answer-of.ts';
 import { failureOf } from './asking/failure-of.ts';
 import { givesLastAnswer, lastAnswer } from './asking/last-answer.ts';
-import { recordAttempt } from './asking/record-attempt.ts';
+import { recordAttempt, tellWaste } from './asking/record-attempt.ts';
 import type { AskModelParts, Run, Try } from './asking/run.ts';
 import { attempt, orAbort } from './attempt.ts';
 import { toModelError } from './errors.ts';
@@ -34,7 +34,10 @@ export function createAskModel(parts: AskModelParts): AskModel {
     const run: Run = { parts, question, started: parts.clock.monotonic(), totalMs, attempts: [], failures: [] };
     for (let candidate = left.shift(); candidate; candidate = left.shift()) {
       const last = await askCandidate(run, candidate, left);
-      if (!last.error) return answerOf(run, last);
+      if (!last.error) {
+        if (run.broken) tellWaste(run, run.broken);
+        return answerOf(run, last);
+      }
       run.failures.push(last.error);
       left = othersLeft(last, left);
     }
@@ -241,5 +244,7 @@ function errorOf(run: Run, { model }: Candidate, failure: unknown): AppError {
 
 function keepBroken(run: Run, last: Try): void {
   if (last.text.trim() === '') return;
-  if (last.passedOn || last.text.length > (run.broken?.text.length ?? 0)) run.broken = last;
+  if (!last.passedOn && last.text.length <= (run.broken?.text.length ?? 0)) return;
+  if (run.broken) tellWaste(run, run.broken);
+  run.broken = last;
 }

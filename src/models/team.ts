@@ -16,6 +16,7 @@ import {
   type ModelSources,
   type SourceOptions,
 } from './sources/model-sources.ts';
+import { capabilitiesOf, type ProviderCapabilities } from './survey/capabilities.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -69,6 +70,9 @@ export interface Team {
   refresh: ModelSources['refresh'];
   /** What is wrong with the operator's files about models. */
   warnings: readonly string[];
+  providers(): Promise<ProviderState[]>;
+  /** What each provider is set up for, and what its models can do. */
+  capabilities(): Promise<ProviderCapabilities[]>;
   /**
    * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
    * the signal's reason.
@@ -138,6 +142,16 @@ export function createTeam(options: TeamOptions): Team {
     async health() {
       await resilience.refresh();
       return resilience.health();
+    },
+    async capabilities() {
+      const [{ models }, listings] = await Promise.all([sources.roster(), sources.listings(false)]);
+      return definitions
+        .filter(({ onlyByName }) => !onlyByName || policy.offline)
+        .map(definition => {
+          const own = models.filter(({ provider, status }) => provider === definition.id && status === 'active');
+          const listedSecondsAgo = listings.get(definition.id)?.ageSeconds;
+          return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedSecondsAgo });
+        });
     },
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);

@@ -65,6 +65,7 @@ function serveCalls(server: Server, { host, principal }: McpOptions, era: Era): 
       onProgress: progressOf(context),
       detach,
       answers: canBeAsked(server, context) ? answersIn(context.mcpReq.inputResponses) : undefined,
+      rateLimited: true,
     } as const;
     const reply = await host.call(request, context.mcpReq.signal);
     if (reply.questions) return inputRequired(reply.questions);

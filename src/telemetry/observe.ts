@@ -1,10 +1,11 @@
 import { join } from 'node:path';
-import type { Clock, Emit, Mask, Random } from '../domain/ports.ts';
+import type { Clock, Emit, Mask, Random, Recent } from '../domain/ports.ts';
 import { createBus } from './bus.ts';
 import { maskKey } from './mask-key.ts';
 import { createMask } from './redact.ts';
 import type { Sink } from './sink.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
+import { createRecent } from './sinks/recent.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
 
 export interface TelemetryOptions {
@@ -21,6 +22,8 @@ export interface TelemetryOptions {
 export interface Telemetry {
   emit: Emit;
   mask: Mask;
+  /** What the calls of this process did lately. */
+  recent: Recent;
   close(): Promise<void>;
 }
 
@@ -35,13 +38,22 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   // Logs need no placeholders that outlast the process, and a warning at the start must not write a key to disk.
   const passing = createMask({ secret: maskKey(undefined, random), keys: [...secrets] });
   const stderr = createStderr({ write: writeError, level: logLevel });
+  const recent = createRecent();
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
-    sinks: home === undefined ? [stderr] : [stderr, ofCalls(createBreadcrumbs({ folder: join(home, 'logs') }))],
+    sinks:
+      home === undefined
+        ? [stderr, recent]
+        : [stderr, recent, ofCalls(createBreadcrumbs({ folder: join(home, 'logs') }))],
     onSinkError: (sink, error) => writeError(`polylogue: the sink ${sink} failed: ${String(error)}\n`),
   });
-  return { emit: bus.emit, mask: (text, scope) => kept().mask(text, scope), close: () => bus.close() };
+  return {
+    emit: bus.emit,
+    mask: (text, scope) => kept().mask(text, scope),
+    recent: recent.recent,
+    close: () => bus.close(),
+  };
 }
 
 /** A sink for what belongs to a call: starting up leaves no trace on disk. */

@@ -1,11 +1,6 @@
-import type { AppEvent } from '../domain/event.ts';
+import type { RecentEvent } from '../domain/ports.ts';
 
-/** An event with the time at which it happened; its texts are masked. */
-export interface Observation {
-  /** Milliseconds since the epoch. */
-  at: number;
-  event: AppEvent;
-}
+export type Observation = RecentEvent;
 
 /** Writes down what happened. The bus calls `write` with the events in order, and again only after the last one ended. */
 export interface Sink {

@@ -9,6 +9,7 @@ import { prompt } from './prompt.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
+import { usage } from './usage.ts';
 
 export const commands = [
   ask,
@@ -21,4 +22,5 @@ export const commands = [
   stdio,
   threads,
   trust,
+  usage,
 ] as const;

@@ -78,7 +78,7 @@ function documentOf({ id, title, configured, env, models: list, listing }: Provi
       score: model.score,
       reasoning: model.reasoning,
       input: [...model.input],
-      price: model.price && { ...model.price },
+      price: model.price && { ...model.price, tiers: model.price.tiers?.map(tier => ({ ...tier })) },
     })),
   };
 }

@@ -101,7 +101,8 @@ function show(out: Output, action: string, document: JsonObject): void {
 function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
   if (heads.length === 0) out.line('None. (--everywhere looks at all projects.)');
   for (const head of heads) {
-    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${String(head.turns)} turns  ${String(head.tool)}`;
+    const cost = typeof head.cost_usd === 'number' ? `  ${head.cost_usd.toFixed(4)} USD` : '';
+    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${String(head.turns)} turns  ${String(head.tool)}${cost}`;
     out.line(`${out.style('cyan', String(head.continuation_id))}  ${out.style('dim', facts)}`);
     out.line(`  ${String(head.snippet ?? head.title)}`);
   }

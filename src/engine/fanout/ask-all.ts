@@ -13,8 +13,9 @@ export async function askAll(fan: Fan, slots: readonly Slot[]): Promise<Response
   const [only] = slots;
   call.progress.stage(slots.length === 1 && only ? `asking ${nameOf(only)}` : `asking ${slots.length} models`);
   let ready = 0;
+  let sharers = slots.length;
   return inParallel(slots, atOnce, async slot => {
-    const outcome = await askSlot(fan, slot, asking);
+    const outcome = await askSlot(fan, slot, { ...asking, sharers: sharers-- });
     call.progress.stage(`${told(slot, outcome)} (${++ready} of ${slots.length})`);
     return { slot, outcome };
   });

@@ -15,6 +15,8 @@ export interface Asking {
   /** Tokens of the messages by o200k, counted once for all models, and only where estimates can't decide. */
   counted(): Promise<number>;
   onText?: (delta: string) => void;
+  /** How many models, this one included, are still to be asked. */
+  sharers?: number;
 }
 
 /** The text as it is, without a word of ours but the language that the operator wants. */
@@ -65,6 +67,7 @@ async function ask({ options, call }: Fan, candidates: Candidates, asking: Askin
     payer: { owner: call.request.principal.owner },
     candidates,
     messages: asking.messages,
+    sharers: asking.sharers,
     maxOutputTokens: room,
     temperature: call.common.temperature,
     signal: call.signal,

@@ -6,15 +6,18 @@ import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
 import type { ModelAnswer } from '../../models/answer.ts';
 import type { AskOptions } from '../ask.ts';
 import type { Resumed } from '../call-record.ts';
-import type { Purse } from './purse.ts';
+import { callLimit } from '../spend/limits.ts';
+import { type Pricing, promptTokens } from '../spend/quote.ts';
+import { createPurse, type Purse } from './purse.ts';
 import { type Candidates, modelName } from './seats.ts';
 
 export interface PanelSettings {
   /** Milliseconds for one answer, and for the call as a whole. */
   modelMs: number;
   totalMs: number;
-  /** Whether a provider runs on this machine or network, where nobody is paid. */
-  isLocal(providerId: string): boolean;
+  pricing: Pricing;
+  /** US dollars for one call, whatever it asks for itself. */
+  maxCostUsd?: number;
 }
 
 export interface PanelOptions extends AskOptions {
@@ -55,7 +58,7 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
  */
 export function consult(session: Session, question: Question): () => Promise<Outcome> {
   const { candidates, messages, sharers } = question;
-  const grant = session.purse.take({ candidates, inputTokens: tokensOf(messages, candidates[0]), sharers });
+  const grant = session.purse.take({ candidates, inputTokens: promptTokens(messages, candidates), sharers });
   if ('refused' in grant) return async () => ({ status: 'skipped', because: 'cost', message: grant.refused });
   return async () => {
     const outcome = await ask(session, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
@@ -97,6 +100,9 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
     return { status: 'success', answer };
   } catch (error) {
     throwIfAborted(call.signal);
+    if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {
+      return { status: 'skipped', because: 'cost', message: error.message };
+    }
     // One model's failure is told in its place; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;
     const told = await withoutSecrets(options.compose.mask, call.thread.id, error);
@@ -132,6 +138,11 @@ function paidFor(outcome: Outcome): number | undefined {
 function count({ spent }: Session, { usage, costUsd }: ModelAnswer): void {
   spent.usage = addUsage(spent.usage, usage);
   if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
+}
+
+/** The money of a call that may ask for a limit of its own. */
+export function purseFor({ panel }: PanelOptions, asked: number | undefined): Purse {
+  return createPurse(callLimit(panel.maxCostUsd, asked), panel.pricing);
 }
 
 export function openSession(options: PanelOptions, call: Resumed, purse: Purse): Session {

@@ -4,10 +4,9 @@ import type { Resumed } from '../call-record.ts';
 import type { PanelShape } from '../define.ts';
 import type { AtOnceCall } from '../panel/arguments.ts';
 import { choosePanel, chooseSynthesizer } from '../panel/choose.ts';
-import { consult, type Outcome, openSession, type PanelOptions, type Session } from '../panel/consult.ts';
+import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from '../panel/consult.ts';
 import { reportFiles } from '../panel/facts.ts';
 import { prepare } from '../panel/prepare.ts';
-import { createPurse } from '../panel/purse.ts';
 import { abandon, begin } from '../panel/record.ts';
 import { atOnce, revise } from '../panel/revise.ts';
 import { type Candidates, checkSeats, modelName, type Seat, seatName, takeSeats } from '../panel/seats.ts';
@@ -25,7 +24,7 @@ export async function panelAtOnce(
   wanted: AtOnceCall,
 ): Promise<Reply> {
   const { proposal, files = [], images = [] } = wanted;
-  const session = openSession(options, call, createPurse(wanted.maxCostUsd, options.panel.isLocal));
+  const session = openSession(options, call, purseFor(options, wanted.maxCostUsd));
   const { seats, synthesizer } = await invite(options, shape, call, wanted);
   call.progress.stage('reading files');
   const prompts: Prepared[] = [];

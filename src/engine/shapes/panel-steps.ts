@@ -4,10 +4,9 @@ import type { Resumed } from '../call-record.ts';
 import type { PanelShape } from '../define.ts';
 import { type Agenda, agendaFor, agendaState, type Heard } from '../panel/agenda.ts';
 import type { StepCall } from '../panel/arguments.ts';
-import { consult, type Outcome, openSession, type PanelOptions, type Session } from '../panel/consult.ts';
+import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from '../panel/consult.ts';
 import { panelMetadata, reportFiles } from '../panel/facts.ts';
 import { prepare } from '../panel/prepare.ts';
-import { createPurse } from '../panel/purse.ts';
 import { abandon, begin, end, type Pending } from '../panel/record.ts';
 import { labelOf, type Seat, seatName, takeSeats } from '../panel/seats.ts';
 import { complaintOf, nameOf, responseOf, type Voice } from '../panel/voice.ts';
@@ -32,7 +31,7 @@ export async function panelStep(
   wanted: StepCall,
 ): Promise<Reply> {
   const agenda = agendaFor(wanted, call.thread.workflows[call.tool.name], call.common.continuationId !== undefined);
-  const session = openSession(options, call, createPurse(wanted.maxCostUsd, options.panel.isLocal));
+  const session = openSession(options, call, purseFor(options, wanted.maxCostUsd));
   const seat = await seatOf(options, shape, call, agenda);
   const prompt = await prepare(options.compose, call, shape, seat, agenda);
   const prompts = 'failure' in prompt ? [] : [prompt];

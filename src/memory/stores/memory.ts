@@ -5,6 +5,7 @@ import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../..
 import type { ListQuery, Lookup, SearchHit, SearchQuery, Store, ThreadChange } from '../store.ts';
 import { endedJob, refuseExistingJob } from './job-change.ts';
 import { memoryFacts } from './memory-facts.ts';
+import { memorySpend } from './memory-spend.ts';
 import { storedJson } from './sealed-record.ts';
 import { matchWords, queryWords } from './search-words.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
@@ -121,6 +122,7 @@ class Shelf {
 export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}): Store {
   const shelf = new Shelf(maxThreads);
   let changes = 0;
+  const spend = memorySpend(run => opened(run));
   let closed = false;
 
   /** Refuses a closed store, and makes of what is thrown a rejection. */
@@ -163,7 +165,12 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
         for (const { id: job, thread } of shelf.jobs.values()) if (thread === id) shelf.jobs.delete(job);
         return true;
       }),
-    prune: now => changing(() => prune(shelf, now)),
+    prune: now =>
+      changing(() => {
+        const gone = prune(shelf, now);
+        spend.prune(now, id => shelf.threads.has(id));
+        return gone;
+      }),
     ...jobStore(shelf, opened, changing),
     lease: (id, holder, ttlMs, now) =>
       opened(() => {
@@ -180,6 +187,7 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     facts: (prefix, now) => opened(() => shelf.facts.facts(prefix, now)),
     swapFact: swap => opened(() => shelf.facts.swapFact(swap)),
     mark: () => opened(() => String(changes)),
+    spend,
     async close() {
       closed = true;
     },

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Compaction, ExchangeStatus, ThreadHead, Turn, WorkflowState } from '../../domain/thread.ts';
+import type { SpendRow } from '../../domain/usage.ts';
 
 /** What is known of a thread from its beginning; the arguments of the first call may be long, so they are written once. */
 export interface Origin
@@ -25,7 +26,8 @@ export type StoredRecord =
   | { kind: 'compaction'; thread: ThreadId; compaction: Compaction }
   | { kind: 'workflow'; thread: ThreadId; tool: string; seq: number; state: WorkflowState }
   | { kind: 'tombstone'; id: ThreadId; state: 'expired' | 'deleted'; at: number }
-  | { kind: 'job'; job: Job };
+  | { kind: 'job'; job: Job }
+  | { kind: 'spend'; row: SpendRow };
 
 export type RecordOf<Kind extends StoredRecord['kind']> = Extract<StoredRecord, { kind: Kind }>;
 

@@ -64,6 +64,11 @@ function perform(writes: SqliteWrites, request: WriteRequest): number {
       return writes.endJob(request.id, request.end) ? 1 : 0;
     case 'lease':
       return writes.lease(request.id, request.holder, request.ttlMs, request.now) ? 1 : 0;
+    case 'addSpend':
+      writes.addSpend(request.entry, request.hold);
+      return 0;
+    case 'holdSpend':
+      return writes.holdSpend(request.hold) ? 1 : 0;
     case 'release':
       writes.release(request.id, request.holder);
       return 0;

@@ -1,6 +1,8 @@
 import type { JobId, ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { ThreadHead } from '../../domain/thread.ts';
+import type { SpendEntry } from '../../domain/usage.ts';
+import type { SpendHold } from '../spend-ledger.ts';
 import type { FactSwap, JobEnd, ThreadChange } from '../store.ts';
 import type { FailureMessage } from './sqlite-failure.ts';
 
@@ -12,6 +14,8 @@ export type WriteRequest =
   | { op: 'prune'; now: number }
   | { op: 'createJob'; job: Job }
   | { op: 'endJob'; id: JobId; end: JobEnd }
+  | { op: 'addSpend'; entry: SpendEntry | undefined; hold: string | undefined }
+  | { op: 'holdSpend'; hold: SpendHold }
   | { op: 'lease'; id: string; holder: string; ttlMs: number; now: number }
   | { op: 'release'; id: string; holder: string }
   | { op: 'swapFact'; swap: FactSwap };

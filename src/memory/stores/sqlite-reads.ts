@@ -9,13 +9,14 @@ import { matchWords, queryWords, type WordMatch } from './search-words.ts';
 import { type SqliteFactReads, sqliteFactReads } from './sqlite-facts.ts';
 import { sqliteJobReads } from './sqlite-jobs.ts';
 import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
+import { type SqliteSpendReads, sqliteSpendReads } from './sqlite-spend.ts';
 
 /** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
 const searchedTurns = 2_000;
 const weighedTurns = 4;
 
 /** Everything that only reads. A row whose checksum is wrong is never served. */
-export interface SqliteReads extends SqliteFactReads {
+export interface SqliteReads extends SqliteFactReads, SqliteSpendReads {
   read(id: ThreadId, now: number): Lookup<Thread>;
   head(id: ThreadId, now: number): Lookup<ThreadHead>;
   blobs(hashes: readonly Sha256[]): Map<Sha256, string>;
@@ -80,6 +81,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
     ...sqliteJobReads(db),
     ...sqliteFactReads(db),
     version: () => Number(version.get()?.data_version),
+    ...sqliteSpendReads(db),
     close: () => db.close(),
   };
 }

@@ -9,9 +9,11 @@ import {
   type StoredRecord,
   sealBlob,
 } from './sealed-record.ts';
+import { keyOf } from './spend-sum.ts';
 import { sqliteJobs } from './sqlite-jobs.ts';
 import { sqlitePages } from './sqlite-pages.ts';
 import { type SqliteRows, sqliteRows } from './sqlite-rows.ts';
+import { sqliteSpend } from './sqlite-spend.ts';
 import { blobsOfTurns } from './thread-change.ts';
 
 /** Life of a thread whose own record of it is lost. */
@@ -36,6 +38,7 @@ interface Found {
   threads: Map<ThreadId, Remains>;
   tombstones: Map<ThreadId, RecordOf<'tombstone'>>;
   jobs: Map<JobId, RecordOf<'job'>>;
+  spend: Map<string, RecordOf<'spend'>>;
 }
 
 /**
@@ -61,16 +64,19 @@ export function sqliteSalvage(file: string, fresh: DatabaseSync, now: number): s
   for (const { job } of found.jobs.values()) {
     if (job.thread === undefined || !found.tombstones.has(job.thread)) createJob(job);
   }
+  const { putSpend } = sqliteSpend(fresh);
+  for (const { row } of found.spend.values()) putSpend(row);
   fresh.exec('DELETE FROM blobs WHERE sha NOT IN (SELECT sha FROM blob_refs)');
   fresh.exec('COMMIT');
   return report([...kept.values()], lost);
 }
 
 function collect(file: string): Found {
-  const found: Found = { threads: new Map(), tombstones: new Map(), jobs: new Map() };
+  const found: Found = { threads: new Map(), tombstones: new Map(), jobs: new Map(), spend: new Map() };
   for (const record of recordsOf(file)) {
     if (record.kind === 'tombstone') found.tombstones.set(record.id, record);
     else if (record.kind === 'job') addJob(found, record);
+    else if (record.kind === 'spend') addSpend(found, record);
     else addRemains(found, record);
   }
   return found;
@@ -90,7 +96,13 @@ function addJob({ jobs }: Found, record: RecordOf<'job'>): void {
   if (!other || other.job.status === 'running') jobs.set(record.job.id, record);
 }
 
-function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 'tombstone' | 'job' }>): void {
+/** Sums only grow: of two states of a row, the one with more calls is the later. */
+function addSpend({ spend }: Found, record: RecordOf<'spend'>): void {
+  const key = keyOf(record.row);
+  if (record.row.calls > (spend.get(key)?.row.calls ?? 0)) spend.set(key, record);
+}
+
+function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 'tombstone' | 'job' | 'spend' }>): void {
   const id = record.kind === 'origin' ? record.origin.id : record.kind === 'head' ? record.head.id : record.thread;
   const remains = threads.get(id) ?? nothing();
   threads.set(id, remains);

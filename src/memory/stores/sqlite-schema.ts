@@ -130,6 +130,28 @@ const migrations: readonly string[] = [
   );
   CREATE INDEX facts_by_expiry ON facts (expires_at);
   `,
+  `
+  CREATE TABLE spend (
+    n INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    day TEXT NOT NULL,
+    thread TEXT,
+    usd REAL NOT NULL,
+    body TEXT NOT NULL,
+    seal TEXT NOT NULL
+  );
+  CREATE INDEX spend_by_owner ON spend (owner, day, usd);
+  CREATE INDEX spend_by_thread ON spend (thread, owner, usd) WHERE thread IS NOT NULL;
+  CREATE INDEX spend_by_day ON spend (day);
+  CREATE TABLE spend_holds (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    thread TEXT,
+    usd REAL NOT NULL,
+    expires_at INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** The tables that cannot be rebuilt from others. */
@@ -144,6 +166,7 @@ export const durableTables = [
   'blob_refs',
   'tombstones',
   'jobs',
+  'spend',
 ] as const;
 
 function numberOf(db: DatabaseSync, sql: string): number {

@@ -7,13 +7,17 @@ import { type SqliteFacts, sqliteFacts } from './sqlite-facts.ts';
 import { type SqliteJobs, sqliteJobs } from './sqlite-jobs.ts';
 import { sqliteLeases } from './sqlite-leases.ts';
 import { damaged, recordOf, sqliteRows } from './sqlite-rows.ts';
+import { type SqliteSpend, sqliteSpend } from './sqlite-spend.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
 
 /** How many threads one transaction of a prune removes, so that nobody waits long behind it. */
 export const pruneStep = 50;
 
 /** The changes of the contract. Each one expects to run inside a transaction of its caller. */
-export interface SqliteWrites extends Pick<SqliteJobs, 'createJob' | 'endJob'>, Pick<SqliteFacts, 'swapFact'> {
+export interface SqliteWrites
+  extends Pick<SqliteJobs, 'createJob' | 'endJob'>,
+    Pick<SqliteFacts, 'swapFact'>,
+    Pick<SqliteSpend, 'addSpend' | 'holdSpend'> {
   create(head: ThreadHead): void;
   commit(id: ThreadId, change: ThreadChange): number;
   remove(id: ThreadId, now: number): boolean;
@@ -27,6 +31,7 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   const rows = sqliteRows(db);
   const { createJob, endJob, ...jobs } = sqliteJobs(db);
   const { swapFact, dropExpiredFacts } = sqliteFacts(db);
+  const { addSpend, holdSpend, pruneSpend } = sqliteSpend(db);
   const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
   const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
@@ -81,10 +86,13 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
     prune: pruner(db, rows, now => {
       jobs.dropExpired(now);
       dropExpiredFacts(now);
+      pruneSpend(now);
     }),
     createJob,
     endJob,
     swapFact,
+    addSpend,
+    holdSpend,
     ...sqliteLeases(db),
   };
 }

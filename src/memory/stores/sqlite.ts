@@ -66,6 +66,12 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes }: SqliteSt
     swapFact: async swap => (await writing({ op: 'swapFact', swap })) === 1,
 
     mark: () => reader.mark(),
+    spend: {
+      add: async (entry, hold) => void (await writing({ op: 'addSpend', entry, hold })),
+      hold: async hold => (await writing({ op: 'holdSpend', hold })) === 1,
+      used: scope => reader.read(reads => reads.spendUsed(scope)),
+      rows: query => reader.read(reads => reads.spendRows(query)),
+    },
 
     close() {
       closing ??= close();

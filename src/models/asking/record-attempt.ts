@@ -1,4 +1,5 @@
 import type { Candidate } from '../../domain/model.ts';
+import { costOf } from '../../domain/usage.ts';
 import type { AttemptRecord } from '../answer.ts';
 import type { Run, Try } from './run.ts';
 
@@ -22,4 +23,11 @@ export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInM
   const event = { reqId, attempt: run.attempts.length, tool, provider, model, elapsedMs, outcome, class: failureClass };
   const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
   run.parts.emit({ type: 'model.attempt', ...event, status, usage: last.usage, nextInMs, next: follows });
+  // The text of a broken attempt may yet be the answer.
+  if (outcome !== 'ok' && last !== run.broken) tellWaste(run, last);
+}
+
+/** Tells what an attempt cost that is not the answer. */
+export function tellWaste({ question }: Run, { candidate: { model }, usage, costUsd }: Try): void {
+  if (usage) question.onWaste?.({ model, usage, costUsd: costUsd ?? costOf(usage, model.price) });
 }

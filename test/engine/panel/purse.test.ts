@@ -23,12 +23,13 @@ function candidate(price: { in: number; out: number } | undefined, provider = 'o
   return { model, reason: 'test' };
 }
 
-const isLocal = (provider: string) => provider === 'ollama';
+const pricing = { isLocal: (provider: string) => provider === 'ollama', allowUnpriced: false };
+const limit = (usd: number) => ({ usd, name: 'max_cost_usd' as const });
 const priced = candidate({ in: 1, out: 10 });
 
 describe('the purse of a call', () => {
   it('limits nothing without a limit', () => {
-    const grant = createPurse(undefined, isLocal).take({
+    const grant = createPurse(undefined, pricing).take({
       candidates: [candidate(undefined)],
       inputTokens: 1e9,
       sharers: 1,
@@ -38,7 +39,7 @@ describe('the purse of a call', () => {
   });
 
   it('never puts aside more than there is, however many are asked at once', () => {
-    const purse = createPurse(0.05, isLocal);
+    const purse = createPurse(limit(0.05), pricing);
     let put = 0;
     for (let n = 10; n > 0; n--) {
       const grant = purse.take({ candidates: [priced], inputTokens: 1_000, sharers: n });
@@ -49,7 +50,7 @@ describe('the purse of a call', () => {
   });
 
   it('frees what was not spent, and keeps what may have been', () => {
-    const purse = createPurse(0.045, isLocal);
+    const purse = createPurse(limit(0.045), pricing);
     const all = { candidates: [priced], inputTokens: 0, sharers: 1 };
     const first = purse.take(all);
     expect(purse.take(all)).toHaveProperty('refused');
@@ -61,7 +62,7 @@ describe('the purse of a call', () => {
   });
 
   it('asks a model without a price only where nobody is paid', () => {
-    const purse = createPurse(0.01, isLocal);
+    const purse = createPurse(limit(0.01), pricing);
     const question = { inputTokens: 1_000_000, sharers: 1 };
     expect(purse.take({ ...question, candidates: [candidate(undefined)] })).toHaveProperty('refused');
     expect(purse.take({ ...question, candidates: [candidate(undefined, 'ollama')] })).not.toHaveProperty('refused');

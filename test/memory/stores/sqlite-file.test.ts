@@ -73,7 +73,7 @@ describe('the SQLite store', () => {
     const { id } = await threadWith(first, ['a', 'b']);
     await first.close();
     const db = new DatabaseSync(place.file);
-    db.exec('DROP TABLE jobs; DROP TABLE facts; PRAGMA user_version = 1');
+    db.exec('DROP TABLE jobs; DROP TABLE facts; DROP TABLE spend; DROP TABLE spend_holds; PRAGMA user_version = 1');
     db.close();
     const store = place.open();
     expect((await liveThread(store, id)).turns).toHaveLength(2);
@@ -83,7 +83,7 @@ describe('the SQLite store', () => {
     const fact = { key: 'a', version: 0, value: { n: 1 }, expiresAt: start + 1, now: start };
     expect(await store.swapFact(fact)).toBe(true);
     await store.close();
-    expect(ask('PRAGMA user_version')).toBe(3);
+    expect(ask('PRAGMA user_version')).toBe(4);
   });
 
   it('opens once for many first uses at the same time', async () => {

@@ -69,6 +69,9 @@ function check(body: Record<string, unknown>): Refusal | undefined {
   return refusal(400, `Model ${model} does not support parameter reasoningEffort.`);
 }
 
+/** What a token costs here, cached or not, in the vendor's own unit of 10⁻¹⁰ dollars; enough to tell costs apart. */
+export const ticksPerToken = 30_000;
+
 /** Thoughts are always summed up, carry a status, and are sealed on request, by the newest model always. */
 function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {
   const sealed = listOf(body.include).includes('reasoning.encrypted_content') || reply.model === 'grok-4.7';
@@ -88,9 +91,11 @@ function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {
 }
 
 function withStatus(data: Frame['data']): Frame['data'] {
-  const text = JSON.stringify(data, (_key, value: unknown) =>
-    isRecord(value) && value.type === 'reasoning' ? { ...value, status: 'completed' } : value,
-  );
+  const text = JSON.stringify(data, (key, value: unknown) => {
+    if (!isRecord(value)) return value;
+    if (key === 'usage') return { ...value, cost_in_usd_ticks: Number(value.total_tokens) * ticksPerToken };
+    return value.type === 'reasoning' ? { ...value, status: 'completed' } : value;
+  });
   return recordOf(JSON.parse(text));
 }
 

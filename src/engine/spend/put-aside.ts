@@ -1,0 +1,101 @@
+import type { Clock, Random } from '../../domain/ports.ts';
+import { dayOf } from '../../domain/usage.ts';
+import type { SpendLedger } from '../../memory/spend-ledger.ts';
+import type { ModelQuestion } from '../../models/answer.ts';
+import { type CallLimit, type Room, refuseCost, refuseUnpriced, type SpendCaps } from './limits.ts';
+import { type Pricing, promptTokens, quote, usefulAnswer } from './quote.ts';
+
+/** The money of one call of a tool. */
+export interface CallAccount {
+  limit?: CallLimit;
+  /** Spent, or put aside for questions under way. */
+  used: number;
+}
+
+/** What was put aside for one question. */
+export interface Held {
+  usd: number;
+  /** The most that the answer may come to; `limited`: less than was asked for. */
+  maxOutputTokens: number;
+  limited: boolean;
+  /** Its number in the ledger; absent: it stands in the account of the call alone. */
+  id?: string;
+}
+
+export interface PutAsideParts {
+  ledger: Pick<SpendLedger, 'used' | 'hold'>;
+  caps: SpendCaps;
+  pricing: Pricing;
+  clock: Clock;
+  random: Random;
+}
+
+/** A process that died in the middle of a call holds its money for this long. */
+const holdMs = 3_600_000;
+/** How often others may take what is free before this one gives up. */
+const mostTries = 20;
+
+/**
+ * Puts aside what a question may cost at the worst, before anybody is asked: so calls under way can't pass a limit together.
+ * Where only a shorter answer can be paid, it is limited to that. Undefined: nothing limits this question, or it is free.
+ */
+export async function putAside(
+  parts: PutAsideParts,
+  question: ModelQuestion,
+  account: CallAccount,
+): Promise<Held | undefined> {
+  const { payer, candidates, messages } = question;
+  const { perThread, perDay } = payer ? parts.caps : {};
+  const limits = { thread: payer?.thread === undefined ? undefined : perThread, day: perDay };
+  const shared = limits.thread !== undefined || limits.day !== undefined;
+  if (!account.limit && !shared) return undefined;
+  const { fixed, perToken, unpriced } = quote(candidates, promptTokens(messages, candidates), parts.pricing);
+  if (unpriced) throw refuseUnpriced(unpriced);
+  if (fixed + perToken === 0) return undefined;
+  const most = Math.min(question.maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
+  const least = Math.min(most, usefulAnswer(candidates).least);
+  for (let tries = 1; ; tries++) {
+    const room = await tightestRoom(parts, question, account, limits);
+    const affordable = (usd: number) => (perToken === 0 ? most : Math.floor((usd - fixed) / perToken + 1e-6));
+    const share = account.limit ? (account.limit.usd - account.used) / (question.sharers ?? 1) : room.free;
+    const maxOutputTokens = Math.min(most, affordable(room.free), Math.max(least, affordable(share)));
+    if (maxOutputTokens < least || fixed > room.free || tries > mostTries) {
+      throw refuseCost(fixed + least * perToken, room, parts.clock.now());
+    }
+    const usd = fixed + maxOutputTokens * perToken;
+    account.used += usd;
+    const held = { usd, maxOutputTokens, limited: maxOutputTokens < most };
+    if (!shared || !payer) return held;
+    const id = parts.random.uuid();
+    const scope = scopeOf(parts.clock, payer);
+    const hold = { ...scope, id, usd, expiresAt: scope.now + holdMs };
+    if (await parts.ledger.hold({ ...hold, threadLimit: limits.thread, dayLimit: limits.day })) return { ...held, id };
+    // Another process took it in between.
+    account.used -= usd;
+  }
+}
+
+async function tightestRoom(
+  { ledger, clock }: PutAsideParts,
+  { payer }: ModelQuestion,
+  account: CallAccount,
+  limits: { thread: number | undefined; day: number | undefined },
+): Promise<Room> {
+  const shared = limits.day !== undefined || limits.thread !== undefined;
+  const used = payer && shared ? await ledger.used(scopeOf(clock, payer)) : undefined;
+  const rooms: Room[] = [];
+  if (used && limits.day !== undefined) {
+    rooms.push({ name: 'MAX_COST_PER_DAY', usd: limits.day, free: limits.day - used.day });
+  }
+  if (used && limits.thread !== undefined) {
+    rooms.push({ name: 'MAX_COST_PER_THREAD', usd: limits.thread, free: limits.thread - used.thread });
+  }
+  // Last, and without a wait behind it: other questions of this call may have put money aside meanwhile.
+  if (account.limit) rooms.push({ ...account.limit, free: account.limit.usd - account.used });
+  return rooms.reduce((a, b) => (b.free <= a.free ? b : a));
+}
+
+function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
+  const now = clock.now();
+  return { owner: payer.owner, day: dayOf(now), now, ...(payer.thread && { thread: payer.thread }) };
+}

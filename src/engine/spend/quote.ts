@@ -1,0 +1,81 @@
+import { type Message, textOf } from '../../domain/message.ts';
+import type { Candidate, ModelInfo } from '../../domain/model.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
+import { ratesFor } from '../../domain/usage.ts';
+import { imageTokens } from '../../memory/transcript.ts';
+import { budgetFor } from '../../models/effort.ts';
+
+/** What is known of prices beside the catalogue. */
+export interface Pricing {
+  /** Nobody is paid for models on this machine or network. */
+  isLocal(providerId: string): boolean;
+  /** Models whose price nobody knows may be asked under a limit, and count as free. */
+  allowUnpriced: boolean;
+}
+
+/** The most that an answer may cost, whichever of the candidates gives it. */
+export interface Quote {
+  /** US dollars for what goes in and for a budget of thinking. */
+  fixed: number;
+  /** US dollars for a token of the answer. */
+  perToken: number;
+  /** A candidate whose price nobody knows, which is not allowed: nothing can be promised. */
+  unpriced?: ModelInfo;
+}
+
+export function quote(candidates: readonly Candidate[], inputTokens: number, pricing: Pricing): Quote {
+  const unpriced = candidates.find(({ model }) => !model.price && !isFree(model, pricing))?.model;
+  let fixed = 0;
+  let perToken = 0;
+  for (const candidate of candidates) {
+    const { price } = candidate.model;
+    if (!price) continue;
+    const rates = ratesFor(price, inputTokens);
+    // Of what goes in, all may have to be written to the vendor's cache.
+    const dearest = Math.max(rates.in, rates.cacheWrite ?? 0);
+    fixed = Math.max(fixed, (inputTokens * dearest + thinkingTokens(candidate) * rates.out) / 1_000_000);
+    perToken = Math.max(perToken, rates.out / 1_000_000);
+  }
+  return { fixed, perToken, ...(unpriced && { unpriced }) };
+}
+
+/** Whether a model without a price costs nothing, or is to count so. */
+export function isFree({ price, provider }: ModelInfo, { isLocal, allowUnpriced }: Pricing): boolean {
+  return !price && (isLocal(provider) || allowUnpriced);
+}
+
+/** What is thought on top of the answer's own room, where a model takes a budget. */
+function thinkingTokens({ model, effort, thinkingBudget }: Candidate): number {
+  if (thinkingBudget !== undefined) return thinkingBudget;
+  if (!model.thinkingBudget || effort === undefined || effort === 'none') return 0;
+  return Math.min(budgetFor(effort, model.thinkingBudget), model.maxOutput);
+}
+
+/** Tokens of an answer below which asking is of no use, and that a short one never needs more than. */
+const answers = { plain: { least: 1_000, most: 4_000 }, thinking: { least: 3_000, most: 12_000 } };
+
+export function usefulAnswer(candidates: readonly Candidate[]): { least: number; most: number } {
+  return candidates.some(thinksInAnswer) ? answers.thinking : answers.plain;
+}
+
+/** A budget for thinking is counted by itself; without one, thinking comes out of the answer's room. */
+function thinksInAnswer({ model, effort, thinkingBudget }: Candidate): boolean {
+  return model.reasoning && effort !== 'none' && thinkingBudget === undefined;
+}
+
+/** What a prompt comes to at the candidate that makes most tokens of it. */
+export function promptTokens(messages: readonly Message[], candidates: readonly Candidate[]): number {
+  const factor = Math.max(...candidates.map(({ model }) => tokenFactor(model.id)));
+  const tokens = messages.reduce((sum, message) => {
+    const images = message.parts.filter(({ type }) => type === 'image').length;
+    return sum + estimateTokens(textOf(message)) + images * imageTokens + tokensPerMessage;
+  }, 0);
+  return Math.ceil(tokens * factor);
+}
+
+export function dollars(amount: number): string {
+  return `$${amount.toFixed(amount < 0.1 ? 4 : 2)}`;
+}
+
+export const unpricedAdvice =
+  'Name a model with a known price ("polylogue models" shows them), or set ALLOW_UNPRICED_MODELS=true to let such models pass as free.';

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { isRecord, type Json, type JsonObject } from '../domain/json.ts';
+import type { RecentEvent } from '../domain/ports.ts';
+import { estimateTokens } from '../domain/tokens.ts';
+import { defineTool } from '../engine/define.ts';
+
+const usualLimit = 50;
+const mostEvents = 1_000;
+/** What events may take of a reply. */
+const share = 0.8;
+
+export const activity = defineTool({
+  name: 'activity',
+  title: 'Activity',
+  description: 'What your calls did lately in this process: calls, attempts at models, errors.',
+  toolset: 'ops',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: false, idempotent: true },
+  fields: {
+    filter: z.string().describe('Words that an event must hold, such as a req_id').optional(),
+    limit: z.int().min(1).optional(),
+  },
+  accepts: { lines: z.int().min(1).optional() },
+  shape: {
+    kind: 'action',
+    async run(args, { ops, replyTokens }) {
+      const words = (args.filter ?? '').split(/\s+/).filter(Boolean);
+      const limit = Math.min(mostEvents, args.limit ?? linesIn(args) ?? usualLimit);
+      const found = ops.recent({ words, limit });
+      const events = newestWithin(found.map(documentOf), replyTokens * share);
+      const left = found.length - events.length;
+      return {
+        status: 'success',
+        events,
+        left_out: left > 0 ? `${left} older ones had no room; a filter finds them.` : undefined,
+      };
+    },
+  },
+});
+
+/** The name that other servers have for the limit. */
+function linesIn(args: object): number | undefined {
+  return 'lines' in args && typeof args.lines === 'number' ? args.lines : undefined;
+}
+
+/** Newest last, as many as there is room for. */
+function newestWithin(events: readonly JsonObject[], tokens: number): JsonObject[] {
+  let room = tokens;
+  const from = events.findLastIndex(event => {
+    room -= estimateTokens(JSON.stringify(event)) + 2;
+    return room < 0;
+  });
+  return events.slice(from + 1);
+}
+
+function documentOf({ at, event }: RecentEvent): JsonObject {
+  return { at: new Date(at).toISOString(), ...snakeCased(event) };
+}
+
+/** Fields as the logs name them: `reqId` → `req_id`. */
+function snakeCased(record: object): JsonObject {
+  return Object.fromEntries(
+    Object.entries(record).flatMap(([name, value]: [string, unknown]): [string, Json][] => {
+      if (value === undefined) return [];
+      const shown: Json = isRecord(value) ? snakeCased(value) : JSON.parse(JSON.stringify(value));
+      return [[name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`), shown]];
+    }),
+  );
+}

@@ -1,0 +1,54 @@
+import { z } from 'zod';
+import { AppError } from '../domain/error.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { defineTool, type ProviderCapabilities } from '../engine/define.ts';
+
+export const providerCapabilities = defineTool({
+  name: 'provider_capabilities',
+  title: 'Provider capabilities',
+  description: 'By provider: whether its key is set, endpoints, models, what they can do.',
+  toolset: 'ops',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: false, idempotent: true },
+  fields: { provider: z.string().optional() },
+  shape: {
+    kind: 'action',
+    async run({ provider }, { ops }) {
+      const all = await ops.capabilities();
+      const wanted = provider?.trim().toLowerCase();
+      const found = wanted === undefined ? all : all.filter(({ id }) => id === wanted);
+      if (wanted !== undefined && found.length === 0) {
+        throw unknown(
+          wanted,
+          all.map(({ id }) => id),
+        );
+      }
+      return { status: 'success', providers: found.map(documentOf) };
+    },
+  },
+});
+
+function documentOf(provider: ProviderCapabilities): JsonObject {
+  const { id, title, configured, local, keys, endpoints, models, can, listedSecondsAgo } = provider;
+  const words = Object.entries(can).flatMap(([word, able]) => (able ? [word] : []));
+  return {
+    provider: id,
+    title,
+    configured,
+    local: local || undefined,
+    keys: Object.fromEntries(Object.entries(keys).map(([name, set]) => [name, set ? 'set' : 'not set'])),
+    endpoints: endpoints.length > 0 ? endpoints : undefined,
+    models,
+    can: words,
+    listing_age_s: listedSecondsAgo,
+  };
+}
+
+function unknown(provider: string, ids: string[]): AppError {
+  return new AppError('input', `There is no provider "${provider.slice(0, 60)}".`, {
+    code: 'PROVIDER_NOT_FOUND',
+    class: 'provider',
+    next: `Name one of ${ids.join(', ')}, or none for all of them.`,
+    validationErrors: [{ field: 'provider', error: 'unknown', allowed: ids }],
+  });
+}

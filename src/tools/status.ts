@@ -1,0 +1,56 @@
+import type { Job } from '../domain/job.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { SpendRow } from '../domain/usage.ts';
+import { defineTool } from '../engine/define.ts';
+
+export const status = defineTool({
+  name: 'status',
+  title: 'Status',
+  description: 'How Polylogue is: store, providers, money spent today, running jobs, limits.',
+  toolset: 'ops',
+  tier: 'user',
+  effects: { writes: false, destroys: false, network: false, idempotent: true },
+  fields: {},
+  shape: {
+    kind: 'action',
+    async run(_args, { ops, product, principal, models, jobs }) {
+      const [providers, spent, running] = await Promise.all([ops.capabilities(), ops.spentToday(), ops.runningJobs()]);
+      const { rates, perRequest, perThread, perDay } = ops.limits;
+      return {
+        status: 'success',
+        version: product.version,
+        uptime_s: Math.round(ops.uptimeMs() / 1_000),
+        store: product.store,
+        project: principal.root || undefined,
+        roots: [...product.roots],
+        default_model: models.defaultModel,
+        providers: providers
+          .filter(({ configured }) => configured)
+          .map(({ id, models: count, local }) => ({ id, models: count, local: local || undefined })),
+        spent_today: spentDocument(spent),
+        running_jobs: running.map(job => jobDocument(job, jobs.stage(job))),
+        limits: {
+          max_cost_per_request: perRequest,
+          max_cost_per_thread: perThread,
+          max_cost_per_day: perDay,
+          calls_per_minute: rates.size > 0 ? Object.fromEntries(rates) : undefined,
+        },
+      };
+    },
+  },
+});
+
+function spentDocument(rows: readonly SpendRow[]): JsonObject {
+  const sum = (of: (row: SpendRow) => number) => rows.reduce((total, row) => total + of(row), 0);
+  const read = sum(({ usage }) => usage.cacheRead);
+  return {
+    cost_usd: Number(sum(({ costUsd }) => costUsd).toFixed(6)),
+    calls: sum(({ calls }) => calls),
+    unpriced_calls: sum(({ unpriced }) => unpriced) || undefined,
+    tokens: { input: sum(({ usage }) => usage.input), output: sum(({ usage }) => usage.output), cache_read: read },
+  };
+}
+
+function jobDocument({ id, tool, createdAt }: Job, stage: string | undefined): JsonObject {
+  return { job_id: id, tool, since: new Date(createdAt).toISOString(), stage };
+}

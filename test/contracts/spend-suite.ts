@@ -1,0 +1,142 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { dayOf, type SpendEntry } from '../../src/domain/usage.ts';
+import { spendDays, spendThreadDays } from '../../src/memory/spend-ledger.ts';
+import type { Store } from '../../src/memory/store.ts';
+import { headOf, hour, newThreadId, start } from './store-fixtures.ts';
+import type { OpenedStore } from './store-suite.ts';
+
+const usage = { input: 100, output: 20, reasoning: 5, cacheRead: 40, cacheWrite: 10 };
+const day = dayOf(start);
+
+function entryOf(changes: Partial<SpendEntry> = {}): SpendEntry {
+  return { at: start, owner: 'local', tool: 'chat', provider: 'openai', model: 'm', usage, costUsd: 0.25, ...changes };
+}
+
+function holdOf(usd: number, changes: object = {}) {
+  return { id: randomUUID(), owner: 'local', day, now: start, usd, expiresAt: start + hour, ...changes };
+}
+
+/** What every store has to do with what calls cost. */
+export function spendSuite(name: string, open: () => Promise<OpenedStore>): void {
+  describe(`${name} as a ledger`, () => {
+    let opened: OpenedStore;
+    let store: Store;
+    const rows = (from = day) => store.spend.rows({ owner: 'local', from });
+    const used = (changes: object = {}) => store.spend.used({ owner: 'local', day, now: start, ...changes });
+
+    beforeEach(async () => {
+      opened = await open();
+      store = opened.store;
+    });
+    afterEach(() => opened.close());
+
+    it('sums the calls of a day with the same tool, model and thread, and no others', async () => {
+      const thread = newThreadId();
+      await store.spend.add(entryOf());
+      await store.spend.add(entryOf({ costUsd: undefined, usage: { ...usage, cacheWriteHour: 4 } }));
+      await store.spend.add(entryOf({ thread }));
+      await store.spend.add(entryOf({ tool: 'debug' }));
+      await store.spend.add(entryOf({ model: 'other' }));
+      await store.spend.add(entryOf({ owner: 'ann' }));
+      await store.spend.add(entryOf({ at: start + 24 * hour }));
+      const found = await rows();
+      expect(found).toHaveLength(5);
+      expect(found[0]).toStrictEqual({
+        day,
+        owner: 'local',
+        tool: 'chat',
+        provider: 'openai',
+        model: 'm',
+        calls: 2,
+        unpriced: 1,
+        usage: { input: 200, output: 40, reasoning: 10, cacheRead: 80, cacheWrite: 20, cacheWriteHour: 4 },
+        costUsd: 0.25,
+      });
+      expect(await rows(dayOf(start + 24 * hour))).toHaveLength(1);
+      expect(await store.spend.rows({ owner: 'local', from: day, thread })).toMatchObject([{ thread, calls: 1 }]);
+      expect(await used({ thread })).toEqual({ day: 1, thread: 0.25 });
+    });
+
+    it('never puts more aside than a limit leaves, however many ask at once', async () => {
+      await store.spend.add(entryOf({ costUsd: 0.4 }));
+      const asked = Array.from({ length: 20 }, () => store.spend.hold(holdOf(0.1, { dayLimit: 1 })));
+      expect((await Promise.all(asked)).filter(held => held)).toHaveLength(6);
+      expect((await used()).day).toBeCloseTo(1, 9);
+      expect(await store.spend.hold(holdOf(0.1, { owner: 'ann', dayLimit: 1 }))).toBe(true);
+    });
+
+    it('frees what was put aside in the same step that says what was paid', async () => {
+      const hold = holdOf(0.9, { dayLimit: 1 });
+      expect(await store.spend.hold(hold)).toBe(true);
+      expect(await store.spend.hold(holdOf(0.2, { dayLimit: 1 }))).toBe(false);
+      await store.spend.add(entryOf({ costUsd: 0.05 }), hold.id);
+      expect((await used()).day).toBeCloseTo(0.05, 9);
+      const other = holdOf(0.5, { dayLimit: 1 });
+      expect(await store.spend.hold(other)).toBe(true);
+      await store.spend.add(undefined, other.id);
+      expect((await used()).day).toBeCloseTo(0.05, 9);
+    });
+
+    it('forgets what a process that died had put aside', async () => {
+      expect(await store.spend.hold(holdOf(0.9, { dayLimit: 1 }))).toBe(true);
+      const later = { now: start + hour, expiresAt: start + 2 * hour };
+      expect(await store.spend.hold(holdOf(0.9, { dayLimit: 1, ...later, now: start + hour - 1 }))).toBe(false);
+      expect(await store.spend.hold(holdOf(0.9, { dayLimit: 1, ...later }))).toBe(true);
+    });
+
+    it('keeps a thread to its own limit', async () => {
+      const thread = newThreadId();
+      await store.spend.add(entryOf({ thread, costUsd: 0.5, at: start - 48 * hour }));
+      expect(await store.spend.hold(holdOf(0.2, { thread, threadLimit: 0.6 }))).toBe(false);
+      expect(await store.spend.hold(holdOf(0.1, { thread, threadLimit: 0.6 }))).toBe(true);
+      expect(await store.spend.hold(holdOf(0.2, { thread: newThreadId(), threadLimit: 0.6 }))).toBe(true);
+    });
+
+    it('keeps sums for a year, and by thread for as long as there is the thread', async () => {
+      const head = headOf({ expiresAt: start + spendDays * 2 * 24 * hour });
+      await store.create(head);
+      const gone = newThreadId();
+      await store.spend.add(entryOf({ thread: head.id }));
+      await store.spend.add(entryOf({ thread: gone }));
+      await store.spend.add(entryOf());
+      await store.prune(start + spendThreadDays * 24 * hour);
+      expect(await rows()).toHaveLength(3);
+      await store.prune(start + (spendThreadDays + 1) * 24 * hour);
+      const found = await rows();
+      expect(found.map(row => [row.thread, row.calls, row.costUsd])).toEqual(
+        expect.arrayContaining([
+          [head.id, 1, 0.25],
+          [undefined, 2, 0.5],
+        ]),
+      );
+      expect(found).toHaveLength(2);
+      await store.prune(start + (spendDays + 1) * 24 * hour);
+      expect(await rows()).toEqual([]);
+    });
+
+    it('has the sums, and what is put aside, when it is opened again', async () => {
+      if (!opened.reopen) {
+        expect(store.kind).toBe('memory');
+        return;
+      }
+      await store.spend.add(entryOf());
+      await store.spend.hold(holdOf(0.5));
+      store = await opened.reopen();
+      expect(await rows()).toMatchObject([{ calls: 1, costUsd: 0.25 }]);
+      expect(await used()).toEqual({ day: 0.75, thread: 0 });
+    });
+
+    it('is closed with the store', async () => {
+      await store.close();
+      for (const use of [
+        () => store.spend.add(entryOf()),
+        () => store.spend.hold(holdOf(1)),
+        () => rows(),
+        () => used(),
+      ]) {
+        await expect(use()).rejects.toMatchObject({ kind: 'storage', details: { class: 'unavailable' } });
+      }
+    });
+  });
+}

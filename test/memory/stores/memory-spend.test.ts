@@ -1,0 +1,7 @@
+import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { spendSuite } from '../../contracts/spend-suite.ts';
+
+spendSuite('memory', async () => {
+  const store = createMemoryStore();
+  return { store, close: () => store.close() };
+});

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { schemaOf } from '../../src/engine/schema.ts';
+import { activity } from '../../src/tools/activity.ts';
+import { providerCapabilities } from '../../src/tools/provider-capabilities.ts';
+import { status } from '../../src/tools/status.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+
+let vendor: FakeVendor;
+let project: TempProject;
+let polylogue: TestProduct;
+const key = 'sk-proj-Zx81kQpL0vTn5uWc7yRb3dEf9gHj2mKa';
+
+beforeAll(async () => {
+  [vendor, project] = await Promise.all([startOpenAi({ keys: [key] }), tempProject()]);
+  const env = {
+    ...vendorEnv({ openai: vendor.url }),
+    OPENAI_API_KEY: key,
+    CUSTOM_API_URL: 'https://user:geheim@models.example.org/v1?token=geheim',
+    POLYLOGUE_TOOLSETS: 'core,code,ops',
+    MAX_COST_PER_DAY: '7.5',
+    RATE_LIMITS: 'on,chat=20',
+  };
+  polylogue = await testProduct({ root: project.root, env });
+});
+afterAll(async () => {
+  await polylogue.close();
+  await Promise.all([vendor.close(), project.dispose()]);
+});
+
+describe('the tools of operation', () => {
+  it('take little room', () => {
+    const listed = [status, activity, providerCapabilities].map(tool => schemaOf(tool).listing);
+    expect(Buffer.byteLength(JSON.stringify(listed))).toBeLessThanOrEqual(1_200);
+  });
+
+  it('status tells what is spent, set and running, for its caller alone', async () => {
+    vendor.script({ answer: 'Yes.', usage: { input: 1_000, output: 1_000 } });
+    await polylogue.call('chat', { prompt: 'Is it?', model: 'openai:gpt-4.1' });
+    const reply: Document = await polylogue.call('status');
+    // 1,000 × 2 + 1,000 × 8
+    expect(reply).toMatchObject({
+      status: 'success',
+      version: expect.stringMatching(/^\d/),
+      uptime_s: expect.any(Number),
+      store: expect.stringContaining('threads.sqlite'),
+      roots: [project.root],
+      spent_today: { cost_usd: 0.01, calls: 1, tokens: { input: 1_000, output: 1_000 } },
+      running_jobs: [],
+      limits: { max_cost_per_day: 7.5, calls_per_minute: { chat: 20, debug: 5, precommit: 3 } },
+    });
+    expect(reply.providers.map((provider: Document) => provider.id)).toContain('openai');
+    const other = await polylogue.call('status', {}, { owner: 'ann' });
+    expect(other.spent_today).toMatchObject({ cost_usd: 0, calls: 0 });
+  });
+
+  it('activity shows the caller’s own calls, attempts and errors, newest last, and nobody else’s', async () => {
+    vendor.script({ fault: 'status', status: 404 });
+    const failed = await polylogue.call('chat', { prompt: 'Is it still?', model: 'openai:gpt-4.1' });
+    await polylogue.call('chat', { prompt: 'Mine alone', model: 'openai:gpt-4.1' }, { owner: 'ann' });
+    const reply: Document = await polylogue.call('activity', { limit: 500 });
+    const types = reply.events.map((event: Document) => event.type);
+    expect(types).toEqual(expect.arrayContaining(['call.start', 'model.attempt', 'call.end']));
+    expect(JSON.stringify(reply)).not.toContain('ann');
+    const times = reply.events.map((event: Document) => event.at);
+    expect(times).toEqual([...times].sort());
+    const found: Document = await polylogue.call('activity', {
+      filter: `FAILED ${failed.req_id ?? failed.metadata.req_id}`,
+    });
+    expect(found.events).toMatchObject([{ type: 'model.attempt', outcome: 'failed', status: 404, model: 'gpt-4.1' }]);
+    expect((await polylogue.call('activity', { limit: 1 })).events).toHaveLength(1);
+    const none = await polylogue.call('activity', { filter: 'no such word anywhere' });
+    expect(none.events).toEqual([]);
+    expect((await polylogue.call('activity', { filter: 'model.attempt' }, { owner: 'bob' })).events).toEqual([]);
+  });
+
+  it('provider_capabilities tells of keys only whether they are set', async () => {
+    const reply: Document = await polylogue.call('provider_capabilities');
+    expect(JSON.stringify(reply)).not.toContain(key);
+    expect(JSON.stringify(reply)).not.toContain('geheim');
+    const [openai] = reply.providers.filter((each: Document) => each.provider === 'openai');
+    expect(openai).toMatchObject({ configured: true, keys: { OPENAI_API_KEY: 'set' }, endpoints: [vendor.url] });
+    expect(openai.can).toEqual(expect.arrayContaining(['vision', 'thinking', 'caching']));
+    const [anthropic] = reply.providers.filter((each: Document) => each.provider === 'anthropic');
+    expect(anthropic).toMatchObject({ configured: false, keys: { ANTHROPIC_API_KEY: 'not set' } });
+    const one: Document = await polylogue.call('provider_capabilities', { provider: 'Custom' });
+    expect(one.providers).toMatchObject([{ provider: 'custom', endpoints: ['https://models.example.org/v1'] }]);
+    const unknown: Document = await polylogue.call('provider_capabilities', { provider: 'nobody' });
+    expect(unknown.error).toMatchObject({ code: 'PROVIDER_NOT_FOUND', next: expect.stringContaining('openai') });
+  });
+});
