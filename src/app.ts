@@ -24,6 +24,7 @@ import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { wireEngine } from './wire-engine.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
+import { wireServices } from './wire-services.ts';
 
 export { type AppConfig, loadConfig, tables, version };
 
@@ -72,9 +73,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
   const team = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
+  const services = wireServices(config, { clock, state, emit });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
-  const offer = exposed(tools, exposurePolicy(values));
+  const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
   const instructions = instructionsFor(offer.tools);
   for (const name of offer.unknown) warn('tools', `There is no tool "${name}".`);
   const product: ProductFacts = {
@@ -87,7 +89,15 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     tools: offer.tools.map(tool => tool.name),
   };
   const models = { providers: team.providers, defaultModel: values.defaultModel };
-  const context = { threads, jobs, patience, clock, models, product, replyTokens: replyTokens(values) };
+  const uploads = {
+    documents: services.documents,
+    sandbox,
+    mask: values.maskSecrets ? telemetry.mask : async (text: string) => ({ text, found: {} }),
+    home,
+    maxNamedFiles: values.maxNamedFiles,
+  };
+  const { web } = services;
+  const context = { threads, jobs, patience, clock, models, product, replyTokens: replyTokens(values), uploads, web };
   const engineParts = {
     values,
     context,
@@ -101,6 +111,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     clock,
     emit,
     home,
+    services,
   };
   const engine = createEngine(wireEngine(engineParts));
   product.catalogueVersion = catalogueVersion(engine.list());

@@ -10,6 +10,7 @@ import type { Store } from './memory/store.ts';
 import { countO200k } from './models/extras/o200k.ts';
 import type { Team } from './models/team.ts';
 import type { AppConfig } from './wire-models.ts';
+import type { Services } from './wire-services.ts';
 
 export interface EngineParts {
   values: AppConfig['values']['app'];
@@ -24,6 +25,7 @@ export interface EngineParts {
   clock: Clock;
   emit: Emit;
   home: string;
+  services: Pick<Services, 'documents'>;
 }
 
 /** Settings and running parts → what the pipeline of a call is made of. */
@@ -58,6 +60,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       countTokens: countO200k,
       countPrompt: team.countPrompt,
       home,
+      ...(parts.services.documents && { documents: parts.services.documents }),
       preamble: preambleOf(values.locale),
       maxTurns: values.maxConversationTurns,
       maxFileBytes: values.maxFileBytes,

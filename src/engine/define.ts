@@ -7,11 +7,15 @@ import type { Thread, ThreadHead } from '../domain/thread.ts';
 import type { ChangedFile, RepositoryChanges } from '../files/git/changes.ts';
 import type { Git } from '../files/git/git.ts';
 import type { TracedProject, Tracer } from '../files/graph/tracer.ts';
+import type { KeptDocument } from '../models/extras/documents/document-library.ts';
+import type { SearchRequest } from '../models/extras/glm/glm-web-search.ts';
+import type { SearchHit } from '../models/extras/glm/search-hits.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { ProviderState } from '../models/team.ts';
+import type { UploadActions, UploadOutcome } from './documents/upload-actions.ts';
 import type { WrapperShape } from './fanout/shape.ts';
 
-export type { ChangedFile, ProviderState, RepositoryChanges, TracedProject };
+export type { ChangedFile, KeptDocument, ProviderState, RepositoryChanges, TracedProject, UploadOutcome };
 
 /** What a tool does to the world; the protocol's annotations are derived from it. */
 export interface Effects {
@@ -34,8 +38,20 @@ export interface PromptShape<Args> {
   question(args: Args): string;
   /** What the model is told to do, after everything else. */
   role: string;
+  /** Files, uploads and models of its own choice, for tools that are about documents. */
+  documents?(args: Args): DocumentQuestion;
   /** Models that may generate code are told how to hand it over as a file. */
   generatesCode?: boolean;
+}
+
+/** What a question about documents is about. */
+export interface DocumentQuestion {
+  /** Paths as the caller named them. */
+  files: readonly string[];
+  /** Ids of documents that were uploaded before. */
+  fileIds?: readonly string[];
+  /** Whose models answer where the caller names none. Absent: decided by what the files are, and how long. */
+  provider?: string;
 }
 
 /** A step as the caller sent it, in the workflow tools' common words. */
@@ -234,6 +250,13 @@ export interface DispatchShape {
   to: readonly string[];
 }
 
+/** Searches the web without a model. Throws an `AppError`. */
+export interface WebActions {
+  /** Id of the provider that searches. */
+  provider: string;
+  search(request: SearchRequest): Promise<SearchHit[]>;
+}
+
 /** What a handler may touch. */
 export interface ActionContext {
   principal: Principal;
@@ -243,6 +266,10 @@ export interface ActionContext {
   threads: ThreadActions;
   jobs: JobActions;
   models: ModelActions;
+  /** Documents at a vendor that reads them. */
+  uploads: UploadActions;
+  /** Absent: no provider that searches is configured. */
+  web?: WebActions;
   product: ProductFacts;
   /** The most tokens of the reply; what is longer comes in pages. */
   replyTokens: number;
@@ -292,8 +319,11 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** One sentence, written for the model that searches tools. */
   description: string;
   toolset: 'core' | 'code' | 'wrapper' | 'agent' | 'files' | 'ops';
+  /** `internal` tools are never listed; `manager` ones serve the choice of models too. */
   tier: 'user' | 'manager' | 'internal';
   effects: Effects;
+  /** Offered only where one of these providers is configured; absent: everywhere. */
+  needs?: readonly string[];
   /** Advertised in `tools/list`. */
   fields: Fields;
   /** Where the tool writes only by these fields: a read-only server offers it without them. */

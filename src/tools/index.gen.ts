@@ -8,7 +8,11 @@ import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { docgen } from './docgen.ts';
+import { glmWebSearch } from './glm-web-search.ts';
 import { job } from './job.ts';
+import { kimiManageFiles } from './kimi-manage-files.ts';
+import { kimiMultiFileChat } from './kimi-multi-file-chat.ts';
+import { kimiUploadAndExtract } from './kimi-upload-and-extract.ts';
 import { listModels } from './list-models.ts';
 import { listProviders } from './list-providers.ts';
 import { listmodels } from './listmodels.ts';
@@ -19,6 +23,7 @@ import { promptFromFile } from './prompt-from-file.ts';
 import { promptFromFileToFile } from './prompt-from-file-to-file.ts';
 import { refactor } from './refactor.ts';
 import { secaudit } from './secaudit.ts';
+import { smartFileQuery } from './smart-file-query.ts';
 import { testgen } from './testgen.ts';
 import { thinkdeep } from './thinkdeep.ts';
 import { threads } from './threads.ts';
@@ -35,7 +40,11 @@ export const tools = [
   consensus,
   debug,
   docgen,
+  glmWebSearch,
   job,
+  kimiManageFiles,
+  kimiMultiFileChat,
+  kimiUploadAndExtract,
   listModels,
   listProviders,
   listmodels,
@@ -46,6 +55,7 @@ export const tools = [
   promptFromFileToFile,
   refactor,
   secaudit,
+  smartFileQuery,
   testgen,
   thinkdeep,
   threads,
