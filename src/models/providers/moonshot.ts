@@ -9,6 +9,7 @@ import { kimiUsage } from '../extras/kimi/kimi-usage.ts';
 import { type SearchWords, searchingModel, webSearchTool } from '../extras/kimi/kimi-web-search.ts';
 import { liveList } from '../extras/live-list.ts';
 import { codedModel } from '../extras/upstream/coded-model.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const group = 'Providers';
@@ -73,6 +74,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     baseURL: door.baseUrl,
     headers: { ...door.headers },
     includeUsage: true,
+    fetch: answerFetch,
     convertUsage: kimiUsage,
     transformRequestBody: bodyOf,
   });

@@ -5,6 +5,8 @@ import { glmDoor } from '../extras/glm/glm-door.ts';
 import { glmModel } from '../extras/glm/glm-model.ts';
 import { searchEngineOf } from '../extras/glm/search-engine.ts';
 import { liveList } from '../extras/live-list.ts';
+import { withJoinedTexts } from '../extras/wire/joined-texts.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const group = 'Providers';
@@ -49,7 +51,8 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     baseURL: door.baseUrl,
     headers: { ...door.headers },
     includeUsage: true,
-    transformRequestBody: withSearch,
+    fetch: answerFetch,
+    transformRequestBody: body => withSearch(withJoinedTexts(body)),
   });
   return {
     languageModel: ({ id }) => glmModel(vendor.chatModel(id)),

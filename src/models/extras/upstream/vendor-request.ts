@@ -1,6 +1,7 @@
 import { throwIfAborted } from '../../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../../domain/json.ts';
 import { badUpstream, toModelError } from '../../errors.ts';
+import { vendorFetch } from '../wire/vendor-fetch.ts';
 import { type CodeOf, codedError } from './coded-error.ts';
 
 /** Where a vendor's services beside its chat are asked, and as whom. */
@@ -51,7 +52,7 @@ export async function vendorRequest(door: VendorDoor, request: VendorRequest): P
     ...request.headers,
   };
   try {
-    const response = await fetch(`${door.baseUrl}${path}`, {
+    const response = await vendorFetch(`${door.baseUrl}${path}`, {
       method,
       headers,
       body: isForm ? body : body === undefined ? null : JSON.stringify(body),
