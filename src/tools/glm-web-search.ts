@@ -7,17 +7,17 @@ const usualCount = 10;
 
 export const glmWebSearch = defineTool({
   name: 'glm_web_search',
-  title: 'GLM: search the web',
-  description: 'Search the web and get pages with title, address, excerpt and date; no model is asked.',
+  title: 'Web search',
+  description: 'Search the web without a model: title, address, excerpt and date of pages.',
   toolset: 'files',
   tier: 'manager',
   needs: ['zhipu'],
   effects: { writes: false, destroys: false, network: true, idempotent: true },
   fields: {
     search_query: z.string().min(1).max(1_000),
-    count: z.int().min(1).max(50).describe('Default 10').optional(),
+    count: z.int().min(1).max(50).optional(),
     search_recency_filter: z.enum(ages).optional(),
-    search_domain_filter: z.string().describe('Only this site').optional(),
+    search_domain_filter: z.string().optional(),
   },
   accepts: {
     search_engine: z.string().max(60).optional(),

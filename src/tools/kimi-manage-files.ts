@@ -10,9 +10,9 @@ const usualLimit = 100;
 
 export const kimiManageFiles = defineTool({
   name: 'kimi_manage_files',
-  title: 'Kimi: manage uploads',
+  title: 'Kimi uploads',
   description:
-    'List or delete the documents kept at Kimi: one, all, those not uploaded from here, or those over 30 days old.',
+    'List or delete (with confirm) the documents kept at Kimi: one, all, foreign ones, or those over 30 days old.',
   toolset: 'files',
   tier: 'manager',
   needs: ['moonshot'],
@@ -20,13 +20,15 @@ export const kimiManageFiles = defineTool({
   fields: {
     operation: z.enum(operations),
     file_id: z.string().optional(),
-    limit: z.int().min(1).max(1_000).optional(),
     dry_run: z.boolean().optional(),
-    confirm: z.boolean().describe('To delete: must be true').optional(),
+    confirm: z.boolean().optional(),
   },
+  accepts: { limit: z.int().min(1).max(1_000).optional() },
   shape: {
     kind: 'action',
-    async run({ operation, file_id: id, limit = usualLimit, dry_run: dryRun, confirm }, context) {
+    async run(args, context) {
+      const { operation, file_id: id, dry_run: dryRun, confirm } = args;
+      const { limit = usualLimit } = z.object({ limit: z.number().optional() }).parse(args);
       if (operation === 'list') return listed(await context.uploads.list(), limit);
       const chosen = operation === 'delete' ? [named(id)] : (await doomed(context, operation)).slice(0, limit);
       if (dryRun === true) return { status: 'success', dry_run: true, would_delete: chosen };

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { continuationId, hiddenFields, modelField } from '../engine/fields.ts';
+import { hiddenFields } from '../engine/fields.ts';
 
 export const kimiMultiFileChat = defineTool({
   name: 'kimi_multi_file_chat',
-  title: 'Kimi: ask about documents',
+  title: 'Kimi documents',
   description: 'Ask Kimi about several documents at once, by path or by the ids of uploads.',
   toolset: 'files',
   tier: 'manager',
@@ -14,8 +14,8 @@ export const kimiMultiFileChat = defineTool({
     prompt: z.string().min(1),
     files: z.array(z.string()).optional(),
     file_ids: z.array(z.string()).optional(),
-    model: modelField,
-    continuation_id: continuationId,
+    model: z.string().optional(),
+    continuation_id: z.string().optional(),
   },
   accepts: hiddenFields,
   renamed: { question: 'prompt', absolute_file_paths: 'files' },

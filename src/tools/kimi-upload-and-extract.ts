@@ -5,7 +5,7 @@ import { defineTool, type UploadOutcome } from '../engine/define.ts';
 
 export const kimiUploadAndExtract = defineTool({
   name: 'kimi_upload_and_extract',
-  title: 'Kimi: upload documents',
+  title: 'Kimi upload',
   description: 'Upload documents (PDF, Office, pictures of text, code) to Kimi and have their text read.',
   toolset: 'files',
   tier: 'manager',

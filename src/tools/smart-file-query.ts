@@ -1,14 +1,13 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { continuationId, hiddenFields, modelField } from '../engine/fields.ts';
+import { continuationId, hiddenFields } from '../engine/fields.ts';
 
 const vendors = { auto: undefined, kimi: 'moonshot', glm: 'zhipu' } as const;
 
 export const smartFileQuery = defineTool({
   name: 'smart_file_query',
   title: 'Ask about a file',
-  description:
-    'Ask about one file of any kind: uploads documents and long texts, shows others to the model as they are.',
+  description: 'Ask about one file of any kind: documents and long texts are uploaded, others shown as they are.',
   toolset: 'files',
   tier: 'manager',
   needs: ['moonshot', 'zhipu'],
@@ -17,7 +16,7 @@ export const smartFileQuery = defineTool({
     file_path: z.string().min(1),
     question: z.string().min(1),
     provider: z.enum(['auto', 'kimi', 'glm']).optional(),
-    model: modelField,
+    model: z.string().optional(),
   },
   accepts: { ...hiddenFields, continuation_id: continuationId },
   renamed: { prompt: 'question', file: 'file_path' },

@@ -87,7 +87,7 @@ function take(shelf: FileShelf, rules: ShelfRules, headers: Record<string, strin
     filename: file.filename,
     purpose,
     bytes: file.body,
-    createdAt: 1_790_000_000 + shelf.uploads.length,
+    createdAt: Math.floor(Date.now() / 1_000) - 1_000 + shelf.uploads.length,
   };
   shelf.kept.set(id, made);
   return { status: 200, body: told(made) };
