@@ -11,7 +11,7 @@ import { searchEngineOf } from './models/extras/glm/search-engine.ts';
 import { type AccountBalance, kimiBalance, kimiTokens } from './models/extras/kimi/kimi-account.ts';
 import { kimiDoor } from './models/extras/kimi/kimi-door.ts';
 import { createKimiFiles } from './models/extras/kimi/kimi-files.ts';
-import type { ProviderSettings } from './models/provider.ts';
+import type { ProviderDefinition, ProviderSettings } from './models/provider.ts';
 import { providers } from './models/providers/index.gen.ts';
 import type { AppConfig } from './wire-models.ts';
 
@@ -31,6 +31,7 @@ export interface Services {
   };
 }
 
+const definitions: readonly ProviderDefinition[] = providers;
 const megabyte = 1024 * 1024;
 const usualMegabytes = 100;
 
@@ -42,10 +43,15 @@ export interface ServiceSurroundings {
 
 /** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
 export function wireServices(config: AppConfig, { clock, state, emit }: ServiceSurroundings): Services {
-  const settingsOf = (id: string) => usableSettings(providers.some(each => each.id === id) ? config.textsOf(id) : {});
-  const configured = providers.filter(provider => provider.configured(settingsOf(provider.id))).map(({ id }) => id);
+  const settingsOf = (id: string) => usableSettings(definitions.some(each => each.id === id) ? config.textsOf(id) : {});
+  const { embeddingModel, localOnly, offline } = config.values.app;
+  // Where nothing may leave this machine, only what runs on it is there.
+  const stays = (id: string) => definitions.find(each => each.id === id)?.local?.(settingsOf(id)) === true;
+  const usable = (id: string) => !(localOnly || offline) || stays(id);
+  const configured = definitions
+    .filter(({ id, configured: isConfigured }) => usable(id) && isConfigured(settingsOf(id)))
+    .map(({ id }) => id);
   const now = () => clock.now();
-  const { embeddingModel } = config.values.app;
   const sound = <Service extends object>(make: () => Service): Service | undefined => {
     try {
       return make();
@@ -59,7 +65,9 @@ export function wireServices(config: AppConfig, { clock, state, emit }: ServiceS
     configured,
     ...(configured.includes('moonshot') && sound(() => kimiServices(settingsOf('moonshot'), { clock, state }))),
     ...(configured.includes('zhipu') && sound(() => glmServices(settingsOf('zhipu'), now))),
-    ...(embeddingModel !== undefined && sound(() => ({ embedder: namedEmbedder(embeddingModel, settingsOf, now) }))),
+    ...(embeddingModel !== undefined &&
+      usable(embeddingModel.split(':', 1)[0] ?? '') &&
+      sound(() => ({ embedder: namedEmbedder(embeddingModel, settingsOf, now) }))),
   };
 }
 

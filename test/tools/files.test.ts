@@ -167,6 +167,23 @@ describe('a document in a question', () => {
     expect(kimi.requests[2]!.messages.map(({ text }) => text).join('\n')).toContain('Alpha says maybe.');
   });
 
+  it('that is longer than the window is shown as far as it fits, and by the lines that are asked for', async () => {
+    const lines = Array.from({ length: 30_000 }, (_, at) => `Line ${at + 1} of a long report.`);
+    await writeFile(join(project.root, 'long.pdf'), pdf(lines.join('\n')));
+    const model = 'moonshot:moonshot-v1-32k';
+    const whole = await product.call('chat', { prompt: 'x', absolute_file_paths: ['long.pdf'], model });
+    expect(whole.status).toBe('partial');
+    expect(whole.metadata.files.skipped).toMatchObject([
+      { code: 'over_budget', reason: expect.stringMatching(/only lines 1-\d+ of 30000/) },
+    ]);
+    expect(systems(0)[1]).toMatch(/^--- BEGIN DOCUMENT: .*long\.pdf \(lines 1-\d+ of 30000\) ---/);
+    const part = await product.call('chat', { prompt: 'x', absolute_file_paths: ['long.pdf:29990-30000'], model });
+    expect(part.isError).toBe(false);
+    expect(systems(1)[1]).toContain('Line 29995 of');
+    expect(systems(1)[1]).not.toContain('Line 29000 of');
+    expect(kimi.violations).toEqual([]);
+  });
+
   it('outside of the roots or on the list of secret files never leaves', async () => {
     await writeFile(join(project.root, '.env'), 'TOKEN=1');
     await mkdir(join(project.root, 'dir.pdf'));
@@ -323,6 +340,16 @@ describe('the toolset files', () => {
       env: { ...vendorEnv({ moonshot: kimi.url }), POLYLOGUE_TOOLSETS: 'core' },
     });
     expect(listed().filter(name => /kimi|glm|smart/.test(name))).toEqual([]);
+  });
+
+  it('is not there where nothing may leave the machine, and no document goes to a vendor', async () => {
+    await product.close();
+    const env = { ...vendorEnv({ moonshot: kimi.url, zhipu: glm.url }), LOCAL_ONLY: '1', POLYLOGUE_PROFILE: 'full' };
+    product = await testProduct({ root: project.root, env });
+    expect(listed().filter(name => /kimi|glm|smart/.test(name))).toEqual([]);
+    const reply = await product.call('chat', { prompt: 'x', absolute_file_paths: ['a.pdf'] });
+    expect(reply.isError).toBe(true);
+    expect(kimi.files.asked).toEqual([]);
   });
 
   it('does not stop the server when an address or a setting is wrong', async () => {

@@ -87,7 +87,7 @@ type Outcome = { file: CollectedFile } | { skip: Skip; failure?: AppError };
 
 /** Undefined: it is none of the vendor's, such as a directory that is named like a document. */
 async function readDocument(
-  { sandbox, home, store }: ComposeOptions,
+  { sandbox, home, store, maxFileBytes }: ComposeOptions,
   documents: DocumentLibrary,
   { request: { principal }, signal, thread }: Routed,
   input: string,
@@ -107,6 +107,7 @@ async function readDocument(
     const text =
       (await shownBefore({ store }, thread, hash)) ??
       (await textOf(documents, { path, bytes, hash, owner: principal.owner }, signal));
+    if (text.length > maxFileBytes) throw tooLong(input, text.length, maxFileBytes);
     const lines = countLines(text);
     const range = located.range && clampRange(input, located.range, lines);
     if (range && isSkip(range)) return { skip: range };
@@ -173,6 +174,12 @@ function failed(input: string, error: unknown): Outcome {
   const code = error.kind === 'limit' ? 'too_large' : 'unreadable';
   const reason = [error.message, error.details.next].filter(Boolean).join(' ');
   return { skip: skip(input, code, reason), failure: error };
+}
+
+function tooLong(input: string, length: number, limit: number): AppError {
+  return limitError('size', `${input} holds ${length} characters of text; at most ${limit} are taken.`, {
+    next: 'Split the document, or send the part that matters.',
+  });
 }
 
 function refuseTooMany(named: number, limit: number): void {

@@ -52,10 +52,10 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     headers: { ...door.headers },
     includeUsage: true,
     fetch: answerFetch,
-    transformRequestBody: body => withSearch(withJoinedTexts(body)),
+    transformRequestBody: withSearch,
   });
   return {
-    languageModel: ({ id }) => glmModel(vendor.chatModel(id)),
+    languageModel: ({ id }) => withJoinedTexts(glmModel(vendor.chatModel(id))),
     providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
     tailRole: () => 'user',
     list: signal => liveList(door, signal),

@@ -68,7 +68,8 @@ export function filesApi(api: FilesApi): VendorFiles {
       return [...files.values()];
     },
     async remove(id, signal) {
-      const path = `/files/${encodeURIComponent(id)}`;
+      if (!isFileId(id)) return false;
+      const path = `/files/${id}`;
       const { status } = await vendorRequest(door, {
         method: 'DELETE',
         path,
@@ -82,8 +83,13 @@ export function filesApi(api: FilesApi): VendorFiles {
   };
 }
 
+/** Whether a text can be an id of a vendor's file; anything else could lead to another address. */
+export function isFileId(id: string): boolean {
+  return /^[A-Za-z0-9_-]{1,200}$/.test(id);
+}
+
 function fileOf(row: unknown): VendorFile[] {
-  if (!isRecord(row) || typeof row.id !== 'string' || row.id === '') return [];
+  if (!isRecord(row) || typeof row.id !== 'string' || !isFileId(row.id)) return [];
   const { id, filename, bytes, created_at: createdAt, status } = row;
   return [
     {

@@ -20,7 +20,7 @@ export function createEmbedder(door: VendorDoor, model: string): Embedder {
       for (let at = 0; at < texts.length; at += mostTexts) {
         const input = texts.slice(at, at + mostTexts);
         // Vendors refuse an empty text; a space stands for nothing as well.
-        const body: JsonObject = { model, input: input.map(text => text || ' '), encoding_format: 'float' };
+        const body: JsonObject = { model, input: input.map(text => text || ' ') };
         const what = `embeddings of ${model}`;
         const answer = await vendorJson(door, { method: 'POST', path: '/embeddings', body, what, timeoutMs, signal });
         vectors.push(...vectorsOf(answer.data, input.length));

@@ -1,5 +1,5 @@
 import { isRecord } from '../../../domain/json.ts';
-import { filesApi } from '../documents/files-api.ts';
+import { filesApi, isFileId } from '../documents/files-api.ts';
 import type { ReadingVendorFiles } from '../documents/vendor-files.ts';
 import { parsedJson, type VendorDoor, vendorRequest } from '../upstream/vendor-request.ts';
 
@@ -12,7 +12,8 @@ export function createKimiFiles(door: VendorDoor, maxBytes: number): ReadingVend
   return {
     ...files,
     async content(id, signal) {
-      const path = `/files/${encodeURIComponent(id)}/content`;
+      if (!isFileId(id)) return undefined;
+      const path = `/files/${id}/content`;
       const what = 'the text of a file';
       const answer = await vendorRequest(door, {
         method: 'GET',

@@ -1,3 +1,4 @@
+import { isAppError } from '../../../domain/error.ts';
 import { isRecord } from '../../../domain/json.ts';
 import { readVendorError, type VendorError } from '../../resilience/vendor-error.ts';
 
@@ -9,7 +10,7 @@ export type CodeOf = (error: VendorError) => string | undefined;
  * its own. What is no error object stays as it is.
  */
 export function codedError(error: unknown, codeOf: CodeOf): unknown {
-  if (!isRecord(error)) return error;
+  if (!isRecord(error) || isAppError(error)) return error;
   const code = codeOf(readVendorError(error));
   if (code === undefined) return error;
   const { name, statusCode, responseHeaders, responseBody, message } = error;

@@ -57,8 +57,6 @@ export async function vendorRequest(door: VendorDoor, request: VendorRequest): P
       headers,
       body: isForm ? body : body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-      // A key must not follow wherever an answer points.
-      redirect: 'error',
     });
     const text = await limitedText(response);
     if (response.ok || request.expects?.includes(response.status)) return { status: response.status, text };

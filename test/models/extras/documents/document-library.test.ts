@@ -144,6 +144,15 @@ describe('documents at Kimi', () => {
     expect(error.message).not.toContain('wrong-key');
   });
 
+  it('are not reached by an id that would lead elsewhere', async () => {
+    for (const id of ['..', '../models', 'a/b', '', 'x?y', 'é']) {
+      await expect(library().readById(id, 'local', signal)).rejects.toMatchObject({ kind: 'input' });
+      expect(await library().remove(id, 'local', signal)).toBe(false);
+    }
+    expect(vendor.files.asked).toEqual([]);
+    expect(vendor.violations).toEqual([]);
+  });
+
   it('are given up with the call', async () => {
     const caller = new AbortController();
     caller.abort();
