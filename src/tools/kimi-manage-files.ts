@@ -10,9 +10,9 @@ const usualLimit = 100;
 
 export const kimiManageFiles = defineTool({
   name: 'kimi_manage_files',
-  title: 'Kimi uploads',
+  title: 'Uploads',
   description:
-    'List or delete (with confirm) the documents kept at Kimi: one, all, foreign ones, or those over 30 days old.',
+    'List or delete (with confirm) the documents kept at Kimi: one, all, foreign ones, or those over 30 days.',
   toolset: 'files',
   tier: 'manager',
   needs: ['moonshot'],
