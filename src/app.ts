@@ -4,7 +4,7 @@ import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
-import type { ProductFacts } from './engine/define.ts';
+import type { ProductFacts } from './engine/actions/action-context.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
@@ -25,6 +25,7 @@ import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
+import { wireServices } from './wire-services.ts';
 
 export { type AppConfig, loadConfig, tables, version };
 
@@ -77,9 +78,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const models = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
   const meter = wireMeter({ values, team: models, store, clock, random, emit });
   const team = { ...models, ask: meter.ask };
+  const services = wireServices(config, { clock, state, emit });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
-  const offer = exposed(tools, exposurePolicy(values));
+  const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
   const instructions = instructionsFor(offer.tools);
   for (const name of offer.unknown) warn('tools', `There is no tool "${name}".`);
   const product: ProductFacts = {
@@ -92,7 +94,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     tools: offer.tools.map(tool => tool.name),
   };
   const { recent } = telemetry;
-  const context = wireActions({ values, team, threads, jobs, clock, product, patience, recent, emit });
+  const acting = { threads, jobs, clock, product, patience, recent, sandbox, mask: telemetry.mask, home, services };
+  const context = wireActions({ ...acting, values, team, emit });
   const engineParts = {
     values,
     context,
@@ -108,6 +111,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     clock,
     emit,
     home,
+    services,
   };
   const engine = createEngine(wireEngine(engineParts));
   product.catalogueVersion = catalogueVersion(engine.list());

@@ -1,6 +1,6 @@
 import { panelLimits, promptSizeLimit, rateLimits, replyTokens, spendCaps } from './config/derive.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from './domain/ports.ts';
-import { type ActionParts, createActionContext } from './engine/actions.ts';
+import { type ActionParts, createActionContext } from './engine/actions/create-action-context.ts';
 import { languageOf, preambleOf } from './engine/gather/preamble.ts';
 import type { Offer } from './engine/offer/exposure.ts';
 import type { EngineOptions } from './engine/run.ts';
@@ -12,6 +12,7 @@ import type { Store } from './memory/store.ts';
 import { countO200k } from './models/extras/o200k.ts';
 import type { Team } from './models/team.ts';
 import type { AppConfig } from './wire-models.ts';
+import type { Services } from './wire-services.ts';
 
 export interface EngineParts {
   values: AppConfig['values']['app'];
@@ -28,6 +29,7 @@ export interface EngineParts {
   clock: Clock;
   emit: Emit;
   home: string;
+  services: Pick<Services, 'documents' | 'web'>;
 }
 
 /** Settings and running parts → what the pipeline of a call is made of. */
@@ -64,6 +66,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       countTokens: countO200k,
       countPrompt: team.countPrompt,
       home,
+      ...(parts.services.documents && { documents: parts.services.documents }),
       preamble: preambleOf(values.locale),
       maxTurns: values.maxConversationTurns,
       maxFileBytes: values.maxFileBytes,
@@ -94,8 +97,12 @@ export function wireActions({
   values,
   team,
   emit,
+  services,
+  sandbox,
+  home,
+  mask,
   ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit'> &
+}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'sandbox' | 'home' | 'mask'> &
   Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'>): ActionParts {
   const { limits: rates, unknown } = rateLimits(values);
   for (const word of unknown) {
@@ -107,5 +114,13 @@ export function wireActions({
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),
     replyTokens: replyTokens(values),
+    uploads: {
+      documents: services.documents,
+      sandbox,
+      mask: values.maskSecrets ? mask : async text => ({ text, found: {} }),
+      home,
+      maxNamedFiles: values.maxNamedFiles,
+    },
+    web: services.web,
   };
 }

@@ -1,6 +1,6 @@
 import { AppError, inputError, isAppError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { type Candidate, type Effort, efforts } from '../domain/model.ts';
+import { type Candidate, type Effort, efforts, type ModelInfo } from '../domain/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { Threads } from '../memory/threads.ts';
@@ -56,18 +56,20 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     needs: { vision: (plan.images ?? []).length > 0 },
     effort: common.effort ?? options.efforts[tool.name] ?? plan.effort,
     allowFallback: common.allowFallback,
+    ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
   };
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
   let resolution: Resolution;
   const warnings = [...call.warnings];
   try {
-    resolution = await options.route({ ...request, name: common.model ?? remembered });
+    const unnamed = plan.provider === undefined ? undefined : 'auto';
+    resolution = await options.route({ ...request, name: common.model ?? remembered ?? unnamed });
   } catch (error) {
     if (remembered === undefined || !isAppError(error)) throw error;
     warnings.push(
       `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
     );
-    resolution = await options.route(request);
+    resolution = await options.route(plan.provider === undefined ? request : { ...request, name: 'auto' });
   }
   const [first, ...others] = saysHowHard(call)
     ? resolution.candidates

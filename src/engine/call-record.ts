@@ -62,6 +62,10 @@ export interface AskPlan {
   addendum?(model: ModelInfo): string;
   /** Files and directories as the caller named them. */
   files: readonly string[];
+  /** Ids of documents that were uploaded before. */
+  fileIds?: readonly string[];
+  /** The provider whose models answer unless the caller names one, and that reads the documents. */
+  provider?: string;
   /** What the tool found out by itself; as much as has room becomes part of the turn. */
   evidence?: readonly EvidencePiece[];
   /** Images as the caller named them: paths or data URLs. */

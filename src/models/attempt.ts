@@ -40,6 +40,7 @@ const mostCharsPerToken = 20;
 const mostCitations = 200;
 const longestUrl = 4_000;
 const longestTitle = 300;
+const longestSnippet = 500;
 const longestFinish = 80;
 
 export interface AttemptInput {
@@ -142,11 +143,25 @@ function checkSize({ call }: AttemptInput, { text, reasoningChars }: AttemptOutc
   if (text.length + reasoningChars > most) throw badUpstream(`The answer did not end after ${most} characters.`, false);
 }
 
-function takeCitation(source: { url: string; title?: string }, provider: string, outcome: AttemptOutcome): void {
+interface Source {
+  url: string;
+  title?: string;
+  providerMetadata?: SharedV4ProviderMetadata;
+}
+
+/** Providers whose vendor tells more of a hit pass it on as `snippet` and `date` in their metadata. */
+function takeCitation(source: Source, provider: string, outcome: AttemptOutcome): void {
   const { url, title = url } = source;
+  const { snippet, date } = source.providerMetadata?.[provider] ?? {};
   if (outcome.citations.length >= mostCitations || url.length > longestUrl) return;
   if (outcome.citations.some(citation => citation.url === url)) return;
-  outcome.citations.push({ title: safeCut(title, longestTitle), url, provider });
+  outcome.citations.push({
+    title: safeCut(title, longestTitle),
+    url,
+    ...(typeof snippet === 'string' && { snippet: safeCut(snippet, longestSnippet) }),
+    ...(typeof date === 'string' && { date: safeCut(date, longestFinish) }),
+    provider,
+  });
 }
 
 function warningText(warning: SharedV4Warning, provider: string): string {

@@ -9,7 +9,11 @@ import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { docgen } from './docgen.ts';
+import { glmWebSearch } from './glm-web-search.ts';
 import { job } from './job.ts';
+import { kimiManageFiles } from './kimi-manage-files.ts';
+import { kimiMultiFileChat } from './kimi-multi-file-chat.ts';
+import { kimiUploadAndExtract } from './kimi-upload-and-extract.ts';
 import { listModels } from './list-models.ts';
 import { listProviders } from './list-providers.ts';
 import { listmodels } from './listmodels.ts';
@@ -21,6 +25,7 @@ import { promptFromFileToFile } from './prompt-from-file-to-file.ts';
 import { providerCapabilities } from './provider-capabilities.ts';
 import { refactor } from './refactor.ts';
 import { secaudit } from './secaudit.ts';
+import { smartFileQuery } from './smart-file-query.ts';
 import { status } from './status.ts';
 import { testgen } from './testgen.ts';
 import { thinkdeep } from './thinkdeep.ts';
@@ -39,7 +44,11 @@ export const tools = [
   consensus,
   debug,
   docgen,
+  glmWebSearch,
   job,
+  kimiManageFiles,
+  kimiMultiFileChat,
+  kimiUploadAndExtract,
   listModels,
   listProviders,
   listmodels,
@@ -51,6 +60,7 @@ export const tools = [
   providerCapabilities,
   refactor,
   secaudit,
+  smartFileQuery,
   status,
   testgen,
   thinkdeep,
