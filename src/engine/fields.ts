@@ -83,9 +83,11 @@ export const hiddenFields = {
   max_cost_usd: z.number().optional(),
 };
 
-/** What a workflow tool takes besides the fields that it advertises. */
-export function unadvertised(fields: z.ZodRawShape): z.ZodRawShape {
-  const all: z.ZodRawShape = { ...hiddenFields, ...workflowFields, ...quietWorkflowFields };
+/** What a tool, a workflow unless `all` says otherwise, takes besides the fields that it advertises. */
+export function unadvertised(
+  fields: z.ZodRawShape,
+  all: z.ZodRawShape = { ...hiddenFields, ...workflowFields, ...quietWorkflowFields },
+): z.ZodRawShape {
   return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(fields, name)));
 }
 
