@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../domain/model.ts';
+import type { Candidate, ModelInfo } from '../domain/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../domain/ports.ts';
 import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
@@ -104,10 +104,7 @@ export function createTeam(options: TeamOptions): Team {
   const sources = createModelSources({ ...options.sources, ...options, connection });
   const local = definitions.filter(({ id, local }) => local?.(usableSettings(settings[id] ?? {}))).map(({ id }) => id);
   const isLocal = (providerId: string) => local.includes(providerId);
-  const searches = (model: ModelInfo) => {
-    const definition = definitions.find(({ id }) => id === model.provider);
-    return definition?.searches?.(model, usableSettings(settings[model.provider] ?? {})) ?? false;
-  };
+  const searches = searcher(options);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
   const resilience = resilienceOf(options, isLocal);
@@ -138,18 +135,8 @@ export function createTeam(options: TeamOptions): Team {
     async route(request) {
       await resilience.refresh();
       const resolution = await sources.route({ ailing, ...request });
-      const candidates = resolution.candidates.map(candidate => {
-        const { thinkingBudget } = candidate;
-        return thinkingBudget === undefined
-          ? candidate
-          : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
-      });
-      const [first] = candidates;
-      return {
-        ...resolution,
-        candidates,
-        searches: first !== undefined && searches(first.model),
-      };
+      const candidates = resolution.candidates.map(candidate => within(maxThinkingTokens, candidate));
+      return { ...resolution, candidates, searches: candidates.slice(0, 1).some(({ model }) => searches(model)) };
     },
     async ping(providerId, signal) {
       const { list } = await connection(providerId);
@@ -189,6 +176,20 @@ export function createTeam(options: TeamOptions): Team {
         }));
     },
   };
+}
+
+function searcher({ definitions, settings }: TeamOptions): Team['searches'] {
+  return model => {
+    const definition = definitions.find(({ id }) => id === model.provider);
+    return definition?.searches?.(model, usableSettings(settings[model.provider] ?? {})) ?? false;
+  };
+}
+
+function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
+  const { thinkingBudget } = candidate;
+  return thinkingBudget === undefined
+    ? candidate
+    : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
 }
 
 /** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */
