@@ -100,24 +100,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const { recent } = telemetry;
   const acting = { threads, jobs, clock, product, patience, recent, sandbox, mask: telemetry.mask, home, services };
   const context = wireActions({ ...acting, values, team, emit });
-  const engineParts = {
-    values,
-    context,
-    offer,
-    team,
-    meter,
-    state,
-    store,
-    sandbox,
-    git,
-    mask: telemetry.mask,
-    random,
-    clock,
-    emit,
-    home,
-    services,
-  };
-  const engineOptions = wireEngine(engineParts);
+  const running = { store, sandbox, git, mask: telemetry.mask, random, clock, emit, home, services };
+  const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
   const engine = createEngine(engineOptions);
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
   product.catalogueVersion = catalogueVersion(engine.list());
