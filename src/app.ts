@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { exposurePolicy } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
+import { requestId } from './domain/ids.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
@@ -11,6 +12,7 @@ import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import { exposed } from './engine/offer/exposure.ts';
 import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
+import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
 import { createGit } from './files/git/git.ts';
@@ -49,6 +51,8 @@ export interface Product {
   /** What may be read, and why. */
   readable: Roots;
   team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health'>;
+  /** Who would answer a call, and why. */
+  explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
@@ -96,24 +100,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const { recent } = telemetry;
   const acting = { threads, jobs, clock, product, patience, recent, sandbox, mask: telemetry.mask, home, services };
   const context = wireActions({ ...acting, values, team, emit });
-  const engineParts = {
-    values,
-    context,
-    offer,
-    team,
-    meter,
-    state,
-    store,
-    sandbox,
-    git,
-    mask: telemetry.mask,
-    random,
-    clock,
-    emit,
-    home,
-    services,
-  };
-  const engine = createEngine(wireEngine(engineParts));
+  const running = { store, sandbox, git, mask: telemetry.mask, random, clock, emit, home, services };
+  const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
+  const engine = createEngine(engineOptions);
+  const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
   product.catalogueVersion = catalogueVersion(engine.list());
   const host = createHost({ ...context, engine, offer, emit, replyFormat: values.replyFormat });
   return {
@@ -121,6 +111,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     root,
     readable: found,
     team,
+    explainRoute: (question, signal) =>
+      explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     spent: from => store.spend.rows({ owner: 'local', from }),

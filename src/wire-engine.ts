@@ -1,4 +1,4 @@
-import { panelLimits, promptSizeLimit, rateLimits, replyTokens, spendCaps } from './config/derive.ts';
+import { panelLimits, promptSizeLimit, rateLimits, replyTokens, searchSettings, spendCaps } from './config/derive.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from './domain/ports.ts';
 import { type ActionParts, createActionContext } from './engine/actions/create-action-context.ts';
 import { languageOf, preambleOf } from './engine/gather/preamble.ts';
@@ -10,6 +10,7 @@ import type { Git } from './files/git/git.ts';
 import type { Sandbox } from './files/sandbox.ts';
 import type { Store } from './memory/store.ts';
 import { countO200k } from './models/extras/o200k.ts';
+import { createClassifier } from './models/manager/classifier.ts';
 import type { Team } from './models/team.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
@@ -43,6 +44,8 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     route: team.route,
     askModel: meter.ask,
     meter,
+    classify: createClassifier({ ask: meter.ask, route: team.route, state, mode: values.aiManager }),
+    webSearch: searchSettings(values),
     admit: createRateLimits({ limits: context.limits.rates, state, clock }),
     promptLimit: promptSizeLimit(values),
     replyTokens: replyTokens(values),

@@ -7,7 +7,6 @@ import type { Threads } from '../memory/threads.ts';
 import type { AskModel, ModelQuestion } from '../models/answer.ts';
 import { nobody } from '../models/asking/last-answer.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
-import type { ModelRequest } from '../models/routing/roster.ts';
 import { splitSuffix } from '../models/routing/suffixes.ts';
 import { capAnswer } from './answer/cap.ts';
 import { completeIfCut } from './answer/complete-cut.ts';
@@ -16,10 +15,11 @@ import { gather } from './gather/compose.ts';
 import type { ComposeOptions } from './gather/options.ts';
 import { rememberLocal } from './local.ts';
 import { continuationOffer, failure, metadataOf, type Reply, success } from './reply.ts';
+import { planCall, type RouteOptions } from './routing/plan-call.ts';
+import { searchFor } from './routing/web-search.ts';
 
-export interface AskOptions {
+export interface AskOptions extends RouteOptions {
   threads: Threads;
-  route(request: ModelRequest): Promise<Resolution>;
   askModel: AskModel;
   compose: ComposeOptions;
   /** By tool: how hard its model thinks when the call does not say; absent: as the tool itself has it. */
@@ -58,18 +58,28 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     allowFallback: common.allowFallback,
     ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
   };
+  const planned = planCall(options, call, plan);
+  // The default model may be another provider's than the one that the tool belongs to.
+  const unnamed = plan.provider === undefined ? undefined : 'auto';
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
   let resolution: Resolution;
   const warnings = [...call.warnings];
   try {
-    const unnamed = plan.provider === undefined ? undefined : 'auto';
-    resolution = await options.route({ ...request, name: common.model ?? remembered ?? unnamed });
+    resolution = await planned({ ...request, name: common.model ?? remembered ?? unnamed });
   } catch (error) {
     if (remembered === undefined || !isAppError(error)) throw error;
     warnings.push(
       `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
     );
-    resolution = await options.route(plan.provider === undefined ? request : { ...request, name: 'auto' });
+    resolution = await planned({ ...request, name: unnamed });
+  }
+  const lacking = remembered === undefined ? undefined : lacks(resolution, request.needs.vision, common.webSearch);
+  if (lacking !== undefined) {
+    const other = await planned({ ...request, name: unnamed });
+    if (lacks(other, request.needs.vision, common.webSearch) === undefined) {
+      warnings.push(`This thread used ${remembered}, which ${lacking}; another model was chosen.`);
+      resolution = other;
+    }
   }
   const [first, ...others] = saysHowHard(call)
     ? resolution.candidates
@@ -85,7 +95,14 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     candidates: [first, ...roomy],
     requestedModel: resolution.requested,
     corrected: resolution.corrected,
+    webSearch: searchFor(options.webSearch, common, thread, resolution),
   };
+}
+
+/** What a thread's own model can't do for this call. */
+function lacks({ candidates: [first], searches }: Resolution, sees: boolean, search = false): string | undefined {
+  if (sees && !first?.model.input.includes('image')) return 'takes no images';
+  return search && !searches ? "can't search the web" : undefined;
 }
 
 function cannotSee({ model }: Candidate): AppError {
@@ -149,6 +166,7 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
       tool: tool.name,
       payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
       candidates,
+      webSearch: gathered.webSearch,
       messages,
       maxOutputTokens: budget.answer,
       temperature: common.temperature,
@@ -208,6 +226,7 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
       usage: answer.usage,
       costUsd: answer.costUsd,
       latencyMs: Math.round(answer.latencyMs),
+      ...(answer.couldSearch && { webSearch: true }),
     },
     files: [],
     images: [],

@@ -6,6 +6,7 @@ import { doctor } from './doctor.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
 import { prompt } from './prompt.ts';
+import { route } from './route.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -19,6 +20,7 @@ export const commands = [
   init,
   models,
   prompt,
+  route,
   stdio,
   threads,
   trust,

@@ -77,6 +77,7 @@ function asking(models: ModelInfo[], settings: ProviderSettings = {}) {
     random: { ...seededRandom(), fraction: () => 0.01 },
     emit: () => {},
     isLocal: () => false,
+    searches: model => moonshot.searches(model),
     limits: { firstByteMs: 2000, idleMs: 2000, totalMs: 8000 },
   });
   return (more: Partial<ModelQuestion> = {}, effort: 'none' | 'high' = 'none') =>

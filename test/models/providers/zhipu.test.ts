@@ -70,6 +70,7 @@ function ask(more: Partial<ModelQuestion> = {}) {
     random: { ...seededRandom(), fraction: () => 0.01 },
     emit: () => {},
     isLocal: () => false,
+    searches: model => zhipu.searches(model),
     limits: { firstByteMs: 2000, idleMs: 2000, totalMs: 5000 },
   });
   return asking({

@@ -14,6 +14,7 @@ import { makeReply } from './reply.ts';
 import { type Delivery, giveAnswer, giveFault, sendBody } from './serve-step.ts';
 import type { Steps } from './steps.ts';
 import type { AddressFields, VendorKind } from './vendor-kind.ts';
+import { maySearch } from './web-search.ts';
 import { serverSentEvents } from './wire.ts';
 
 /** All that a running vendor holds. */
@@ -153,6 +154,7 @@ function contentOf(
     input: recorded.tokens,
     cacheRead: use.read,
     cacheWrite: use.written,
+    searches: maySearch(recorded.dialect, body),
     ...(reading.maxOutput !== undefined && { maxOutput: reading.maxOutput }),
   });
   return { wire: use.wire(reply), reply, stream: reading.stream };
