@@ -26,7 +26,9 @@ describe('the reference', () => {
       if (flag) expect(row).toContain(`\`--${flag}\``);
     }
     expect(text.match(/^## .*$/gm)).toEqual(
-      ['Models', 'Threads', 'Tools', 'Replies', 'Files', 'Operation', 'Network', 'Acme'].map(group => `## ${group}`),
+      ['Models', 'Threads', 'Tools', 'Replies', 'Files', 'Operation', 'Network', 'Spending', 'Acme'].map(
+        group => `## ${group}`,
+      ),
     );
   });
 
