@@ -36,6 +36,14 @@ async function call(name: string, args: Record<string, unknown>, options: Option
   return { ...reply.document, isError: reply.isError };
 }
 
+/** What a job came to. The client's patience ends each wait, and a busy machine may need several. */
+async function outcomeOf(job_id: string): Promise<Document> {
+  for (;;) {
+    const reply = await call('job', { job_id, wait_ms: 10_000 });
+    if (reply.status !== 'running') return reply;
+  }
+}
+
 const slow = (delayMs: number) => ({ answer: 'At last.', delayMs });
 const hangs = { fault: 'hang_after_headers' } as const;
 
@@ -45,9 +53,7 @@ describe('a call that outlasts the patience of its client', () => {
     const running = await call('chat', { prompt: 'Take your time.' });
     expect(running).toMatchObject({ status: 'running', tool_name: 'chat', isError: false });
     expect(running.stage).toBe('asking openai:gpt-5-mini');
-    let reply = await call('job', { job_id: running.job_id, wait_ms: 10_000 });
-    // The client's patience ends each wait; a busy machine may need one more.
-    while (reply.status === 'running') reply = await call('job', { job_id: running.job_id, wait_ms: 10_000 });
+    const reply = await outcomeOf(running.job_id);
     expect(reply).toMatchObject({ status: 'continuation_available', content: 'At last.', isError: false });
     expect(reply.metadata.tool_name).toBe('chat');
     const again = await call('job', { job_id: running.job_id });
@@ -93,7 +99,7 @@ describe('a call that outlasts the patience of its client', () => {
     const heard: string[] = [];
     const { job_id } = await call('chat', { prompt: 'Slow.' }, { onProgress: ({ message }) => heard.push(message) });
     expect(heard).toEqual(['reading files', 'asking openai:gpt-5-mini']);
-    await call('job', { job_id, wait_ms: 5_000 });
+    await outcomeOf(job_id);
     expect(heard).toHaveLength(2);
   });
 
@@ -137,7 +143,7 @@ describe('a job', () => {
   it('is interrupted when the server ends before it, and its reply outlasts the server when not', async () => {
     vendor.script(slow(1_300));
     const done = await call('chat', { prompt: 'Slow.' });
-    const reply = await call('job', { job_id: done.job_id, wait_ms: 5_000 });
+    const reply = await outcomeOf(done.job_id);
     vendor.script(hangs);
     const lost = await call('chat', { prompt: 'Hang.' });
     await polylogue.restart();
