@@ -82,6 +82,8 @@ class OnceDesk implements Once {
   readonly #running = new Map<string, SharedWork>();
   /** When a call is over and its record says so. */
   readonly #over = new Map<string, Promise<void>>();
+  /** Changes of records that are on their way. */
+  readonly #notes = new Set<Promise<void>>();
   /** Calls on their way to `#running`, and calls whose replies arrived while their records still stand. */
   readonly #passing = new Set<string>();
 
@@ -114,7 +116,6 @@ class OnceDesk implements Once {
   }
 
   async close(hurry?: AbortSignal): Promise<void> {
-    if (this.#running.size === 0) return;
     const all = [...this.#running.values()];
     const interruptAll = () => {
       for (const work of all) work.interrupt();
@@ -126,6 +127,7 @@ class OnceDesk implements Once {
     if (hurry?.aborted) interruptAll();
     hurry?.addEventListener('abort', interruptAll, { once: true });
     await Promise.all(this.#over.values());
+    await Promise.all(this.#notes);
     stopTimer();
     hurry?.removeEventListener('abort', interruptAll);
   }
@@ -281,7 +283,12 @@ class OnceDesk implements Once {
 
   /** The log is there to save money: a call is worth more than its record. */
   #note({ key }: Identity, id: string, change: Parameters<CallLog['change']>[2]): Promise<void> {
-    return this.#log.change(key, id, change).catch(error => this.#warn(error));
+    const noted: Promise<void> = this.#log
+      .change(key, id, change)
+      .catch(error => this.#warn(error))
+      .finally(() => this.#notes.delete(noted));
+    this.#notes.add(noted);
+    return noted;
   }
 
   #refused(request: ToolRequest): ToolReply {

@@ -206,7 +206,7 @@ describe('what makes a call another one', () => {
   it('a file that its thread sent before was edited', async () => {
     vendor.script({ answer: 'One.' }, { answer: 'Two.' }, { answer: 'Three.' });
     const { continuation_offer } = await delivered({ prompt: 'Review.', absolute_file_paths: ['notes.md'] });
-    const args = { prompt: 'And now?', continuation_id: continuation_offer.continuation_id };
+    const args = { prompt: 'Is it better?', continuation_id: continuation_offer.continuation_id };
     await send(args).reply;
     await project.write('notes.md', 'One and a half.\n');
     expect((await delivered(args)).content).toBe('Three.');
