@@ -3,7 +3,7 @@
  *   append FILE THREAD COUNT NAME   adds turns "NAME n", again after each conflict; prints every turn's seq once it is durable
  *   write FILE                      adds turns to a new thread without end; prints the thread, then every seq
  *   add FILE KEY COUNT              counts a value of the shared state up, so often
- *   fill FILE COUNT                 adds turns to a new thread until COUNT were refused, half a second later once more each time;
+ *   fill FILE COUNT                 adds turns to a new thread until COUNT were refused, a moment later once more each time;
  *                                   prints the thread, every seq, and "refused CLASS"
  *   hold FILE MS                    holds the file's write lock; prints "held" and "freed"
  */
@@ -80,7 +80,7 @@ async function fill(store: Store, [count]: string[]): Promise<void> {
       if (!isAppError(error) || error.kind !== 'storage') throw error;
       say(`refused ${error.details.class}`);
       refused++;
-      await sleep(500);
+      await sleep(200);
     }
   }
 }

@@ -120,5 +120,5 @@ function injected(name: string, inject: string, refused: string): RealFault {
 const faults: RealFault[] = [
   fullDisk,
   injected('fsync that fails', 'inject=fdatasync,fsync:error=EIO:when=30+', 'unavailable'),
-  injected('write without room', 'inject=pwrite64:error=ENOSPC:when=120+', 'storage_full'),
+  injected('write without room', 'inject=pwrite64:error=ENOSPC:when=300+', 'storage_full'),
 ];
