@@ -45,6 +45,6 @@ export type WriterAnswer =
 export interface WriterOptions {
   file: string;
   maxBytes?: number;
-  /** A module whose `connect` opens SQLite on the file; absent: as it is. */
-  driver?: string;
+  /** URL of the thread's program, where it is another one: it calls `startWriter`. */
+  program?: string;
 }

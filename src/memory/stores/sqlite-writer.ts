@@ -147,12 +147,11 @@ class Writer {
   }
 }
 
-const port = parentPort;
-if (port) {
+/** Serves the thread that started this one. */
+export function startWriter(connect: Connect): void {
+  const port = parentPort;
+  if (!port) return;
   const options: WriterOptions = workerData;
-  const plain: { connect: Connect } = { connect: (file, { timeout }) => new DatabaseSync(file, { timeout }) };
-  // Messages that come before the listener is there wait for it.
-  const { connect }: typeof plain = options.driver === undefined ? plain : await import(options.driver);
   const writer = new Writer(
     options,
     connect,
@@ -160,4 +159,12 @@ if (port) {
     () => port.close(),
   );
   port.on('message', (message: WriterRequest) => writer.take(message));
+}
+
+// Another program for this thread starts the writer by itself.
+if (isProgram()) startWriter((file, { timeout }) => new DatabaseSync(file, { timeout }));
+
+function isProgram(): boolean {
+  const options: WriterOptions | null = workerData;
+  return options !== null && options.program === undefined;
 }

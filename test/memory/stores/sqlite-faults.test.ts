@@ -3,19 +3,19 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ThreadId } from '../../../src/domain/ids.ts';
 import type { Store } from '../../../src/memory/store.ts';
 import { changeOf, headOf, newExchangeId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
-import { breakDisk, type Fault, slowMs } from '../../support/faulty-sqlite.ts';
+import { breakDisk, type Fault, slowMs } from '../../support/break-disk.ts';
 import { watchLoop } from '../../support/loop.ts';
 import { seededRandom } from '../../support/random.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 
-const driver = new URL('../../support/faulty-sqlite.ts', import.meta.url).href;
+const program = new URL('../../support/faulty-sqlite-writer.ts', import.meta.url).href;
 
 describe('a SQLite file on a disk that fails', () => {
   let place: SqlitePlace;
   let store: Store;
   beforeEach(async () => {
     place = await sqlitePlace();
-    store = place.open({ driver });
+    store = place.open({ program });
   });
   afterEach(async () => {
     breakDisk(place.file, 'none');

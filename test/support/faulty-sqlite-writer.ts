@@ -1,13 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import { startWriter } from '../../src/memory/stores/sqlite-writer.ts';
+import { type Fault, ordersOf, slowMs } from './break-disk.ts';
 
-/**
- * SQLite on a disk that fails as a test says, in the writer's thread: `full` and `eio` as SQLite reports them when a
- * transaction is to be made durable (it is undone then), `spill` in the middle of one, `slow` as an fsync that takes its time.
- */
-export type Fault = 'none' | 'full' | 'eio' | 'spill' | 'slow';
-
-export const slowMs = 200;
+/** A program for the writer's thread: SQLite on a disk that fails as a test says. */
 
 /** The codes with which node:sqlite tells the disk's failures. */
 const failures = {
@@ -15,13 +11,6 @@ const failures = {
   eio: { errcode: 1034, message: 'disk I/O error' },
   spill: { errcode: 778, message: 'disk I/O error' },
 } as const;
-
-const orders = (file: string) => `${file}.fault`;
-
-/** Lets the disk below a database fail from now on. */
-export function breakDisk(file: string, fault: Fault): void {
-  writeFileSync(orders(file), fault);
-}
 
 class FaultyDatabase extends DatabaseSync {
   readonly #file: string;
@@ -41,7 +30,7 @@ class FaultyDatabase extends DatabaseSync {
 
   #fault(): Fault {
     try {
-      return readFileSync(orders(this.#file), 'utf8') as Fault;
+      return readFileSync(ordersOf(this.#file), 'utf8') as Fault;
     } catch {
       return 'none';
     }
@@ -54,4 +43,4 @@ class FaultyDatabase extends DatabaseSync {
   }
 }
 
-export const connect = (file: string, options: { timeout: number }) => new FaultyDatabase(file, options);
+startWriter((file, options) => new FaultyDatabase(file, options));
