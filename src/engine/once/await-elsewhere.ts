@@ -32,16 +32,20 @@ export async function awaitElsewhere(
   const { log, holding, clock, random } = options;
   const failed = (error: unknown) => failure(error, { toolName: request.name, reqId: random.uuid() });
   try {
+    let isDead = false;
     for (let toldAt = Number.NEGATIVE_INFINITY; ; ) {
       throwIfAborted(signal);
       const { calls } = await log.read(key);
       const call = calls.find(each => each.id === id);
       if (!call) return failed(vanished());
       if (call.status !== 'running') return call;
-      if (await holding.isDead(call.holder)) {
+      // A process that is gone may have ended the call in order since it was read.
+      if (isDead) {
         const trace = await stillSo(options, call, [], request.principal);
         return recovered(options, call, trace ?? { turns: [] }, request.name) ?? failed(vanished());
       }
+      isDead = await holding.isDead(call.holder);
+      if (isDead) continue;
       if (clock.monotonic() - toldAt >= wantedMs) {
         toldAt = clock.monotonic();
         await log.change(key, id, found => ({ ...found, wantedAt: clock.now() }));

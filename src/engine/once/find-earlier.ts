@@ -11,6 +11,8 @@ export interface FindOptions extends StillSoOptions {
   holder: string;
   /** The work of this process, by the ids of its calls. */
   running: ReadonlyMap<string, SharedWork>;
+  /** A call as its record is now. */
+  look(id: string): Promise<LoggedCall | undefined>;
 }
 
 /** What is left of an earlier call that this one repeats. */
@@ -45,13 +47,17 @@ export async function findEarlier(
 }
 
 async function stateOf(
-  { running, holder, holding }: FindOptions,
+  { running, holder, holding, look }: FindOptions,
   call: LoggedCall,
   named: boolean,
 ): Promise<Exclude<Earlier, { state: 'dead' }> | { state: 'dead'; call: LoggedCall } | undefined> {
   if (call.status !== 'running') return { state: 'ended', call };
   const work = running.get(call.id);
   if (work) return named || !work.isAwaited() ? { state: 'here', call, work } : undefined;
-  if (call.holder === holder || (await holding.isDead(call.holder))) return { state: 'dead', call };
+  if (call.holder === holder || (await holding.isDead(call.holder))) {
+    // It may have ended in order since its record was read, and its process with it.
+    const now = await look(call.id);
+    return now && (now.status === 'running' ? { state: 'dead', call: now } : { state: 'ended', call: now });
+  }
   return named || call.lost ? { state: 'elsewhere', call } : undefined;
 }

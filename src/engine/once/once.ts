@@ -145,7 +145,8 @@ class OnceDesk implements Once {
   #earlier({ version, calls }: Logged, { identity, request }: Asked): Promise<Earlier | undefined> {
     const others = calls.filter(({ id }) => !this.#passing.has(id));
     const options = { ...this.#options, holding: this.#holding, holder: this.#holder, running: this.#running };
-    return findEarlier(options, { version, calls: others }, identity, request.principal);
+    const look = async (id: string) => (await this.#log.read(identity.key)).calls.find(call => call.id === id);
+    return findEarlier({ ...options, look }, { version, calls: others }, identity, request.principal);
   }
 
   /** What the earlier call came to; undefined when it left nothing, so that this one is a new one. */
