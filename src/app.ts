@@ -12,6 +12,7 @@ import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import { exposed } from './engine/offer/exposure.ts';
 import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
+import { createOnce } from './engine/once/once.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
@@ -105,7 +106,9 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const engine = createEngine(engineOptions);
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
   product.catalogueVersion = catalogueVersion(engine.list());
-  const host = createHost({ ...context, engine, offer, emit, replyFormat: values.replyFormat });
+  const graceMs = values.detachedGraceSeconds * 1_000;
+  const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
+  const host = createHost({ ...context, engine, offer, emit, once, replyFormat: values.replyFormat });
   return {
     host,
     root,
@@ -117,7 +120,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
-      await jobs.close(values.detachedGraceSeconds * 1_000, hurry);
+      await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);
       await team.close();
       await meter.flush();
       await store.close();

@@ -88,6 +88,7 @@ const rooms: HouseTable['rooms'] = {
       spend: 'plain',
       actions: 'plain',
       documents: 'plain',
+      once: 'plain',
       agent: 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',

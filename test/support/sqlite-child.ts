@@ -3,6 +3,8 @@
  *   append FILE THREAD COUNT NAME   adds turns "NAME n", again after each conflict; prints every turn's seq once it is durable
  *   write FILE                      adds turns to a new thread without end; prints the thread, then every seq
  *   add FILE KEY COUNT              counts a value of the shared state up, so often
+ *   fill FILE COUNT                 adds turns to a new thread until COUNT were refused, a moment later once more each time;
+ *                                   prints the thread, every seq, and "refused CLASS"
  *   hold FILE MS                    holds the file's write lock; prints "held" and "freed"
  */
 import { writeSync } from 'node:fs';
@@ -63,6 +65,26 @@ async function write(store: Store): Promise<void> {
   }
 }
 
+async function fill(store: Store, [count]: string[]): Promise<void> {
+  const { id } = await threadWith(store, []);
+  say(id);
+  let seq = 0;
+  for (let refused = 0; refused < Number(count); ) {
+    const exchange = newExchangeId();
+    const content = `turn ${seq + 1} ${'y'.repeat(20_000)}`;
+    const turns = [turnOf(seq + 1, { content, exchange })];
+    try {
+      seq = await store.commit(id, changeOf(seq, { turns, exchange: { id: exchange, status: 'done' } }));
+      say(seq);
+    } catch (error) {
+      if (!isAppError(error) || error.kind !== 'storage') throw error;
+      say(`refused ${error.details.class}`);
+      refused++;
+      await sleep(200);
+    }
+  }
+}
+
 if (mode === 'hold') {
   const db = new DatabaseSync(file, { timeout: 5000 });
   db.exec('BEGIN IMMEDIATE');
@@ -75,6 +97,7 @@ if (mode === 'hold') {
   const store = open();
   if (mode === 'append') await append(store, rest);
   else if (mode === 'add') await add(store, rest);
+  else if (mode === 'fill') await fill(store, rest);
   else await write(store);
   await store.close();
 }
