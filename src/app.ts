@@ -1,7 +1,6 @@
-import { exposurePolicy } from './config/derive.ts';
+import { exposurePolicy, storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import { requestId } from './domain/ids.ts';
-import { storePlace } from './config/store-place.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';

@@ -93,7 +93,7 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
         return session;
       }
       const left = Math.min(deadline, hopeUntil) - clock.monotonic();
-      if (left <= 0) throw new Unreachable(reason instanceof Error ? reason.message : String(reason), reason);
+      if (left <= 0) throw new Unreachable(reasonText(reason), reason);
       // Keeps the process alive, unlike a timer: somebody waits for this.
       const enough = new AbortController();
       const over = clock.sleep(left, enough.signal).catch(() => undefined);
@@ -112,7 +112,7 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
           if (replyCode(error) !== '' || error instanceof Unreachable) throw error;
           lose(current, error);
           current.end(error);
-          if (clock.monotonic() >= ask.deadline) throw new Unreachable(String(error), error);
+          if (clock.monotonic() >= ask.deadline) throw new Unreachable(reasonText(error), error);
         }
       }
     },
@@ -125,4 +125,10 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
       stopPause();
     },
   };
+}
+
+/** A host with several addresses fails with all of their errors, and no words of its own. */
+function reasonText(reason: unknown): string {
+  const told = reason instanceof AggregateError && reason.message === '' ? reason.errors[0] : reason;
+  return told instanceof Error ? told.message : String(told);
 }
