@@ -104,7 +104,8 @@ describe('polylogue doctor', () => {
 
   it('asks the Redis in which threads live, and says what should be otherwise there', async () => {
     const server = await startRedis('--requirepass', 'hidden-word');
-    const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: server.url.replace('//', '//:hidden-word@') };
+    const url = server.url.replace('//', '//:hidden-word@');
+    const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: url, REDIS_TIMEOUT_MS: '5000' };
     const { code, find, out } = await doctor(env, ['--offline']);
     await server.dispose();
     expect(code).toBe(0);

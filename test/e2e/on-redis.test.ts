@@ -34,7 +34,7 @@ async function start(prefix: string): Promise<McpSession> {
   const home = await tempProject();
   homes.push(home);
   const redis = { POLYLOGUE_STORE: 'redis', REDIS_URL: server.url, REDIS_PREFIX: prefix, REDIS_TIMEOUT_MS: '5000' };
-  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', ...redis };
+  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', AI_MANAGER: 'rules', ...redis };
   const session = await startSession({ root: project.root, home: home.root, env });
   sessions.push(session);
   return session;

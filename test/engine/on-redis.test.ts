@@ -26,6 +26,7 @@ beforeEach(async () => {
     ...vendorEnv({ openai: vendor.url }),
     DEFAULT_MODEL: 'gpt-5-mini',
     DETACHED_GRACE_SECONDS: '0',
+    AI_MANAGER: 'rules',
     POLYLOGUE_STORE: 'redis',
     REDIS_URL: server.url,
     REDIS_PREFIX: `${randomUUID()}:`,
@@ -106,7 +107,8 @@ describe('a product on Redis', () => {
 });
 
 describe('a product whose Redis fails', () => {
-  const quick = { REDIS_TIMEOUT_MS: '250' };
+  /** Long enough for a busy machine; what counts is that the wait is this one alone. */
+  const quick = { REDIS_TIMEOUT_MS: '600' };
 
   it('asks nobody for an answer that could not be kept, says so in time, and goes on when it is back', async () => {
     const polylogue = await start(quick);
@@ -115,7 +117,7 @@ describe('a product whose Redis fails', () => {
     server.signal('SIGSTOP');
     const from = performance.now();
     const refused = await polylogue.call('chat', { prompt: 'And now?', continuation_id });
-    expect(performance.now() - from).toBeLessThan(700);
+    expect(performance.now() - from).toBeLessThan(1_100);
     expect(refused).toMatchObject({ isError: true, error: { code: 'STORAGE', class: 'unavailable' } });
     expect(vendor.requests).toHaveLength(1);
     server.signal('SIGCONT');

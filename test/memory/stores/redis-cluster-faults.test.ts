@@ -90,7 +90,7 @@ describe('slots of a cluster', () => {
 
 describe('one node of a cluster that is silent', () => {
   it('stops its own threads alone, in time, and they go on when it wakes', async () => {
-    const quick = redisStore(cluster.url, { prefix, patienceMs: 250, onWarning: text => warnings.push(text) });
+    const quick = redisStore(cluster.url, { prefix, patienceMs: 1_000, onWarning: text => warnings.push(text) });
     const [first, , last] = cluster.nodes;
     const near = await threadWith(store, ['a'], { id: idOn(first!) });
     const far = await threadWith(store, ['a'], { id: idOn(last!) });
@@ -99,7 +99,7 @@ describe('one node of a cluster that is silent', () => {
     try {
       const from = performance.now();
       await expect(quick.read(far.id, start)).rejects.toMatchObject({ kind: 'storage' });
-      expect(performance.now() - from).toBeLessThan(500);
+      expect(performance.now() - from).toBeLessThan(1_800);
       expect((await quick.read(near.id, start)).state).toBe('live');
     } finally {
       last!.signal('SIGCONT');
