@@ -1,5 +1,4 @@
-import { join } from 'node:path';
-import { exposurePolicy } from './config/derive.ts';
+import { exposurePolicy, storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import { requestId } from './domain/ids.ts';
 import type { Clock, Random } from './domain/ports.ts';
@@ -20,6 +19,7 @@ import { createGit } from './files/git/git.ts';
 import { createSandbox } from './files/sandbox.ts';
 import { openStore } from './memory/open-store.ts';
 import { openState } from './memory/shared-state/open-state.ts';
+import type { Store } from './memory/store.ts';
 import { createThreads } from './memory/threads.ts';
 import type { Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
@@ -54,6 +54,8 @@ export interface Product {
   team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health'>;
   /** Who would answer a call, and why. */
   explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
+  /** What a server behind the store says of itself; absent where there is none. */
+  inspectStore: Store['inspect'];
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
@@ -66,8 +68,8 @@ export interface Product {
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
-  const file = values.private || values.store === 'memory' ? undefined : join(config.home, 'threads.sqlite');
-  const kept = { home: file && config.home, secrets: config.secrets, logLevel: values.logLevel };
+  const place = storePlace(values, config.home);
+  const kept = { home: place.isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
   const telemetry = createTelemetry({ ...around, ...kept });
   const { emit } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
@@ -77,10 +79,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const root = found.roots[0] ?? around.cwd;
   const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
   const git = createGit({ ...around, sandbox, mask: telemetry.mask });
-  const store = openStore({ file, clock, emit });
+  const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const models = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
+  const models = await wireModels(config, { clock, random, emit, state, isPrivate: place.isPrivate });
   const meter = wireMeter({ values, team: models, store, clock, random, emit });
   const team = { ...models, ask: meter.ask };
   const services = wireServices(config, { clock, state, emit });
@@ -94,7 +96,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     catalogueVersion: '',
     nodeVersion: around.nodeVersion,
     platform: around.platform,
-    store: file ?? 'memory, until this process ends',
+    store: place.name,
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
@@ -116,6 +118,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     team,
     explainRoute: (question, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
+    inspectStore: store.inspect,
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     spent: from => store.spend.rows({ owner: 'local', from }),

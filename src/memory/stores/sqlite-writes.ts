@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
 import type { ThreadChange } from '../store.ts';
-import type { HeadState, Origin } from './sealed-record.ts';
+import { type HeadState, splitHead } from './sealed-record.ts';
 import { type SqliteFacts, sqliteFacts } from './sqlite-facts.ts';
 import { type SqliteJobs, sqliteJobs } from './sqlite-jobs.ts';
 import { sqliteLeases } from './sqlite-leases.ts';
@@ -124,12 +124,4 @@ function pruner(
     }
     return gone;
   };
-}
-
-function splitHead({ initialContext, ...known }: ThreadHead): [Origin, HeadState] {
-  const { id, parent, owner, workspace, toolName, createdAt, seq: startSeq } = known;
-  return [
-    { id, parent, owner, workspace, toolName, createdAt, initialContext, startSeq },
-    { ...known, startSeq },
-  ];
 }
