@@ -62,6 +62,7 @@ const rooms: HouseTable['rooms'] = {
       extras: 'plain',
       'extras/ollama': 'plain',
       'extras/azure': 'plain',
+      'extras/caches': 'plain',
       'extras/wire': 'plain',
       'extras/kimi': 'plain',
       'extras/glm': 'plain',
