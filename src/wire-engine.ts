@@ -68,6 +68,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       newExchange: threads.newExchange,
       countTokens: countO200k,
       countPrompt: team.countPrompt,
+      summaries: summariesOf(parts),
       home,
       ...(parts.services.documents && { documents: parts.services.documents }),
       preamble: preambleOf(values.locale),
@@ -126,4 +127,9 @@ export function wireActions({
     },
     web: services.web,
   };
+}
+
+function summariesOf({ values, team, meter, clock, emit }: EngineParts): EngineOptions['compose']['summaries'] {
+  const { compactionModel: model } = values;
+  return model === 'off' ? undefined : { model, route: team.route, ask: meter.ask, clock, emit };
 }
