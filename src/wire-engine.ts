@@ -114,7 +114,12 @@ export function wireActions({
   }
   return {
     ...parts,
-    models: { providers: team.providers, capabilities: team.capabilities, defaultModel: values.defaultModel },
+    models: {
+      providers: team.providers,
+      capabilities: team.capabilities,
+      caches: team.caches,
+      defaultModel: values.defaultModel,
+    },
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),
     replyTokens: replyTokens(values),

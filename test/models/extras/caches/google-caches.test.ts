@@ -79,7 +79,7 @@ describe('the beginning of a thread with Gemini', () => {
   });
 
   it('is told with its facts, and belongs to its thread and model alone', async () => {
-    await start();
+    await start({ POLYLOGUE_TOOLSETS: 'core,ops' });
     await chat('Read the gate.', gate());
     await chat('Go on.');
     const [told] = await polylogue.product.team.caches();
@@ -87,6 +87,10 @@ describe('the beginning of a thread with Gemini', () => {
     expect(told!.files).toEqual([project.path('gate.ts')]);
     expect(told!.tokens).toBe(vendor.caches.live()[0]!.tokens);
     expect(told!.expires - told!.created).toBe(60 * minutes);
+    const { vendor_caches: shown } = await polylogue.call('status');
+    const created = new Date(told!.created).toISOString();
+    expect(shown).toEqual([{ ...told, created, expires: new Date(told!.expires).toISOString() }]);
+    expect((await polylogue.call('status', {}, { owner: 'ann' })).vendor_caches).toBeUndefined();
     await chat('What do you say?', { model: 'gemini-3-flash-preview' });
     expect(last().cachedContent).toBeUndefined();
   });
