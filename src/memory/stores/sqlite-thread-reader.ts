@@ -7,15 +7,20 @@ import { damaged, type Row, recordOf } from './sqlite-rows.ts';
 /** Characters of turns that are remembered, over all threads. */
 const rememberedChars = 16_000_000;
 
-/** The turns of a thread as they were read and found whole; they are frozen, since calls share them. */
+/** A thread's turns as they were read and found whole; they are frozen, since calls share them. */
 interface SeenThread {
   /** Of the row that says where the thread begins: another thread under the same number has another. */
   seal: string;
   startSeq: number;
-  turns: readonly Turn[];
+  turns: readonly StoredTurn[];
   chars: number;
-  /** By the number of the row; its seal tells whether the exchange ended otherwise since. */
-  exchanges: ReadonlyMap<number, { seal: string; id: ExchangeId; status: ExchangeStatus }>;
+  exchanges: SeenExchanges;
+}
+
+interface SeenExchanges {
+  /** The seals of all its exchanges, in the order of their rows: a seal is another when the exchange ended otherwise. */
+  seals: string;
+  statuses: ReadonlyMap<ExchangeId, ExchangeStatus>;
 }
 
 /**
@@ -25,8 +30,10 @@ interface SeenThread {
 export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, n: number) => Thread {
   const origin = db.prepare('SELECT body, seal FROM origins WHERE thread = ?');
   const newTurns = db.prepare('SELECT body, seal FROM turns WHERE thread = ? AND seq > ? ORDER BY seq');
-  const exchangeSeals = db.prepare('SELECT n, seal FROM exchanges WHERE thread = ? ORDER BY n');
-  const exchange = db.prepare('SELECT body, seal FROM exchanges WHERE n = ?');
+  const allSeals = db.prepare(
+    "SELECT group_concat(seal, ' ') AS seals FROM (SELECT seal FROM exchanges WHERE thread = ? ORDER BY n)",
+  );
+  const exchangesFrom = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? ORDER BY n LIMIT -1 OFFSET ?');
   const compactions = db.prepare('SELECT body, seal FROM compactions WHERE thread = ? ORDER BY n');
   const workflows = db.prepare('SELECT tool, body, seal FROM workflows WHERE thread = ? ORDER BY n');
   const seen = seenRows<SeenThread>(rememberedChars);
@@ -36,36 +43,41 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, n: numb
     const before = seen.get(id);
     if (before && before.seal === row?.seal) return before;
     const startSeq = recordOf(row, 'origin')?.origin.startSeq ?? damaged(id, 'its origin');
-    return { seal: String(row?.seal), startSeq, turns: [], chars: 0, exchanges: new Map() };
+    const exchanges = { seals: '', statuses: new Map() };
+    return { seal: String(row?.seal), startSeq, turns: [], chars: 0, exchanges };
   }
 
-  function exchangesOf({ id }: ThreadHead, n: number, before: SeenThread['exchanges']): SeenThread['exchanges'] {
-    const found = new Map<number, { seal: string; id: ExchangeId; status: ExchangeStatus }>();
-    for (const row of exchangeSeals.all(n)) {
-      const number = Number(row.n);
-      const known = before.get(number);
-      if (known && known.seal === row.seal) {
-        found.set(number, known);
-        continue;
-      }
-      const record = recordOf(exchange.get(number), 'exchange');
+  /** Only the newest exchanges change, so that what comes before the first other seal is known. */
+  function exchangesOf({ id }: ThreadHead, n: number, before: SeenExchanges): SeenExchanges {
+    const seals = String(allSeals.get(n)?.seals ?? '');
+    if (seals === before.seals) return before;
+    const statuses = new Map(before.statuses);
+    for (const row of exchangesFrom.all(n, sealsInCommon(before.seals, seals))) {
+      const record = recordOf(row, 'exchange');
       if (record?.thread !== id) return damaged(id, 'the record of one of its exchanges');
-      found.set(number, { seal: String(row.seal), id: record.id, status: record.status });
+      statuses.set(record.id, record.status);
     }
-    return found;
+    return { seals, statuses };
   }
 
   function turnsOf(head: ThreadHead, n: number): StoredTurn[] {
     const { id } = head;
     const before = begin(head, n);
     const exchanges = exchangesOf(head, n, before.exchanges);
-    const turns = [...before.turns];
+    const withStatus = (turn: Turn): StoredTurn => {
+      const status = exchanges.statuses.get(turn.exchange) ?? damaged(id, `turn ${turn.seq}`);
+      return Object.freeze({ ...turn, status });
+    };
+    const turns =
+      exchanges === before.exchanges
+        ? [...before.turns]
+        : before.turns.map(turn => (exchanges.statuses.get(turn.exchange) === turn.status ? turn : withStatus(turn)));
     let { chars } = before;
     for (const row of newTurns.all(n, before.startSeq + turns.length)) {
       const seq = before.startSeq + turns.length + 1;
       const record = recordOf(row, 'turn');
       if (record?.thread !== id || record.turn.seq !== seq) return damaged(id, `turn ${seq}`);
-      turns.push(frozen(record.turn));
+      turns.push(withStatus(frozen(record.turn)));
       chars += sizeOf(row);
     }
     const seq = before.startSeq + turns.length;
@@ -73,13 +85,8 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, n: numb
       seen.drop(id);
       return damaged(id, `turn ${seq + 1}`);
     }
-    const statuses = new Map([...exchanges.values()].map(found => [found.id, found.status]));
-    const found = turns.map(turn => {
-      const status = statuses.get(turn.exchange);
-      return status ? { ...turn, status } : damaged(id, `turn ${turn.seq}`);
-    });
-    seen.keep(id, { ...before, turns, chars, exchanges }, chars);
-    return found;
+    seen.keep(id, { ...before, turns: [...turns], chars, exchanges }, chars);
+    return turns;
   }
 
   return (head, n) => {
@@ -100,6 +107,12 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, n: numb
       workflows: { ...states },
     };
   };
+}
+
+function sealsInCommon(before: string, now: string): number {
+  const [old, current] = [before.split(' '), now.split(' ')];
+  const at = current.findIndex((seal, index) => seal !== old[index]);
+  return at === -1 ? current.length : at;
 }
 
 function sizeOf({ body }: Row): number {
