@@ -150,6 +150,8 @@ async function ask(options: SummaryOptions, call: Routed, writing: Writing): Pro
     reqId: call.reqId,
     tool: 'compaction',
     payer: { owner: call.request.principal.owner, thread: call.thread.id },
+    // What the call may cost is for its answer above all.
+    sharers: 2,
     candidates: [candidate],
     messages: [
       message('system', 'preamble', instructions),

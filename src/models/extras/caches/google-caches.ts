@@ -40,7 +40,8 @@ export interface GoogleCaches {
 
 /** From how many tokens on the vendor takes a cache, and never below what is worth the trouble. */
 export function leastTokens(model: string): number {
-  return /flash/.test(model) ? 2_048 : 4_096;
+  if (/^gemini-(1|2\.0)/.test(model)) return Number.POSITIVE_INFINITY;
+  return /^gemini-(2\.5|3)-flash/.test(model) ? 2_048 : 4_096;
 }
 
 export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
