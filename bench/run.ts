@@ -7,8 +7,9 @@ import { parallel } from './parallel.ts';
 import { start } from './start.ts';
 import { threads } from './threads.ts';
 import { tokensEstimate } from './tokens-estimate.ts';
+import { turns } from './turns.ts';
 
-const parts = { start, overhead, parallel, consensus, threads, 'tokens-estimate': tokensEstimate };
+const parts = { start, overhead, parallel, consensus, threads, turns, 'tokens-estimate': tokensEstimate };
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter(name => !Object.hasOwn(parts, name));

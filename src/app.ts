@@ -51,7 +51,7 @@ export interface Product {
   root: string;
   /** What may be read, and why. */
   readable: Roots;
-  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health'>;
+  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health' | 'caches'>;
   /** Who would answer a call, and why. */
   explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
   /** What a server behind the store says of itself; absent where there is none. */

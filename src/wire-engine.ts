@@ -68,6 +68,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       newExchange: threads.newExchange,
       countTokens: countO200k,
       countPrompt: team.countPrompt,
+      summaries: summariesOf(parts),
       home,
       ...(parts.services.documents && { documents: parts.services.documents }),
       preamble: preambleOf(values.locale),
@@ -113,7 +114,12 @@ export function wireActions({
   }
   return {
     ...parts,
-    models: { providers: team.providers, capabilities: team.capabilities, defaultModel: values.defaultModel },
+    models: {
+      providers: team.providers,
+      capabilities: team.capabilities,
+      caches: team.caches,
+      defaultModel: values.defaultModel,
+    },
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),
     replyTokens: replyTokens(values),
@@ -126,4 +132,9 @@ export function wireActions({
     },
     web: services.web,
   };
+}
+
+function summariesOf({ values, team, meter, clock, emit }: EngineParts): EngineOptions['compose']['summaries'] {
+  const { compactionModel: model } = values;
+  return model === 'off' ? undefined : { model, route: team.route, ask: meter.ask, clock, emit };
 }

@@ -46,7 +46,7 @@ const rooms: HouseTable['rooms'] = {
     folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', 'graph/report': 'plain', git: 'plain' },
     pure: true,
   },
-  memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain' }, pure: true },
+  memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain', summary: 'plain' }, pure: true },
   models: {
     imports: ['domain'],
     folders: {
@@ -62,6 +62,7 @@ const rooms: HouseTable['rooms'] = {
       extras: 'plain',
       'extras/ollama': 'plain',
       'extras/azure': 'plain',
+      'extras/caches': 'plain',
       'extras/wire': 'plain',
       'extras/kimi': 'plain',
       'extras/glm': 'plain',

@@ -103,6 +103,15 @@ export interface FileReport {
   masked: Record<string, number>;
 }
 
+/** What a summary took; it is part of what the thread costs. */
+export interface SummaryCost {
+  /** `provider:model`. */
+  model: string;
+  tokens: number;
+  /** US dollars; absent: the model has no known price. */
+  costUsd?: number;
+}
+
 export interface Gathered extends Routed {
   turn: Turn;
   messages: Message[];
@@ -110,7 +119,7 @@ export interface Gathered extends Routed {
   compaction?: Compaction;
   files: FileReport;
   budget: Budget & { historyUsed: number; filesUsed: number };
-  history: { turns: number; sent: number; summarised: number; trimmed: number };
+  history: { turns: number; sent: number; summarised: number; trimmed: number; summary?: SummaryCost };
   /** Titles of the evidence that had no room, or not whole. */
   evidenceLeftOut: string[];
 }

@@ -2,7 +2,7 @@ import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/e
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { Thread, ThreadTotals } from '../domain/thread.ts';
 import type { AttemptRecord } from '../models/answer.ts';
-import type { Answered, Parsed } from './call-record.ts';
+import type { Answered, Parsed, SummaryCost } from './call-record.ts';
 
 /** JSON-RPC's number for each of our codes. */
 const rpcCodes: Record<ErrorCode, number> = {
@@ -148,7 +148,7 @@ export function metadataOf(
       skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
       masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
     },
-    history: { ...history },
+    history: { ...history, summary: history.summary && summaryLine(history.summary) },
     budget: {
       window: budget.window,
       files: budget.filesUsed,
@@ -158,6 +158,10 @@ export function metadataOf(
     },
     warnings: nonEmpty([...warnings, ...answer.warnings]),
   };
+}
+
+function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
+  return { model, tokens, cost_usd: costUsd === undefined ? undefined : Number(costUsd.toFixed(6)) };
 }
 
 function attemptLine({ provider, model, outcome, class: kind, elapsedMs }: AttemptRecord): JsonObject {

@@ -3,6 +3,7 @@ import type { Clock, Emit, Random, SharedState } from '../domain/ports.ts';
 import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
 import { createConnections, keyNames, usableSettings } from './connections.ts';
+import { listVendorCaches, type VendorCache } from './extras/caches/vendor-cache.ts';
 import type { RouteExplanation } from './manager/explain.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import { upstreamOf } from './resilience/breaker/upstream.ts';
@@ -85,7 +86,9 @@ export interface Team {
   ping(providerId: string, signal: AbortSignal): Promise<number | undefined>;
   /** How providers and models do, as far as this process and those it shares a store with have found out. */
   health(): Promise<Health[]>;
-  /** Before the store closes: resolves once other processes can learn what this one found out. */
+  /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
+  caches(): Promise<VendorCache[]>;
+  /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
   close(): Promise<void>;
 }
 
@@ -100,7 +103,8 @@ const queueFactor = 4;
 
 export function createTeam(options: TeamOptions): Team {
   const { definitions, settings, policy, maxThinkingTokens, clock, random, emit } = options;
-  const connection = createConnections(definitions, settings);
+  const { state } = options;
+  const connection = createConnections(definitions, settings, state && { clock, state });
   const sources = createModelSources({ ...options.sources, ...options, connection });
   const local = definitions.filter(({ id, local }) => local?.(usableSettings(settings[id] ?? {}))).map(({ id }) => id);
   const isLocal = (providerId: string) => local.includes(providerId);
@@ -145,7 +149,10 @@ export function createTeam(options: TeamOptions): Team {
       await resilience.keyWorks(providerId);
       return models.length;
     },
-    close: () => resilience.settled(),
+    caches: async () => (state ? listVendorCaches(state, clock.now()) : []),
+    async close() {
+      await Promise.all([resilience.settled(), connection.close()]);
+    },
     async health() {
       await resilience.refresh();
       return resilience.health();

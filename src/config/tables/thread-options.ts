@@ -65,4 +65,12 @@ export const threadOptions = {
     doc: 'Turns after which the older part of a thread is summed up; a thread is never refused for its length.',
     group: 'Threads',
   },
+  compactionModel: {
+    env: ['COMPACTION_MODEL'],
+    type: 'string',
+    default: 'auto',
+    doc: 'Who sums up the older part of a long thread: a model by its name; `auto` for a quick, cheap one of the provider that is asked anyway; `off` for none, an extract is made instead.',
+    group: 'Threads',
+    operatorOnly: true,
+  },
 } as const satisfies Record<string, OptionSpec>;

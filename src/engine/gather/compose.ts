@@ -11,6 +11,7 @@ import { refuseIfNothingReadable } from './embed.ts';
 import { type CollectedImages, collectImages } from './images.ts';
 import type { ComposeOptions } from './options.ts';
 import { buildPrompt, type Prompt, type PromptParts } from './prompt.ts';
+import { withModelSummary } from './summarise.ts';
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
 export async function gather(options: ComposeOptions, call: Routed): Promise<Gathered> {
@@ -32,8 +33,12 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
     collected.files.length + images.records.length,
     skipped,
   );
-  const prompt = await fittingPrompt(options, call, { draft, images, collected });
-  refuseIfNoneFits(call, prompt, collected.files);
+  const parts = { draft, images, collected };
+  const fitting = await fittingPrompt(options, call, parts);
+  refuseIfNoneFits(call, fitting, collected.files);
+  const prompt = await withModelSummary(options.summaries, call, fitting, shortened =>
+    fittingPrompt(options, { ...call, thread: shortened }, parts),
+  );
   const { selection, compaction, embedded, budget, historyUsed } = prompt;
   if (compaction) {
     const { upToSeq, window } = compaction;
@@ -54,6 +59,7 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
       sent: selection.turns.length,
       summarised: thread.turns.filter(turn => turn.seq <= upTo).length,
       trimmed: selection.compaction?.trims.length ?? 0,
+      ...(prompt.summary && { summary: prompt.summary }),
     },
   };
 }
