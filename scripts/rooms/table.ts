@@ -46,7 +46,7 @@ const rooms: HouseTable['rooms'] = {
     folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', 'graph/report': 'plain', git: 'plain' },
     pure: true,
   },
-  memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain' }, pure: true },
+  memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain', transfer: 'plain', upkeep: 'plain' }, pure: true },
   models: {
     imports: ['domain'],
     folders: {
