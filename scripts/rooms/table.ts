@@ -46,7 +46,17 @@ const rooms: HouseTable['rooms'] = {
     folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', 'graph/report': 'plain', git: 'plain' },
     pure: true,
   },
-  memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain', transfer: 'plain', upkeep: 'plain' }, pure: true },
+  memory: {
+    imports: ['domain'],
+    folders: {
+      stores: 'list',
+      'shared-state': 'plain',
+      transfer: 'plain',
+      'transfer/readable': 'plain',
+      upkeep: 'plain',
+    },
+    pure: true,
+  },
   models: {
     imports: ['domain'],
     folders: {

@@ -3,8 +3,8 @@ import type { Clock, Emit, Random } from '../domain/ports.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
 import { createLeases, type Exclusively } from './lease.ts';
 import { idFor, loadHead, loadThread, type Place } from './lookup.ts';
-import { createRetention } from './upkeep/retention.ts';
 import type { Store, ThreadChange } from './store.ts';
+import { createRetention } from './upkeep/retention.ts';
 
 export interface ThreadsOptions {
   store: Store;

@@ -14,7 +14,8 @@ export function endingThreads(
   for (const [id, { head }] of threads) if (isOver(head)) ending.add(id);
   for (const [id, { head }] of threads) {
     if (ending.has(id)) continue;
-    for (let at = head.parent?.thread; at !== undefined && ending.delete(at); ) at = threads.get(at)?.head.parent?.thread;
+    for (let at = head.parent?.thread; at !== undefined && ending.delete(at); )
+      at = threads.get(at)?.head.parent?.thread;
   }
   return ending;
 }

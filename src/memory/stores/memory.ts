@@ -104,7 +104,8 @@ class Shelf {
   /** The texts that nobody needs who is not among these. */
   blobsOnlyOf(ids: ReadonlySet<ThreadId>): Sha256[] {
     const users = new Map<Sha256, number>();
-    for (const id of ids) for (const sha of this.threads.get(id)?.blobs ?? []) users.set(sha, (users.get(sha) ?? 0) + 1);
+    for (const id of ids)
+      for (const sha of this.threads.get(id)?.blobs ?? []) users.set(sha, (users.get(sha) ?? 0) + 1);
     return [...users].filter(([sha, count]) => this.#blobs.get(sha)?.users === count).map(([sha]) => sha);
   }
 

@@ -25,7 +25,9 @@ const rowBytes = tables.map(table => {
 
 /** Counts what a prune would take. */
 export function sqlitePrunable(db: DatabaseSync): (now: number, unused?: Unused) => Prunable {
-  const threads = db.prepare(`${going} SELECT (SELECT count(*) FROM going) AS threads, ${rowBytes.join(' + ')} AS bytes`);
+  const threads = db.prepare(
+    `${going} SELECT (SELECT count(*) FROM going) AS threads, ${rowBytes.join(' + ')} AS bytes`,
+  );
   const blobs = db.prepare(
     `${going}, lost (sha) AS (
        SELECT sha FROM blob_refs WHERE thread IN (SELECT n FROM going)

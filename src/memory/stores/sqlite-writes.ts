@@ -3,10 +3,10 @@ import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
 import type { ThreadChange, Unused } from '../store.ts';
 import type { HeadState, Origin } from './sealed-record.ts';
-import { ended, endedParameters } from './sqlite-prunable.ts';
 import { type SqliteFacts, sqliteFacts } from './sqlite-facts.ts';
 import { type SqliteJobs, sqliteJobs } from './sqlite-jobs.ts';
 import { sqliteLeases } from './sqlite-leases.ts';
+import { ended, endedParameters } from './sqlite-prunable.ts';
 import { damaged, recordOf, sqliteRows } from './sqlite-rows.ts';
 import { type SqliteSpend, sqliteSpend } from './sqlite-spend.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
@@ -122,7 +122,8 @@ function pruner(
       for (const row of found) {
         const head = recordOf(row, 'head')?.head;
         rows.erase(Number(row.n));
-        if (head) rows.tombstone({ kind: 'tombstone', id: head.id, state: 'expired', at: Math.min(head.expiresAt, now) });
+        if (head)
+          rows.tombstone({ kind: 'tombstone', id: head.id, state: 'expired', at: Math.min(head.expiresAt, now) });
       }
       gone += found.length;
     }

@@ -61,6 +61,7 @@ function atRest(turn: StoredTurn): StoredTurn {
 
 function inOrder(record: FileRecordLine): FileRecordLine {
   const checked = checkedRecord(record);
-  if ('problem' in checked) throw bugError(`A stored ${record.kind} does not fit the format of files: ${checked.problem}`);
+  if ('problem' in checked)
+    throw bugError(`A stored ${record.kind} does not fit the format of files: ${checked.problem}`);
   return checked;
 }

@@ -83,7 +83,10 @@ export function createRecordMask(
         case 'turn':
           return { kind: 'turn', turn: await turn(line.turn) };
         case 'compaction':
-          return { kind: 'compaction', compaction: { ...line.compaction, summary: await text(line.compaction.summary) } };
+          return {
+            kind: 'compaction',
+            compaction: { ...line.compaction, summary: await text(line.compaction.summary) },
+          };
         case 'workflow':
           return { ...line, state: await object(line.state) };
         case 'blob':

@@ -134,7 +134,9 @@ function createOrder(): Order {
         blobs++;
         return hash('sha256', record.text) === record.sha256 ? undefined : 'the text does not have the hash it claims';
       case 'end':
-        return record.turns === turns && record.blobs === blobs ? undefined : 'the numbers of records are not those said';
+        return record.turns === turns && record.blobs === blobs
+          ? undefined
+          : 'the numbers of records are not those said';
     }
   }
 

@@ -109,7 +109,14 @@ const citation = z.strictObject(
 );
 
 const usage = z.strictObject(
-  shapeOf<Usage>()({ input: amount, output: amount, reasoning: amount, cacheRead: amount, cacheWrite: amount }),
+  shapeOf<Usage>()({
+    input: amount,
+    output: amount,
+    reasoning: amount,
+    cacheRead: amount,
+    cacheWrite: amount,
+    cacheWriteHour: amount.optional(),
+  }),
 );
 
 const metadata = z.strictObject(

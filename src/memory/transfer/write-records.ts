@@ -5,7 +5,7 @@ import type { StoredTurn } from '../../domain/thread.ts';
 import type { Place } from '../lookup.ts';
 import type { Store, ThreadChange } from '../store.ts';
 import { createCommits } from './commits.ts';
-import type { Imported, ImportOptions, ImportParts, Survey } from './import-jsonl.ts';
+import type { Imported, ImportOptions, ImportParts, Survey } from './importing.ts';
 import { createRecordMask } from './mask-records.ts';
 import { readRecords } from './read-records.ts';
 import type { FileHead, FileRecordLine } from './records.ts';
