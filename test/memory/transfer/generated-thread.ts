@@ -34,7 +34,7 @@ export async function generatedThread(store: Store, random: Random): Promise<Thr
     createdAt: start,
     updatedAt: start,
     expiresAt: start + 720 * hour,
-    initialContext: JSON.parse(JSON.stringify({ prompt: text(), '10': 1, deep: [[text()], { __proto__: 1 }] })),
+    initialContext: { prompt: text(), '10': 1, deep: [[text()], JSON.parse('{"__proto__":{"polluted":1}}')] },
     totals: { tokens: 0, costUsd: 0 },
     seq: 0,
   };
@@ -103,7 +103,13 @@ export async function generatedThread(store: Store, random: Random): Promise<Thr
       blobs,
       exchange: { id: exchange, status },
       ...(below(3) === 0 && {
-        compaction: { window: 32_000, upToSeq: seq - 1, summary: text(), trims: [{ seq, chars: 5 }, { seq }], createdAt: start },
+        compaction: {
+          window: 32_000,
+          upToSeq: seq - 1,
+          summary: text(),
+          trims: [{ seq, chars: 5 }, { seq }],
+          createdAt: start,
+        },
       }),
       ...(below(3) === 0 && { workflow: { tool: ['debug', 'analyze', 'codereview'][below(3)] ?? 'debug', state } }),
       updatedAt: start + seq,

@@ -39,7 +39,7 @@ describe('a thread that is exported, imported and exported', () => {
   it('reads there as it read here, and renders to the same prompt', async () => {
     const from = transferRig();
     const to = transferRig();
-    const { id } = await generatedThread(from.store, seededRandom(3));
+    const { id } = await generatedThread(from.store, seededRandom(5));
     await to.imported(await from.exported(id));
     const mine = await from.threads.find(id, here);
     const theirs = await to.threads.find(id, there);
@@ -116,10 +116,9 @@ describe('a thread that is exported, imported and exported', () => {
   it('does without texts that the store lost, and says how many', async () => {
     const from = transferRig();
     const { id } = await generatedThread(from.store, seededRandom(11));
-    const real = from.store.blobs;
     const lost = (await from.exported(id)).split('"kind":"blob"').length - 1;
     expect(lost).toBeGreaterThan(1);
-    Object.assign(from.store, { blobs: async (hashes: Parameters<typeof real>[0]) => (hashes, new Map()) });
+    Object.assign(from.store, { blobs: async () => new Map() });
     const file = await from.exported(id);
     const { missing, blobs } = await transferRig().imported(file);
     expect({ missing, blobs }).toEqual({ missing: lost, blobs: 0 });

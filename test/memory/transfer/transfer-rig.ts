@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { createMask } from '../../../src/telemetry/redact.ts';
 import type { Place } from '../../../src/memory/lookup.ts';
 import type { Store } from '../../../src/memory/store.ts';
 import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
 import { createThreads } from '../../../src/memory/threads.ts';
 import type { ImportOptions } from '../../../src/memory/transfer/importing.ts';
 import { createTransfer, type ExportFormat } from '../../../src/memory/transfer/transfer.ts';
+import { createMask } from '../../../src/telemetry/redact.ts';
 import { start } from '../../contracts/store-fixtures.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
@@ -45,11 +45,11 @@ export async function* inChunks(bytes: Uint8Array, size = 997): AsyncGenerator<U
 }
 
 /** A file whose lines have right checksums, whatever they say. */
-export function sealedFile(records: readonly object[]): string {
+export function sealedFile(records: readonly (object | string)[]): string {
   let sum = '';
   return records
     .map(record => {
-      const json = JSON.stringify(record);
+      const json = typeof record === 'string' ? record : JSON.stringify(record);
       sum = createHash('sha256').update(`${sum}\n${json}`).digest('hex').slice(0, 32);
       return `${json.slice(0, -1)},"sum":"${sum}"}\n`;
     })
