@@ -18,12 +18,14 @@ import { createSandbox } from './files/sandbox.ts';
 import { openStore } from './memory/open-store.ts';
 import { openState } from './memory/shared-state/open-state.ts';
 import { createThreads } from './memory/threads.ts';
+import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
+import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
-import { wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 
 export { type AppConfig, loadConfig, tables, version };
@@ -52,6 +54,8 @@ export interface Product {
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
+  /** The operator's own threads as files, and what is over with. */
+  transfer: OwnTransfer;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
   close(hurry?: AbortSignal): Promise<void>;
 }
@@ -92,7 +96,9 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     tools: offer.tools.map(tool => tool.name),
   };
   const { recent } = telemetry;
-  const context = wireActions({ values, team, threads, jobs, clock, product, patience, recent, emit });
+  const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, telemetry.mask) });
+  const files = { transfer, sandbox, random, home };
+  const context = wireActions({ values, team, threads, jobs, clock, product, patience, recent, files, emit });
   const engineParts = {
     values,
     context,
@@ -119,6 +125,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     team,
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
+    transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
     spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
       await jobs.close(values.detachedGraceSeconds * 1_000, hurry);

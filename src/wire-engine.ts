@@ -57,7 +57,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     compose: {
       store,
       sandbox,
-      mask: values.maskSecrets ? parts.mask : async text => ({ text, found: {} }),
+      mask: maskFor(values, parts.mask),
       clock,
       emit,
       newExchange: threads.newExchange,
@@ -74,6 +74,11 @@ export function wireEngine(parts: EngineParts): EngineOptions {
 
 function pricingOf({ allowUnpricedModels: allowUnpriced }: EngineParts['values'], { isLocal }: Pick<Team, 'isLocal'>) {
   return { isLocal, allowUnpriced };
+}
+
+/** What the operator switched off changes nothing. */
+export function maskFor({ maskSecrets }: EngineParts['values'], mask: Mask): Mask {
+  return maskSecrets ? mask : async text => ({ text, found: {} });
 }
 
 /** The models as everybody asks them: within what may be spent, and written down. */
@@ -96,7 +101,7 @@ export function wireActions({
   emit,
   ...parts
 }: Pick<EngineParts, 'values' | 'team' | 'emit'> &
-  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'>): ActionParts {
+  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent' | 'files'>): ActionParts {
   const { limits: rates, unknown } = rateLimits(values);
   for (const word of unknown) {
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });

@@ -4,6 +4,7 @@ import { dayOf } from '../domain/usage.ts';
 import type { Threads } from '../memory/threads.ts';
 import type { ActionContext, JobActions, ModelActions, OpsActions, ProductFacts, ThreadActions } from './define.ts';
 import type { Jobs } from './jobs/jobs.ts';
+import { createTransferActions, type TransferParts } from './transfer/transfer-actions.ts';
 
 export interface ActionParts {
   threads: Threads;
@@ -19,6 +20,7 @@ export interface ActionParts {
   startedAt: number;
   product: ProductFacts;
   replyTokens: number;
+  files: Omit<TransferParts, 'replyTokens'>;
 }
 
 /** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
@@ -33,6 +35,7 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
     threads: threadActions(parts, principal, signal),
     jobs: jobActions(parts, principal, signal),
     ops: opsActions(parts, principal),
+    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens }, principal, signal),
   };
 }
 

@@ -13,6 +13,7 @@ import type { Category } from '../models/routing/roster.ts';
 import type { ProviderCapabilities } from '../models/survey/capabilities.ts';
 import type { ProviderState } from '../models/team.ts';
 import type { WrapperShape } from './fanout/shape.ts';
+import type { TransferActions } from './transfer/transfer-actions.ts';
 
 export type { ChangedFile, ProviderCapabilities, ProviderState, RepositoryChanges, TracedProject };
 
@@ -247,6 +248,7 @@ export interface ActionContext {
   jobs: JobActions;
   models: ModelActions;
   ops: OpsActions;
+  transfer: TransferActions;
   product: ProductFacts;
   /** The most tokens of the reply; what is longer comes in pages. */
   replyTokens: number;

@@ -9,6 +9,8 @@ import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { docgen } from './docgen.ts';
+import { exportThread } from './export-thread.ts';
+import { importThread } from './import-thread.ts';
 import { job } from './job.ts';
 import { listModels } from './list-models.ts';
 import { listProviders } from './list-providers.ts';
@@ -39,6 +41,8 @@ export const tools = [
   consensus,
   debug,
   docgen,
+  exportThread,
+  importThread,
   job,
   listModels,
   listProviders,

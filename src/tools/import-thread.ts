@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+
+export const importThread = defineTool({
+  name: 'import_thread',
+  title: 'Import a thread',
+  description: 'Read a thread that was exported as jsonl back into the store.',
+  toolset: 'ops',
+  tier: 'user',
+  effects: { writes: true, destroys: false, network: false, idempotent: false },
+  fields: {
+    file_path: z.string(),
+    as_new: z.boolean().describe('Under an id of its own').optional(),
+  },
+  renamed: { file: 'file_path', path: 'file_path' },
+  shape: {
+    kind: 'action',
+    async run({ file_path: filePath, as_new: asNew = false }, { transfer }) {
+      return { status: 'success', ...(await transfer.import({ filePath, asNew })) };
+    },
+  },
+});
