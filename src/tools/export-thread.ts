@@ -3,15 +3,15 @@ import { defineTool } from '../engine/define.ts';
 
 export const exportThread = defineTool({
   name: 'export_thread',
-  title: 'Export a thread',
-  description: 'Write a thread to a file: jsonl to import elsewhere, md or html to read.',
+  title: 'Export',
+  description: 'Save a thread.',
   toolset: 'ops',
   tier: 'user',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
   fields: {
     continuation_id: z.string(),
     format: z.enum(['jsonl', 'md', 'html']).optional(),
-    output_path: z.string().describe('Absent: in the reply').optional(),
+    output_path: z.string().optional(),
   },
   writesBy: ['output_path'],
   renamed: { file: 'output_path', path: 'output_path' },

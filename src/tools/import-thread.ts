@@ -3,14 +3,14 @@ import { defineTool } from '../engine/define.ts';
 
 export const importThread = defineTool({
   name: 'import_thread',
-  title: 'Import a thread',
-  description: 'Read a thread that was exported as jsonl back into the store.',
+  title: 'Import',
+  description: 'Load a saved thread.',
   toolset: 'ops',
   tier: 'user',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
   fields: {
     file_path: z.string(),
-    as_new: z.boolean().describe('Under an id of its own').optional(),
+    as_new: z.boolean().optional(),
   },
   renamed: { file: 'file_path', path: 'file_path' },
   shape: {
