@@ -43,7 +43,7 @@ const rooms: HouseTable['rooms'] = {
   telemetry: { imports: ['domain'], folders: { sinks: 'list' }, pure: true },
   files: {
     imports: ['domain'],
-    folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', 'graph/report': 'plain', git: 'plain' },
+    folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', 'graph/report': 'plain', git: 'plain', 'put-back': 'plain' },
     pure: true,
   },
   memory: {
