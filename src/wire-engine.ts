@@ -39,6 +39,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     random,
     threads,
     route: team.route,
+    runsHere: team.runsHere,
     askModel: meter.ask,
     meter,
     admit: createRateLimits({ limits: context.limits.rates, state, clock }),

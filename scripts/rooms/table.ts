@@ -87,6 +87,7 @@ const rooms: HouseTable['rooms'] = {
       offer: 'plain',
       jobs: 'plain',
       spend: 'plain',
+      secrets: 'plain',
       transfer: 'plain',
       ops: 'plain',
       agent: 'plain',

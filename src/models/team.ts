@@ -62,6 +62,8 @@ export interface Team {
   countPrompt: CountPrompt;
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
+  /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
+  runsHere(providerId: string): boolean;
   /** The words that may stand before the colon of a model's name. */
   prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
   /** With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
@@ -99,11 +101,15 @@ export function createTeam(options: TeamOptions): Team {
   const sources = createModelSources({ ...options.sources, ...options, connection });
   const local = definitions.filter(({ id, local }) => local?.(usableSettings(settings[id] ?? {}))).map(({ id }) => id);
   const isLocal = (providerId: string) => local.includes(providerId);
+  const here = definitions
+    .filter(({ id, runsHere }) => runsHere?.(usableSettings(settings[id] ?? {})))
+    .map(({ id }) => id);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
   const resilience = resilienceOf(options, isLocal);
   return {
     isLocal,
+    runsHere: id => here.includes(id),
     prefixes: definitions,
     countPrompt: createCountPrompt(connection, emit),
     refresh: sources.refresh,

@@ -6,6 +6,7 @@ import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
 import type { ModelAnswer } from '../../models/answer.ts';
 import type { AskOptions } from '../ask.ts';
 import type { Resumed } from '../call-record.ts';
+import { maskAnswer } from '../secrets/mask-answer.ts';
 import { callLimit } from '../spend/limits.ts';
 import { type Pricing, promptTokens } from '../spend/quote.ts';
 import { createPurse, type Purse } from './purse.ts';
@@ -97,7 +98,7 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
       signal: call.signal,
       onProgress: delta => call.progress.streamed(delta),
     });
-    return { status: 'success', answer };
+    return { status: 'success', answer: await maskAnswer(options.compose.mask, call.thread.id, answer) };
   } catch (error) {
     throwIfAborted(call.signal);
     if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {
