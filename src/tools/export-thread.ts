@@ -3,8 +3,8 @@ import { defineTool } from '../engine/define.ts';
 
 export const exportThread = defineTool({
   name: 'export_thread',
-  title: 'Export',
-  description: 'Save a thread.',
+  title: 'Save',
+  description: 'Save a thread to file.',
   toolset: 'ops',
   tier: 'user',
   effects: { writes: true, destroys: false, network: false, idempotent: false },

@@ -3,8 +3,8 @@ import { defineTool } from '../engine/define.ts';
 
 export const importThread = defineTool({
   name: 'import_thread',
-  title: 'Import',
-  description: 'Load a saved thread.',
+  title: 'Load',
+  description: 'Restore saved threads.',
   toolset: 'ops',
   tier: 'user',
   effects: { writes: true, destroys: false, network: false, idempotent: false },

@@ -111,15 +111,20 @@ function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void
     const cost = typeof head.cost_usd === 'number' ? `  ${head.cost_usd.toFixed(4)} USD` : '';
     const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${String(head.turns)} turns  ${String(head.tool)}${cost}`;
     out.line(`${out.style('cyan', String(head.continuation_id))}  ${out.style('dim', facts)}`);
-    out.line(`  ${String(head.snippet ?? head.title)}`);
+    out.line(`  ${harmless(head.snippet ?? head.title)}`);
   }
+}
+
+/** What others said can't give the terminal orders. */
+function harmless(text: unknown): string {
+  return String(text).replace(/(?![\n\t])\p{Cc}/gu, '\ufffd');
 }
 
 function showTurn(out: Output, turn: Record<string, unknown>): void {
   const who = turn.role === 'assistant' ? String(turn.model ?? turn.tool) : 'you';
   const status = turn.status === 'done' ? '' : `, ${String(turn.status)}`;
   out.line(out.style('bold', `${String(turn.turn)}. ${who} (${String(turn.tool)}${status})`));
-  out.line(`${String(turn.content)}`);
+  out.line(harmless(turn.content));
   for (const file of rows(turn.files)) out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
   out.line('');
 }

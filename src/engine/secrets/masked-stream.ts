@@ -9,36 +9,69 @@ export interface MaskedStream {
 
 const keyBegin = '-----BEGIN';
 const keyEnd = /-----END[^\n]*-----/;
+/** A longer line is only passed on whole: each of its words means going through all before it. */
+const longestLine = 8_192;
 
 /**
- * Passes whole lines on: within one, a secret may still be growing, or be known only by what stands before it. A private key is
- * held back until it is whole.
+ * Passes whole words on, each masked together with its line: a secret may be known only by what stands before it. The word that
+ * is still growing is held back, and so is a private key until it is whole.
  */
 export function createMaskedStream(mask: Mask, scope: string, onText: (text: string) => void): MaskedStream {
-  let held = '';
-  let passed = Promise.resolve();
+  /** The line that is not ended yet, and of its masked form what is out already. */
+  let line = '';
+  let out = '';
+  let work = Promise.resolve();
 
-  function pass(text: string): void {
-    // One after the other, whichever is masked first.
-    passed = passed.then(async () => onText((await mask(text, scope)).text));
+  async function pass(text: string): Promise<void> {
+    const masked = (await mask(text, scope)).text;
+    // A secret turned out to have begun before: what is out is none of it, for it was masked with all that stood there.
+    if (!masked.startsWith(out)) return;
+    if (masked.length > out.length) onText(masked.slice(out.length));
+    out = masked;
+  }
+
+  async function ended(text: string): Promise<void> {
+    const masked = (await mask(text, scope)).text;
+    const rest = masked.slice(commonLength(masked, out));
+    if (rest !== '') onText(rest);
+    out = '';
+  }
+
+  async function advance(): Promise<void> {
+    const key = line.lastIndexOf(keyBegin);
+    const isOpen = key !== -1 && !keyEnd.test(line.slice(key));
+    const ready = isOpen ? line.slice(0, line.lastIndexOf('\n', key) + 1) : line;
+    const lines = ready.lastIndexOf('\n') + 1;
+    if (lines > 0) {
+      await ended(ready.slice(0, lines));
+      line = line.slice(lines);
+    }
+    if (isOpen || line.length > longestLine) return;
+    const words = line.search(/\s\S*$/) + 1;
+    if (words > 0) await pass(line.slice(0, words));
+  }
+
+  function then(step: () => Promise<void>): void {
+    work = work.then(step);
     // `end` throws it; until then it is nobody's.
-    passed.catch(() => {});
+    work.catch(() => {});
   }
 
   return {
-    push(delta) {
-      held += delta;
-      const key = held.lastIndexOf(keyBegin);
-      const open = key !== -1 && !keyEnd.test(held.slice(key));
-      const line = held.lastIndexOf('\n', open ? key : undefined);
-      if (line === -1 || !delta.includes('\n')) return;
-      pass(held.slice(0, line + 1));
-      held = held.slice(line + 1);
-    },
+    push: delta =>
+      then(async () => {
+        line += delta;
+        if (/\s/.test(delta)) await advance();
+      }),
     async end() {
-      if (held !== '') pass(held);
-      held = '';
-      await passed;
+      then(() => ended(line));
+      await work;
     },
   };
+}
+
+function commonLength(a: string, b: string): number {
+  let length = 0;
+  while (length < b.length && a[length] === b[length]) length++;
+  return length;
 }
