@@ -144,7 +144,11 @@ function fromLevels(levels: Record<string, string | null>): Effort[] {
 /** Where nothing is said: these vendors refuse a temperature for models that think. */
 const refuseTemperature = new Set(['openai', 'anthropic', 'moonshot']);
 
+/** The vendor fixes it, whatever the facts say: any other value is refused. */
+const fixedTemperature = /^kimi-k(2\.[5-9]|[3-9])/;
+
 function temperatureOf(fact: Fact): ModelInfo['temperature'] {
+  if (fact.provider === 'moonshot' && fixedTemperature.test(fact.id)) return 'none';
   const takes = fact.temperature ?? !(fact.reasoning && refuseTemperature.has(fact.provider));
   return takes ? 'range' : 'none';
 }

@@ -1,16 +1,18 @@
 import { join } from 'node:path';
 import { exposurePolicy } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
+import { requestId } from './domain/ids.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
-import type { ProductFacts } from './engine/define.ts';
+import type { ProductFacts } from './engine/actions/action-context.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import { exposed } from './engine/offer/exposure.ts';
 import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
+import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
 import { createGit } from './files/git/git.ts';
@@ -27,6 +29,7 @@ import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
+import { wireServices } from './wire-services.ts';
 
 export { type AppConfig, loadConfig, tables, version };
 
@@ -50,6 +53,8 @@ export interface Product {
   /** What may be read, and why. */
   readable: Roots;
   team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health'>;
+  /** Who would answer a call, and why. */
+  explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
@@ -81,9 +86,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const models = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
   const meter = wireMeter({ values, team: models, store, clock, random, emit });
   const team = { ...models, ask: meter.ask };
+  const services = wireServices(config, { clock, state, emit });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
-  const offer = exposed(tools, exposurePolicy(values));
+  const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
   const instructions = instructionsFor(offer.tools);
   for (const name of offer.unknown) warn('tools', `There is no tool "${name}".`);
   const product: ProductFacts = {
@@ -97,25 +103,25 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   };
   const { recent } = telemetry;
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, telemetry.mask) });
-  const files = { transfer, sandbox, random, home };
-  const context = wireActions({ values, team, threads, jobs, clock, product, patience, recent, files, emit });
-  const engineParts = {
-    values,
-    context,
-    offer,
-    team,
-    meter,
-    state,
-    store,
-    sandbox,
-    git,
-    mask: telemetry.mask,
-    random,
+  const acting = {
+    threads,
+    jobs,
     clock,
-    emit,
+    product,
+    patience,
+    recent,
+    sandbox,
+    mask: telemetry.mask,
     home,
+    services,
+    transfer,
+    random,
   };
-  const engine = createEngine(wireEngine(engineParts));
+  const context = wireActions({ ...acting, values, team, emit });
+  const running = { store, sandbox, git, mask: telemetry.mask, random, clock, emit, home, services };
+  const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
+  const engine = createEngine(engineOptions);
+  const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
   product.catalogueVersion = catalogueVersion(engine.list());
   const host = createHost({ ...context, engine, offer, emit, replyFormat: values.replyFormat });
   return {
@@ -123,6 +129,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     root,
     readable: found,
     team,
+    explainRoute: (question, signal) =>
+      explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),

@@ -1,6 +1,6 @@
-import { panelLimits, promptSizeLimit, rateLimits, replyTokens, spendCaps } from './config/derive.ts';
+import { panelLimits, promptSizeLimit, rateLimits, replyTokens, searchSettings, spendCaps } from './config/derive.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from './domain/ports.ts';
-import { type ActionParts, createActionContext } from './engine/actions.ts';
+import { type ActionParts, createActionContext } from './engine/actions/create-action-context.ts';
 import { languageOf, preambleOf } from './engine/gather/preamble.ts';
 import type { Offer } from './engine/offer/exposure.ts';
 import type { EngineOptions } from './engine/run.ts';
@@ -9,9 +9,12 @@ import { createRateLimits } from './engine/spend/rate-limits.ts';
 import type { Git } from './files/git/git.ts';
 import type { Sandbox } from './files/sandbox.ts';
 import type { Store } from './memory/store.ts';
+import type { Transfer } from './memory/transfer/transfer.ts';
 import { countO200k } from './models/extras/o200k.ts';
+import { createClassifier } from './models/manager/classifier.ts';
 import type { Team } from './models/team.ts';
 import type { AppConfig } from './wire-models.ts';
+import type { Services } from './wire-services.ts';
 
 export interface EngineParts {
   values: AppConfig['values']['app'];
@@ -28,6 +31,7 @@ export interface EngineParts {
   clock: Clock;
   emit: Emit;
   home: string;
+  services: Pick<Services, 'documents' | 'web'>;
 }
 
 /** Settings and running parts → what the pipeline of a call is made of. */
@@ -42,6 +46,8 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     runsHere: team.runsHere,
     askModel: meter.ask,
     meter,
+    classify: createClassifier({ ask: meter.ask, route: team.route, state, mode: values.aiManager }),
+    webSearch: searchSettings(values),
     admit: createRateLimits({ limits: context.limits.rates, state, clock }),
     promptLimit: promptSizeLimit(values),
     replyTokens: replyTokens(values),
@@ -65,6 +71,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       countTokens: countO200k,
       countPrompt: team.countPrompt,
       home,
+      ...(parts.services.documents && { documents: parts.services.documents }),
       preamble: preambleOf(values.locale),
       maxTurns: values.maxConversationTurns,
       maxFileBytes: values.maxFileBytes,
@@ -100,9 +107,15 @@ export function wireActions({
   values,
   team,
   emit,
+  services,
+  sandbox,
+  home,
+  mask,
   ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit'> &
-  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent' | 'files'>): ActionParts {
+}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'sandbox' | 'home' | 'mask' | 'random'> &
+  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
+    transfer: Transfer;
+  }): ActionParts {
   const { limits: rates, unknown } = rateLimits(values);
   for (const word of unknown) {
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
@@ -113,5 +126,14 @@ export function wireActions({
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),
     replyTokens: replyTokens(values),
+    uploads: {
+      documents: services.documents,
+      sandbox,
+      mask: maskFor(values, mask),
+      home,
+      maxNamedFiles: values.maxNamedFiles,
+    },
+    web: services.web,
+    files: { transfer: parts.transfer, sandbox, random: parts.random, home },
   };
 }

@@ -39,13 +39,14 @@ function nameProblems({ place, generated }: SourceFile, table: HouseTable): Prob
   const parts = place.split('/');
   const name = parts.pop() ?? '';
   const stem = name.replace(/(\.gen|\.d)?\.\w+$/, '');
+  const excepted = table.nameExceptions.some(exception => place === exception || place.startsWith(`${exception}/`));
   const problems: Problem[] = [];
   for (const part of [...parts, stem]) {
     if (!kebab.test(part)) {
       problems.push({ rule: 'name', message: `"${part}" is not kebab-case: lower-case words joined by hyphens` });
     }
     const banned = part.split('-').find(word => table.bannedWords.includes(word));
-    if (banned && !table.nameExceptions.includes(place)) {
+    if (banned && !excepted) {
       const message = `"${banned}" says nothing about what is inside: name the file after the one idea that it holds`;
       problems.push({ rule: 'name', message });
     }

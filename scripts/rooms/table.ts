@@ -32,7 +32,7 @@ export interface HouseTable {
   /** Folders below src/, counted downwards. */
   depth: number;
   bannedWords: readonly string[];
-  /** Files whose name may hold a banned word all the same. */
+  /** Folders and files whose name may hold a banned word all the same. */
   nameExceptions: readonly string[];
 }
 
@@ -43,7 +43,15 @@ const rooms: HouseTable['rooms'] = {
   telemetry: { imports: ['domain'], folders: { sinks: 'list' }, pure: true },
   files: {
     imports: ['domain'],
-    folders: { walk: 'plain', write: 'plain', outline: 'plain', graph: 'plain', 'graph/report': 'plain', git: 'plain', 'put-back': 'plain' },
+    folders: {
+      walk: 'plain',
+      write: 'plain',
+      outline: 'plain',
+      graph: 'plain',
+      'graph/report': 'plain',
+      git: 'plain',
+      'put-back': 'plain',
+    },
     pure: true,
   },
   memory: {
@@ -63,6 +71,8 @@ const rooms: HouseTable['rooms'] = {
       providers: 'list',
       routing: 'plain',
       asking: 'plain',
+      // The AI manager, a term of this field.
+      manager: 'plain',
       resilience: 'plain',
       'resilience/breaker': 'plain',
       sources: 'plain',
@@ -71,6 +81,12 @@ const rooms: HouseTable['rooms'] = {
       'extras/ollama': 'plain',
       'extras/azure': 'plain',
       'extras/wire': 'plain',
+      'extras/kimi': 'plain',
+      'extras/glm': 'plain',
+      'extras/documents': 'plain',
+      'extras/embeddings': 'plain',
+      'extras/upstream': 'plain',
+      'extras/search': 'plain',
     },
     pure: true,
   },
@@ -83,13 +99,15 @@ const rooms: HouseTable['rooms'] = {
       fanout: 'plain',
       verdicts: 'plain',
       gather: 'plain',
+      routing: 'plain',
       answer: 'plain',
       offer: 'plain',
       jobs: 'plain',
       spend: 'plain',
       secrets: 'plain',
       transfer: 'plain',
-      ops: 'plain',
+      actions: 'plain',
+      documents: 'plain',
       agent: 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',
@@ -119,14 +137,16 @@ const doors: HouseTable['doors'] = {
       'version.ts',
       'wire-engine.ts',
       'wire-models.ts',
+      'wire-services.ts',
     ],
     lines: 150,
   },
   // Parts of app.ts: settings → what one floor below is made of.
   'wire-engine.ts': {
-    imports: ['domain', 'config', 'files', 'memory', 'models', 'engine', 'wire-models.ts'],
+    imports: ['domain', 'config', 'files', 'memory', 'models', 'engine', 'wire-models.ts', 'wire-services.ts'],
     lines: 150,
   },
+  'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
   'version.ts': { imports: ['../package.json'] },
   'main.ts': { imports: ['version.ts'], lazyImports: ['app.ts', 'cli'] },
@@ -232,5 +252,5 @@ export const houseTable: HouseTable = {
     'legacy',
     'v2',
   ],
-  nameExceptions: ['models/routing/manager.ts'],
+  nameExceptions: ['models/manager'],
 };

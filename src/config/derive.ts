@@ -24,8 +24,19 @@ export function routingPolicy(values: Values) {
     denied: values.deniedModels ?? [],
     localOnly: values.localOnly,
     prefer: values.routePrefer,
+    webSearch: values.webSearch,
     allowUnknown: values.allowUnknownModels,
     offline: values.offline,
+  };
+}
+
+/** When the web may be searched, and how much a search brings. */
+export function searchSettings(values: Values) {
+  return {
+    when: values.webSearch,
+    maxResults: values.webSearchMaxResults,
+    maxRounds: values.webSearchMaxRounds,
+    contentSize: values.webSearchContentSize,
   };
 }
 

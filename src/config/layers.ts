@@ -103,7 +103,7 @@ function isSet(raw: unknown, name: string, origin: Origin, warn: Warn): boolean 
 }
 
 /** What sample files have in place of a value (`your_openai_api_key_here`), and a reference that a host left as it was. */
-function isPlaceholder(text: string): boolean {
+export function isPlaceholder(text: string): boolean {
   if (text.length > 100) return false;
   return (
     /^<?your[-_ ].*[-_ ]here>?$/i.test(text) ||

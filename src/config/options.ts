@@ -4,6 +4,7 @@ import { modelSourceOptions } from './tables/model-source-options.ts';
 import { networkOptions } from './tables/network-options.ts';
 import { operationOptions } from './tables/operation-options.ts';
 import { replyOptions } from './tables/reply-options.ts';
+import { searchOptions } from './tables/search-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
@@ -12,6 +13,7 @@ import { toolOptions } from './tables/tool-options.ts';
 export const options = {
   ...modelOptions,
   ...modelSourceOptions,
+  ...searchOptions,
   ...threadOptions,
   ...toolOptions,
   ...replyOptions,

@@ -43,6 +43,20 @@ export type AppEvent =
       /** Milliseconds until it is tried again. */
       retryInMs?: number;
     }
+  | {
+      /** What the AI manager made of a call, and who was chosen. */
+      type: 'route.plan';
+      reqId: string;
+      tool: string;
+      class: string;
+      reasons: string[];
+      requested: string;
+      /** As `provider:model`, best first. */
+      chosen: string[];
+      webSearch: boolean;
+      /** Who was asked what kind of question it is, and what came of it. */
+      classifier?: { asked?: string; told?: string; failed?: string };
+    }
   | { type: 'files.read'; reqId: string; tool: string; embedded: string[]; skipped: { path: string; code: string }[] }
   | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
   | { type: 'warning'; reqId?: string; where: string; message: string };

@@ -45,6 +45,8 @@ export interface TextFile extends Fingerprint {
   path: string;
   text: string;
   lines: number;
+  /** The text was read out of a document (PDF, Office, a picture of text); size and hash are the document's. */
+  document?: boolean;
 }
 
 /**
@@ -67,4 +69,6 @@ export interface FileRecord {
   /** Blob with exactly what the turn showed, where that is not simply `base` with line numbers: a diff. */
   shown?: Sha256;
   range?: LineRange;
+  /** Its text was read out of a document and stands in a message of its own before the turn. */
+  document?: boolean;
 }

@@ -13,6 +13,8 @@ export interface Message {
   parts: Part[];
   /** Ends a stretch that the vendor should cache, where the vendor wants to be told. */
   cacheMark?: boolean;
+  /** The text of a document: material, though some vendors want it as a system message. */
+  document?: boolean;
 }
 
 /** The first line of every tail. Whoever compares prompts cuts there. */

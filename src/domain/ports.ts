@@ -56,6 +56,14 @@ export interface MaskedPlace {
  */
 export type Mask = (text: string, scope: string) => Promise<Masked>;
 
+/** Texts as vectors, for finding what is near in meaning. */
+export interface Embedder {
+  /** `provider:model`: vectors of different models can't be compared. */
+  model: string;
+  /** One vector a text, in their order, all of one length. Throws an `AppError`. */
+  embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
+}
+
 /**
  * Small facts that outlive a call and, where the store is shared, belong to all processes on it: breakers, rate windows, ids of
  * uploads, caches at vendors. Keys are words joined by slashes, the most general first (`breaker/openai/key`). No secrets.

@@ -60,6 +60,8 @@ export interface ModelMetadata {
   usage?: Usage;
   costUsd?: number;
   latencyMs?: number;
+  /** It could search the web. */
+  webSearch?: boolean;
   /** Everyone who was asked, as `provider:model`, where several were. */
   asked?: string[];
 }

@@ -1,13 +1,12 @@
 import { AppError, inputError, isAppError } from '../domain/error.ts';
 import type { JsonObject } from '../domain/json.ts';
-import { type Candidate, type Effort, efforts } from '../domain/model.ts';
+import { type Candidate, type Effort, efforts, type ModelInfo } from '../domain/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../domain/thread.ts';
 import { estimateTokens } from '../domain/tokens.ts';
 import type { Threads } from '../memory/threads.ts';
 import type { AskModel, ModelQuestion } from '../models/answer.ts';
 import { nobody } from '../models/asking/last-answer.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
-import type { ModelRequest } from '../models/routing/roster.ts';
 import { splitSuffix } from '../models/routing/suffixes.ts';
 import { capAnswer } from './answer/cap.ts';
 import { completeIfCut } from './answer/complete-cut.ts';
@@ -16,13 +15,14 @@ import { gather } from './gather/compose.ts';
 import type { ComposeOptions } from './gather/options.ts';
 import { rememberLocal } from './local.ts';
 import { continuationOffer, failure, metadataOf, type Reply, success } from './reply.ts';
+import { planCall, type RouteOptions } from './routing/plan-call.ts';
+import { searchFor } from './routing/web-search.ts';
 import { clearPrompt } from './secrets/clear-prompt.ts';
 import { maskAnswer } from './secrets/mask-answer.ts';
 import { createMaskedStream } from './secrets/masked-stream.ts';
 
-export interface AskOptions {
+export interface AskOptions extends RouteOptions {
   threads: Threads;
-  route(request: ModelRequest): Promise<Resolution>;
   askModel: AskModel;
   compose: ComposeOptions;
   /** Whether a provider's models run on this machine: they are shown the secrets of files. */
@@ -61,18 +61,30 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     needs: { vision: (plan.images ?? []).length > 0 },
     effort: common.effort ?? options.efforts[tool.name] ?? plan.effort,
     allowFallback: common.allowFallback,
+    ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
   };
+  const planned = planCall(options, call, plan);
+  // The default model may be another provider's than the one that the tool belongs to.
+  const unnamed = plan.provider === undefined ? undefined : 'auto';
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
   let resolution: Resolution;
   const warnings = [...call.warnings];
   try {
-    resolution = await options.route({ ...request, name: common.model ?? remembered });
+    resolution = await planned({ ...request, name: common.model ?? remembered ?? unnamed });
   } catch (error) {
     if (remembered === undefined || !isAppError(error)) throw error;
     warnings.push(
       `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
     );
-    resolution = await options.route(request);
+    resolution = await planned({ ...request, name: unnamed });
+  }
+  const lacking = remembered === undefined ? undefined : lacks(resolution, request.needs.vision, common.webSearch);
+  if (lacking !== undefined) {
+    const other = await planned({ ...request, name: unnamed });
+    if (lacks(other, request.needs.vision, common.webSearch) === undefined) {
+      warnings.push(`This thread used ${remembered}, which ${lacking}; another model was chosen.`);
+      resolution = other;
+    }
   }
   const [first, ...others] = saysHowHard(call)
     ? resolution.candidates
@@ -88,7 +100,14 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     candidates: [first, ...roomy],
     requestedModel: resolution.requested,
     corrected: resolution.corrected,
+    webSearch: searchFor(options.webSearch, common, thread, resolution),
   };
+}
+
+/** What a thread's own model can't do for this call. */
+function lacks({ candidates: [first], searches }: Resolution, sees: boolean, search = false): string | undefined {
+  if (sees && !first?.model.input.includes('image')) return 'takes no images';
+  return search && !searches ? "can't search the web" : undefined;
 }
 
 function cannotSee({ model }: Candidate): AppError {
@@ -156,6 +175,7 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
       tool: tool.name,
       payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
       candidates,
+      webSearch: gathered.webSearch,
       messages: clear?.messages ?? messages,
       maxOutputTokens: budget.answer,
       temperature: common.temperature,
@@ -218,6 +238,7 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
       usage: answer.usage,
       costUsd: answer.costUsd,
       latencyMs: Math.round(answer.latencyMs),
+      ...(answer.couldSearch && { webSearch: true }),
     },
     files: [],
     images: [],

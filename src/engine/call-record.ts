@@ -7,7 +7,7 @@ import type { ToolRequest } from '../domain/request.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../domain/thread.ts';
 import type { Budget } from '../memory/budget.ts';
 import type { ThreadChange } from '../memory/store.ts';
-import type { ModelAnswer } from '../models/answer.ts';
+import type { ModelAnswer, WebSearch } from '../models/answer.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { EvidencePiece, ToolDefinition } from './define.ts';
 import type { Progress } from './progress.ts';
@@ -32,6 +32,8 @@ export interface CommonArguments {
   continuationId?: string;
   temperature?: number;
   effort?: Effort;
+  /** `use_websearch`; absent: the caller did not say. */
+  webSearch?: boolean;
   context: 'thread' | 'files' | 'none';
   allowFallback?: boolean;
 }
@@ -62,6 +64,10 @@ export interface AskPlan {
   addendum?(model: ModelInfo): string;
   /** Files and directories as the caller named them. */
   files: readonly string[];
+  /** Ids of documents that were uploaded before. */
+  fileIds?: readonly string[];
+  /** The provider whose models answer unless the caller names one, and that reads the documents. */
+  provider?: string;
   /** What the tool found out by itself; as much as has room becomes part of the turn. */
   evidence?: readonly EvidencePiece[];
   /** Images as the caller named them: paths or data URLs. */
@@ -83,6 +89,8 @@ export interface Routed extends Resumed {
   candidates: readonly [Candidate, ...Candidate[]];
   requestedModel: string;
   corrected?: { from: string; to: string };
+  /** The model may search the web. */
+  webSearch?: WebSearch;
 }
 
 /** What was done with the files of a call. */

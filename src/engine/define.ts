@@ -1,21 +1,20 @@
 import type { z } from 'zod';
-import type { Job, JobReply } from '../domain/job.ts';
+import type { JobReply } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Effort } from '../domain/model.ts';
-import type { RecentEvent } from '../domain/ports.ts';
-import type { Principal } from '../domain/request.ts';
-import type { Thread, ThreadHead } from '../domain/thread.ts';
-import type { SpendRow } from '../domain/usage.ts';
 import type { ChangedFile, RepositoryChanges } from '../files/git/changes.ts';
 import type { Git } from '../files/git/git.ts';
 import type { TracedProject, Tracer } from '../files/graph/tracer.ts';
 import type { Category } from '../models/routing/roster.ts';
-import type { ProviderCapabilities } from '../models/survey/capabilities.ts';
-import type { ProviderState } from '../models/team.ts';
+import type { ActionContext } from './actions/action-context.ts';
 import type { WrapperShape } from './fanout/shape.ts';
-import type { TransferActions } from './transfer/transfer-actions.ts';
 
-export type { ChangedFile, ProviderCapabilities, ProviderState, RepositoryChanges, TracedProject };
+export type { KeptDocument } from '../models/extras/documents/document-library.ts';
+export type { ProviderCapabilities } from '../models/survey/capabilities.ts';
+export type { ProviderState } from '../models/team.ts';
+export type { ActionContext } from './actions/action-context.ts';
+export type { UploadOutcome } from './documents/upload-actions.ts';
+export type { ChangedFile, RepositoryChanges, TracedProject };
 
 /** What a tool does to the world; the protocol's annotations are derived from it. */
 export interface Effects {
@@ -38,8 +37,20 @@ export interface PromptShape<Args> {
   question(args: Args): string;
   /** What the model is told to do, after everything else. */
   role: string;
+  /** Files, uploads and models of its own choice, for tools that are about documents. */
+  documents?(args: Args): DocumentQuestion;
   /** Models that may generate code are told how to hand it over as a file. */
   generatesCode?: boolean;
+}
+
+/** What a question about documents is about. */
+export interface DocumentQuestion {
+  /** Paths as the caller named them. */
+  files: readonly string[];
+  /** Ids of documents that were uploaded before. */
+  fileIds?: readonly string[];
+  /** Whose models answer where the caller names none. Absent: decided by what the files are, and how long. */
+  provider?: string;
 }
 
 /** A step as the caller sent it, in the workflow tools' common words. */
@@ -238,71 +249,6 @@ export interface DispatchShape {
   to: readonly string[];
 }
 
-/** What a handler may touch. */
-export interface ActionContext {
-  principal: Principal;
-  signal: AbortSignal;
-  /** Epoch milliseconds. */
-  now: number;
-  threads: ThreadActions;
-  jobs: JobActions;
-  models: ModelActions;
-  ops: OpsActions;
-  transfer: TransferActions;
-  product: ProductFacts;
-  /** The most tokens of the reply; what is longer comes in pages. */
-  replyTokens: number;
-}
-
-export interface ThreadActions {
-  find(reference: string): Promise<Thread>;
-  list(query: { everywhere: boolean; limit: number; before?: number }): Promise<ThreadHead[]>;
-  search(query: {
-    text: string;
-    everywhere: boolean;
-    limit: number;
-  }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
-  fork(thread: Thread, upToSeq: number): Promise<ThreadHead>;
-  remove(thread: Thread): Promise<boolean>;
-}
-
-/** The caller's own jobs. */
-export interface JobActions {
-  /** A job once it ended, or as it stands after `ms`; never longer than the client waits for a call. */
-  wait(id: string, ms: number): Promise<Job>;
-  cancel(id: string): Promise<Job>;
-  /** What a job that runs in this process is at. */
-  stage(job: Job): string | undefined;
-}
-
-export interface ModelActions {
-  /** With `fresh`, vendors whose own list of models is old are asked for it. */
-  providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
-  defaultModel: string;
-}
-
-/** How this process is. Events, jobs and spending are the caller's own. */
-export interface OpsActions {
-  uptimeMs(): number;
-  /** The sums of today, by tool, model and thread. */
-  spentToday(): Promise<SpendRow[]>;
-  /** What the operator set: US dollars, and calls a minute by tool. */
-  limits: { perRequest?: number; perThread?: number; perDay?: number; rates: ReadonlyMap<string, number> };
-  runningJobs(): Promise<Job[]>;
-  recent(query: { words: readonly string[]; limit: number }): RecentEvent[];
-  capabilities(): Promise<ProviderCapabilities[]>;
-}
-
-export interface ProductFacts {
-  version: string;
-  catalogueVersion: string;
-  nodeVersion: string;
-  platform: string;
-  store: string;
-  roots: readonly string[];
-  tools: readonly string[];
-}
-
 export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** File name and tool name. */
   name: string;
@@ -310,8 +256,11 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** One sentence, written for the model that searches tools. */
   description: string;
   toolset: 'core' | 'code' | 'wrapper' | 'agent' | 'files' | 'ops';
+  /** `internal` tools are never listed; `manager` ones serve the choice of models too. */
   tier: 'user' | 'manager' | 'internal';
   effects: Effects;
+  /** Offered only where one of these providers is configured; absent: everywhere. */
+  needs?: readonly string[];
   /** Advertised in `tools/list`. */
   fields: Fields;
   /** Where the tool writes only by these fields: a read-only server offers it without them. */

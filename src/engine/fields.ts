@@ -7,6 +7,9 @@ export const modelField = z.string().describe('Name, alias or provider:model[:ef
 export const continuationId = z.string().describe('Thread to go on with, or "last"').optional();
 export const filePaths = list('Files or directories; file.ts:10-80 names lines');
 
+/** Advertised by four tools, and taken by all that ask a model. */
+export const webSearchField = z.boolean().optional();
+
 /** What a step is, in every tool that works in steps. */
 export const stepFields = {
   step: z.string().min(1).describe('Step 1: the task'),
@@ -75,6 +78,8 @@ export const quietPanelFields = {
 export const hiddenFields = {
   temperature: z.number().min(0).max(1).optional(),
   thinking_mode: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
+  use_websearch: webSearchField,
+  use_search: webSearchField,
   /** What the model sees of the thread: all of it, the files alone, or nothing. */
   context: z.enum(['thread', 'files', 'none']).optional(),
   /** True: another model may answer for the one that is named; false: no other may, even for one that was chosen. */
@@ -83,9 +88,11 @@ export const hiddenFields = {
   max_cost_usd: z.number().optional(),
 };
 
-/** What a workflow tool takes besides the fields that it advertises. */
-export function unadvertised(fields: z.ZodRawShape): z.ZodRawShape {
-  const all: z.ZodRawShape = { ...hiddenFields, ...workflowFields, ...quietWorkflowFields };
+/** What a tool, a workflow unless `all` says otherwise, takes besides the fields that it advertises. */
+export function unadvertised(
+  fields: z.ZodRawShape,
+  all: z.ZodRawShape = { ...hiddenFields, ...workflowFields, ...quietWorkflowFields },
+): z.ZodRawShape {
   return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(fields, name)));
 }
 

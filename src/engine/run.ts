@@ -8,11 +8,12 @@ import { safeCut } from '../domain/text.ts';
 import { createTracer } from '../files/graph/tracer.ts';
 import { missingPaths } from '../files/missing.ts';
 import { listSourceFiles } from '../files/walk/list-source-files.ts';
+import type { ActionContext } from './actions/action-context.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
-import type { ActionContext, WorkflowShape } from './define.ts';
+import type { WorkflowShape } from './define.ts';
 import type { FanoutSettings } from './fanout/fan.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
 import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
@@ -166,6 +167,7 @@ function commonOf(args: Record<string, unknown>): Parsed['common'] {
     continuationId: given.continuation_id,
     temperature: given.temperature,
     effort: given.thinking_mode,
+    webSearch: given.use_websearch ?? given.use_search,
     context: given.context ?? 'thread',
     allowFallback: given.allow_fallback,
   };

@@ -13,6 +13,8 @@ export interface StandingFile {
   base: Sha256;
   /** The lines that stand there; absent: all of them. */
   range?: LineRange;
+  /** Its text was read out of a document. */
+  document?: boolean;
 }
 
 /**
@@ -30,13 +32,17 @@ export function standingFiles({ compaction, turns }: Selection): Map<string, Sta
 }
 
 function apply(standing: Map<string, StandingFile>, file: FileRecord): void {
-  const { path, size, mtimeMs, sha256, base, range } = file;
+  const { path, size, mtimeMs, sha256, base, range, document } = file;
   switch (file.form) {
     case 'full':
-      if (base) standing.set(path, { path, size, mtimeMs, sha256, base });
+      if (base) standing.set(path, { path, size, mtimeMs, sha256, base, ...(document && { document }) });
       return;
     case 'range':
-      if (base) standing.set(path, merged(standing.get(path), { path, size, mtimeMs, sha256, base, range }));
+      if (base)
+        standing.set(
+          path,
+          merged(standing.get(path), { path, size, mtimeMs, sha256, base, range, ...(document && { document }) }),
+        );
       return;
     case 'diff': {
       const before = standing.get(path);

@@ -3,7 +3,7 @@ import type { Sha256 } from '../domain/ids.ts';
 import type { Message, Part } from '../domain/message.ts';
 import { cutMiddle, numberLines, printablePath } from '../domain/text.ts';
 import type { Compaction, StoredTurn, Thread, Trim, Turn } from '../domain/thread.ts';
-import { estimateTokens } from '../domain/tokens.ts';
+import { estimateTokens, tokensPerMessage } from '../domain/tokens.ts';
 
 /** Texts of the store by their hash. */
 export type Blobs = ReadonlyMap<Sha256, string>;
@@ -54,10 +54,19 @@ export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Mes
       if (data !== undefined)
         parts.push({ type: 'image', mediaType: image.mediaType, data: Buffer.from(data, 'base64') });
     }
+    if (!trimOf(compaction, turn)) messages.push(...documentMessages(turn, blobs));
     messages.push({ role: turn.role, section: 'turn', parts });
     previous = turn;
   }
   return messages;
+}
+
+/** One message a document, before the turn that brought it: so that vendors can be told apart what is material. */
+function documentMessages({ files }: Pick<Turn, 'files'>, blobs: Blobs): Message[] {
+  return files.flatMap(file => {
+    const text = renderDocument(file, blobs);
+    return text === undefined ? [] : [{ ...textMessage('user', text), document: true }];
+  });
 }
 
 function textMessage(role: Message['role'], text: string): Message {
@@ -103,19 +112,29 @@ export function renderFile(file: FileRecord, blobs: Blobs): string {
     case 'diff':
       return `--- BEGIN DIFF: ${path} ---\n${textOf(file.shown, blobs)}\n--- END DIFF: ${path} ---`;
     case 'full':
-      return embedded(path, `${file.lines} lines`, numberLines(textOf(file.base, blobs)));
-    case 'range': {
-      const { from, to } = file.range ?? { from: 1, to: file.lines };
-      const lines = textOf(file.base, blobs)
-        .split('\n')
-        .slice(from - 1, to);
-      return embedded(path, `lines ${from}-${to} of ${file.lines}`, numberLines(lines.join('\n'), from));
-    }
+    case 'range':
+      return file.document ? `--- DOCUMENT: ${path} (its text stands above) ---` : shownText('FILE', file, blobs);
   }
 }
 
-function embedded(path: string, extent: string, numbered: string): string {
-  return `--- BEGIN FILE: ${path} (${extent}) ---\n${numbered}\n--- END FILE: ${path} ---`;
+/** A document of a turn between its markers; undefined for what stands in the turn itself. */
+export function renderDocument(file: FileRecord, blobs: Blobs): string | undefined {
+  const apart = file.document && (file.form === 'full' || file.form === 'range');
+  return apart ? shownText('DOCUMENT', file, blobs) : undefined;
+}
+
+/** The whole text or its range, with numbered lines: none of them can look like a marker. */
+function shownText(kind: 'FILE' | 'DOCUMENT', file: FileRecord, blobs: Blobs): string {
+  const path = printablePath(file.path);
+  const text = textOf(file.base, blobs);
+  if (file.form === 'full') return between(kind, path, `${file.lines} lines`, numberLines(text));
+  const { from, to } = file.range ?? { from: 1, to: file.lines };
+  const lines = text.split('\n').slice(from - 1, to);
+  return between(kind, path, `lines ${from}-${to} of ${file.lines}`, numberLines(lines.join('\n'), from));
+}
+
+function between(kind: string, path: string, extent: string, numbered: string): string {
+  return `--- BEGIN ${kind}: ${path} (${extent}) ---\n${numbered}\n--- END ${kind}: ${path} ---`;
 }
 
 function textOf(hash: Sha256 | undefined, blobs: Blobs): string {
@@ -125,7 +144,15 @@ function textOf(hash: Sha256 | undefined, blobs: Blobs): string {
 
 /** What a turn costs in every prompt it stands in. */
 export function turnTokens(turn: Omit<Turn, 'tokens'>, previous: Turn | undefined, blobs: Blobs): number {
-  return estimateTokens(renderTurn({ ...turn, tokens: 0 }, previous, blobs)) + imageTokens * turn.images.length;
+  const text = estimateTokens(renderTurn({ ...turn, tokens: 0 }, previous, blobs));
+  return text + documentTokens(turn.files, blobs) + imageTokens * turn.images.length;
+}
+
+function documentTokens(files: readonly FileRecord[], blobs: Blobs): number {
+  return files.reduce((sum, file) => {
+    const text = renderDocument(file, blobs);
+    return text === undefined ? sum : sum + estimateTokens(text) + tokensPerMessage;
+  }, 0);
 }
 
 /** What vendors charge for an image at the most, about. */

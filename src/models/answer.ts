@@ -20,6 +20,8 @@ export interface WebSearch {
   maxResults: number;
   /** The most searches of one call. */
   maxRounds: number;
+  /** How much of the pages found is handed to the model, where the vendor lets one say; absent: its own measure. */
+  contentSize?: 'low' | 'medium' | 'high';
 }
 
 /** One question to a model. */
@@ -76,6 +78,8 @@ export interface ModelAnswer {
   /** True when the stream broke after text had arrived: `text` is what came. */
   partial: boolean;
   citations: Citation[];
+  /** The model could search the web. */
+  couldSearch?: boolean;
   attempts: AttemptRecord[];
   latencyMs: number;
   /** What the provider could not do as asked, one sentence each. */

@@ -40,6 +40,7 @@ const mostCharsPerToken = 20;
 const mostCitations = 200;
 const longestUrl = 4_000;
 const longestTitle = 300;
+const longestSnippet = 500;
 const longestFinish = 80;
 
 export interface AttemptInput {
@@ -142,11 +143,32 @@ function checkSize({ call }: AttemptInput, { text, reasoningChars }: AttemptOutc
   if (text.length + reasoningChars > most) throw badUpstream(`The answer did not end after ${most} characters.`, false);
 }
 
-function takeCitation(source: { url: string; title?: string }, provider: string, outcome: AttemptOutcome): void {
-  const { url, title = url } = source;
-  if (outcome.citations.length >= mostCitations || url.length > longestUrl) return;
-  if (outcome.citations.some(citation => citation.url === url)) return;
-  outcome.citations.push({ title: safeCut(title, longestTitle), url, provider });
+interface Source {
+  url: string;
+  title?: string;
+  providerMetadata?: SharedV4ProviderMetadata;
+}
+
+/**
+ * Providers whose vendor tells more of a hit pass it on as `snippet` and `date` in their metadata. A page that is told of
+ * twice is one citation, with what either telling says.
+ */
+function takeCitation(source: Source, provider: string, outcome: AttemptOutcome): void {
+  const { url, title } = source;
+  if (url.length > longestUrl || !/^https?:/i.test(url)) return;
+  const { snippet, date } = source.providerMetadata?.[provider] ?? {};
+  const known = outcome.citations.find(citation => citation.url === url);
+  if (!known && outcome.citations.length >= mostCitations) return;
+  const citation = known ?? { title: url, url, provider };
+  if (!known) outcome.citations.push(citation);
+  // Some vendors put the number of the citation where its title belongs.
+  if (title && !/^\d+$/.test(title) && citation.title === url) citation.title = safeCut(title, longestTitle);
+  if (isText(snippet)) citation.snippet ??= safeCut(snippet, longestSnippet);
+  if (isText(date)) citation.date ??= safeCut(date, longestFinish);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.trim() !== '';
 }
 
 function warningText(warning: SharedV4Warning, provider: string): string {

@@ -193,7 +193,7 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
     return { ...nothing, candidate, error: errorOf(run, candidate, clocks.expired() ?? error), unasked: true };
   }
   try {
-    const { call, warnings } = callOf(question, candidate, connection);
+    const { call, warnings } = callOf(question, candidate, connection, parts.searches?.(model) ?? false);
     const input = {
       model: connection.languageModel(model),
       provider: model.provider,
@@ -210,14 +210,18 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
   }
 }
 
-function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection) {
+function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {
   const { model, effort, thinkingBudget } = candidate;
   const { prompt, warnings } = toPrompt(question.messages, connection, model);
   const refused = model.temperature === 'none' && question.temperature !== undefined;
   if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
   // Always sent: what vendors assume without it ranges from 4,096 to all they have.
   const maxOutputTokens = Math.max(1, Math.min(question.maxOutputTokens, model.maxOutput));
-  const { cacheKey, webSearch } = question;
+  const { cacheKey } = question;
+  const webSearch = searches ? question.webSearch : undefined;
+  if (question.webSearch && !searches) {
+    warnings.push(`${model.provider}:${model.id} can't search the web; it answered from what it knows.`);
+  }
   const params = { model, effort, thinkingBudget, maxOutputTokens, cacheKey, webSearch };
   const tools = connection.vendorTools?.(params) ?? [];
   return {

@@ -35,16 +35,20 @@ export function toPrompt(messages: readonly Message[], connection: Connection, m
   const prompt: LanguageModelV4Message[] = [];
   let inFront = true;
   for (const message of ordered) {
-    inFront &&= message.role === 'system' && message.section !== 'tail';
+    const asSystem = message.document && connection.documentRole === 'system';
+    inFront &&= (message.role === 'system' && message.section !== 'tail') || asSystem === true;
     const parts = message.parts.filter(part => isVisible(part, model, warnings));
     if (parts.length === 0) continue;
-    const role =
-      message.role === 'system' || message.section === 'tail' ? (inFront ? 'system' : lateRole) : message.role;
+    const role = asSystem ? 'system' : roleOf(message, inFront, lateRole);
     const mark = marked.has(message) ? connection.cacheMark : undefined;
     if (role === 'system') prompt.push(...systemMessages(parts, mark, connection.cacheMark !== undefined));
     else append(prompt, role, parts, mark);
   }
   return { prompt, warnings: [...warnings] };
+}
+
+function roleOf({ role, section }: Message, inFront: boolean, lateRole: 'system' | 'user') {
+  return role === 'system' || section === 'tail' ? (inFront ? 'system' : lateRole) : role;
 }
 
 const isStable = (message: Message) => message.section !== 'tail';

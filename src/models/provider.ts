@@ -47,6 +47,8 @@ export interface Connection {
   cacheMark?: SharedV4ProviderOptions;
   /** `system` where the model takes instructions after the conversation; `user` elsewhere. */
   tailRole(model: ModelInfo): 'system' | 'user';
+  /** `system` where the vendor wants the text of documents as system messages; absent: as the user's. */
+  documentRole?: 'system';
   /** The vendor's live list. Absent where there is none. */
   list?(signal: AbortSignal): Promise<LiveModel[]>;
   /** What the vendor counts as the input tokens of a call, which it does not answer. Absent where it counts for nobody. */

@@ -1,8 +1,9 @@
-import type { ModelInfo } from '../domain/model.ts';
+import type { Candidate, ModelInfo } from '../domain/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../domain/ports.ts';
 import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
 import { createConnections, keyNames, usableSettings } from './connections.ts';
+import type { RouteExplanation } from './manager/explain.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import { upstreamOf } from './resilience/breaker/upstream.ts';
 import type { Health } from './resilience/health.ts';
@@ -58,6 +59,10 @@ export interface ProviderState {
 /** All models together: who can be asked, and asking. */
 export interface Team {
   route(request: ModelRequest): Promise<Resolution>;
+  /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
+  explain(request: ModelRequest): Promise<RouteExplanation>;
+  /** Whether a model can search the web by itself. */
+  searches(model: ModelInfo): boolean;
   ask: AskModel;
   countPrompt: CountPrompt;
   /** Whether a provider runs on this machine or network. */
@@ -104,12 +109,15 @@ export function createTeam(options: TeamOptions): Team {
   const here = definitions
     .filter(({ id, runsHere }) => runsHere?.(usableSettings(settings[id] ?? {})))
     .map(({ id }) => id);
+  const searches = searcher(options);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
   const resilience = resilienceOf(options, isLocal);
+  const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
     isLocal,
     runsHere: id => here.includes(id),
+    searches,
     prefixes: definitions,
     countPrompt: createCountPrompt(connection, emit),
     refresh: sources.refresh,
@@ -120,22 +128,21 @@ export function createTeam(options: TeamOptions): Team {
       random,
       emit,
       isLocal,
+      searches,
       limits: { ...limits, totalMs },
       keyName,
       resilience,
       lastAnswer: options.lastAnswer,
     }),
+    async explain(request) {
+      await resilience.refresh();
+      return sources.explain({ ailing, ...request });
+    },
     async route(request) {
       await resilience.refresh();
-      const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
       const resolution = await sources.route({ ailing, ...request });
-      const candidates = resolution.candidates.map(candidate => {
-        const { thinkingBudget } = candidate;
-        return thinkingBudget === undefined
-          ? candidate
-          : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
-      });
-      return { ...resolution, candidates };
+      const candidates = resolution.candidates.map(candidate => within(maxThinkingTokens, candidate));
+      return { ...resolution, candidates, searches: candidates.slice(0, 1).some(({ model }) => searches(model)) };
     },
     async ping(providerId, signal) {
       const { list } = await connection(providerId);
@@ -175,6 +182,20 @@ export function createTeam(options: TeamOptions): Team {
         }));
     },
   };
+}
+
+function searcher({ definitions, settings }: TeamOptions): Team['searches'] {
+  return model => {
+    const definition = definitions.find(({ id }) => id === model.provider);
+    return definition?.searches?.(model, usableSettings(settings[model.provider] ?? {})) ?? false;
+  };
+}
+
+function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
+  const { thinkingBudget } = candidate;
+  return thinkingBudget === undefined
+    ? candidate
+    : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
 }
 
 /** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */

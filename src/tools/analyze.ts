@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { unadvertised, workflowFields } from '../engine/fields.ts';
+import { unadvertised, webSearchField, workflowFields } from '../engine/fields.ts';
 
 const role = `You give the holistic second look at a code base that the caller has analysed step by step. You judge its structure and where it is heading; single bugs only where they show a pattern.
 
@@ -19,6 +19,7 @@ const fields = {
   ...stepByStep,
   analysis_type: z.enum(['architecture', 'performance', 'security', 'quality', 'general']).optional(),
   output_format: z.enum(['summary', 'detailed', 'actionable']).optional(),
+  use_websearch: webSearchField,
 };
 
 export const analyze = defineTool({

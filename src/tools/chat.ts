@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { continuationId, filePaths, hiddenFields, modelField } from '../engine/fields.ts';
+import { continuationId, filePaths, hiddenFields, modelField, webSearchField } from '../engine/fields.ts';
+
+const { use_websearch: _advertised, ...hidden } = hiddenFields;
 
 export const chat = defineTool({
   name: 'chat',
@@ -15,11 +17,12 @@ export const chat = defineTool({
     absolute_file_paths: filePaths,
     images: z.array(z.string()).describe('Paths or data URLs').optional(),
     working_directory_absolute_path: z.string().describe('Where generated code may be written').optional(),
+    use_websearch: webSearchField,
     model: modelField,
     continuation_id: continuationId,
   },
   writesBy: ['working_directory_absolute_path'],
-  accepts: hiddenFields,
+  accepts: hidden,
   renamed: { files: 'absolute_file_paths', question: 'prompt' },
   shape: {
     kind: 'prompt',

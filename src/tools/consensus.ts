@@ -1,5 +1,5 @@
 import { defineTool } from '../engine/define.ts';
-import { hiddenFields, panelFields, quietPanelFields } from '../engine/fields.ts';
+import { hiddenFields, panelFields, quietPanelFields, unadvertised } from '../engine/fields.ts';
 
 const role = `You are one of several experts who judge the same proposal, each without seeing the others. Your verdict is worth most where it is your own: do not guess what the others will say, and do not soften it to be agreeable.
 
@@ -58,7 +58,7 @@ export const consensus = defineTool({
   tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: panelFields,
-  accepts: { ...hiddenFields, ...quietPanelFields },
+  accepts: unadvertised(panelFields, { ...hiddenFields, ...quietPanelFields }),
   renamed: { question: 'prompt', proposal: 'prompt', files: 'relevant_files', absolute_file_paths: 'relevant_files' },
   shape: { kind: 'panel', category: 'extended_reasoning', effort: 'medium', role, stances, review, synthesis },
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { unadvertised, workflowFields } from '../engine/fields.ts';
+import { unadvertised, webSearchField, workflowFields } from '../engine/fields.ts';
 
 const role = `You find the root cause of a defect that the caller has investigated step by step. Judge by the code you were given and by the reported symptom alone; propose the smallest change that removes the cause, and say what it could break.
 
@@ -12,7 +12,7 @@ Answer with one JSON object and nothing else, in one of these forms:
 Hypotheses come most likely first. Leave out a key that you have nothing for.`;
 
 const { issues_found: _issues, ...stepByStep } = workflowFields;
-const fields = { ...stepByStep, hypothesis: z.string().optional() };
+const fields = { ...stepByStep, hypothesis: z.string().optional(), use_websearch: webSearchField };
 
 export const debug = defineTool({
   name: 'debug',

@@ -10,8 +10,12 @@ import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { docgen } from './docgen.ts';
 import { exportThread } from './export-thread.ts';
+import { glmWebSearch } from './glm-web-search.ts';
 import { importThread } from './import-thread.ts';
 import { job } from './job.ts';
+import { kimiManageFiles } from './kimi-manage-files.ts';
+import { kimiMultiFileChat } from './kimi-multi-file-chat.ts';
+import { kimiUploadAndExtract } from './kimi-upload-and-extract.ts';
 import { listModels } from './list-models.ts';
 import { listProviders } from './list-providers.ts';
 import { listmodels } from './listmodels.ts';
@@ -23,6 +27,7 @@ import { promptFromFileToFile } from './prompt-from-file-to-file.ts';
 import { providerCapabilities } from './provider-capabilities.ts';
 import { refactor } from './refactor.ts';
 import { secaudit } from './secaudit.ts';
+import { smartFileQuery } from './smart-file-query.ts';
 import { status } from './status.ts';
 import { testgen } from './testgen.ts';
 import { thinkdeep } from './thinkdeep.ts';
@@ -42,8 +47,12 @@ export const tools = [
   debug,
   docgen,
   exportThread,
+  glmWebSearch,
   importThread,
   job,
+  kimiManageFiles,
+  kimiMultiFileChat,
+  kimiUploadAndExtract,
   listModels,
   listProviders,
   listmodels,
@@ -55,6 +64,7 @@ export const tools = [
   providerCapabilities,
   refactor,
   secaudit,
+  smartFileQuery,
   status,
   testgen,
   thinkdeep,

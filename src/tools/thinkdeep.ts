@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { JsonObject } from '../domain/json.ts';
 import { cutMiddle } from '../domain/text.ts';
 import { defineTool } from '../engine/define.ts';
-import { unadvertised, workflowFields } from '../engine/fields.ts';
+import { unadvertised, webSearchField, workflowFields } from '../engine/fields.ts';
 
 const role = `You are the colleague to whom the caller brings a line of thought it has worked out step by step. Make it better: extend what is strong, break what is weak, and add what it has not seen.
 
@@ -27,6 +27,7 @@ const fields = {
   ...stepByStep,
   problem_context: z.string().optional(),
   focus_areas: z.array(z.string()).optional(),
+  use_websearch: webSearchField,
 };
 
 const longestFinding = 600;

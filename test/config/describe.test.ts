@@ -54,7 +54,7 @@ describe('the sample of a .env file', () => {
     const { values } = parseEnvFile(text.replace(/^# ([A-Z][A-Z0-9_]*=)/gm, '$1'));
     expect(values).toMatchObject({
       DEFAULT_MODEL: 'auto',
-      POLYLOGUE_TOOLSETS: 'core,code',
+      POLYLOGUE_TOOLSETS: 'core,code,files',
       MASK_SECRETS: 'on',
       LOCALE: '',
     });

@@ -62,7 +62,7 @@ describe('values', () => {
       maxThinkingTokens: 32_768,
       maxConversationTurns: 100,
       maxMcpOutputTokens: 25_000,
-      toolsets: ['core', 'code'],
+      toolsets: ['core', 'code', 'files'],
       store: 'sqlite',
       maskSecrets: true,
       logLevel: 'info',

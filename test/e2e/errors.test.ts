@@ -173,19 +173,27 @@ describe('what is refused or does not fit costs nothing', () => {
 });
 
 describe('what a vendor failed at', () => {
-  it('API_ERROR auth, once, with the variable to set', async () => {
+  it('API_ERROR auth, once, with the variable to set; the key is not tried again', async () => {
+    const other = await start('refused', keys);
     openAi.script({ fault: 'status', status: 401 });
-    const error = errorOf(await chat(), 'API_ERROR', 'auth');
+    const error = errorOf(await chat({}, other), 'API_ERROR', 'auth');
     expect(error).toMatchObject({ status: 401, provider: 'openai', model: 'gpt-5-mini', attempt: 1, retryable: false });
     expect(error.next).toContain('OPENAI_API_KEY');
+    const again = errorOf(await chat({}, other), 'API_ERROR', 'auth');
+    expect(again.next).toMatch(/OPENAI_API_KEY.*doctor/);
     expect(paid()).toBe(before + 1);
+    await other.close();
   });
 
   it('API_ERROR rate_limit with the wait that the vendor named', async () => {
+    const other = await start('too much', keys);
     openAi.script({ fault: 'status', status: 429, headers: { 'retry-after': '7200' } });
-    const error = errorOf(await chat(), 'API_ERROR', 'rate_limit');
+    const error = errorOf(await chat({}, other), 'API_ERROR', 'rate_limit');
     expect(error).toMatchObject({ status: 429, retryable: true, retry_after_s: 7_200 });
+    const again = errorOf(await chat({}, other), 'API_ERROR', 'rate_limit');
+    expect(again.retry_after_s).toBeGreaterThan(250);
     expect(paid()).toBe(before + 1);
+    await other.close();
   });
 
   it('API_ERROR bad_upstream after three attempts, and the thread can go on', async () => {
@@ -208,7 +216,7 @@ describe('what a vendor failed at', () => {
   });
 
   it('keeps the caller’s own work when the expert fails', async () => {
-    openAi.script({ fault: 'status', status: 401 });
+    openAi.script({ answer: '', finish: 'content_filter' });
     const reply = await session.call('analyze', { ...step, relevant_files: ['src/a.ts'] });
     expect(reply).toMatchObject({ status: 'error', isError: true, analysis_complete: true, tool_name: 'analyze' });
     expect(reply.complete_analysis.work_summary).toContain('Nothing yet.');

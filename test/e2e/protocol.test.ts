@@ -220,7 +220,7 @@ describe('the process', () => {
     expect(JSON.stringify(one.result)).toBe(JSON.stringify(two.result));
     server.write('this is not JSON\n');
     server.write('{"jsonrpc":"2.0","method":"notifications/unheard-of"}\n');
-    openAi.script({ fault: 'status', status: 401 });
+    openAi.script({ answer: '', finish: 'content_filter' });
     expect((await server.request(4, 'tools/call', chat('Refused.'))).result.isError).toBe(true);
     expect((await server.request(5, 'tools/call', chat('Answered.'))).result.isError).toBe(false);
     expect((await server.request(6, 'tools/call', { name: 'chta', arguments: {} })).result.isError).toBe(true);

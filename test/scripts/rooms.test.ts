@@ -19,8 +19,8 @@ const clean: Tree = {
   'src/files/sandbox.ts':
     "import { open } from 'node:fs/promises';\nimport ignore from 'ignore';\nexport const sandbox = { open, ignore };\n",
   'src/memory/stores/sqlite.ts': "import { DatabaseSync } from 'node:sqlite';\nexport const sqlite = DatabaseSync;\n",
-  'src/models/routing/manager.ts':
-    "import { z } from 'zod';\nimport { closest } from 'fastest-levenshtein';\nexport const manager = { z, closest };\n",
+  'src/models/manager/manager.ts': "import { z } from 'zod';\nexport const manager = z;\n",
+  'src/models/routing/nearest.ts': "import { closest } from 'fastest-levenshtein';\nexport const nearest = closest;\n",
   'src/models/providers/openai.ts': "export const load = () => import('@ai-sdk/openai');\n",
   'src/engine/define.ts':
     "import type { Price } from '../domain/model.ts';\nimport { sandbox } from '../files/sandbox.ts';\nexport const define = (price: Price) => ({ price, sandbox });\n",

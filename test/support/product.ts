@@ -89,6 +89,8 @@ export function vendorEnv(urls: {
   anthropic?: string;
   openrouter?: string;
   ollama?: string;
+  moonshot?: string;
+  zhipu?: string;
   azure?: string;
   xai?: string;
   groq?: string;
@@ -105,6 +107,8 @@ export function vendorEnv(urls: {
     ...(urls.groq && { GROQ_API_KEY: 'test-key', GROQ_BASE_URL: urls.groq }),
     ...(urls.deepseek && { DEEPSEEK_API_KEY: 'test-key', DEEPSEEK_BASE_URL: urls.deepseek }),
     ...(urls.minimax && { MINIMAX_API_KEY: 'test-key', MINIMAX_BASE_URL: urls.minimax }),
+    ...(urls.moonshot && { MOONSHOT_API_KEY: 'test-key', MOONSHOT_BASE_URL: urls.moonshot }),
+    ...(urls.zhipu && { ZHIPUAI_API_KEY: 'test-key', ZHIPU_BASE_URL: urls.zhipu }),
     ...(urls.ollama && { OLLAMA_HOST: urls.ollama, OLLAMA_API_KEY: 'test-key' }),
   };
 }

@@ -21,6 +21,7 @@ describe('the tools as a whole', () => {
   it('stay below the ceilings of tools/list', () => {
     expect(bytesOf(['core', 'code'])).toBeLessThan(18_000);
     expect(bytesOf(['wrapper'])).toBeLessThan(3_000);
+    expect(bytesOf(['files'])).toBeLessThanOrEqual(2_500);
     expect(bytesOf(tools.map(({ toolset }) => toolset))).toBeLessThan(27_000);
   });
 });

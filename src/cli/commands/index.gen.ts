@@ -8,6 +8,7 @@ import { importThread } from './import-thread.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
 import { prompt } from './prompt.ts';
+import { route } from './route.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -23,6 +24,7 @@ export const commands = [
   init,
   models,
   prompt,
+  route,
   stdio,
   threads,
   trust,

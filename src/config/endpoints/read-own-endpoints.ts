@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { isRecord } from '../../domain/json.ts';
 import type { EndpointSettings } from '../../domain/option.ts';
+import { isPlaceholder } from '../layers.ts';
 
 /** What reading the entries takes. */
 export interface EndpointSources {
@@ -100,9 +101,12 @@ function readEntry(value: unknown, sources: EndpointSources, taken: Set<string>)
 
 function keyOf({ api_key, api_key_env }: Entry, { variable }: EndpointSources): string | undefined | Error {
   if (api_key !== undefined && api_key_env !== undefined) return new Error('it has both api_key and api_key_env');
+  if (api_key !== undefined && isPlaceholder(api_key)) return new Error('api_key still holds a placeholder');
   if (api_key_env === undefined) return api_key || undefined;
   const value = variable(api_key_env)?.trim();
-  return value || new Error(`${api_key_env}, which its key is to come from, is not set`);
+  return (
+    (value && !isPlaceholder(value) && value) || new Error(`${api_key_env}, which its key is to come from, is not set`)
+  );
 }
 
 function addressProblem(value: string): string | undefined {

@@ -67,6 +67,12 @@ export const modelOptions = {
   moonshotAllowedModels: allowList('Moonshot', ['MOONSHOT_ALLOWED_MODELS', 'KIMI_ALLOWED_MODELS']),
   zhipuAllowedModels: allowList('Zhipu', ['ZHIPU_ALLOWED_MODELS', 'GLM_ALLOWED_MODELS', 'ZAI_ALLOWED_MODELS']),
   minimaxAllowedModels: allowList('MiniMax', ['MINIMAX_ALLOWED_MODELS']),
+  embeddingModel: {
+    env: ['EMBEDDING_MODEL'],
+    type: 'string',
+    doc: 'The model that turns texts into vectors for searching by meaning, as `provider:model` of `zhipu`, `openai` or `custom`, such as `zhipu:embedding-3`; unset: none.',
+    group: 'Models',
+  },
   deniedModels: {
     env: ['DENIED_MODELS'],
     flag: 'deny-models',

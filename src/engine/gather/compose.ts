@@ -6,6 +6,7 @@ import { type CollectedFile, collectFiles } from '../../files/collect.ts';
 import { imageTokens } from '../../memory/transcript.ts';
 import type { PromptToCount } from '../../models/sources/count-prompt.ts';
 import type { Gathered, Routed } from '../call-record.ts';
+import { collectDocuments, withDocuments } from '../documents/collect-documents.ts';
 import { refuseIfNothingReadable } from './embed.ts';
 import { type CollectedImages, collectImages } from './images.ts';
 import type { ComposeOptions } from './options.ts';
@@ -16,16 +17,18 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
   const { plan, request, signal, thread } = call;
   const images = await collectImages(options, call);
   const draft = draftTurn(options, call, images);
-  const collected = await collectFiles(options.sandbox, plan.files, {
+  const documents = await collectDocuments(options, call);
+  const found = await collectFiles(options.sandbox, documents.others, {
     root: request.principal.root,
     home: options.home,
     maxNamedFiles: options.maxNamedFiles,
     maxBytes: options.maxFileBytes,
     signal,
   });
+  const collected = withDocuments(options, documents, found);
   const skipped = [...collected.skipped, ...images.skipped];
   refuseIfNothingReadable(
-    [...plan.files, ...(plan.images ?? [])],
+    [...plan.files, ...(plan.fileIds ?? []), ...(plan.images ?? [])],
     collected.files.length + images.records.length,
     skipped,
   );

@@ -7,10 +7,10 @@ import { countLines, printablePath } from '../../domain/text.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import type { CollectedFile } from '../../files/collect.ts';
 import { unifiedDiff } from '../../files/diff.ts';
-import { checkFile } from '../../files/refresh.ts';
+import { checkDocument, checkFile } from '../../files/refresh.ts';
 import type { Sandbox } from '../../files/sandbox.ts';
 import { covers, type StandingFile } from '../../memory/seen-files.ts';
-import { type Blobs, renderFile } from '../../memory/transcript.ts';
+import { type Blobs, renderDocument, renderFile } from '../../memory/transcript.ts';
 import type { FileReport } from '../call-record.ts';
 
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
@@ -63,12 +63,16 @@ export async function embedFiles(request: EmbedRequest): Promise<Embedded> {
   }
   for (const before of [...request.standing.values()].toReversed()) {
     if (handled.has(before.path)) continue;
-    const now = await checkFile(request.sandbox, before, { maxBytes: request.maxBytes, signal: request.signal });
+    const now = await lookAgain(request, before);
     if (now === 'deleted') deleted(out, before);
     else if (typeof now === 'object' && 'changed' in now) await embedChange(request, out, before, now.changed);
     else if (typeof now === 'object') report.skipped.push(now.skip);
   }
   return out;
+}
+
+function lookAgain({ sandbox, maxBytes, signal }: EmbedRequest, before: StandingFile) {
+  return before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
 }
 
 /** Refuses a call that named files none of which can be read, before a model is paid for it. */
@@ -166,12 +170,23 @@ function skipForRoom(out: Embedded, path: string, what: string): void {
 }
 
 function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
-  const { path, size, mtimeMs, lines, sha256: hash } = file;
-  return { path, form, size, mtimeMs, lines, sha256: hash, base, ...(range && { range }) };
+  const { path, size, mtimeMs, lines, sha256: hash, document } = file;
+  return {
+    path,
+    form,
+    size,
+    mtimeMs,
+    lines,
+    sha256: hash,
+    base,
+    ...(range && { range }),
+    ...(document && { document }),
+  };
 }
 
 function costOf(request: EmbedRequest, record: FileRecord, blobs: Blobs): number {
-  return Math.ceil(estimateTokens(`${renderFile(record, blobs)}\n\n`) * request.factor);
+  const texts = [renderFile(record, blobs), renderDocument(record, blobs)].filter(text => text !== undefined);
+  return Math.ceil(estimateTokens(`${texts.join('\n\n')}\n\n`) * request.factor);
 }
 
 function take(request: EmbedRequest, out: Embedded, record: FileRecord, blobs: Map<Sha256, string>): boolean {

@@ -12,6 +12,8 @@ export interface ExposurePolicy {
   disabled: readonly string[];
   /** Nothing that writes or destroys. */
   readOnly: boolean;
+  /** Ids of the providers that can be asked; absent: none. */
+  configured?: readonly string[];
 }
 
 /** What callers of one process may use. */
@@ -41,8 +43,8 @@ export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy
   const off = new Set(policy.disabled.map(name => name.toLowerCase()));
   const only = new Set(policy.only?.map(name => name.toLowerCase()));
   const lean = policy.profile === 'lean' && only.size === 0;
-  const allowed = tools.filter(({ name, toolset, tier }) => {
-    if (tier !== 'user') return false;
+  const allowed = tools.filter(({ name, toolset, tier, needs }) => {
+    if (tier === 'internal' || needs?.every(provider => !policy.configured?.includes(provider))) return false;
     if (alwaysOn.has(name)) return true;
     if (off.has(name)) return false;
     if (only.size > 0) return only.has(name);

@@ -1,8 +1,8 @@
 import type { Clock, Emit } from '../../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../../domain/request.ts';
 import type { Threads } from '../../memory/threads.ts';
+import type { ModelActions } from '../actions/action-context.ts';
 import { type ReplyFormat, rendered } from '../answer/render.ts';
-import type { ModelActions } from '../define.ts';
 import { detachLong } from '../jobs/detach.ts';
 import type { Jobs } from '../jobs/jobs.ts';
 import { createChanges } from './changes.ts';

@@ -5,7 +5,7 @@ import type { Clock } from '../../domain/ports.ts';
 import type { HostResources, Principal, ResourceListing, ResourceText } from '../../domain/request.ts';
 import type { Thread, ThreadHead } from '../../domain/thread.ts';
 import type { Threads } from '../../memory/threads.ts';
-import type { ModelActions } from '../define.ts';
+import type { ModelActions } from '../actions/action-context.ts';
 import type { Jobs } from '../jobs/jobs.ts';
 import type { Changes } from './changes.ts';
 

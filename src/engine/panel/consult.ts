@@ -6,6 +6,7 @@ import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
 import type { ModelAnswer } from '../../models/answer.ts';
 import type { AskOptions } from '../ask.ts';
 import type { Resumed } from '../call-record.ts';
+import { askedSearch } from '../routing/web-search.ts';
 import { maskAnswer } from '../secrets/mask-answer.ts';
 import { callLimit } from '../spend/limits.ts';
 import { type Pricing, promptTokens } from '../spend/quote.ts';
@@ -90,6 +91,7 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
       tool: call.tool.name,
       payer: { owner: call.request.principal.owner, thread: call.thread.id },
       candidates,
+      webSearch: askedSearch(options.webSearch, call.common),
       messages,
       maxOutputTokens,
       temperature: call.common.temperature,

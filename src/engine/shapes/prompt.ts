@@ -15,6 +15,7 @@ import {
 } from '../answer/generated-code.ts';
 import type { Answered, AskPlan, Resumed } from '../call-record.ts';
 import type { PromptShape } from '../define.ts';
+import { documentSubject } from '../documents/document-subject.ts';
 import type { ComposeOptions } from '../gather/options.ts';
 import { threadOriginals } from '../secrets/thread-originals.ts';
 import { specialStatus } from '../special-status.ts';
@@ -24,7 +25,9 @@ type Shape = PromptShape<Record<string, unknown>>;
 /** One question, one answer. */
 export async function planPrompt(shape: Shape, call: Resumed, options: ComposeOptions): Promise<AskPlan> {
   const { args } = call;
-  const { question, files } = await questionOf(shape, call, options);
+  const { question, files: named } = await questionOf(shape, call, options);
+  const subject = shape.documents && (await documentSubject(shape.documents(args), call, options));
+  const files = subject?.files ?? named;
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
   // Refused now rather than after a model was paid for code that has no place.
   if (directory !== undefined) await options.sandbox.assertWithin(directory);
@@ -34,14 +37,16 @@ export async function planPrompt(shape: Shape, call: Resumed, options: ComposeOp
     tail: shape.role,
     addendum: model => (shape.generatesCode && directory && model.allowCodeGeneration ? generationProtocol : ''),
     files,
-    images: strings(args.images),
+    ...(subject && { fileIds: subject.fileIds, provider: subject.provider }),
+    images: [...strings(args.images), ...(subject?.images ?? [])],
     category: shape.category,
     effort: shape.effort,
     local: {},
     deliver: answered => deliver(options, directory, answered),
     conclude({ answer, files: report, plan }) {
       const special = specialStatus(answer.text);
-      const missing = plan.files.length + (plan.images ?? []).length > 0 && report.skipped.length > 0;
+      const missing =
+        plan.files.length + (plan.fileIds ?? []).length + (plan.images ?? []).length > 0 && report.skipped.length > 0;
       const cut = answer.partial || answer.finish.kind === 'length' || missing;
       return {
         status: special?.status ?? (cut ? 'partial' : 'continuation_available'),

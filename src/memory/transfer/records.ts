@@ -91,6 +91,7 @@ const file = z.strictObject(
     base: hashes.optional(),
     shown: hashes.optional(),
     range: z.strictObject({ from: z.int().min(1), to: z.int().min(1) }).optional(),
+    document: z.boolean().optional(),
   }),
 );
 
@@ -128,6 +129,7 @@ const metadata = z.strictObject(
     usage: usage.optional(),
     costUsd: amount.optional(),
     latencyMs: amount.optional(),
+    webSearch: z.boolean().optional(),
     asked: z.array(word).optional(),
   }),
 );

@@ -1,6 +1,7 @@
+import type { Citation } from '../../domain/thread.ts';
 import { estimateTokens, tokenFactor } from '../../domain/tokens.ts';
 import { costOf, type Usage } from '../../domain/usage.ts';
-import type { ModelAnswer } from '../answer.ts';
+import type { ModelAnswer, ModelQuestion } from '../answer.ts';
 import type { Run, Try } from './run.ts';
 
 /** What the caller gets of the attempt that counts. */
@@ -26,11 +27,19 @@ export function answerOf(run: Run, last: Try): ModelAnswer {
     costUsd: last.costUsd ?? costOf(usage, model.price),
     finish: error ? { kind: 'other', raw: 'interrupted' } : (last.finish ?? { kind: 'other' }),
     partial: error !== undefined,
-    citations,
+    citations: shownCitations(citations, run.question),
+    ...(run.question.webSearch && { couldSearch: run.parts.searches?.(model) ?? false }),
     attempts: run.attempts,
     latencyMs: run.parts.clock.monotonic() - run.started,
     warnings: [...warnings],
   };
+}
+
+/** What the model quoted comes first; of the rest as much as a search was to bring. */
+function shownCitations(citations: readonly Citation[], { webSearch }: ModelQuestion): Citation[] {
+  const quoted = citations.filter(({ snippet }) => snippet !== undefined);
+  const others = citations.filter(({ snippet }) => snippet === undefined);
+  return [...quoted, ...others].slice(0, webSearch?.maxResults ?? citations.length);
 }
 
 /** Better than nothing for caps and sums when a stream broke or a server does not count. */

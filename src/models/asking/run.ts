@@ -1,5 +1,5 @@
 import type { AppError } from '../../domain/error.ts';
-import type { Candidate } from '../../domain/model.ts';
+import type { Candidate, ModelInfo } from '../../domain/model.ts';
 import type { Clock, Emit, Random } from '../../domain/ports.ts';
 import type { AttemptRecord, CallLimits, ModelQuestion } from '../answer.ts';
 import type { AttemptOutcome } from '../attempt.ts';
@@ -13,6 +13,8 @@ export interface AskModelParts {
   emit: Emit;
   /** Endpoints on this machine or network get wider limits. */
   isLocal(providerId: string): boolean;
+  /** Whether a model can search the web by itself; absent: none can. */
+  searches?(model: ModelInfo): boolean;
   /** The configured limits; reasoning models and local endpoints get a multiple. */
   limits: CallLimits;
   /** Environment variable of a provider's key, for the advice in errors. */

@@ -37,7 +37,16 @@ function tell(
 ): void {
   if (part.type === 'error') controller.enqueue({ ...part, error: streamError(part.error) });
   else if (part.type === 'finish') controller.enqueue(finish(part));
+  else if (part.type === 'source') controller.enqueue(source(part));
   else controller.enqueue(part);
+}
+
+type Source = Extract<LanguageModelV4StreamPart, { type: 'source' }>;
+
+/** What stands on the page goes along as `snippet`. */
+function source(part: Source): Source {
+  const content = part.providerMetadata?.openrouter?.content;
+  return typeof content === 'string' ? { ...part, providerMetadata: { openrouter: { snippet: content } } } : part;
 }
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;

@@ -5,6 +5,7 @@ import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
 import { requestBody } from '../extras/request-body.ts';
+import { anthropicSearches, anthropicSearchTools, withQuotes } from '../extras/search/anthropic-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
@@ -48,6 +49,7 @@ export const anthropic = defineProvider({
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
+  searches: anthropicSearches,
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
@@ -58,8 +60,9 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
   return {
-    languageModel: model => withRoomForThinking(vendor.messages(model.id), model),
+    languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
     providerOptions: params => ({ anthropic: thinkingOptions(params) }),
+    vendorTools: anthropicSearchTools,
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
     list: signal => liveList({ provider: 'anthropic', baseUrl, headers }, signal),

@@ -6,6 +6,7 @@ import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
 import { requestBody } from '../extras/request-body.ts';
+import { googleSearches, googleSearchTools } from '../extras/search/google-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
@@ -50,6 +51,7 @@ export const google = defineProvider({
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
+  searches: googleSearches,
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
@@ -62,6 +64,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   return {
     languageModel: model => withRoomForThinking(vendor.languageModel(model.id), model),
     providerOptions: params => ({ google: thinkingOptions(params) }),
+    vendorTools: googleSearchTools,
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
     list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),

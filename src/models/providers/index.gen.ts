@@ -7,12 +7,14 @@ import { dial } from './dial.ts';
 import { google } from './google.ts';
 import { groq } from './groq.ts';
 import { minimax } from './minimax.ts';
+import { moonshot } from './moonshot.ts';
 import { offlineEast } from './offline-east.ts';
 import { offlineWest } from './offline-west.ts';
 import { ollama } from './ollama.ts';
 import { openai } from './openai.ts';
 import { openrouter } from './openrouter.ts';
 import { xai } from './xai.ts';
+import { zhipu } from './zhipu.ts';
 
 export const providers = [
   anthropic,
@@ -23,10 +25,12 @@ export const providers = [
   google,
   groq,
   minimax,
+  moonshot,
   offlineEast,
   offlineWest,
   ollama,
   openai,
   openrouter,
   xai,
+  zhipu,
 ] as const;

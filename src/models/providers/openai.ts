@@ -1,5 +1,11 @@
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
+import {
+  openAiSearches,
+  openAiSearchOptions,
+  openAiSearchTools,
+  withEffortForSearch,
+} from '../extras/search/open-ai-search.ts';
 import { chatOptions, responsesOptions } from '../extras/wire/open-ai-options.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
@@ -45,6 +51,7 @@ export const openai = defineProvider({
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
+  searches: (model, settings) => settings.apiStyle !== 'chat' && openAiSearches(model),
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
@@ -56,7 +63,12 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const chat = settings.apiStyle === 'chat';
   return {
     languageModel: ({ id }) => (chat ? vendor.chat(id) : vendor.responses(id)),
-    providerOptions: params => ({ openai: chat ? chatOptions(params) : responsesOptions(params) }),
+    providerOptions: params => ({
+      openai: chat
+        ? chatOptions(params)
+        : { ...responsesOptions(withEffortForSearch(params)), ...openAiSearchOptions(params) },
+    }),
+    vendorTools: params => (chat ? [] : openAiSearchTools(params)),
     // Chat templates of other servers often refuse instructions after the conversation.
     tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
     list: signal => liveList({ provider: 'openai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),

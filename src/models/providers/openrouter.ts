@@ -4,6 +4,7 @@ import { closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
 import { toldWhole } from '../extras/openrouter-stream.ts';
+import { openRouterSearchTools } from '../extras/search/openrouter-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
@@ -56,6 +57,8 @@ export const openrouter = defineProvider({
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
+  // Its search is a tool, for models that call tools.
+  searches: model => model.tools,
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
@@ -71,6 +74,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   return {
     languageModel: ({ id }) => toldWhole(vendor.chat(id, { usage: { include: true } })),
     providerOptions: params => ({ openrouter: vendorOptions(params) }),
+    vendorTools: openRouterSearchTools,
     // Taken by the vendors that want marks (Anthropic, Gemini, Qwen), left out on the way to the others.
     cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',

@@ -2,6 +2,7 @@ import type { JSONObject } from '@ai-sdk/provider';
 import { closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
+import { xaiSearches, xaiSearchOptions, xaiSearchTools } from '../extras/search/xai-search.ts';
 import { createEchoedThoughts } from '../extras/wire/echoed-thoughts.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { withEndsTold } from '../extras/wire/told-ends.ts';
@@ -40,6 +41,7 @@ export const xai = defineProvider({
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
+  searches: xaiSearches,
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
@@ -51,7 +53,8 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const echoed = createEchoedThoughts('xai');
   return {
     languageModel: ({ id }) => echoed(withEndsTold(vendor.responses(id))),
-    providerOptions: params => ({ xai: vendorOptions(params) }),
+    providerOptions: params => ({ xai: { ...vendorOptions(params), ...xaiSearchOptions(params) } }),
+    vendorTools: xaiSearchTools,
     // xAI takes roles in any order.
     tailRole: () => 'system',
     list: signal => liveList({ provider: 'xai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),

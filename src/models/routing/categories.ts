@@ -37,6 +37,11 @@ export function averagePrice(model: ModelInfo): number | undefined {
 
 const quickName = /flash|-mini\b|nano|lite|haiku|luna|fast|turbo|instant|highspeed|spark|air\b/i;
 
+/** Whether a model was made to be quick, by its name. */
+export function isQuick({ id }: ModelInfo): boolean {
+  return quickName.test(id);
+}
+
 let byNumber: Intl.Collator | undefined;
 
 /** Within a family the greater number is the newer; across families this only makes the order certain. */
@@ -59,7 +64,7 @@ export function rankModels(
     return (
       model.score * weight.score -
       Math.log2(1 + 4 * price) * weight.cost +
-      (quickName.test(model.id) ? weight.quick : 0) -
+      (isQuick(model) ? weight.quick : 0) -
       (model.reasoning ? 0 : weight.shallow)
     );
   };

@@ -1,5 +1,6 @@
 import { isAppError } from '../../domain/error.ts';
 import type { Candidate, Effort, ModelInfo } from '../../domain/model.ts';
+import type { RoutePlan } from '../manager/route-plan.ts';
 import { averagePrice, firstOrder, spread } from './categories.ts';
 import { missingProvider, unheardProvider } from './foreign-provider.ts';
 import type { Match } from './lookup.ts';
@@ -32,6 +33,10 @@ export interface Resolution {
   corrected?: { from: string; to: string };
   /** One sentence each, for the reply. */
   warnings: string[];
+  /** What the AI manager made of the call, where it was asked. */
+  plan?: RoutePlan;
+  /** The first candidate can search the web by itself. */
+  searches?: boolean;
 }
 
 const automatic = 'auto';
@@ -190,12 +195,15 @@ function substitutes(scene: Scene, first: ModelInfo, taken: readonly ModelInfo[]
 function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined): Resolution {
   const { open, request } = scene;
   if (open.length === 0) throw nothingAllowedError(scene);
-  const seeing = request.needs.vision ? open.filter(model => model.input.includes('image')) : open;
+  const { vision, window = 0, search } = request.plan?.needs ?? request.needs;
+  const seeing = vision ? open.filter(model => model.input.includes('image')) : open;
   if (seeing.length === 0) throw noVisionError(scene);
-  const window = request.needs.window ?? 0;
   const wide = seeing.filter(model => model.window >= window);
   const widest = Math.max(...seeing.map(model => model.window));
-  const fitting = wide.length > 0 ? wide : seeing.filter(model => model.window === widest);
+  const roomy = wide.length > 0 ? wide : seeing.filter(model => model.window === widest);
+  // An answer without a search is better than none: whoever asks says so in the reply.
+  const searching = search ? roomy.filter(scene.searches) : [];
+  const fitting = searching.length > 0 ? searching : roomy;
   const current = fitting.filter(model => model.status === 'active');
   const pool = current.length > 0 ? current : fitting;
   const [first, ...others] = choose(scene, pool);
@@ -211,12 +219,10 @@ function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined
 }
 
 function choose(scene: Scene, pool: readonly ModelInfo[]): ModelInfo[] {
-  const order = firstOrder(scene.open, scene.request.category)?.filter(model => pool.includes(model)) ?? [];
-  if (order.length === 0) return spread(soundFirst(scene, pool), mostCandidates);
-  const thinking = pool.filter(
-    model => !order.includes(model) && (model.reasoning || scene.request.category !== 'extended_reasoning'),
-  );
-  return spread(soundFirst(scene, [...order, ...thinking]), mostCandidates);
+  const { plan, prefers = plan?.prefers ?? [] } = scene.request;
+  const place = ({ provider }: ModelInfo) => (prefers.includes(provider) ? prefers.indexOf(provider) : prefers.length);
+  const wanted = inOrder(scene, pool).toSorted((a, b) => place(a) - place(b));
+  return spread(soundFirst(scene, wanted), mostCandidates);
 }
 
 /** What fails at this moment comes last: it may be well again by the time it is its turn. */
@@ -225,7 +231,17 @@ function soundFirst({ request: { ailing } }: Scene, models: readonly ModelInfo[]
   return [...models.filter(model => !ailing(model)), ...models.filter(model => ailing(model))];
 }
 
-function autoReason(model: ModelInfo, { category, needs }: ModelRequest): string {
+/** The models in the order of the category, before anybody's preference. */
+export function inOrder(scene: Scene, pool: readonly ModelInfo[]): ModelInfo[] {
+  const order = firstOrder(scene.open, scene.request.category)?.filter(model => pool.includes(model)) ?? [];
+  if (order.length === 0) return [...pool];
+  const thinking = pool.filter(
+    model => !order.includes(model) && (model.reasoning || scene.request.category !== 'extended_reasoning'),
+  );
+  return [...order, ...thinking];
+}
+
+function autoReason(model: ModelInfo, { category, needs, plan }: ModelRequest): string {
   const price = averagePrice(model);
   const facts = [
     `score ${model.score}`,
@@ -234,7 +250,8 @@ function autoReason(model: ModelInfo, { category, needs }: ModelRequest): string
     ...(needs.vision ? ['sees images'] : []),
     ...(needs.window ? [`window ${model.window}`] : []),
   ];
-  return `chosen for ${category}: ${facts.join(', ')}`;
+  const planned = plan ? `; ${plan.reasons.join('; ')}` : '';
+  return `chosen for ${category}: ${facts.join(', ')}${planned}`;
 }
 
 /** A suffix is taken at its word or dropped; a general wish is brought to the nearest the model takes. */

@@ -1,4 +1,5 @@
 import type { Effort, ModelInfo } from '../../domain/model.ts';
+import type { RoutePlan, RouteTask } from '../manager/route-plan.ts';
 
 /** What a tool is after: depth, speed, or something between. */
 export type Category = 'extended_reasoning' | 'fast_response' | 'balanced';
@@ -13,6 +14,8 @@ export interface ModelRequest {
     window?: number;
     /** Images are part of the prompt. */
     vision?: boolean;
+    /** The web is to be searched. */
+    search?: boolean;
   };
   /** Models that are not to be chosen; one that is named is taken all the same. */
   avoid?(model: ModelInfo): boolean;
@@ -23,6 +26,12 @@ export interface ModelRequest {
    * named one only the same model at another provider.
    */
   allowFallback?: boolean;
+  /** What the call is about; the AI manager makes a plan of it. Absent: the category alone decides. */
+  task?: RouteTask;
+  /** The manager's plan; needs and preferences of an automatic choice. */
+  plan?: RoutePlan;
+  /** Providers whose models an automatic choice puts in front, the most wanted first. */
+  prefers?: readonly string[];
   /** From `thinking_mode`: the nearest that the model takes is used. A suffix of the name wins over it. */
   effort?: Effort;
 }
@@ -37,6 +46,8 @@ export interface RosterProvider {
   local: boolean;
   /** Never chosen automatically. */
   onlyByName: boolean;
+  /** Whether a model of it can search the web by itself; absent: none can. */
+  searches?(model: ModelInfo): boolean;
   /** Whether the roster's models are all it serves; then a name that is not among them does not exist. */
   listComplete: boolean;
 }
@@ -60,6 +71,8 @@ export interface RoutingPolicy {
   /** Nothing may leave this machine or network. */
   localOnly: boolean;
   prefer: 'quality' | 'speed' | 'cost';
+  /** When the web may be searched: for questions about now too, only where a call says so, or never. Absent: `auto`. */
+  webSearch?: 'auto' | 'asked' | 'off';
   /** Unknown ids of vendors whose list is known pass through too. */
   allowUnknown: boolean;
   /** Started with --offline: only the offline providers and local endpoints are used. */

@@ -12,6 +12,8 @@ export interface Scene {
   policy: RoutingPolicy;
   provider(id: string): RosterProvider | undefined;
   refusal(model: ModelInfo): Refusal | undefined;
+  /** Whether a model can search the web by itself. */
+  searches(model: ModelInfo): boolean;
   /** Dollars a million tokens; nothing for local models, infinite where no price is named. */
   cost(model: ModelInfo): number;
   /** What may be chosen without being named, the best for the request's category first. */
@@ -35,6 +37,7 @@ export function createScene(request: ModelRequest, roster: Roster, policy: Routi
     policy,
     provider: id => providers.get(id),
     refusal,
+    searches: model => providers.get(model.provider)?.searches?.(model) ?? false,
     cost: model => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
     open: rankModels(
       roster.models.filter(model => mayOpen(model) && refusal(model) === undefined && request.avoid?.(model) !== true),

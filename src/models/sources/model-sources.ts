@@ -3,6 +3,7 @@ import type { Clock, Emit, KeptTexts, SharedState } from '../../domain/ports.ts'
 import { loadCatalogue } from '../catalogue.ts';
 import { usableSettings } from '../connections.ts';
 import { createLiveRoster } from '../live-roster.ts';
+import { explainRoute, type RouteExplanation } from '../manager/explain.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import type { ModelRequest, Roster, RoutingPolicy } from '../routing/roster.ts';
@@ -47,6 +48,8 @@ export interface ModelSources {
   /** With `only`, the one provider that is meant, no other is asked for its list. */
   roster(only?: string): Promise<Roster>;
   route(request: ModelRequest): Promise<Resolution>;
+  /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
+  explain(request: ModelRequest): Promise<RouteExplanation>;
   /** What each vendor listed last; with `fresh`, those whose list is old are asked, all at once. Vendors without one are left out. */
   listings(fresh: boolean): Promise<ReadonlyMap<string, ListingState>>;
   /** Fetches facts about models. Throws an `AppError`; what is there then stays. */
@@ -60,19 +63,23 @@ export function createModelSources(parts: SourceParts): ModelSources {
   const settings = (id: string) => usableSettings(parts.settings[id] ?? {});
   const listings = createListings({ connection, settings, clock, emit, state: parts.state });
   const providerIds = definitions.map(({ id }) => id);
-  const mayAsk = (definition: ProviderDefinition) =>
-    !(policy.localOnly || policy.offline) || definition.local?.(settings(definition.id)) === true;
+  const isLocal = (definition: ProviderDefinition) => definition.local?.(settings(definition.id)) === true;
+  const mayAsk = (definition: ProviderDefinition) => !(policy.localOnly || policy.offline) || isLocal(definition);
   const finish = (models: readonly ModelInfo[]) =>
     files.length === 0 ? models : overlayFiles(models, files, providerIds).models;
 
   let known: Promise<readonly ModelInfo[]> | undefined;
   const catalogue = () => (known ??= withFacts(kept));
-  const roster = createLiveRoster({ definitions, settings: parts.settings, listings, catalogue, finish, mayAsk });
-  const route = createRoute({ roster, listings, definitions, policy, mayAsk });
+  const rosterParts = { definitions, settings: parts.settings, listings, catalogue, finish };
+  const roster = createLiveRoster({ ...rosterParts, mayAsk });
+  const rosterAtHand = createLiveRoster({ ...rosterParts, mayAsk: isLocal });
+  const year = () => new Date(clock.now()).getUTCFullYear();
+  const route = createRoute({ roster, listings, definitions, policy, mayAsk, year });
 
   return {
     roster,
     route,
+    explain: async request => explainRoute(request, await rosterAtHand(), policy, year()),
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
     async listings(fresh) {
       const usable = definitions.filter(

@@ -1,4 +1,5 @@
 import { isAppError } from '../../domain/error.ts';
+import { steer } from '../manager/steer.ts';
 import type { ProviderDefinition } from '../provider.ts';
 import { nameKey } from '../routing/names.ts';
 import { passedOnReason } from '../routing/pass-through.ts';
@@ -12,6 +13,8 @@ export interface RouteParts {
   definitions: readonly ProviderDefinition[];
   policy: RoutingPolicy;
   mayAsk(definition: ProviderDefinition): boolean;
+  /** For questions about the present year. */
+  year(): number;
 }
 
 /** The provider that a name begins with. */
@@ -30,7 +33,9 @@ export function createRoute(parts: RouteParts): (request: ModelRequest) => Promi
   const { policy, listings } = parts;
   const resolve = async (request: ModelRequest, roster: Roster): Promise<Outcome> => {
     try {
-      return { resolution: resolveModel(request, roster, policy) };
+      const steered = steer(request, roster, policy, parts.year());
+      const resolution = resolveModel(steered, roster, policy);
+      return { resolution: { ...resolution, ...(steered.plan && { plan: steered.plan }) } };
     } catch (error) {
       // Kept until the lists were looked at: with them the same name may resolve.
       return { error };

@@ -31,6 +31,8 @@ function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
     case 'call.start':
     case 'call.stage':
       return 'debug';
+    case 'route.plan':
+      return event.classifier?.failed === undefined ? 'debug' : 'info';
     case 'call.end':
       if (event.code === undefined || event.code === 'CANCELLED') return 'info';
       return event.code === 'INTERNAL_SERVER_ERROR' || event.code === 'STORAGE' ? 'error' : 'warning';
@@ -65,6 +67,8 @@ function sentence(event: AppEvent): string {
       return attempt(event);
     case 'breaker.change':
       return breaker(event);
+    case 'route.plan':
+      return `${event.tool}: ${event.class} → ${event.chosen.join(', ')}${note(event.reasons.join('; '))}${classified(event.classifier)}`;
     case 'files.read':
       return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
     case 'thread.compacted':
@@ -91,6 +95,11 @@ function breaker(event: Extract<AppEvent, { type: 'breaker.change' }>): string {
   const wait = event.retryInMs === undefined ? '' : ` for ${seconds(event.retryInMs)}`;
   const counts = `${event.failures} of ${event.calls} failed, ${event.consecutive} in a row`;
   return `breaker of ${what} (${event.scope}): ${event.from} to ${event.to}${wait}${note(event.class)}; ${counts}`;
+}
+
+function classified(opinion: Extract<AppEvent, { type: 'route.plan' }>['classifier']): string {
+  if (!opinion) return '';
+  return `, ${opinion.asked ?? 'memory'} says ${opinion.told ?? `nothing: ${opinion.failed}`}`;
 }
 
 function skips(skipped: readonly { path: string; code: string }[]): string {

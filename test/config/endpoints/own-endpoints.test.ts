@@ -57,6 +57,11 @@ describe('endpoints of config.json', () => {
     ['an address with a password', { id: 'a', api_url: 'http://me:s3cret@h/v1' }, /must not carry a user or password/],
     ['an address with a query', { id: 'a', api_url: 'http://h/v1?key=s3cret' }, /must not carry a query/],
     ['two keys', { id: 'a', api_url: url, api_key: 'x', api_key_env: 'X' }, /both api_key and api_key_env/],
+    [
+      'a placeholder for a key',
+      { id: 'a', api_url: url, api_key: 'your_key_here' },
+      /api_key still holds a placeholder/,
+    ],
     ['a key that is not set', { id: 'a', api_url: url, api_key_env: 'NO_SUCH' }, /NO_SUCH.*is not set/],
     ['an unknown member', { id: 'a', api_url: url, 'api-key': 's3cret' }, /api-key means nothing/],
     ['a window that is none', { id: 'a', api_url: url, context_window: 'wide' }, /context_window is wrong/],

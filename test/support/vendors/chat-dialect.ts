@@ -22,7 +22,7 @@ export interface ChatDialect {
   /** The vendor's error for a status; the message in its own words where none is given. */
   refusal(status: number, message?: string, code?: string): Refusal;
   /** What it refuses beyond unknown fields and malformed messages. */
-  check(body: Value): Refusal | undefined;
+  check(body: Value, headers: Record<string, string>): Refusal | undefined;
   /** A list of parts is taken only where an image is among them. */
   plainTexts?: boolean;
   /** Messages of the assistant may carry their thoughts. */
@@ -31,9 +31,14 @@ export interface ChatDialect {
   thoughtsField(body: Value): string | undefined;
   usage(usage: Reply['usage']): Value;
   /** What the last chunk of the answer carries beside the finish. */
-  lastChunk?(reply: Reply, usage: Value): Value;
+  lastChunk?(reply: Reply, usage: Value, body: Value): Value;
+  /** The vendor's own word for how an answer ended; default OpenAI's. */
+  finish?(finish: Reply['finish']): string;
   /** What an answer in one piece carries beside it. */
   whole?(reply: Reply): Value;
+  /** An answer of another form than text, such as a call of a tool. */
+  wire?(body: Value, reply: Reply): Wire | undefined;
+  beside?: VendorKind['beside'];
   headers?(id: string): Record<string, string>;
   /** What the vendor does with a wrong key; default a 401. */
   wrongKey?(key: string): Refusal;
@@ -52,7 +57,7 @@ export function startChatDialect(dialect: ChatDialect, options: FakeVendorOption
       if (keys.length === 0 || (scheme === 'Bearer' && keys.includes(key))) return undefined;
       return dialect.wrongKey?.(key) ?? dialect.refusal(401);
     },
-    check: (_dialect, body) => checkBody(dialect, body),
+    check: (_dialect, body, headers) => checkBody(dialect, body, headers),
     read(_dialect, body) {
       const reading = readChat(body);
       return { ...reading, parameters: { parameters: reading.parameters, thinking: body.thinking } };
@@ -60,7 +65,7 @@ export function startChatDialect(dialect: ChatDialect, options: FakeVendorOption
     cache: (_dialect, body, segments) => ({
       read: prefixes.cached(stringOf(body.model), segments),
       written: 0,
-      wire: reply => dialectWire(dialect, body, reply),
+      wire: reply => dialect.wire?.(body, reply) ?? dialectWire(dialect, body, reply),
     }),
     listing: models => ({
       object: 'list',
@@ -72,6 +77,7 @@ export function startChatDialect(dialect: ChatDialect, options: FakeVendorOption
       })),
     }),
     headers: id => dialect.headers?.(id) ?? {},
+    ...(dialect.beside && { beside: dialect.beside }),
     stamp: body => body,
     badJson: () => dialect.refusal(400, 'The body is no JSON.'),
     wrongAddress: (method, path) => dialect.refusal(404, `Unknown request URL: ${method} ${path}.`),
@@ -82,7 +88,7 @@ export function startChatDialect(dialect: ChatDialect, options: FakeVendorOption
   return startVendor(kind, createTokenizer(), options);
 }
 
-function checkBody(dialect: ChatDialect, body: Value): Refusal | undefined {
+function checkBody(dialect: ChatDialect, body: Value, headers: Record<string, string>): Refusal | undefined {
   const fault = firstFieldFault(body, dialect.fields, true);
   if (fault?.kind === 'unknown') return dialect.refusal(400, `property '${fault.field}' is unsupported`);
   if (fault) return dialect.refusal(400, `'${fault.field}' must be of type ${fault.expected.join(' or ')}`);
@@ -98,7 +104,7 @@ function checkBody(dialect: ChatDialect, body: Value): Refusal | undefined {
     if (dialect.plainTexts && parts?.every(part => part.type === 'text'))
       return dialect.refusal(400, `invalid type for messages.content: expected a string`);
   }
-  return dialect.check(body);
+  return dialect.check(body, headers);
 }
 
 function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
@@ -106,6 +112,7 @@ function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
   const common = { id: `chatcmpl-${reply.id}`, created: reply.created, model: reply.model };
   const usage = dialect.usage(reply.usage);
   const field = dialect.thoughtsField(body);
+  const finish = dialect.finish?.(reply.finish) ?? reply.finish;
   const chunk = (rest: Value): Frame => ({ data: { ...common, object: 'chat.completion.chunk', ...rest } });
   const delta = (content: Value, finish: string | null = null): Value => ({
     choices: [{ index: 0, delta: content, logprobs: null, finish_reason: finish }],
@@ -122,7 +129,7 @@ function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
     open: () => [chunk(delta({ role: 'assistant', content: '' })), ...thoughts.map(thought => chunk(delta(thought)))],
     text: piece => chunk(delta({ content: piece })),
     close: () => [
-      chunk({ ...delta({}, reply.finish), ...dialect.lastChunk?.(reply, usage) }),
+      chunk({ ...delta({}, finish), ...dialect.lastChunk?.(reply, usage, body) }),
       ...(withUsage ? [chunk({ choices: [], usage })] : []),
       { data: '[DONE]' },
     ],
@@ -139,7 +146,7 @@ function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
             ...(field !== undefined && reply.reasoning !== '' && { [field]: reply.reasoning }),
           },
           logprobs: null,
-          finish_reason: reply.finish,
+          finish_reason: finish,
         },
       ],
       usage,

@@ -3,7 +3,7 @@ import { type FieldTable, type FieldType, firstFieldFault } from './field-check.
 import { type GoogleModel, googleModel } from './google-models.ts';
 import { badField, badRequestField, googleRefusal, unknownField } from './google-refusal.ts';
 import type { Refusal } from './refusal.ts';
-import { numberOf, recordOf, stringOf } from './wire-values.ts';
+import { numberOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   cachedContent: ['string'],
@@ -66,9 +66,22 @@ export function checkGenerate(body: Record<string, unknown>, modelId: string): R
     checkFields(thinking, thinkingFields, 'generation_config.thinking_config') ??
     checkSampling(config) ??
     (config.thinkingConfig === undefined ? undefined : checkThinking(thinking, model)) ??
+    checkTools(body.tools, modelId) ??
     checkInstructions(body.systemInstruction, model) ??
     checkContents(body.contents)
   );
+}
+
+const toolFields = ['functionDeclarations', 'googleSearch', 'codeExecution', 'urlContext', 'fileSearch'];
+
+function checkTools(tools: unknown, modelId: string): Refusal | undefined {
+  for (const [index, tool] of recordsOf(tools).entries()) {
+    const stray = Object.keys(tool).find(key => !toolFields.includes(key));
+    if (stray) return unknownField(stray, `tools[${index}]`);
+    if (tool.googleSearch !== undefined && !/^gemini-/.test(modelId))
+      return googleRefusal('Search Grounding is not supported.');
+  }
+  return undefined;
 }
 
 function checkFields(value: Record<string, unknown>, table: FieldTable, at: string): Refusal | undefined {

@@ -4,7 +4,8 @@ import { checkContent, checkSystem } from './check-content.ts';
 import { type ClaudeModel, claudeModel } from './claude-models.ts';
 import { type FieldTable, type FieldType, firstFieldFault } from './field-check.ts';
 import type { Refusal } from './refusal.ts';
-import { listOf, numberOf, recordOf, stringOf } from './wire-values.ts';
+import { checkSearchTool } from './web-search.ts';
+import { listOf, numberOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   cache_control: ['object'],
@@ -56,6 +57,7 @@ export function checkMessages(body: Record<string, unknown>, beta: boolean): Ref
     checkThinking(body, model) ??
     checkSampling(body, model) ??
     checkEffort(recordOf(body.output_config), model) ??
+    checkTools(body) ??
     checkSystem(body.system) ??
     checkTurns(listOf(body.messages), model) ??
     checkCacheMarks(cacheMarksOf(body))
@@ -131,6 +133,31 @@ function checkEffort(config: Record<string, unknown>, model: ClaudeModel): Refus
   return anthropicRefusal(
     `output_config.effort: Input should be one of ${model.efforts.map(effort => `'${effort}'`).join(', ')}`,
   );
+}
+
+const searchFields = [
+  'type',
+  'name',
+  'max_uses',
+  'allowed_domains',
+  'blocked_domains',
+  'user_location',
+  'cache_control',
+];
+
+/** The vendor's own search, in the version that needs nothing else. */
+function checkTools(body: Record<string, unknown>): Refusal | undefined {
+  for (const tool of recordsOf(body.tools)) {
+    if (!stringOf(tool.type).startsWith('web_search_')) continue;
+    if (tool.type !== 'web_search_20250305')
+      return anthropicRefusal('tools.0: this version of web_search wants code execution beside it');
+    if (tool.name !== 'web_search') return anthropicRefusal("tools.0.name: Input should be 'web_search'");
+    if (/claude-(?:2|3-(?:opus|sonnet|haiku)-)/.test(stringOf(body.model)))
+      return anthropicRefusal(`'${stringOf(body.model)}' does not support web search`);
+    const refused = checkSearchTool(tool, searchFields, message => anthropicRefusal(message));
+    if (refused) return refused;
+  }
+  return undefined;
 }
 
 function checkTurns(turns: unknown[], model: ClaudeModel): Refusal | undefined {

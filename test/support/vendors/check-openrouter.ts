@@ -4,7 +4,8 @@ import { checkImageUrl } from './check-open-ai.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { openRouterRefusal, wrongType } from './openrouter-refusal.ts';
 import type { Refusal } from './refusal.ts';
-import { listOf, recordOf, stringOf } from './wire-values.ts';
+import { checkSearchTool } from './web-search.ts';
+import { listOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   cache_control: ['object'],
@@ -61,7 +62,29 @@ export function checkOpenRouter(body: Record<string, unknown>): Refusal | undefi
   const model = stringOf(body.model);
   if (!/^~?[\w.-]+\/[\w.-]+(:[a-z]+)?$/.test(model)) return openRouterRefusal(`${model} is not a valid model ID`);
   if (stringOf(body.session_id).length > longestSession) return openRouterRefusal('session_id is too long');
-  return checkReasoning(body) ?? checkMessages(body.messages) ?? checkMarks(body);
+  return checkReasoning(body) ?? checkTools(body.tools) ?? checkMessages(body.messages) ?? checkMarks(body);
+}
+
+const searchFields = [
+  'allowed_domains',
+  'engine',
+  'excluded_domains',
+  'max_characters',
+  'max_results',
+  'max_total_results',
+  'search_context_size',
+  'user_location',
+];
+
+function checkTools(tools: unknown): Refusal | undefined {
+  for (const tool of recordsOf(tools)) {
+    if (tool.type !== 'openrouter:web_search') continue;
+    const stray = Object.keys(tool).find(key => key !== 'type' && key !== 'parameters');
+    if (stray) return openRouterRefusal(`Unrecognized key: "tools[0].${stray}"`);
+    const refused = checkSearchTool(recordOf(tool.parameters), searchFields, message => openRouterRefusal(message));
+    if (refused) return refused;
+  }
+  return undefined;
 }
 
 function checkReasoning({ reasoning, max_tokens: most }: Record<string, unknown>): Refusal | undefined {

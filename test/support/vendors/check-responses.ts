@@ -4,7 +4,8 @@ import type { FieldTable } from './field-check.ts';
 import { openAiModel } from './open-ai-models.ts';
 import { invalidValue, missingParameter, openAiRefusal, unsupportedParameter, wrongType } from './open-ai-refusal.ts';
 import type { Refusal } from './refusal.ts';
-import { numberOf, recordOf, stringOf } from './wire-values.ts';
+import { checkSearchTool } from './web-search.ts';
+import { numberOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   background: ['boolean'],
@@ -52,6 +53,7 @@ export function checkResponses(body: Record<string, unknown>): Refusal | undefin
     checkFieldsAndModel(body, fields, unknownParameter) ??
     checkLimits(body) ??
     checkReasoning(body) ??
+    checkTools(body) ??
     checkText(recordOf(body.text)) ??
     checkInput(body.input)
   );
@@ -93,6 +95,32 @@ function checkReasoning(body: Record<string, unknown>): Refusal | undefined {
   if (!refusesSampling(model, effort)) return undefined;
   if (body.temperature != null) return unsupportedParameter('temperature');
   if (body.top_p != null) return unsupportedParameter('top_p');
+  return undefined;
+}
+
+const searchFields = ['type', 'filters', 'search_context_size', 'user_location', 'external_web_access'];
+
+/** The vendor's own search; models that can't use it and the effort `minimal` are refused. */
+function checkTools(body: Record<string, unknown>): Refusal | undefined {
+  for (const [index, tool] of recordsOf(body.tools).entries()) {
+    if (tool.type !== 'web_search') continue;
+    const model = stringOf(body.model);
+    if (/^(?:gpt-3|gpt-4(?!o|\.)|gpt-4\.1-nano|o1|o3-mini)/.test(model))
+      return openAiRefusal(`Hosted tool 'web_search' is not supported with ${model}.`, { param: 'tools' });
+    if (recordOf(body.reasoning).effort === 'minimal')
+      return openAiRefusal("The following tools cannot be used with reasoning.effort 'minimal': web_search.", {
+        param: 'tools',
+      });
+    const stray = Object.keys(tool).find(key => !searchFields.includes(key));
+    if (stray) return unknownParameter(`tools[${index}].${stray}`);
+    const refused = checkSearchTool(tool, searchFields, message =>
+      openAiRefusal(message, { param: `tools[${index}]` }),
+    );
+    if (refused) return refused;
+  }
+  const most = body.max_tool_calls;
+  if (typeof most === 'number' && most < 1)
+    return openAiRefusal("Invalid 'max_tool_calls': integer below minimum value.", { param: 'max_tool_calls' });
   return undefined;
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { text as textOfBody } from 'node:stream/consumers';
+import { buffer as bytesOfBody } from 'node:stream/consumers';
 import {
   type AnswerStep,
   type BrokenStep,
@@ -14,6 +14,7 @@ import { makeReply } from './reply.ts';
 import { type Delivery, giveAnswer, giveFault, sendBody } from './serve-step.ts';
 import type { Steps } from './steps.ts';
 import type { AddressFields, VendorKind } from './vendor-kind.ts';
+import { maySearch } from './web-search.ts';
 import { serverSentEvents } from './wire.ts';
 
 /** All that a running vendor holds. */
@@ -49,9 +50,18 @@ export async function serveRequest(
     sendBody(response, refusal.status, kind.stamp(refusal.body, id), kind.headers(id));
   };
 
-  const text = await textOfBody(request);
+  const bytes = await bytesOfBody(request);
+  const text = bytes.toString('utf8');
   const target = targetOf(kind, method, path);
-  if (!target) return refuse(kind.wrongAddress(method, path));
+  if (!target) {
+    const unauthorised = kind.beside && kind.authorise(headersOf(request));
+    if (unauthorised) return refuse(unauthorised);
+    const root = kind.root ?? '/v1';
+    const below = path.startsWith(`${root}/`) ? path.slice(root.length) : '';
+    const aside = kind.beside?.({ method, path: below, headers: headersOf(request), bytes });
+    if (!aside) return refuse(kind.wrongAddress(method, path));
+    return sendBody(response, aside.status, aside.body, kind.headers(id));
+  }
   const { dialect, address } = target;
   const headers = headersOf(request);
   const received = record({ dialect, path, headers, address, text, gone }, kind, state.tokenize);
@@ -144,6 +154,7 @@ function contentOf(
     input: recorded.tokens,
     cacheRead: use.read,
     cacheWrite: use.written,
+    searches: maySearch(recorded.dialect, body),
     ...(reading.maxOutput !== undefined && { maxOutput: reading.maxOutput }),
   });
   return { wire: use.wire(reply), reply, stream: reading.stream };

@@ -1,3 +1,5 @@
+import type { FoundPage } from './web-search.ts';
+
 export type Dialect = 'responses' | 'chat' | 'messages' | 'generate' | 'ollama' | 'models' | 'count';
 
 /** A request as the fake read it, before it decided what to answer. */
@@ -51,6 +53,8 @@ export interface AnswerStep extends StepScope {
   reasoning?: string;
   usage?: Partial<ReportedUsage>;
   finish?: 'stop' | 'length' | 'content_filter';
+  /** Pages that the vendor's own search finds, where the request lets the model search. */
+  finds?: readonly FoundPage[];
 }
 
 export interface StatusStep extends StepScope {

@@ -30,6 +30,7 @@ export function generateWire(body: Value, reply: Reply): Wire {
   const ending = {
     finishReason: finishReasons[reply.finish],
     ...(reply.finish === 'content_filter' && { safetyRatings: harmful }),
+    ...(reply.pages.length > 0 && { groundingMetadata: groundingOf(reply) }),
   };
   const feedback = { promptFeedback: { blockReason: 'SAFETY', safetyRatings: harmful } };
 
@@ -43,6 +44,20 @@ export function generateWire(body: Value, reply: Reply): Wire {
       usageMetadata: blocked ? begun : usageOf(reply),
       ...around,
     }),
+  };
+}
+
+/** Pages stand behind addresses of the vendor's own; which words rest on which page is told by places in the answer. */
+function groundingOf({ pages, text }: Reply): Value {
+  const cited = pages.flatMap(({ quote }, index) => (quote === undefined ? [] : [index]));
+  return {
+    webSearchQueries: ['what is new'],
+    searchEntryPoint: { renderedContent: '<div>what is new</div>' },
+    groundingChunks: pages.map(({ url, title }) => ({ web: { uri: url, title } })),
+    groundingSupports: cited.map(index => ({
+      segment: { startIndex: 0, endIndex: text.length, text },
+      groundingChunkIndices: [index],
+    })),
   };
 }
 

@@ -16,7 +16,9 @@ const stopReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'r
 /** An answer of POST /v1/messages to the request with this body. */
 export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wire {
   const thinking = thinks(body) && reply.reasoning !== '' ? thinkingBlock(body, reply) : undefined;
-  const textIndex = thinking ? 1 : 0;
+  const search = searchBlocks(reply);
+  const textIndex = (thinking ? 1 : 0) + search.length;
+  const citations = citationsOf(reply);
   const message = {
     id: `msg_${reply.id}`,
     type: 'message',
@@ -33,14 +35,27 @@ export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wi
     open: () => [
       frame('message_start', { message: { ...message, usage: { ...usageOf(reply, written), output_tokens: 1 } } }),
       ...(thinking ? thinkingFrames(thinking) : []),
+      ...search.flatMap((block, at) => searchFrames(block, (thinking ? 1 : 0) + at)),
       ...(hasText
-        ? [frame('content_block_start', { index: textIndex, content_block: { type: 'text', text: '' } })]
+        ? [
+            frame('content_block_start', {
+              index: textIndex,
+              content_block: { ...(citations.length > 0 && { citations: [] }), type: 'text', text: '' },
+            }),
+          ]
         : []),
       frame('ping', {}),
     ],
     text: piece => frame('content_block_delta', { index: textIndex, delta: { type: 'text_delta', text: piece } }),
     close: () => [
-      ...(hasText ? [frame('content_block_stop', { index: textIndex })] : []),
+      ...(hasText
+        ? [
+            ...citations.map(citation =>
+              frame('content_block_delta', { index: textIndex, delta: { type: 'citations_delta', citation } }),
+            ),
+            frame('content_block_stop', { index: textIndex }),
+          ]
+        : []),
       frame('message_delta', { delta: stop, usage: usageOf(reply, written) }),
       frame('message_stop', {}),
     ],
@@ -48,7 +63,11 @@ export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wi
     whole: () => ({
       ...message,
       ...stop,
-      content: [...(thinking ? [thinking] : []), ...(hasText ? [{ type: 'text', text: reply.text }] : [])],
+      content: [
+        ...(thinking ? [thinking] : []),
+        ...search,
+        ...(hasText ? [{ ...(citations.length > 0 && { citations }), type: 'text', text: reply.text }] : []),
+      ],
       usage: usageOf(reply, written),
     }),
   };
@@ -80,8 +99,56 @@ function thinkingFrames({ thinking, signature }: ThinkingBlock): Frame[] {
   ];
 }
 
-function usageOf({ usage }: Reply, written: WrittenFor): Value {
+const sealed = (text: string) => Buffer.from(text).toString('base64');
+
+/** The search as the vendor's own tool, and what it brought; the pages' text is sealed. */
+function searchBlocks({ pages, id }: Reply): Value[] {
+  if (pages.length === 0) return [];
+  const use = `srvtoolu_${id}`;
+  return [
+    { type: 'server_tool_use', id: use, name: 'web_search', input: { query: 'what is new' } },
+    {
+      type: 'web_search_tool_result',
+      tool_use_id: use,
+      content: pages.map(({ url, title, age }) => ({
+        type: 'web_search_result',
+        url,
+        title,
+        encrypted_content: sealed(`all of ${url}`),
+        page_age: age ?? null,
+      })),
+    },
+  ];
+}
+
+function searchFrames(block: Value, index: number): Frame[] {
+  const delta = { type: 'input_json_delta', partial_json: JSON.stringify(block.input) };
+  return [
+    frame('content_block_start', { index, content_block: block.input === undefined ? block : { ...block, input: {} } }),
+    ...(block.input === undefined ? [] : [frame('content_block_delta', { index, delta })]),
+    frame('content_block_stop', { index }),
+  ];
+}
+
+function citationsOf({ pages }: Reply): Value[] {
+  return pages.flatMap(({ url, title, quote }) =>
+    quote === undefined
+      ? []
+      : [
+          {
+            type: 'web_search_result_location',
+            url,
+            title,
+            encrypted_index: sealed(`index of ${url}`),
+            cited_text: quote,
+          },
+        ],
+  );
+}
+
+function usageOf({ usage, pages }: Reply, written: WrittenFor): Value {
   return {
+    ...(pages.length > 0 && { server_tool_use: { web_search_requests: 1 } }),
     input_tokens: Math.max(0, usage.input - usage.cacheRead - usage.cacheWrite),
     cache_creation_input_tokens: usage.cacheWrite,
     cache_read_input_tokens: usage.cacheRead,

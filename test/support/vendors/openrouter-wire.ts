@@ -29,6 +29,7 @@ export function openRouterWire(body: Value, reply: Reply): Wire {
       },
     ],
   });
+  const annotations = annotationsOf(reply);
   const native = nativeFinishes[reply.finish];
   const thoughts = {
     reasoning: shown,
@@ -41,6 +42,7 @@ export function openRouterWire(body: Value, reply: Reply): Wire {
     ],
     text: piece => chunk(delta({ content: piece })),
     close: () => [
+      ...(annotations.length > 0 ? [chunk(delta({ annotations }))] : []),
       chunk(delta({}, reply.finish, native)),
       // Usage comes last, in a chunk whose choice says nothing any more.
       chunk({ ...delta({}), usage: usageOf(reply) }),
@@ -56,7 +58,13 @@ export function openRouterWire(body: Value, reply: Reply): Wire {
       choices: [
         {
           index: 0,
-          message: { role: 'assistant', content: reply.text, refusal: null, ...(shown && thoughts) },
+          message: {
+            role: 'assistant',
+            content: reply.text,
+            refusal: null,
+            ...(shown && thoughts),
+            ...(annotations.length > 0 && { annotations }),
+          },
           finish_reason: reply.finish,
           native_finish_reason: native,
           logprobs: null,
@@ -65,6 +73,19 @@ export function openRouterWire(body: Value, reply: Reply): Wire {
       usage: usageOf(reply),
     }),
   };
+}
+
+function annotationsOf({ pages, text }: Reply): Value[] {
+  return pages.map(({ url, title, quote }) => ({
+    type: 'url_citation',
+    url_citation: {
+      url,
+      title,
+      ...(quote !== undefined && { content: quote }),
+      start_index: 0,
+      end_index: text.length,
+    },
+  }));
 }
 
 function usageOf({ usage }: Reply): Value {

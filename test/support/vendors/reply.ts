@@ -1,6 +1,7 @@
 import { decode } from 'gpt-tokenizer/encoding/o200k_base';
 import type { AnswerStep, BrokenStep, ReportedUsage } from './fake-vendor.ts';
 import { o200kTokens } from './o200k-tokens.ts';
+import { type FoundPage, found } from './web-search.ts';
 
 /** An answer, before it is put into the words of a dialect. */
 export interface Reply {
@@ -15,6 +16,8 @@ export interface Reply {
   reasoning: string;
   finish: 'stop' | 'length' | 'content_filter';
   usage: ReportedUsage;
+  /** What its search found; empty where it did not search. */
+  pages: readonly FoundPage[];
 }
 
 export interface ReplyFacts {
@@ -27,6 +30,8 @@ export interface ReplyFacts {
   cacheRead: number;
   cacheWrite: number;
   maxOutput?: number;
+  /** The request lets the model search. */
+  searches?: boolean;
 }
 
 /** Counts and cuts what a step wants to say, as the vendor would for this request. */
@@ -45,6 +50,7 @@ export function makeReply(step: AnswerStep | BrokenStep, facts: ReplyFacts): Rep
     text,
     chunks: inChunks(text, plan.chunks),
     reasoning,
+    pages: found(step, facts.searches ?? false),
     finish: plan.finish ?? (cut ? 'length' : 'stop'),
     usage: {
       input: facts.input,

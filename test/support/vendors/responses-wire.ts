@@ -8,7 +8,7 @@ type Value = Record<string, unknown>;
 export function responsesWire(body: Value, reply: Reply): Wire {
   const show = recordOf(body.reasoning).summary != null && reply.reasoning !== '';
   const items = outputItems(reply, show, body);
-  const thoughts = items.filter(item => item.type === 'reasoning').length;
+  const thoughts = items.filter(item => item.type !== 'message').length;
   const message = items.find(item => item.type === 'message');
   const place = { item_id: `msg_${reply.id}`, output_index: thoughts, content_index: 0 };
   let sequence = 0;
@@ -25,6 +25,7 @@ export function responsesWire(body: Value, reply: Reply): Wire {
       frame('response.created', { response: started() }),
       frame('response.in_progress', { response: started() }),
       ...items.filter(item => item.type === 'reasoning').flatMap(item => reasoningFrames(frame, item, reply, show)),
+      ...items.flatMap((item, index) => (item.type === 'web_search_call' ? searchFrames(frame, item, index) : [])),
       ...(message
         ? [
             frame('response.output_item.added', {
@@ -40,8 +41,11 @@ export function responsesWire(body: Value, reply: Reply): Wire {
     close: () => [
       ...(message
         ? [
+            ...annotationsOf(reply).map((annotation, index) =>
+              frame('response.output_text.annotation.added', { ...place, annotation_index: index, annotation }),
+            ),
             frame('response.output_text.done', { ...place, text: reply.text, logprobs: [] }),
-            frame('response.content_part.done', { ...place, part: textPart(reply.text) }),
+            frame('response.content_part.done', { ...place, part: textPart(reply.text, annotationsOf(reply)) }),
             frame('response.output_item.done', { output_index: thoughts, item: message }),
           ]
         : []),
@@ -72,13 +76,14 @@ function outputItems(reply: Reply, show: boolean, body: Value): Value[] {
       summary: show ? [{ type: 'summary_text', text: reply.reasoning }] : [],
       ...(sealed && { encrypted_content: Buffer.from(reply.reasoning).toString('base64') }),
     });
+  if (reply.pages.length > 0) items.push(searchItem(reply, body));
   if (reply.text !== '')
     items.push({
       id: `msg_${reply.id}`,
       type: 'message',
       status: statusOf(reply),
       role: 'assistant',
-      content: [textPart(reply.text)],
+      content: [textPart(reply.text, annotationsOf(reply))],
     });
   return items;
 }
@@ -105,8 +110,32 @@ function reasoningFrames(
   ];
 }
 
-function textPart(text: string): Value {
-  return { type: 'output_text', annotations: [], logprobs: [], text };
+function textPart(text: string, annotations: Value[] = []): Value {
+  return { type: 'output_text', annotations, logprobs: [], text };
+}
+
+function searchItem(reply: Reply, body: Value): Value {
+  const wanted = Array.isArray(body.include) && body.include.includes('web_search_call.action.sources');
+  const sources = reply.pages.map(({ url }) => ({ type: 'url', url }));
+  const action = { type: 'search', query: 'what is new', queries: ['what is new'], ...(wanted && { sources }) };
+  return { id: `ws_${reply.id}`, type: 'web_search_call', status: 'completed', action };
+}
+
+function searchFrames(frame: (type: string, rest: Value) => Frame, item: Value, index: number): Frame[] {
+  const place = { output_index: index, item_id: item.id };
+  const { action: _action, ...begun } = item;
+  return [
+    frame('response.output_item.added', { output_index: index, item: { ...begun, status: 'in_progress' } }),
+    ...['in_progress', 'searching', 'completed'].map(stage => frame(`response.web_search_call.${stage}`, place)),
+    frame('response.output_item.done', { output_index: index, item }),
+  ];
+}
+
+/** Only what the answer quotes is cited. */
+function annotationsOf({ pages, text }: Reply): Value[] {
+  return pages.flatMap(({ url, title, quote }) =>
+    quote === undefined ? [] : [{ type: 'url_citation', start_index: 0, end_index: text.length, url: `${url}`, title }],
+  );
 }
 
 /** Hides the length of a piece from who listens on the network, unless the request does not want it. */

@@ -11,7 +11,7 @@ import { responsesWire } from './responses-wire.ts';
 import { startVendor } from './start-vendor.ts';
 import type { VendorKind } from './vendor-kind.ts';
 import type { Frame, Wire } from './wire.ts';
-import { listOf, recordOf, stringOf } from './wire-values.ts';
+import { listOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   include: ['strings'],
@@ -35,6 +35,8 @@ const fields: FieldTable = {
   top_p: ['number'],
   user: ['string'],
 };
+
+const searchFields = ['type', 'filters', 'enable_image_search', 'enable_image_understanding'];
 
 const codes: Readonly<Record<number, [code: string, error: string]>> = {
   400: ['Client specified an invalid argument', 'The request was not valid.'],
@@ -61,8 +63,15 @@ function effortsOf(model: string): readonly string[] {
 function check(body: Record<string, unknown>): Refusal | undefined {
   const fault = firstFieldFault(body, fields, true);
   if (fault) return refusal(422, `Failed to deserialize the JSON body into the target type: ${fault.field}`);
-  const shared = checkResponses(body);
+  const { max_turns: turns, search_parameters: _search, ...common } = body;
+  if (typeof turns === 'number' && turns < 1) return refusal(400, 'max_turns must be at least 1.');
+  const shared = checkResponses(common);
   if (shared) return refusal(400, shared.message);
+  const search = recordsOf(body.tools).find(tool => tool.type === 'web_search');
+  const stray = Object.keys(search ?? {}).find(key => !searchFields.includes(key));
+  if (stray) return refusal(422, `Failed to deserialize the JSON body into the target type: tools: ${stray}`);
+  if (search && /^grok-[1-3]/.test(stringOf(body.model)))
+    return refusal(400, `Model ${stringOf(body.model)} does not support server-side tools.`);
   const { effort } = recordOf(body.reasoning);
   const model = stringOf(body.model);
   if (effort == null || effortsOf(model).includes(stringOf(effort))) return undefined;

@@ -17,6 +17,20 @@ export interface CacheUse {
 /** What a vendor tells in the address that others tell in the body, such as the model. */
 export type AddressFields = Record<string, unknown>;
 
+export interface BesideRequest {
+  method: string;
+  /** Below the version path, query included. */
+  path: string;
+  headers: Record<string, string>;
+  bytes: Buffer;
+}
+
+export interface BesideAnswer {
+  status: number;
+  /** A text is sent as it is, anything else as JSON. */
+  body: unknown;
+}
+
 /** What sets one vendor apart from another; the server around it is the same. */
 export interface VendorKind {
   /** The version path; default `/v1`. */
@@ -56,6 +70,8 @@ export interface VendorKind {
   };
   /** Headers of every answer; `id` is new for each. */
   headers(id: string): Record<string, string>;
+  /** Services beside the models, such as files; undefined: no such address. Asked for what `routes` does not know. */
+  beside?(request: BesideRequest): BesideAnswer | undefined;
   /** Puts the id into a body that carries one. */
   stamp(body: unknown, id: string): unknown;
   badJson(): Refusal;

@@ -1,10 +1,20 @@
-import type { Clock, Recent } from '../domain/ports.ts';
-import type { Principal } from '../domain/request.ts';
-import { dayOf } from '../domain/usage.ts';
-import type { Threads } from '../memory/threads.ts';
-import type { ActionContext, JobActions, ModelActions, OpsActions, ProductFacts, ThreadActions } from './define.ts';
-import type { Jobs } from './jobs/jobs.ts';
-import { createTransferActions, type TransferParts } from './transfer/transfer-actions.ts';
+import type { Clock, Recent } from '../../domain/ports.ts';
+import type { Principal } from '../../domain/request.ts';
+import { dayOf } from '../../domain/usage.ts';
+import type { Threads } from '../../memory/threads.ts';
+import type { WebSearcher } from '../../models/extras/glm/glm-web-search.ts';
+import { type UploadParts, uploadActions } from '../documents/upload-actions.ts';
+import type { Jobs } from '../jobs/jobs.ts';
+import { createTransferActions, type TransferParts } from '../transfer/transfer-actions.ts';
+import type {
+  ActionContext,
+  JobActions,
+  ModelActions,
+  OpsActions,
+  ProductFacts,
+  ThreadActions,
+  WebActions,
+} from './action-context.ts';
 
 export interface ActionParts {
   threads: Threads;
@@ -21,6 +31,9 @@ export interface ActionParts {
   product: ProductFacts;
   replyTokens: number;
   files: Omit<TransferParts, 'replyTokens'>;
+  uploads: UploadParts;
+  /** Absent: no provider that searches is configured. */
+  web?: WebSearcher;
 }
 
 /** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
@@ -30,6 +43,8 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
     signal,
     now: parts.clock.now(),
     models: parts.models,
+    uploads: uploadActions(parts.uploads, principal, signal),
+    ...(parts.web && { web: webActions(parts.web, signal) }),
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
@@ -37,6 +52,10 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
     ops: opsActions(parts, principal),
     transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens }, principal, signal),
   };
+}
+
+function webActions({ provider, search }: WebSearcher, signal: AbortSignal): WebActions {
+  return { provider, search: request => search(request, signal) };
 }
 
 function jobActions({ jobs, patience }: ActionParts, { owner, client }: Principal, signal: AbortSignal): JobActions {

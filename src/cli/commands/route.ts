@@ -1,0 +1,156 @@
+import { resolve } from 'node:path';
+import type { Product } from '../../app.ts';
+import { inputError } from '../../domain/error.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, listFlag, textFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+
+type Explanation = Awaited<ReturnType<Product['explainRoute']>>;
+
+const nobody = 2;
+
+export const route = defineCommand({
+  name: 'route',
+  summary: 'which models would answer a question, and why; asks none',
+  usage: '[prompt...]',
+  flags: [
+    { name: 'tool', value: 'name', doc: 'The tool that would be called; chat unless told.' },
+    { name: 'file', value: 'path', repeat: true, doc: 'A file or directory that would go along. Repeatable.' },
+    { name: 'image', value: 'path', repeat: true, doc: 'An image that would go along. Repeatable.' },
+    { name: 'model', value: 'name', doc: 'The model that the call would name.' },
+    { name: 'websearch', doc: 'As with use_websearch: true.' },
+    { name: 'explain', doc: 'Every rule, what was left out, and why.' },
+    { name: 'ask-model', doc: 'Lets a small model say what kind of question it is, where the rules leave it open.' },
+  ],
+  examples: [
+    ['polylogue route "What is new in Go?"', 'who would answer a chat'],
+    ['polylogue route --tool codereview --file src --explain', 'with every rule, and who was left out'],
+    ['polylogue route "Read it" --file contract.pdf --json', 'for programs'],
+  ],
+  async run(context) {
+    const { args, flags, around, out } = context;
+    const prompt = [args.join(' ').trim(), (await context.readInput())?.trim()].filter(Boolean).join('\n\n');
+    const files = [...listFlag(flags, 'file')].map(path => resolve(around.cwd, path));
+    const images = listFlag(flags, 'image').length;
+    const model = textFlag(flags, 'model');
+    if (prompt === '' && files.length === 0 && images === 0 && model === undefined) {
+      throw inputError('There is nothing to route.', {
+        next: 'Write the question after the command, as in: polylogue route "What is new in Go?", or name a --file.',
+      });
+    }
+    return openProduct(context, async ({ product, signal }) => {
+      const explanation = await product.explainRoute(
+        {
+          tool: textFlag(flags, 'tool') ?? 'chat',
+          prompt,
+          files,
+          images,
+          askModel: isOn(flags, 'ask-model'),
+          ...(model !== undefined && { model }),
+          ...(isOn(flags, 'websearch') && { webSearch: true }),
+        },
+        signal,
+      );
+      if (out.json) out.document(documentOf(explanation, isOn(flags, 'explain')));
+      else print(context, explanation, isOn(flags, 'explain'));
+      return explanation.failure ? nobody : 0;
+    });
+  },
+});
+
+function documentOf(explanation: Explanation, whole: boolean): JsonObject {
+  const { plan, candidates, leftOut, failure, classifier, corrected } = explanation;
+  const { rules, ...summary } = plan ?? { rules: [] };
+  return {
+    status: failure ? 'error' : 'success',
+    tool: explanation.tool,
+    category: explanation.category,
+    estimated_tokens: explanation.estimatedTokens,
+    requested: explanation.requested,
+    ...(plan && { plan: { ...summary, ...(whole && { rules: rules.map(rule => ({ ...rule })) }) } }),
+    ...(classifier && { classifier: { ...classifier } }),
+    ...(corrected && { model_corrected: { ...corrected } }),
+    candidates: candidates.map(({ model, effort, thinkingBudget, reason, price, searches }) => ({
+      provider: model.provider,
+      model: model.id,
+      effort,
+      thinking_budget: thinkingBudget,
+      window: model.window,
+      usd_per_million: price,
+      searches,
+      reason,
+    })),
+    warnings: explanation.warnings,
+    ...(failure && { error: { ...failure } }),
+    ...(whole && { left_out: leftOut.map(group => ({ ...group })) }),
+  };
+}
+
+function print(context: CommandContext, explanation: Explanation, whole: boolean): void {
+  const { out, around } = context;
+  const { plan, candidates, classifier, failure } = explanation;
+  if (plan) {
+    const unsure = plan.unclear ? ', though its words leave that open' : '';
+    out.line(`${out.style('bold', plan.class)}${unsure}; about ${explanation.estimatedTokens} tokens`);
+    for (const reason of plan.reasons) out.line(`  ${reason}`);
+    out.line(out.style('dim', `  ${needsOf(plan)}`));
+  }
+  if (classifier)
+    out.line(`  ${classifier.asked ?? 'an earlier answer'}: ${classifier.told ?? classifier.failed ?? ''}`);
+  candidates.forEach(({ model, effort, reason, searches }, index) => {
+    const facts = [effort && `effort ${effort}`, searches && 'searches'].filter(Boolean).join(', ');
+    out.line(`${index + 1}. ${out.style('green', `${model.provider}:${model.id}`)}${facts && ` (${facts})`}`);
+    out.line(out.style('dim', `   ${reason}`));
+  });
+  if (whole) printWhy(context, explanation);
+  for (const warning of explanation.warnings) around.writeError(`polylogue: ${warning}\n`);
+  if (failure) around.writeError(`polylogue: ${failure.message}\n${failure.next ? `${failure.next}\n` : ''}`);
+}
+
+function needsOf({ needs, context, tools }: NonNullable<Explanation['plan']>): string {
+  const list = [
+    needs.vision && 'vision',
+    needs.search && 'web search',
+    needs.window > 0 && `a window of ${needs.window}`,
+  ].filter(Boolean);
+  const files = tools.files ? ', documents are read at the vendor' : '';
+  return `needs ${list.length > 0 ? list.join(', ') : 'nothing special'}; files go ${context.replace('_', ' ')}${files}`;
+}
+
+const sentences: Readonly<Record<string, string>> = {
+  no_key: 'not configured',
+  no_provider: 'not part of this installation',
+  offline: 'the server runs with --offline',
+  not_local: 'only local models may be used',
+  denied: 'denied by the operator',
+  not_allowed: 'not on the allow-list',
+  only_by_name: 'chosen only by name',
+  retired: 'being retired by the vendor',
+  no_vision: 'sees no images',
+  no_search: 'cannot search the web',
+  window: 'its window is too small',
+  failing: 'fails at this moment',
+  ranked_lower: 'ranked lower',
+  not_named: 'the call names another',
+};
+
+const namesShown = 6;
+
+function printWhy({ out }: CommandContext, { plan, leftOut }: Explanation): void {
+  if (plan) {
+    out.line(`\n${out.style('bold', 'Rules, in their order')}`);
+    for (const { rule, fired, because } of plan.rules) {
+      out.line(
+        `  ${fired ? out.style('green', 'yes') : out.style('dim', 'no ')} ${rule}${because ? `: ${because}` : ''}`,
+      );
+    }
+  }
+  out.line(`\n${out.style('bold', 'Left out')}`);
+  for (const { why, provider, setting, models } of leftOut) {
+    const names = models.slice(0, namesShown).join(', ');
+    const more = models.length > namesShown ? ` and ${models.length - namesShown} more` : '';
+    const hint = setting ? ` (set ${setting})` : '';
+    out.line(`  ${provider}: ${sentences[why] ?? why}${hint}: ${out.style('dim', `${names}${more}`)}`);
+  }
+}

@@ -1,0 +1,54 @@
+import type { JsonObject } from '../../../domain/json.ts';
+import { type VendorDoor, vendorJson } from '../upstream/vendor-request.ts';
+import { hitsOf, type SearchHit } from './search-hits.ts';
+
+/** One search of the web. */
+export interface SearchRequest {
+  query: string;
+  /** 1 to 50. */
+  count: number;
+  /** How old pages may be; absent: any age. */
+  recency?: 'oneDay' | 'oneWeek' | 'oneMonth' | 'oneYear' | 'noLimit';
+  /** The only site to search. */
+  domain?: string;
+  /** The vendor's id of an engine; absent: the configured one. */
+  engine?: string;
+}
+
+/** Searches the web without a model. Throws an `AppError`. */
+export interface WebSearcher {
+  /** Id of the provider that searches. */
+  provider: string;
+  search(request: SearchRequest, signal: AbortSignal): Promise<SearchHit[]>;
+}
+
+const timeoutMs = 60_000;
+
+/** The search of Z.ai and BigModel that stands by itself. */
+export function createGlmWebSearch(door: VendorDoor, engine: string): WebSearcher {
+  return {
+    provider: door.provider,
+    async search({ query, count, recency, domain, engine: own = engine }, signal) {
+      const body: JsonObject = {
+        search_engine: own,
+        search_query: query,
+        count,
+        ...(domain !== undefined && { search_domain_filter: domain }),
+        ...(recency !== undefined && { search_recency_filter: recency }),
+        content_size: 'medium',
+      };
+      const headers = { 'accept-language': 'en-US,en' };
+      const what = 'a search of the web';
+      const answer = await vendorJson(door, {
+        method: 'POST',
+        path: '/web_search',
+        body,
+        headers,
+        what,
+        timeoutMs,
+        signal,
+      });
+      return hitsOf(answer.search_result).slice(0, count);
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import type { ProviderSettings } from '../../provider.ts';
+import { checkedBaseUrl } from '../endpoint.ts';
+import type { VendorDoor } from '../upstream/vendor-request.ts';
+import { kimiCode } from './kimi-codes.ts';
+
+/** Moonshot itself; in China the same stands at api.moonshot.cn. */
+export const kimiBaseUrl = 'https://api.moonshot.ai/v1';
+
+/** Where Moonshot is asked for files, caches and balances: where it is asked for answers. */
+export function kimiDoor({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorDoor {
+  return {
+    provider: 'moonshot',
+    baseUrl: checkedBaseUrl(baseUrl ?? kimiBaseUrl, 'MOONSHOT_BASE_URL'),
+    headers: { authorization: `Bearer ${apiKey}`, ...(trace === 'true' && { 'msh-trace-mode': 'on' }) },
+    keyName: 'MOONSHOT_API_KEY',
+    now,
+    codeOf: kimiCode,
+  };
+}

@@ -1,0 +1,212 @@
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+  LanguageModelV4ToolCall,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider';
+import { isRecord } from '../../../domain/json.ts';
+import { badUpstream } from '../../errors.ts';
+import { parsedJson } from '../upstream/vendor-request.ts';
+import { addVendorUsage } from './vendor-usage.ts';
+
+/** The tool that Moonshot runs itself. */
+export const webSearchTool = '$web_search';
+
+/** How far one call may search. */
+export interface SearchAllowance {
+  /** Searches that are let through; then the model must answer. */
+  rounds: number;
+  /** Tokens that prompt and search results may take together. */
+  room: number;
+  /** What the search costs the answer, as a sentence for the caller. */
+  note?: string;
+}
+
+/** How a call carries its allowance. */
+export interface SearchWords {
+  allowanceOf(options: LanguageModelV4CallOptions): SearchAllowance | undefined;
+  /** The same call, in which the tool is still declared but must not be used. */
+  withoutSearch(options: LanguageModelV4CallOptions): LanguageModelV4CallOptions;
+}
+
+/**
+ * The model with Moonshot's own search: a call of `$web_search` is answered with its arguments as they came, for the search runs
+ * at the vendor, until the model answers in text. Thoughts go back with the calls. A call without an allowance is
+ * asked as it is.
+ */
+export function searchingModel(model: LanguageModelV4, { allowanceOf, withoutSearch }: SearchWords): LanguageModelV4 {
+  return {
+    specificationVersion: 'v4',
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doGenerate: options => model.doGenerate(options),
+    async doStream(options) {
+      const allowance = allowanceOf(options);
+      if (!allowance) return model.doStream(options);
+      const first = await model.doStream({ ...options, includeRawChunks: true });
+      const asking = {
+        first: first.stream,
+        ask: (prompt: LanguageModelV4CallOptions['prompt'], searching: boolean) =>
+          model.doStream({ ...(searching ? options : withoutSearch(options)), prompt, includeRawChunks: true }),
+      };
+      const parts = conversation(options.prompt, allowance, asking);
+      return { ...first, stream: ReadableStream.from(parts) };
+    },
+  };
+}
+
+interface Asking {
+  first: ReadableStream<LanguageModelV4StreamPart>;
+  ask(
+    prompt: LanguageModelV4CallOptions['prompt'],
+    searching: boolean,
+  ): PromiseLike<{ stream: ReadableStream<LanguageModelV4StreamPart> }>;
+}
+
+/** All rounds as one stream: one start, the texts of all, one end with the tokens of all. */
+async function* conversation(
+  question: LanguageModelV4CallOptions['prompt'],
+  { rounds, room, note }: SearchAllowance,
+  { first, ask }: Asking,
+): AsyncGenerator<LanguageModelV4StreamPart> {
+  const prompt = [...question];
+  let stream = first;
+  let left = rounds;
+  let usage: LanguageModelV4Usage | undefined;
+  if (note !== undefined) yield warned(note);
+  for (let round = 0; ; round++) {
+    const said = newRound();
+    yield* forwarded(stream, said, round);
+    const { finish, calls } = said;
+    // A stream that broke off has no end; the reader of the stream knows what that means.
+    if (!finish) return;
+    usage = addVendorUsage(usage, finish.usage);
+    if (calls.length === 0) {
+      yield { ...finish, usage };
+      return;
+    }
+    if (left <= 0) throw badUpstream('The model went on to search instead of answering.', false);
+    const fits = (finish.usage.inputTokens.total ?? 0) + announcedTokens(calls) <= room;
+    if (fits) prompt.push(...exchanged(said));
+    else yield warned('What the search found does not fit into the window; the answer was written without it.');
+    left = fits ? left - 1 : 0;
+    stream = (await ask(prompt, left > 0)).stream;
+  }
+}
+
+function warned(message: string): LanguageModelV4StreamPart {
+  return { type: 'stream-start', warnings: [{ type: 'other', message }] };
+}
+
+/** What one round of the conversation came to. */
+interface Round {
+  text: string;
+  reasoning: string;
+  calls: LanguageModelV4ToolCall[];
+  /** By call id: what kind of tool the vendor says it is. */
+  kinds: Map<string, string>;
+  finish?: Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+}
+
+function newRound(): Round {
+  return { text: '', reasoning: '', calls: [], kinds: new Map() };
+}
+
+/** Passes on what belongs to the answer and keeps what belongs to the conversation. */
+async function* forwarded(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  said: Round,
+  round: number,
+): AsyncGenerator<LanguageModelV4StreamPart> {
+  for await (const part of stream) {
+    switch (part.type) {
+      case 'raw':
+        takeKinds(part.rawValue, said.kinds);
+        break;
+      case 'tool-input-start':
+      case 'tool-input-delta':
+      case 'tool-input-end':
+        break;
+      case 'tool-call':
+        if (part.toolName !== webSearchTool)
+          throw badUpstream(`The model called "${part.toolName}", which is no tool here.`);
+        said.calls.push(part);
+        break;
+      case 'finish':
+        said.finish = part;
+        break;
+      case 'stream-start':
+        if (round === 0) yield part;
+        break;
+      case 'text-delta':
+        said.text += part.delta;
+        yield { ...part, id: `${round}-${part.id}` };
+        break;
+      case 'reasoning-delta':
+        said.reasoning += part.delta;
+        yield { ...part, id: `${round}-${part.id}` };
+        break;
+      case 'text-start':
+      case 'text-end':
+      case 'reasoning-start':
+      case 'reasoning-end':
+        yield { ...part, id: `${round}-${part.id}` };
+        break;
+      default:
+        yield part;
+    }
+  }
+}
+
+/** The adapter calls every tool a function; the vendor wants its own word back. */
+function takeKinds(chunk: unknown, kinds: Map<string, string>): void {
+  const choices = isRecord(chunk) && Array.isArray(chunk.choices) ? chunk.choices.filter(isRecord) : [];
+  for (const { delta } of choices) {
+    const calls = isRecord(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls.filter(isRecord) : [];
+    for (const { id, type } of calls) if (typeof id === 'string' && typeof type === 'string') kinds.set(id, type);
+  }
+}
+
+/** The assistant's message as it came, and each call answered with its own arguments. */
+function exchanged({ text, reasoning, calls, kinds }: Round): LanguageModelV4Message[] {
+  const own = (fields: JSONObject) => ({ providerOptions: { openaiCompatible: fields } });
+  return [
+    {
+      role: 'assistant',
+      content: [
+        ...(reasoning === '' ? [] : [{ type: 'reasoning' as const, text: reasoning }]),
+        ...(text === '' ? [] : [{ type: 'text' as const, text }]),
+        ...calls.map(({ toolCallId, toolName, input }) => ({
+          type: 'tool-call' as const,
+          toolCallId,
+          toolName,
+          input,
+          ...own({ type: kinds.get(toolCallId) ?? 'builtin_function' }),
+        })),
+      ],
+    },
+    {
+      role: 'tool',
+      content: calls.map(({ toolCallId, toolName, input }) => ({
+        type: 'tool-result' as const,
+        toolCallId,
+        toolName,
+        output: { type: 'text' as const, value: input },
+        ...own({ name: toolName }),
+      })),
+    },
+  ];
+}
+
+/** The arguments tell how many tokens the results will take. */
+function announcedTokens(calls: readonly LanguageModelV4ToolCall[]): number {
+  return calls.reduce((sum, { input }) => {
+    const told = parsedJson(input);
+    const usage = isRecord(told) && isRecord(told.usage) ? told.usage.total_tokens : undefined;
+    return sum + (typeof usage === 'number' && Number.isFinite(usage) && usage > 0 ? usage : 0);
+  }, 0);
+}

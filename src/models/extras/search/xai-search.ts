@@ -1,0 +1,17 @@
+import type { JSONObject, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
+import type { ModelInfo } from '../../../domain/model.ts';
+import type { CallParams } from '../../provider.ts';
+
+/** From the fourth generation on. */
+export function xaiSearches({ id }: ModelInfo): boolean {
+  return /^grok-(?:[4-9]|\d\d)/.test(id);
+}
+
+export function xaiSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+  return webSearch ? [{ type: 'provider', id: 'xai.web_search', name: 'web_search', args: {} }] : [];
+}
+
+/** A turn there is one round of the vendor's own tools. */
+export function xaiSearchOptions({ webSearch }: CallParams): JSONObject {
+  return webSearch ? { maxTurns: webSearch.maxRounds } : {};
+}

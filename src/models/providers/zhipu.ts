@@ -1,0 +1,86 @@
+import type { JSONObject } from '@ai-sdk/provider';
+import type { ModelInfo } from '../../domain/model.ts';
+import { closestEffort } from '../effort.ts';
+import { glmDoor } from '../extras/glm/glm-door.ts';
+import { glmModel } from '../extras/glm/glm-model.ts';
+import { searchEngineOf } from '../extras/glm/search-engine.ts';
+import { liveList } from '../extras/live-list.ts';
+import { withJoinedTexts } from '../extras/wire/joined-texts.ts';
+import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+
+const group = 'Providers';
+
+export const zhipu = defineProvider({
+  id: 'zhipu',
+  names: ['z', 'glm', 'zai'],
+  title: 'Zhipu (GLM)',
+  options: {
+    apiKey: {
+      env: ['ZHIPUAI_API_KEY', 'GLM_API_KEY', 'ZAI_API_KEY'],
+      type: 'string',
+      doc: 'Key of Z.ai or BigModel; with it the GLM models can be asked and the web can be searched.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['ZHIPU_BASE_URL', 'GLM_API_URL'],
+      type: 'url',
+      doc: 'Whole base address of GLM, version path included; unset: Z.ai. In China: https://open.bigmodel.cn/api/paas/v4.',
+      group,
+      operatorOnly: true,
+    },
+    searchEngine: {
+      env: ['GLM_SEARCH_ENGINE'],
+      type: 'string',
+      doc: 'Search engine that GLM uses, by its id there; unset: search-prime at Z.ai, search_pro at BigModel.',
+      group,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+  searches: (model: ModelInfo) => model.tools,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const door = glmDoor(settings, () => 0);
+  const engine = searchEngineOf(settings, door.baseUrl);
+  const vendor = createOpenAICompatible({
+    name: 'zhipu',
+    baseURL: door.baseUrl,
+    headers: { ...door.headers },
+    includeUsage: true,
+    fetch: answerFetch,
+    transformRequestBody: withSearch,
+  });
+  return {
+    languageModel: ({ id }) => withJoinedTexts(glmModel(vendor.chatModel(id))),
+    providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
+    tailRole: () => 'user',
+    list: signal => liveList(door, signal),
+  };
+}
+
+/** Older models only switch it on and off; from 5.2 on it has levels, and from 5.3 on it can't be switched off. */
+function thinking({ model, effort }: CallParams): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (sent === 'none') return { thinking: { type: 'disabled' } };
+  const levelled = model.efforts.some(known => known === 'max' || known === 'low');
+  return { thinking: { type: 'enabled' }, ...(levelled && { reasoningEffort: sent }) };
+}
+
+/** The adapter knows no tools of the vendor's own: they travel as an option and become one when the body is made. */
+function search({ model, webSearch }: CallParams, engine: string): JSONObject {
+  if (!webSearch || !model.tools) return {};
+  const count = Math.max(1, Math.min(50, webSearch.maxResults));
+  const settings = { enable: true, search_engine: engine, search_result: true, count, content_size: 'medium' };
+  return { vendorSearch: settings };
+}
+
+function withSearch({ vendorSearch, ...body }: Record<string, unknown>): Record<string, unknown> {
+  if (vendorSearch === undefined) return body;
+  // Without the word `auto` older models write the call of a tool into their text.
+  return { ...body, tools: [{ type: 'web_search', web_search: vendorSearch }], tool_choice: 'auto' };
+}

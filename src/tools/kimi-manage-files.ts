@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { inputError, securityError } from '../domain/error.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { type ActionContext, defineTool, type KeptDocument } from '../engine/define.ts';
+
+const operations = ['list', 'delete', 'cleanup_all', 'cleanup_orphaned', 'cleanup_expired'] as const;
+const day = 24 * 3_600;
+const expiredAfterDays = 30;
+const usualLimit = 100;
+
+export const kimiManageFiles = defineTool({
+  name: 'kimi_manage_files',
+  title: 'Uploads',
+  description:
+    'List or delete (with confirm) the documents kept at Kimi: one, all, foreign ones, or those over 30 days.',
+  toolset: 'files',
+  tier: 'manager',
+  needs: ['moonshot'],
+  effects: { writes: true, destroys: true, network: true, idempotent: true },
+  fields: {
+    operation: z.enum(operations),
+    file_id: z.string().optional(),
+    dry_run: z.boolean().optional(),
+    confirm: z.boolean().optional(),
+  },
+  accepts: { limit: z.int().min(1).max(1_000).optional() },
+  shape: {
+    kind: 'action',
+    async run(args, context) {
+      const { operation, file_id: id, dry_run: dryRun, confirm } = args;
+      const { limit = usualLimit } = z.object({ limit: z.number().optional() }).parse(args);
+      if (operation === 'list') return listed(await context.uploads.list(), limit);
+      const chosen = operation === 'delete' ? [named(id)] : (await doomed(context, operation)).slice(0, limit);
+      if (dryRun === true) return { status: 'success', dry_run: true, would_delete: chosen };
+      if (confirm !== true) throw unconfirmed(chosen.length);
+      return removeAll(context, chosen);
+    },
+  },
+});
+
+function listed(files: readonly KeptDocument[], limit: number): JsonObject {
+  return {
+    status: 'success',
+    count: files.length,
+    bytes: files.reduce((sum, { bytes }) => sum + bytes, 0),
+    files: files.slice(0, limit).map(({ id, filename, bytes, createdAt, status, ours }) => ({
+      file_id: id,
+      filename,
+      bytes,
+      status,
+      created_at: new Date(createdAt * 1_000).toISOString(),
+      uploaded_from_here: ours,
+    })),
+  };
+}
+
+function named(id: string | undefined): string {
+  if (id !== undefined) return id;
+  throw inputError('delete needs the id of a file.', {
+    code: 'MISSING_PARAMETER',
+    next: 'Send file_id: an id from operation "list".',
+    validationErrors: [{ field: 'file_id', error: 'missing' }],
+  });
+}
+
+/** The oldest first: a limit spares what is newest. */
+async function doomed({ uploads, now }: ActionContext, operation: (typeof operations)[number]): Promise<string[]> {
+  const oldest = (await uploads.list()).toReversed();
+  const expired = now / 1_000 - expiredAfterDays * day;
+  return oldest
+    .filter(({ ours, createdAt }) => {
+      if (operation === 'cleanup_orphaned') return !ours;
+      return operation === 'cleanup_all' || createdAt < expired;
+    })
+    .map(({ id }) => id);
+}
+
+async function removeAll({ uploads }: ActionContext, ids: readonly string[]): Promise<JsonObject> {
+  const deleted: string[] = [];
+  const missing: string[] = [];
+  for (const id of ids) ((await uploads.remove(id)) ? deleted : missing).push(id);
+  return { status: 'success', deleted, missing: missing.length > 0 ? missing : undefined };
+}
+
+function unconfirmed(count: number): Error {
+  return securityError(`This would delete ${count} ${count === 1 ? 'file' : 'files'} at Kimi for good.`, {
+    class: 'confirmation',
+    next: 'Ask the user, then send the same call with confirm: true; dry_run: true shows what would go.',
+    validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
+  });
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod';
+import type { JsonObject } from '../domain/json.ts';
+import { estimateTokens } from '../domain/tokens.ts';
+import { defineTool, type UploadOutcome } from '../engine/define.ts';
+
+export const kimiUploadAndExtract = defineTool({
+  name: 'kimi_upload_and_extract',
+  title: 'Kimi upload',
+  description: 'Upload documents (PDF, Office, pictures of text, code) to Kimi and have their text read.',
+  toolset: 'files',
+  tier: 'manager',
+  needs: ['moonshot'],
+  effects: { writes: true, destroys: false, network: true, idempotent: true },
+  fields: { files: z.array(z.string()).min(1) },
+  accepts: {
+    purpose: z.enum(['file-extract']).optional(),
+    /** The text comes along; else only how long it is. */
+    include_content: z.boolean().optional(),
+  },
+  shape: {
+    kind: 'action',
+    async run(args, { uploads }) {
+      const outcomes = await uploads.add(args.files);
+      const { include_content: whole } = z.object({ include_content: z.boolean().optional() }).parse(args);
+      const failed = outcomes.some(outcome => 'error' in outcome);
+      return {
+        status: failed ? 'partial' : 'success',
+        files: outcomes.map(outcome => rowOf(outcome, whole === true)),
+        note: 'Send the file_ids to kimi_multi_file_chat to ask about them; the same file is not uploaded twice.',
+      };
+    },
+  },
+});
+
+function rowOf(outcome: UploadOutcome, whole: boolean): JsonObject {
+  if ('error' in outcome) return { filename: outcome.filename, status: 'error', error: { ...outcome.error } };
+  const { fileId, status, filename, bytes, fresh, text } = outcome;
+  const row = { file_id: fileId, status, filename, bytes, uploaded: fresh, text_tokens: estimateTokens(text) };
+  return whole ? { ...row, content: text } : row;
+}

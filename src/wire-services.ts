@@ -1,0 +1,88 @@
+import { isAppError } from './domain/error.ts';
+import type { Clock, Embedder, Emit, SharedState } from './domain/ports.ts';
+import { usableSettings } from './models/connections.ts';
+import { accountOf, createDocumentLibrary, type DocumentLibrary } from './models/extras/documents/document-library.ts';
+import type { VendorFiles } from './models/extras/documents/vendor-files.ts';
+import { namedEmbedder } from './models/extras/embeddings/embedder.ts';
+import { glmDoor } from './models/extras/glm/glm-door.ts';
+import { createGlmFiles } from './models/extras/glm/glm-files.ts';
+import { createGlmWebSearch, type WebSearcher } from './models/extras/glm/glm-web-search.ts';
+import { searchEngineOf } from './models/extras/glm/search-engine.ts';
+import { type AccountBalance, kimiBalance, kimiTokens } from './models/extras/kimi/kimi-account.ts';
+import { kimiDoor } from './models/extras/kimi/kimi-door.ts';
+import { createKimiFiles } from './models/extras/kimi/kimi-files.ts';
+import type { ProviderDefinition, ProviderSettings } from './models/provider.ts';
+import { providers } from './models/providers/index.gen.ts';
+import type { AppConfig } from './wire-models.ts';
+
+/** What vendors do beside answering. Each is there only where its vendor is configured. */
+export interface Services {
+  /** Ids of the providers that can be asked. */
+  configured: readonly string[];
+  documents?: DocumentLibrary;
+  web?: WebSearcher;
+  /** Files of GLM's agents. */
+  glmFiles?: VendorFiles;
+  embedder?: Embedder;
+  kimi?: {
+    balance(signal: AbortSignal): Promise<AccountBalance>;
+    /** Tokens of messages as the vendor counts them. */
+    tokens(model: string, messages: Parameters<typeof kimiTokens>[2], signal: AbortSignal): Promise<number>;
+  };
+}
+
+const definitions: readonly ProviderDefinition[] = providers;
+const megabyte = 1024 * 1024;
+const usualMegabytes = 100;
+
+export interface ServiceSurroundings {
+  clock: Clock;
+  state: SharedState;
+  emit: Emit;
+}
+
+/** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
+export function wireServices(config: AppConfig, { clock, state, emit }: ServiceSurroundings): Services {
+  const settingsOf = (id: string) => usableSettings(definitions.some(each => each.id === id) ? config.textsOf(id) : {});
+  const { embeddingModel, localOnly, offline } = config.values.app;
+  // Where nothing may leave this machine, only what runs on it is there.
+  const stays = (id: string) => definitions.find(each => each.id === id)?.local?.(settingsOf(id)) === true;
+  const usable = (id: string) => !(localOnly || offline) || stays(id);
+  const configured = definitions
+    .filter(({ id, configured: isConfigured }) => usable(id) && isConfigured(settingsOf(id)))
+    .map(({ id }) => id);
+  const now = () => clock.now();
+  const sound = <Service extends object>(make: () => Service): Service | undefined => {
+    try {
+      return make();
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      emit({ type: 'warning', where: 'configuration', message: error.message });
+      return undefined;
+    }
+  };
+  return {
+    configured,
+    ...(configured.includes('moonshot') && sound(() => kimiServices(settingsOf('moonshot'), { clock, state }))),
+    ...(configured.includes('zhipu') && sound(() => glmServices(settingsOf('zhipu'), now))),
+    ...(embeddingModel !== undefined &&
+      usable(embeddingModel.split(':', 1)[0] ?? '') &&
+      sound(() => ({ embedder: namedEmbedder(embeddingModel, settingsOf, now) }))),
+  };
+}
+
+function kimiServices(settings: ProviderSettings, { clock, state }: { clock: Clock; state: SharedState }) {
+  const door = kimiDoor(settings, () => clock.now());
+  const files = createKimiFiles(door, Number(settings.filesMaxMb ?? usualMegabytes) * megabyte);
+  const account = accountOf(settings.apiKey ?? '');
+  const kimi: Services['kimi'] = {
+    balance: signal => kimiBalance(door, signal),
+    tokens: (model, messages, signal) => kimiTokens(door, model, messages, signal),
+  };
+  return { documents: createDocumentLibrary({ provider: door.provider, files, account, state, clock }), kimi };
+}
+
+function glmServices(settings: ProviderSettings, now: () => number) {
+  const door = glmDoor(settings, now);
+  return { web: createGlmWebSearch(door, searchEngineOf(settings, door.baseUrl)), glmFiles: createGlmFiles(door) };
+}

@@ -1,0 +1,134 @@
+import type { Refusal } from './refusal.ts';
+import type { Reply } from './reply.ts';
+import type { Frame, Wire } from './wire.ts';
+import { recordOf, recordsOf, stringOf } from './wire-values.ts';
+
+type Value = Record<string, unknown>;
+
+/** `$web_search`: the model calls it, the caller hands its arguments back as they came. */
+export interface Searches {
+  /** How often the model searches before it answers; default 0. */
+  wanted: number;
+  /** Tokens that each search announces. */
+  announces: number;
+  /** What the model says and thinks before it searches. */
+  says: string;
+  thinks: string;
+  /** It calls the tool even when it was told not to. */
+  stubborn: boolean;
+  check(body: Value): Refusal | undefined;
+  wire(body: Value, reply: Reply): Wire | undefined;
+}
+
+interface Call {
+  id: string;
+  arguments: string;
+}
+
+export function createSearches(): Searches {
+  const calls = new Map<string, Call>();
+  const self: Searches = {
+    wanted: 0,
+    announces: 500,
+    says: '',
+    thinks: '',
+    stubborn: false,
+    check: body => check(body, self, calls),
+    wire(body, reply) {
+      const declared = recordsOf(body.tools).some(tool => recordOf(tool.function).name === '$web_search');
+      const done = recordsOf(body.messages).filter(message => message.role === 'tool').length;
+      const may = body.tool_choice !== 'none' || self.stubborn;
+      if (!declared || !may || done >= self.wanted) return undefined;
+      const id = `$web_search:${calls.size}`;
+      // Not in the order in which a program would write it: it must come back byte for byte.
+      const text = `{"search_result": {"search_id":"s-${calls.size}"},  "usage":{"total_tokens":${self.announces}}}`;
+      calls.set(id, { id, arguments: text });
+      return callWire(reply, { id, arguments: text }, self);
+    },
+  };
+  return self;
+}
+
+function refusal(message: string): Refusal {
+  const said = `Invalid request: ${message}`;
+  return { status: 400, message: said, body: { error: { message: said, type: 'invalid_request_error' } } };
+}
+
+function check(body: Value, self: Searches, calls: ReadonlyMap<string, Call>): Refusal | undefined {
+  const tools = recordsOf(body.tools);
+  for (const tool of tools) {
+    const { name } = recordOf(tool.function);
+    if (tool.type === 'builtin_function' && name !== '$web_search')
+      return refusal(`unknown builtin function ${String(name)}`);
+    if (tool.type !== 'builtin_function' && tool.type !== 'function') return refusal('unknown type of tool');
+    if (tool.type === 'function' && stringOf(name).startsWith('$')) return refusal('function name is invalid');
+  }
+  if (body.tools != null && tools.length === 0) return refusal('tools must not be empty');
+  if (body.tool_choice != null && tools.length === 0) return refusal('tool_choice is set but no tools are provided');
+  if (body.tool_choice === 'required') return refusal('tool_choice required is not supported');
+  const searching = tools.some(tool => tool.type === 'builtin_function');
+  if (searching && /^kimi-k2\.[5-7]|^kimi-k3/.test(stringOf(body.model)) && recordOf(body.thinking).type !== 'disabled')
+    return refusal('$web_search is incompatible with thinking enabled');
+  return checkConversation(recordsOf(body.messages), searching, self, calls);
+}
+
+function checkConversation(
+  messages: Value[],
+  searching: boolean,
+  self: Searches,
+  calls: ReadonlyMap<string, Call>,
+): Refusal | undefined {
+  for (const [at, message] of messages.entries()) {
+    if (message.role === 'tool') {
+      const id = stringOf(message.tool_call_id);
+      const before = messages.slice(0, at).findLast(({ role }) => role === 'assistant');
+      const asked = recordsOf(before?.tool_calls).some(call => call.id === id);
+      if (!asked) return refusal(`tool_call_id ${id} is not found`);
+      if (message.name !== '$web_search' || message.content !== calls.get(id)?.arguments)
+        return refusal('the arguments of $web_search must be returned as they are');
+    }
+    const made = recordsOf(message.tool_calls);
+    for (const call of made) {
+      const known = calls.get(stringOf(call.id));
+      const { name, arguments: given } = recordOf(call.function);
+      if (!searching) return refusal('$web_search must be declared in every request');
+      if (call.type !== 'builtin_function' || name !== '$web_search' || given !== known?.arguments)
+        return refusal('the assistant message with tool_calls must be returned as it is');
+      if ((message.content ?? '') !== self.says) return refusal('the assistant message must be returned as it is');
+      if (self.thinks !== '' && message.reasoning_content !== self.thinks)
+        return refusal('reasoning_content is missing in assistant tool call message');
+    }
+  }
+  return undefined;
+}
+
+function callWire(reply: Reply, call: Call, { says, thinks }: Searches): Wire {
+  const common = { id: `chatcmpl-${reply.id}`, created: reply.created, model: reply.model };
+  const chunk = (rest: Value): Frame => ({ data: { ...common, object: 'chat.completion.chunk', ...rest } });
+  const delta = (content: Value, finish: string | null = null): Value => ({
+    choices: [{ index: 0, delta: content, finish_reason: finish }],
+  });
+  const usage = { prompt_tokens: reply.usage.input, completion_tokens: 20, total_tokens: reply.usage.input + 20 };
+  const half = Math.floor(call.arguments.length / 2);
+  const started = { index: 0, id: call.id, type: 'builtin_function', function: { name: '$web_search', arguments: '' } };
+  const piece = (text: string) => chunk(delta({ tool_calls: [{ index: 0, function: { arguments: text } }] }));
+  return {
+    open: () => [
+      chunk(delta({ role: 'assistant', content: '' })),
+      ...(thinks ? [chunk(delta({ reasoning_content: thinks }))] : []),
+      ...(says ? [chunk(delta({ content: says }))] : []),
+      chunk(delta({ tool_calls: [started] })),
+      piece(call.arguments.slice(0, half)),
+    ],
+    // The reply of the step is not what the model says here.
+    text: () => chunk(delta({ content: '' })),
+    close: () => [
+      piece(call.arguments.slice(half)),
+      chunk(delta({}, 'tool_calls')),
+      chunk({ choices: [], usage }),
+      { data: '[DONE]' },
+    ],
+    fail: () => [{ data: { error: { message: 'The search failed', type: 'server_error' } } }],
+    whole: () => ({}),
+  };
+}
