@@ -72,11 +72,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const file = values.private || values.store === 'memory' ? undefined : join(config.home, 'threads.sqlite');
   const kept = { home: file && config.home, secrets: config.secrets, logLevel: values.logLevel };
   const telemetry = createTelemetry({ ...around, ...kept });
-  const { emit } = telemetry;
+  const { emit, recent } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
-  const found = await rootsOf(config, around);
-  if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
+  const found = await rootsOf(config, around, warn);
   const root = found.roots[0] ?? around.cwd;
   const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
   const git = createGit({ ...around, sandbox, mask: telemetry.mask });
@@ -101,7 +100,6 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
-  const { recent } = telemetry;
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, telemetry.mask) });
   const acting = {
     threads,

@@ -104,11 +104,9 @@ export function createTeam(options: TeamOptions): Team {
   const { definitions, settings, policy, maxThinkingTokens, clock, random, emit } = options;
   const connection = createConnections(definitions, settings);
   const sources = createModelSources({ ...options.sources, ...options, connection });
-  const local = definitions.filter(({ id, local }) => local?.(usableSettings(settings[id] ?? {}))).map(({ id }) => id);
+  const local = idsWhere(options, ({ local }, set) => local?.(set));
   const isLocal = (providerId: string) => local.includes(providerId);
-  const here = definitions
-    .filter(({ id, runsHere }) => runsHere?.(usableSettings(settings[id] ?? {})))
-    .map(({ id }) => id);
+  const here = idsWhere(options, ({ runsHere }, set) => runsHere?.(set));
   const searches = searcher(options);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
@@ -215,4 +213,11 @@ function resilienceOf(options: TeamOptions, isLocal: Team['isLocal']): Resilienc
 /** For providers that routing has no setting for. */
 function addressesAndKeys(table: ProviderDefinition['options']): (string | undefined)[] {
   return Object.values(table).flatMap(({ env, secret, type }) => (secret || type === 'url' ? env.slice(0, 1) : []));
+}
+
+function idsWhere(
+  { definitions, settings }: TeamOptions,
+  holds: (definition: ProviderDefinition, settings: ProviderSettings) => boolean | undefined,
+): string[] {
+  return definitions.filter(each => holds(each, usableSettings(settings[each.id] ?? {}))).map(({ id }) => id);
 }
