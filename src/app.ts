@@ -72,13 +72,14 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const file = values.private || values.store === 'memory' ? undefined : join(config.home, 'threads.sqlite');
   const kept = { home: file && config.home, secrets: config.secrets, logLevel: values.logLevel };
   const telemetry = createTelemetry({ ...around, ...kept });
-  const { emit, recent } = telemetry;
+  const { emit, recent, mask } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
-  const found = await rootsOf(config, around, warn);
+  const found = await rootsOf(config, around);
+  if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
-  const git = createGit({ ...around, sandbox, mask: telemetry.mask });
+  const git = createGit({ ...around, sandbox, mask });
   const store = openStore({ file, clock, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
@@ -100,23 +101,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
-  const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, telemetry.mask) });
-  const acting = {
-    threads,
-    jobs,
-    clock,
-    product,
-    patience,
-    recent,
-    sandbox,
-    mask: telemetry.mask,
-    home,
-    services,
-    transfer,
-    random,
-  };
-  const context = wireActions({ ...acting, values, team, emit });
-  const running = { store, sandbox, git, mask: telemetry.mask, random, clock, emit, home, services };
+  const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
+  const running = { store, sandbox, git, mask, random, clock, emit, home, services };
+  const acting = { ...running, threads, jobs, product, patience, recent, transfer };
+  const context = wireActions({ ...acting, values, team });
   const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
   const engine = createEngine(engineOptions);
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
