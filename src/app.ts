@@ -20,12 +20,14 @@ import { openStore } from './memory/open-store.ts';
 import { openState } from './memory/shared-state/open-state.ts';
 import type { Store } from './memory/store.ts';
 import { createThreads } from './memory/threads.ts';
+import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
+import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
-import { wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { wireFiles } from './wire-files.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
@@ -62,6 +64,8 @@ export interface Product {
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
+  /** The operator's own threads as files, and what is over with. */
+  transfer: OwnTransfer;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
   close(hurry?: AbortSignal): Promise<void>;
 }
@@ -73,7 +77,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const place = storePlace(values, config.home);
   const kept = { home: place.isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
   const telemetry = createTelemetry({ ...around, ...kept });
-  const { emit } = telemetry;
+  const { emit, recent, mask } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
   const found = await rootsOf(config, around);
@@ -88,7 +92,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const team = { ...models, ask: meter.ask };
   const services = wireServices(config, { clock, state, emit });
   const { embedder } = services;
-  const files = wireFiles(config, { ...around, roots: found.roots, mask: telemetry.mask, isPrivate, embedder });
+  const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
@@ -103,10 +107,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     roots: files.sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
-  const { recent } = telemetry;
-  const acting = { threads, jobs, clock, product, patience, recent, files, mask: telemetry.mask, home, services };
-  const context = wireActions({ ...acting, values, team, emit });
-  const running = { store, files, mask: telemetry.mask, random, clock, emit, home, services };
+  const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
+  const running = { store, files, mask, random, clock, emit, home, services };
+  const acting = { ...running, threads, jobs, product, patience, recent, transfer };
+  const context = wireActions({ ...acting, values, team });
   const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
   const engine = createEngine(engineOptions);
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
@@ -125,6 +129,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     searchIndex: files.indexes.of,
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
+    transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
     spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
       await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);

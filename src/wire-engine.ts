@@ -8,6 +8,7 @@ import type { EngineOptions } from './engine/run.ts';
 import { createMeter, type Meter } from './engine/spend/meter.ts';
 import { createRateLimits } from './engine/spend/rate-limits.ts';
 import type { Store } from './memory/store.ts';
+import type { Transfer } from './memory/transfer/transfer.ts';
 import { createClassifier } from './models/manager/classifier.ts';
 import type { Team } from './models/team.ts';
 import type { FileParts } from './wire-files.ts';
@@ -40,6 +41,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     random,
     threads,
     route: team.route,
+    runsHere: team.runsHere,
     askModel: meter.ask,
     meter,
     classify: createClassifier({ ask: meter.ask, route: team.route, state, mode: values.aiManager }),
@@ -63,7 +65,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       pool: files.pool,
       condenser: createCondenser(files.pool),
       indexes: files.indexes,
-      mask: values.maskSecrets ? parts.mask : async text => ({ text, found: {} }),
+      mask: maskFor(values, parts.mask),
       clock,
       emit,
       newExchange: threads.newExchange,
@@ -82,6 +84,11 @@ export function wireEngine(parts: EngineParts): EngineOptions {
 
 function pricingOf({ allowUnpricedModels: allowUnpriced }: EngineParts['values'], { isLocal }: Pick<Team, 'isLocal'>) {
   return { isLocal, allowUnpriced };
+}
+
+/** What the operator switched off changes nothing. */
+export function maskFor({ maskSecrets }: EngineParts['values'], mask: Mask): Mask {
+  return maskSecrets ? mask : async text => ({ text, found: {} });
 }
 
 /** The models as everybody asks them: within what may be spent, and written down. */
@@ -107,31 +114,29 @@ export function wireActions({
   home,
   mask,
   ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask'> &
-  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'>): ActionParts {
+}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random'> &
+  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
+    transfer: Transfer;
+  }): ActionParts {
   const { limits: rates, unknown } = rateLimits(values);
   for (const word of unknown) {
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
   }
   return {
     ...parts,
-    models: {
-      providers: team.providers,
-      capabilities: team.capabilities,
-      caches: team.caches,
-      defaultModel: values.defaultModel,
-    },
+    models: { ...team, defaultModel: values.defaultModel },
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),
     replyTokens: replyTokens(values),
     uploads: {
       documents: services.documents,
       sandbox: files.sandbox,
-      mask: values.maskSecrets ? mask : async text => ({ text, found: {} }),
+      mask: maskFor(values, mask),
       home,
       maxNamedFiles: values.maxNamedFiles,
     },
     web: services.web,
+    files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
   };
 }
 

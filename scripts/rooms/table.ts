@@ -52,10 +52,22 @@ const rooms: HouseTable['rooms'] = {
       git: 'plain',
       work: 'plain',
       index: 'plain',
+      'put-back': 'plain',
     },
     pure: true,
   },
-  memory: { imports: ['domain'], folders: { stores: 'list', 'shared-state': 'plain', summary: 'plain' }, pure: true },
+  memory: {
+    imports: ['domain'],
+    folders: {
+      stores: 'list',
+      'shared-state': 'plain',
+      summary: 'plain',
+      transfer: 'plain',
+      'transfer/readable': 'plain',
+      upkeep: 'plain',
+    },
+    pure: true,
+  },
   models: {
     imports: ['domain'],
     folders: {
@@ -97,6 +109,8 @@ const rooms: HouseTable['rooms'] = {
       offer: 'plain',
       jobs: 'plain',
       spend: 'plain',
+      secrets: 'plain',
+      transfer: 'plain',
       actions: 'plain',
       documents: 'plain',
       once: 'plain',

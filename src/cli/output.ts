@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { styleText } from 'node:util';
 import type { JsonObject } from '../domain/json.ts';
 
@@ -10,6 +11,8 @@ export interface Output {
   line(text: string): void;
   /** As it is, without a line end. */
   text(text: string): void;
+  /** The same for a text in pieces; waits for whoever reads slowly. */
+  pieces(text: AsyncIterable<string>): Promise<void>;
   document(document: JsonObject): void;
   /** On stderr, and only when a person is there to read it. */
   remark(text: string): void;
@@ -35,6 +38,9 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
     json,
     line: text => void stdout.write(`${text}\n`),
     text: text => void stdout.write(text),
+    async pieces(text) {
+      for await (const piece of text) if (!stdout.write(piece)) await once(stdout, 'drain');
+    },
     document: document => void stdout.write(`${JSON.stringify(document, undefined, 2)}\n`),
     remark: text => {
       status('');

@@ -17,11 +17,16 @@ import { rememberLocal } from './local.ts';
 import { continuationOffer, failure, metadataOf, type Reply, success } from './reply.ts';
 import { planCall, type RouteOptions } from './routing/plan-call.ts';
 import { searchFor } from './routing/web-search.ts';
+import { clearPrompt } from './secrets/clear-prompt.ts';
+import { maskAnswer } from './secrets/mask-answer.ts';
+import { createMaskedStream } from './secrets/masked-stream.ts';
 
 export interface AskOptions extends RouteOptions {
   threads: Threads;
   askModel: AskModel;
   compose: ComposeOptions;
+  /** Whether a provider's models run on this machine: they are shown the secrets of files. */
+  runsHere(providerId: string): boolean;
   /** By tool: how hard its model thinks when the call does not say; absent: as the tool itself has it. */
   efforts: Readonly<Record<string, Effort>>;
   /** The most tokens of one reply. */
@@ -162,24 +167,31 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
   const { model } = candidates[0];
   progress.stage(`asking ${model.provider}:${model.id}`);
   try {
+    const { mask } = options.compose;
+    const clear = await clearPrompt(options.compose, gathered, options.runsHere);
+    const { onText } = gathered.request;
+    const stream = onText && !clear ? createMaskedStream(mask, gathered.thread.id, onText) : undefined;
     const question: ModelQuestion = {
       reqId,
       tool: tool.name,
       payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
       candidates,
       webSearch: gathered.webSearch,
-      messages,
+      messages: clear?.messages ?? messages,
       maxOutputTokens: budget.answer,
       temperature: common.temperature,
       cacheKey: gathered.thread.id,
       signal,
-      onText: gathered.request.onText,
+      onText: stream?.push,
       onProgress: delta => progress.streamed(delta),
     };
     const used = budget.reserved + budget.historyUsed + budget.filesUsed;
     const answer = await completeIfCut(options.askModel, question, await options.askModel(question), used);
-    // As the store keeps it: half of a surrogate pair would come back as another character and change the prompt.
-    return { ...gathered, answer: { ...answer, text: answer.text.toWellFormed() } };
+    await stream?.end();
+    const masked = await maskAnswer(mask, gathered.thread.id, answer, clear?.shown);
+    // What was shown in clear is not streamed: it can only be told from the rest when all of it is there.
+    if (clear) onText?.(masked.text);
+    return { ...gathered, answer: masked, said: answer.text.toWellFormed() };
   } catch (error) {
     if (!isAppError(error)) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -247,7 +259,7 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
   const elapsedMs = compose.clock.monotonic() - answered.startedAt;
   const facts = metadataOf(answered, { elapsedMs, warnings, totals: thread.totals });
   const metadata = plan.workflow ? facts : { ...facts, conversation_ready: true };
-  const delivered = (await plan.deliver?.(answer)) ?? { text: answer.text, document: {} };
+  const delivered = (await plan.deliver?.(answered)) ?? { text: answer.text, document: {} };
   const make = (text: string): JsonObject => ({
     ...plan.conclude({ ...answered, answer: { ...answer, text } }),
     ...delivered.document,

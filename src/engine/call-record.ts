@@ -81,8 +81,8 @@ export interface AskPlan {
   local: JsonObject;
   /** The reply where no model is configured; absent: that is an error. */
   withoutModel?: JsonObject;
-  /** Puts parts of the answer elsewhere; answers the text that the reply shows, and keys to add to it. */
-  deliver?(answer: ModelAnswer): Promise<{ text: string; document: JsonObject }>;
+  /** Puts parts of what the model said elsewhere; answers the text that the reply shows, masked, and keys to add to it. */
+  deliver?(answered: Answered): Promise<{ text: string; document: JsonObject }>;
   conclude(answered: Answered): JsonObject;
 }
 
@@ -132,5 +132,8 @@ export interface Gathered extends Routed {
 }
 
 export interface Answered extends Gathered {
+  /** With its secrets masked. */
   answer: ModelAnswer;
+  /** What the model wrote; for files of the project alone, never for a reply or the store. */
+  said: string;
 }

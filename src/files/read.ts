@@ -116,3 +116,15 @@ export function clampRange(path: string, { from, to }: LineRange, lines: number)
   if (from > lines) return skip(path, 'bad_range', `Line ${from} is beyond the end; ${has}.`);
   return { from, to: Math.min(to, lines) };
 }
+
+/** The bytes of an open file, piece by piece; closes it at the end, or when nobody wants more. */
+export async function* readPieces({ handle }: Opened, path: string): AsyncGenerator<Uint8Array, Skip | undefined> {
+  try {
+    for await (const piece of handle.createReadStream({ highWaterMark: chunkBytes })) yield piece;
+    return undefined;
+  } catch (error) {
+    return skipFor(path, error);
+  } finally {
+    await handle.close();
+  }
+}

@@ -47,6 +47,18 @@ export async function loadThread(store: Store, id: ThreadId, owner: string, now:
   return thread.parent ? { ...thread, turns: [...(await ancestors(store, thread)), ...thread.turns] } : thread;
 }
 
+/** The ids that texts of a thread may have been masked under: its own, and those of the threads that it begins with. */
+export async function scopesOf(store: Store, thread: Pick<ThreadHead, 'id' | 'owner' | 'parent'>): Promise<ThreadId[]> {
+  const ids: ThreadId[] = [thread.id];
+  for (let next = thread.parent?.thread; next && !ids.includes(next) && ids.length <= mostAncestors; ) {
+    const found: Lookup<ThreadHead> = await store.head(next, 0);
+    if (found.state !== 'live' || found.value.owner !== thread.owner) break;
+    ids.push(next);
+    next = found.value.parent?.thread;
+  }
+  return ids;
+}
+
 /** The turns before the fork point, oldest first. An original that is gone leaves the fork with its own turns. */
 async function ancestors(store: Store, thread: Thread): Promise<StoredTurn[]> {
   const chain: StoredTurn[][] = [];

@@ -59,6 +59,22 @@ export interface SearchHit {
   snippet: string;
 }
 
+/** Threads of one owner that nobody used since. */
+export interface Unused {
+  owner: string;
+  /** Epoch milliseconds; a thread that was used then counts as used. */
+  since: number;
+}
+
+/** What a prune takes. */
+export interface Prunable {
+  threads: number;
+  /** Texts that no other thread refers to. */
+  blobs: number;
+  /** Of these threads and texts as they are stored, about. */
+  bytes: number;
+}
+
 /** How a job ends. */
 export interface JobEnd extends Pick<Job, 'thread' | 'reply' | 'updatedAt' | 'expiresAt'> {
   status: Exclude<Job['status'], 'running'>;
@@ -108,8 +124,11 @@ export interface Store {
   /** Hours a thread lives after its last use, unless the operator says otherwise. */
   readonly defaultTimeoutHours: number;
 
-  /** Writes a new, empty thread. An id that exists (live or tombstone) is refused with class `conflict`. */
-  create(head: ThreadHead): Promise<void>;
+  /**
+   * Writes a new, empty thread. An id that exists is refused with class `conflict`; one of which there is a tombstone too,
+   * unless it is to `revive`: then the tombstone goes.
+   */
+  create(head: ThreadHead, over?: 'revive'): Promise<void>;
   /** Head, turns (with the status of their exchange), compactions and workflow states. */
   read(id: ThreadId, now: number): Promise<Lookup<Thread>>;
   /** Head alone, whatever the length of the thread. */
@@ -128,8 +147,11 @@ export interface Store {
   /**
    * Turns threads that expired by `now` into tombstones, drops blobs nobody refers to, expired jobs and facts, what the ledger keeps no longer, and tombstones older than 90 days.
    * Answers how many threads went. A thread that a stored fork begins with stays, readable at its own time, until the fork went.
+   * With `unused`, threads go too that were not used for long, whenever they expire.
    */
-  prune(now: number): Promise<number>;
+  prune(now: number, unused?: Unused): Promise<number>;
+  /** What `prune` would take, at the same time and with the same choice. */
+  prunable(now: number, unused?: Unused): Promise<Prunable>;
 
   /** Writes a new job; resolves once it is durable. An id that exists is refused with class `conflict`. */
   createJob(job: Job): Promise<void>;

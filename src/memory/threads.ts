@@ -1,10 +1,10 @@
-import { isAppError } from '../domain/error.ts';
 import { type ExchangeId, exchangeId, type ThreadId, threadId } from '../domain/ids.ts';
 import type { Clock, Emit, Random } from '../domain/ports.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
 import { createLeases, type Exclusively } from './lease.ts';
 import { idFor, loadHead, loadThread, type Place } from './lookup.ts';
 import type { Store, ThreadChange } from './store.ts';
+import { createRetention } from './upkeep/retention.ts';
 
 export interface ThreadsOptions {
   store: Store;
@@ -29,6 +29,8 @@ export interface Addition {
 /** The threads of a store, as calls use them: found or refused by name, worked on by one call at a time. */
 export interface Threads {
   readonly store: Store;
+  /** Milliseconds that a thread lives after its last use. */
+  readonly lifetimeMs: number;
   /** A new thread; nothing is stored before its first exchange. */
   start(place: Place, toolName: string): Thread;
   /**
@@ -48,27 +50,14 @@ export interface Threads {
   fork(thread: Thread, upToSeq: number, title: string): Promise<ThreadHead>;
 }
 
-const pruneAfterMs = 30_000;
-
 export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions): Threads {
   const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
-  let pruned = false;
+  const retention = createRetention({ store, clock, emit });
   const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
 
   function touch(thread: Thread): Pick<ThreadChange, 'baseSeq' | 'updatedAt' | 'expiresAt'> {
     const now = clock.now();
     return { baseSeq: thread.seq, updatedAt: now, expiresAt: now + lifetimeMs };
-  }
-
-  /** Once a process, after its first write, and never in anybody's way. */
-  function pruneOnce(): void {
-    if (pruned) return;
-    pruned = true;
-    clock.after(pruneAfterMs, () => {
-      store.prune(clock.now()).catch(error => {
-        emit({ type: 'warning', where: 'prune', message: isAppError(error) ? error.message : String(error) });
-      });
-    });
   }
 
   function newHead(
@@ -81,6 +70,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
   return {
     store,
+    lifetimeMs,
     exclusively: createLeases({ store, clock, emit, holder: random.uuid() }),
     newExchange: () => exchangeId(random.uuid()),
 
@@ -114,7 +104,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       // Sent together, so that a store that gathers its writes waits for the disk once.
       const created = isNew(thread) ? store.create(headOf(thread)) : undefined;
       const [seq] = await Promise.all([store.commit(thread.id, change), created]);
-      pruneOnce();
+      retention.begin();
       return withChange(thread, change, seq);
     },
 

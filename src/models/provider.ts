@@ -106,6 +106,11 @@ export interface ProviderDefinition {
   listDecides?: boolean;
   /** On this machine or network: its time limits are wider. */
   local?(settings: ProviderSettings): boolean;
+  /**
+   * Its models run on this very machine, not merely behind an address of it: they are shown the secrets that others see masked.
+   * Absent: nobody can tell.
+   */
+  runsHere?(settings: ProviderSettings): boolean;
   /** Chosen only by name, never automatically. */
   onlyByName?: boolean;
 }

@@ -68,6 +68,8 @@ export interface Team {
   countPrompt: CountPrompt;
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
+  /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
+  runsHere(providerId: string): boolean;
   /** The words that may stand before the colon of a model's name. */
   prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
   /** With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
@@ -102,12 +104,12 @@ const mostAtLocal = 16;
 const queueFactor = 4;
 
 export function createTeam(options: TeamOptions): Team {
-  const { definitions, settings, policy, maxThinkingTokens, clock, random, emit } = options;
-  const { state } = options;
+  const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
   const connection = createConnections(definitions, settings, state && { clock, state });
   const sources = createModelSources({ ...options.sources, ...options, connection });
-  const local = definitions.filter(({ id, local }) => local?.(usableSettings(settings[id] ?? {}))).map(({ id }) => id);
+  const local = idsWhere(options, ({ local }, set) => local?.(set));
   const isLocal = (providerId: string) => local.includes(providerId);
+  const here = idsWhere(options, ({ runsHere }, set) => runsHere?.(set));
   const searches = searcher(options);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
@@ -115,6 +117,7 @@ export function createTeam(options: TeamOptions): Team {
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
     isLocal,
+    runsHere: id => here.includes(id),
     searches,
     prefixes: definitions,
     countPrompt: createCountPrompt(connection, emit),
@@ -157,30 +160,37 @@ export function createTeam(options: TeamOptions): Team {
       await resilience.refresh();
       return resilience.health();
     },
+    ...survey(options, sources),
+  };
+}
+
+/** What is there, whoever is asked. */
+function survey(
+  { definitions, settings, policy }: TeamOptions,
+  sources: ModelSources,
+): Pick<Team, 'capabilities' | 'providers'> {
+  const shown = definitions.filter(({ onlyByName }) => !onlyByName || policy.offline);
+  return {
     async capabilities() {
       const [{ models }, listings] = await Promise.all([sources.roster(), sources.listings(false)]);
-      return definitions
-        .filter(({ onlyByName }) => !onlyByName || policy.offline)
-        .map(definition => {
-          const own = models.filter(({ provider, status }) => provider === definition.id && status === 'active');
-          const listedSecondsAgo = listings.get(definition.id)?.ageSeconds;
-          return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedSecondsAgo });
-        });
+      return shown.map(definition => {
+        const own = models.filter(({ provider, status }) => provider === definition.id && status === 'active');
+        const listedSecondsAgo = listings.get(definition.id)?.ageSeconds;
+        return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedSecondsAgo });
+      });
     },
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);
       const { providers: states, models } = await sources.roster();
-      return definitions
-        .filter(({ onlyByName }) => !onlyByName || policy.offline)
-        .map(({ id, names, title, options: table }) => ({
-          id,
-          names,
-          title,
-          configured: states.find(state => state.id === id)?.configured ?? false,
-          env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),
-          models: models.filter(model => model.provider === id && model.status === 'active'),
-          listing: listings.get(id),
-        }));
+      return shown.map(({ id, names, title, options: table }) => ({
+        id,
+        names,
+        title,
+        configured: states.find(state => state.id === id)?.configured ?? false,
+        env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),
+        models: models.filter(model => model.provider === id && model.status === 'active'),
+        listing: listings.get(id),
+      }));
     },
   };
 }
@@ -216,4 +226,11 @@ function resilienceOf(options: TeamOptions, isLocal: Team['isLocal']): Resilienc
 /** For providers that routing has no setting for. */
 function addressesAndKeys(table: ProviderDefinition['options']): (string | undefined)[] {
   return Object.values(table).flatMap(({ env, secret, type }) => (secret || type === 'url' ? env.slice(0, 1) : []));
+}
+
+function idsWhere(
+  { definitions, settings }: TeamOptions,
+  holds: (definition: ProviderDefinition, settings: ProviderSettings) => boolean | undefined,
+): string[] {
+  return definitions.filter(each => holds(each, usableSettings(settings[each.id] ?? {}))).map(({ id }) => id);
 }

@@ -9,7 +9,9 @@ import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
 import { docgen } from './docgen.ts';
+import { exportThread } from './export-thread.ts';
 import { glmWebSearch } from './glm-web-search.ts';
+import { importThread } from './import-thread.ts';
 import { job } from './job.ts';
 import { kimiManageFiles } from './kimi-manage-files.ts';
 import { kimiMultiFileChat } from './kimi-multi-file-chat.ts';
@@ -44,7 +46,9 @@ export const tools = [
   consensus,
   debug,
   docgen,
+  exportThread,
   glmWebSearch,
+  importThread,
   job,
   kimiManageFiles,
   kimiMultiFileChat,

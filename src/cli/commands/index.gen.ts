@@ -3,6 +3,8 @@ import { ask } from './ask.ts';
 import { completion } from './completion.ts';
 import { consensus } from './consensus.ts';
 import { doctor } from './doctor.ts';
+import { exportThread } from './export-thread.ts';
+import { importThread } from './import-thread.ts';
 import { indexFiles } from './index-files.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
@@ -19,6 +21,8 @@ export const commands = [
   completion,
   consensus,
   doctor,
+  exportThread,
+  importThread,
   indexFiles,
   init,
   models,

@@ -6,7 +6,10 @@ import { openProduct } from '../open-product.ts';
 import type { Output } from '../output.ts';
 import { showFailure } from '../show-failure.ts';
 
-const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete'];
+const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'prune'];
+
+const hourMs = 3_600_000;
+const units: Readonly<Record<string, number>> = { h: hourMs, d: 24 * hourMs, w: 7 * 24 * hourMs };
 
 export const threads = defineCommand({
   name: 'threads',
@@ -18,6 +21,8 @@ export const threads = defineCommand({
     { name: 'cursor', value: 'cursor', doc: 'list, read: where the page before ended.' },
     { name: 'turn', value: 'number', doc: 'fork: the last turn to keep.' },
     { name: 'yes', doc: 'delete: without it nothing is deleted.' },
+    { name: 'older-than', value: 'age', doc: 'prune: also what was not used for so long, such as 30d (h, d, w).' },
+    { name: 'dry-run', doc: 'prune: only says what would go.' },
   ],
   examples: [
     ['polylogue threads', 'those of this project, the newest first'],
@@ -26,8 +31,10 @@ export const threads = defineCommand({
     ['polylogue threads sent last', 'which model got which files'],
     ['polylogue threads fork ID --turn 4', 'another way on from turn 4'],
     ['polylogue threads delete ID --yes', 'for good'],
+    ['polylogue threads prune --older-than 30d --dry-run', 'what of all projects would go'],
   ],
   async run(context) {
+    if (context.args[0] === 'prune') return pruneThreads(context);
     const args = argumentsOf(context);
     return openProduct(context, async ({ call }) => {
       const reply = await call('threads', args);
@@ -104,15 +111,20 @@ function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void
     const cost = typeof head.cost_usd === 'number' ? `  ${head.cost_usd.toFixed(4)} USD` : '';
     const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${String(head.turns)} turns  ${String(head.tool)}${cost}`;
     out.line(`${out.style('cyan', String(head.continuation_id))}  ${out.style('dim', facts)}`);
-    out.line(`  ${String(head.snippet ?? head.title)}`);
+    out.line(`  ${harmless(head.snippet ?? head.title)}`);
   }
+}
+
+/** What others said can't give the terminal orders. */
+function harmless(text: unknown): string {
+  return String(text).replace(/(?![\n\t])\p{Cc}/gu, '\ufffd');
 }
 
 function showTurn(out: Output, turn: Record<string, unknown>): void {
   const who = turn.role === 'assistant' ? String(turn.model ?? turn.tool) : 'you';
   const status = turn.status === 'done' ? '' : `, ${String(turn.status)}`;
   out.line(out.style('bold', `${String(turn.turn)}. ${who} (${String(turn.tool)}${status})`));
-  out.line(`${String(turn.content)}`);
+  out.line(harmless(turn.content));
   for (const file of rows(turn.files)) out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
   out.line('');
 }
@@ -124,4 +136,29 @@ function showSent(out: Output, row: Record<string, unknown>): void {
   for (const file of rows(row.files)) {
     out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
   }
+}
+
+/** Removes threads that expired, and those unused for long where that is asked for; tells what went. */
+async function pruneThreads(context: CommandContext): Promise<number> {
+  const { out, flags } = context;
+  const unusedFor = ageOf(textFlag(flags, 'older-than'));
+  const dryRun = isOn(flags, 'dry-run');
+  return openProduct(context, async ({ product }) => {
+    const { threads, blobs, bytes } = await product.transfer.prune({ unusedFor, dryRun });
+    if (out.json) out.document({ status: 'success', dry_run: dryRun, threads, blobs, bytes });
+    else out.line(`${dryRun ? 'would remove' : 'removed'} ${threads} threads, ${blobs} texts, ${sizeOf(bytes)}`);
+    return 0;
+  });
+}
+
+function ageOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const [, count, unit = ''] = /^(\d{1,5})([hdw])$/.exec(text) ?? [];
+  const ms = Number(count) * (units[unit] ?? Number.NaN);
+  if (ms > 0) return ms;
+  throw inputError(`"${text}" is no age.`, { next: 'Give --older-than a number above 0 with h, d or w, such as 30d.' });
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

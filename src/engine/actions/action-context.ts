@@ -9,6 +9,7 @@ import type { SearchHit } from '../../models/extras/glm/search-hits.ts';
 import type { ProviderCapabilities } from '../../models/survey/capabilities.ts';
 import type { ProviderState } from '../../models/team.ts';
 import type { UploadActions } from '../documents/upload-actions.ts';
+import type { TransferActions } from '../transfer/transfer-actions.ts';
 
 /** Searches the web without a model. Throws an `AppError`. */
 export interface WebActions {
@@ -27,6 +28,8 @@ export interface ActionContext {
   jobs: JobActions;
   models: ModelActions;
   ops: OpsActions;
+  /** Threads as files. */
+  transfer: TransferActions;
   /** Documents at a vendor that reads them. */
   uploads: UploadActions;
   /** Absent: no provider that searches is configured. */

@@ -6,6 +6,7 @@ import type { Threads } from '../../memory/threads.ts';
 import type { WebSearcher } from '../../models/extras/glm/glm-web-search.ts';
 import { type UploadParts, uploadActions } from '../documents/upload-actions.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import { createTransferActions, type TransferParts } from '../transfer/transfer-actions.ts';
 import type {
   ActionContext,
   JobActions,
@@ -30,6 +31,7 @@ export interface ActionParts {
   startedAt: number;
   product: ProductFacts;
   replyTokens: number;
+  files: Omit<TransferParts, 'replyTokens'>;
   uploads: UploadParts;
   /** Absent: no provider that searches is configured. */
   web?: WebSearcher;
@@ -49,6 +51,7 @@ export function createActionContext(parts: ActionParts, principal: Principal, si
     threads: threadActions(parts, principal, signal),
     jobs: jobActions(parts, principal, signal),
     ops: opsActions(parts, principal),
+    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens }, principal, signal),
   };
 }
 

@@ -1,3 +1,5 @@
+import type { PutBack } from '../../files/put-back/put-back.ts';
+
 /** What a model that may generate code is told of the form. */
 export const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:
 <GENERATED-CODE>
@@ -27,4 +29,11 @@ export function artifactInstructions(path: string, replaced: boolean): string {
     'It is a proposal: instructions and partial snippets among whole files, never to be pasted as it is.',
     'Read it in sections if it is long; apply the updates of existing files, then the new files; check partial snippets against the code; build and test; then delete the artifact.',
   ].join(' ');
+}
+
+/** What the caller must know of masked secrets in a file; empty when there is nothing to know. */
+export function secretsNote({ left }: Pick<PutBack, 'left'>): string {
+  if (left.length === 0) return '';
+  const lines = [...new Set(left.map(({ line }) => line))].slice(0, 20).join(', ');
+  return `Masked secrets stand in lines ${lines} of it as [masked:…]: what they stand for is in no file of this thread. Put the real values there before you use it.`;
 }

@@ -8,6 +8,8 @@ import type { ModelAnswer, ModelQuestion } from '../../models/answer.ts';
 import { completeIfCut } from '../answer/complete-cut.ts';
 import { emptyAnswer, withoutSecrets } from '../panel/consult.ts';
 import { type Candidates, modelName } from '../panel/seats.ts';
+import { maskAnswer } from '../secrets/mask-answer.ts';
+import { createMaskedStream } from '../secrets/masked-stream.ts';
 import type { Fan, Outcome, Slot } from './fan.ts';
 
 export interface Asking {
@@ -50,7 +52,7 @@ export async function askSlot(fan: Fan, { who }: Slot, asking: Asking): Promise<
     count(fan, answer);
     return answer.text.trim() === ''
       ? { error: emptyAnswer(answer), latencyMs: answer.latencyMs }
-      : { answer: { ...answer, text: answer.text.toWellFormed() } };
+      : { answer: await maskAnswer(mask, call.reqId, answer), said: answer.text.toWellFormed() };
   } catch (error) {
     throwIfAborted(call.signal);
     // One model's failure is told in its slot; the others are asked all the same.
@@ -61,6 +63,7 @@ export async function askSlot(fan: Fan, { who }: Slot, asking: Asking): Promise<
 
 async function ask({ options, call }: Fan, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
   const { tokens, room } = await roomFor(candidates[0], asking);
+  const stream = asking.onText && createMaskedStream(options.compose.mask, call.reqId, asking.onText);
   const question: ModelQuestion = {
     reqId: call.reqId,
     tool: call.tool.name,
@@ -71,10 +74,12 @@ async function ask({ options, call }: Fan, candidates: Candidates, asking: Askin
     maxOutputTokens: room,
     temperature: call.common.temperature,
     signal: call.signal,
-    onText: asking.onText,
+    onText: stream?.push,
     onProgress: delta => call.progress.streamed(delta),
   };
-  return completeIfCut(options.askModel, question, await options.askModel(question), tokens);
+  const answer = await completeIfCut(options.askModel, question, await options.askModel(question), tokens);
+  await stream?.end();
+  return answer;
 }
 
 /** Tokens of the prompt, and of the answer's room beside it. Throws LIMIT with the numbers when the prompt does not fit. */

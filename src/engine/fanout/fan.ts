@@ -25,7 +25,8 @@ export interface Slot extends Pick<Seat, 'who' | 'warnings'> {
 }
 
 /** What came of asking it. */
-export type Outcome = { answer: ModelAnswer } | { error: AppError; latencyMs: number };
+/** `answer` has its secrets masked; `said` is what the model wrote, for files alone. */
+export type Outcome = { answer: ModelAnswer; said: string } | { error: AppError; latencyMs: number };
 
 export interface Response {
   slot: Slot;

@@ -1,5 +1,7 @@
 import { isAppError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { findOriginals, placeholdersIn } from '../../files/put-back/originals.ts';
+import { type PutBack, putBack } from '../../files/put-back/put-back.ts';
 import { fileName, numberedName } from '../../files/write/file-name.ts';
 import { type Writing, writeInside } from '../../files/write/write-inside.ts';
 import { splitSuffix } from '../../models/routing/suffixes.ts';
@@ -24,8 +26,9 @@ export interface Writer {
 
 type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
 
-export function createWriter({ options, call }: Fan, output: Output): Writer {
-  const { sandbox } = options.compose;
+/** `question`: the file that was sent, whose masked secrets are put back into what is written. */
+export function createWriter({ options, call }: Fan, output: Output, question: string): Writer {
+  const { sandbox, mask, maxFileBytes: maxBytes } = options.compose;
   const used = new Set<string>();
   let count = 0;
 
@@ -44,6 +47,11 @@ export function createWriter({ options, call }: Fan, output: Output): Writer {
     }
   }
 
+  async function clear(text: string): Promise<PutBack> {
+    const request = { wanted: placeholdersIn(text), paths: [question], scopes: [call.reqId], signal: call.signal };
+    return putBack(text, await findOriginals({ ...request, sandbox, mask, maxBytes }));
+  }
+
   return {
     text: (name, extension, text) => write(fileName([name], extension), text),
     async response(response) {
@@ -51,9 +59,11 @@ export function createWriter({ options, call }: Fan, output: Output): Writer {
       const facts = factsOf(response);
       const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);
       if ('answer' in outcome) {
-        const { text } = outcome.answer;
+        const { text, count, left } = await clear(outcome.said);
         const file = await write(name, text);
-        return { path: file.path, facts: { ...facts, ...file.facts }, ...(file.path === undefined && { text }) };
+        if (file.path === undefined) return { facts: { ...facts, ...file.facts }, text: outcome.answer.text };
+        const secrets = { secrets_put_back: count || undefined, secrets_left_masked: left.length || undefined };
+        return { path: file.path, facts: { ...facts, ...file.facts, ...secrets } };
       }
       const file = await write(name, failureText(response));
       return { path: file.path, facts: { ...facts, ...file.facts } };

@@ -7,6 +7,7 @@ import type { ModelAnswer } from '../../models/answer.ts';
 import type { AskOptions } from '../ask.ts';
 import type { Resumed } from '../call-record.ts';
 import { askedSearch } from '../routing/web-search.ts';
+import { maskAnswer } from '../secrets/mask-answer.ts';
 import { callLimit } from '../spend/limits.ts';
 import { type Pricing, promptTokens } from '../spend/quote.ts';
 import { createPurse, type Purse } from './purse.ts';
@@ -99,7 +100,7 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
       signal: call.signal,
       onProgress: delta => call.progress.streamed(delta),
     });
-    return { status: 'success', answer };
+    return { status: 'success', answer: await maskAnswer(options.compose.mask, call.thread.id, answer) };
   } catch (error) {
     throwIfAborted(call.signal);
     if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {

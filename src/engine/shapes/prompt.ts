@@ -1,20 +1,23 @@
 import { basename } from 'node:path';
 import type { JsonObject } from '../../domain/json.ts';
 import { parsePathReference } from '../../files/path-reference.ts';
+import { placeholdersIn } from '../../files/put-back/originals.ts';
+import { putBack } from '../../files/put-back/put-back.ts';
 import { readTextFile } from '../../files/read.ts';
 import { isSkip } from '../../files/skip.ts';
 import { writeInside } from '../../files/write/write-inside.ts';
-import type { ModelAnswer } from '../../models/answer.ts';
 import {
   artifactInstructions,
   artifactName,
   generationProtocol,
+  secretsNote,
   splitGeneratedCode,
 } from '../answer/generated-code.ts';
-import type { AskPlan, Resumed } from '../call-record.ts';
+import type { Answered, AskPlan, Resumed } from '../call-record.ts';
 import type { PromptShape } from '../define.ts';
 import { documentSubject } from '../documents/document-subject.ts';
 import type { ComposeOptions } from '../gather/options.ts';
+import { threadOriginals } from '../secrets/thread-originals.ts';
 import { specialStatus } from '../special-status.ts';
 
 type Shape = PromptShape<Record<string, unknown>>;
@@ -39,7 +42,7 @@ export async function planPrompt(shape: Shape, call: Resumed, options: ComposeOp
     category: shape.category,
     effort: shape.effort,
     local: {},
-    deliver: answer => deliver(options, call.reqId, directory, answer),
+    deliver: answered => deliver(options, directory, answered),
     conclude({ answer, files: report, plan }) {
       const special = specialStatus(answer.text);
       const missing =
@@ -72,22 +75,27 @@ async function questionOf(shape: Shape, { args, request, signal, thread }: Resum
 /** Puts generated code where the caller asked for it; the reply then says where it is instead of carrying it. */
 async function deliver(
   options: ComposeOptions,
-  reqId: string,
   directory: string | undefined,
-  answer: ModelAnswer,
+  { answer, said, reqId, thread, turn, signal }: Answered,
 ): Promise<Delivery> {
-  const generated =
-    directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(answer.text) : undefined;
+  const generated = directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(said) : undefined;
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
   try {
+    const wanted = placeholdersIn(generated.code);
+    const originals = await threadOriginals(options, { thread, files: turn.files, signal }, wanted);
+    const code = putBack(generated.code, originals);
     const { path, replaced } = await writeInside(options.sandbox, {
       directory,
       name: artifactName,
-      text: generated.code,
+      text: code.text,
       unique: reqId,
     });
-    const text = [generated.rest, artifactInstructions(path, replaced)].filter(part => part !== '').join('\n\n');
-    return { text, document: { generated_code: { path, replaced, characters: generated.code.length } } };
+    const rest = (await options.mask(generated.rest, thread.id)).text;
+    const text = [rest, artifactInstructions(path, replaced), secretsNote(code)]
+      .filter(part => part !== '')
+      .join('\n\n');
+    const secrets = { secrets_put_back: code.count || undefined, secrets_left_masked: code.left.length || undefined };
+    return { text, document: { generated_code: { path, replaced, characters: code.text.length, ...secrets } } };
   } catch (error) {
     // The code was paid for: it comes in the reply, with the reason why it is there.
     const reason = error instanceof Error ? error.message : String(error);

@@ -44,7 +44,7 @@ async function intoFiles(fan: Fan, shape: WrapperShape, question: string): Promi
   const output = await prepareOutput(options, call, planned);
   const responses = await askAll(fan, slots);
   if (nobody(responses)) return noAnswer(fan, responses);
-  const writer = createWriter(fan, output);
+  const writer = createWriter(fan, output, question);
   const filed: Filed[] = [];
   for (const response of responses) filed.push(await writer.response(response));
   if (!decider || shape.decision === undefined) return filesReply(fan, filed);

@@ -2,8 +2,9 @@ import { storageError } from '../../domain/error.ts';
 import type { JobId, Sha256, ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../../domain/thread.ts';
-import type { ListQuery, Lookup, SearchHit, SearchQuery, Store, ThreadChange } from '../store.ts';
+import type { ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Store, ThreadChange, Unused } from '../store.ts';
 import { endedJob, refuseExistingJob } from './job-change.ts';
+import { endingThreads } from './memory-ending.ts';
 import { memoryFacts } from './memory-facts.ts';
 import { memorySpend } from './memory-spend.ts';
 import { storedJson } from './sealed-record.ts';
@@ -54,8 +55,9 @@ class Shelf {
     return { state: 'live', value: held };
   }
 
-  add(head: ThreadHead): void {
-    if (this.threads.has(head.id) || this.tombstones.has(head.id)) refuseExisting(head.id);
+  add(head: ThreadHead, over?: 'revive'): void {
+    if (this.threads.has(head.id) || (!over && this.tombstones.has(head.id))) refuseExisting(head.id);
+    this.tombstones.delete(head.id);
     const empty = { turns: [], compactions: [], statuses: new Map(), workflows: new Map(), blobs: new Set<Sha256>() };
     this.threads.set(head.id, { head: stored(head), ...empty });
     for (const [id, { head: oldest }] of this.threads) {
@@ -97,6 +99,14 @@ class Shelf {
     this.#refer(held, [...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)]);
     this.#use(id, held);
     return head.seq;
+  }
+
+  /** The texts that nobody needs who is not among these. */
+  blobsOnlyOf(ids: ReadonlySet<ThreadId>): Sha256[] {
+    const users = new Map<Sha256, number>();
+    for (const id of ids)
+      for (const sha of this.threads.get(id)?.blobs ?? []) users.set(sha, (users.get(sha) ?? 0) + 1);
+    return [...users].filter(([sha, count]) => this.#blobs.get(sha)?.users === count).map(([sha]) => sha);
   }
 
   blob(sha: Sha256): string | undefined {
@@ -142,7 +152,7 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     kind: 'memory',
     defaultTimeoutHours: 3,
 
-    create: head => changing(() => shelf.add(head)),
+    create: (head, over) => changing(() => shelf.add(head, over)),
     read: (id, now) => opened(() => mapped(shelf.find(id, now), wholeThread)),
     head: (id, now) => opened(() => mapped(shelf.find(id, now), ({ head }) => structuredClone(head))),
     commit: (id, change) => changing(() => shelf.commit(id, change)),
@@ -165,12 +175,13 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
         for (const { id: job, thread } of shelf.jobs.values()) if (thread === id) shelf.jobs.delete(job);
         return true;
       }),
-    prune: now =>
+    prune: (now, unused) =>
       changing(() => {
-        const gone = prune(shelf, now);
+        const gone = prune(shelf, now, unused);
         spend.prune(now, id => shelf.threads.has(id));
         return gone;
       }),
+    prunable: (now, unused) => opened(() => prunable(shelf, now, unused)),
     ...jobStore(shelf, opened, changing),
     lease: (id, holder, ttlMs, now) =>
       opened(() => {
@@ -271,7 +282,7 @@ function search(shelf: Shelf, { text, limit, ...query }: SearchQuery): SearchHit
   return hits;
 }
 
-function prune(shelf: Shelf, now: number): number {
+function prune(shelf: Shelf, now: number, unused: Unused | undefined): number {
   for (const [id, { expiresAt }] of shelf.leases) if (expiresAt <= now) shelf.leases.delete(id);
   for (const [id, { expiresAt }] of shelf.jobs) if (expiresAt <= now) shelf.jobs.delete(id);
   shelf.facts.dropExpiredFacts(now);
@@ -279,16 +290,22 @@ function prune(shelf: Shelf, now: number): number {
     const at = tombstone.state === 'expired' ? tombstone.expiredAt : tombstone.deletedAt;
     if (at <= now - tombstoneLifeMs) shelf.tombstones.delete(id);
   }
-  let gone = 0;
-  for (let last = -1; last !== gone; ) {
-    last = gone;
-    // A thread that others were forked off goes after them.
-    const parents = new Set([...shelf.threads.values()].map(({ head }) => head.parent?.thread));
-    for (const [id, { head }] of shelf.threads) {
-      if (head.expiresAt > now || parents.has(id)) continue;
-      shelf.drop(id, { state: 'expired', expiredAt: head.expiresAt });
-      gone++;
-    }
+  const ending = endingThreads(shelf.threads, now, unused);
+  for (const id of ending) {
+    const expiresAt = shelf.threads.get(id)?.head.expiresAt ?? now;
+    shelf.drop(id, { state: 'expired', expiredAt: Math.min(expiresAt, now) });
   }
-  return gone;
+  return ending.size;
+}
+
+function prunable(shelf: Shelf, now: number, unused: Unused | undefined): Prunable {
+  const ending = endingThreads(shelf.threads, now, unused);
+  const blobs = shelf.blobsOnlyOf(ending);
+  let bytes = 0;
+  for (const sha of blobs) bytes += Buffer.byteLength(shelf.blob(sha) ?? '');
+  for (const id of ending) {
+    const held = shelf.threads.get(id);
+    if (held) bytes += Buffer.byteLength(JSON.stringify(wholeThread(held)));
+  }
+  return { threads: ending.size, blobs: blobs.length, bytes };
 }

@@ -17,6 +17,8 @@ export interface RedisIndex {
   /** Never rejects: the change it follows is made, and the next one puts the index right. */
   put(head: Indexed): Promise<void>;
   bury(head: Indexed, at: number): Promise<void>;
+  /** Takes a thread out of those that are gone. */
+  revive(head: Indexed): Promise<void>;
   list(query: ListQuery): Promise<ThreadHead[]>;
   search(query: SearchQuery): Promise<SearchHit[]>;
 }
@@ -103,6 +105,10 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys): RedisIndex {
         wire.run(buryScript, [...namesOf(head), gone], [head.id, String(at), String(tombstoneLifeMs)]),
         wire.send(keys.mark, ['INCR', keys.mark]),
       ]);
+    },
+    async revive({ id, owner }) {
+      const { gone } = keys.owner(ownerHash(owner));
+      await wire.send(gone, ['ZREM', gone, id]);
     },
     async list({ limit, ...query }) {
       const heads: ThreadHead[] = [];

@@ -1,7 +1,10 @@
 import { isThreadId } from '../../domain/ids.ts';
+import type { Unused } from '../store.ts';
 import { inBatches } from './redis-blobs.ts';
 import type { RedisFacts } from './redis-facts.ts';
 import type { RedisJobs } from './redis-jobs.ts';
+import { ownerHash } from './redis-keys.ts';
+import { forksOf, isUnused } from './redis-prunable.ts';
 import { allTextsOf } from './redis-script.ts';
 import type { RedisSpend } from './redis-spend.ts';
 import type { RedisParts, RedisThreads } from './redis-threads.ts';
@@ -13,13 +16,9 @@ const step = 200;
 export function redisPrune(
   { wire, keys }: RedisParts,
   { threads, jobs, facts, spend }: { threads: RedisThreads; jobs: RedisJobs; facts: RedisFacts; spend: RedisSpend },
-): (now: number) => Promise<number> {
-  async function hasForks(id: string): Promise<boolean> {
-    const name = `${keys.thread(id).head}:forks`;
-    const forks = allTextsOf(await wire.send(name, ['SMEMBERS', name]));
-    const found = await inBatches(forks.filter(isThreadId), fork => threads.find(fork));
-    return found.some(({ state }) => state === 'stored');
-  }
+): (now: number, unused?: Unused) => Promise<number> {
+  const parts = { wire, keys };
+  const hasForks = async (id: string) => (await forksOf(parts, threads, id)).length > 0;
 
   /** True when the thread went. An index entry without a thread that expired goes, too. */
   async function bury(id: string, ends: string, now: number): Promise<boolean> {
@@ -36,20 +35,35 @@ export function redisPrune(
     return !(await hasForks(id)) && threads.bury(found.value, 'expired', now);
   }
 
-  async function buryExpired(owner: string, now: number): Promise<number> {
-    const { ends } = keys.owner(owner);
+  /** The same before its time, if nobody used it since. */
+  async function buryUnused(id: string, unused: Unused, now: number): Promise<boolean> {
+    const found = isThreadId(id) ? await threads.find(id) : undefined;
+    if (found?.state !== 'stored' || !isUnused(found.value.head, unused)) return false;
+    return !(await hasForks(id)) && threads.bury(found.value, 'unused', now);
+  }
+
+  /** Goes through a list up to a score; what goes leaves the list. */
+  async function buryAll(list: string, upTo: string, end: (id: string) => Promise<boolean>): Promise<number> {
+    let total = 0;
+    for (let at = 0; ; at += step) {
+      const range = ['ZRANGE', list, '-inf', upTo, 'BYSCORE', 'LIMIT', String(at), String(step)];
+      const ids = allTextsOf(await wire.send(list, range));
+      const gone = (await inBatches(ids, end)).filter(Boolean).length;
+      total += gone;
+      at -= gone;
+      if (ids.length < step) return total;
+    }
+  }
+
+  async function buryOver(owner: string, now: number, unused: Unused | undefined): Promise<number> {
+    const { ends, threads: byUse } = keys.owner(owner);
     let total = 0;
     // Again, because a thread that others were forked off may go once they went.
     for (let last = -1; last !== total; ) {
       last = total;
-      for (let at = 0; ; at += step) {
-        const range = ['ZRANGE', ends, '-inf', String(now), 'BYSCORE', 'LIMIT', String(at), String(step)];
-        const ids = allTextsOf(await wire.send(ends, range));
-        const gone = (await inBatches(ids, id => bury(id, ends, now))).filter(Boolean).length;
-        total += gone;
-        at -= gone;
-        if (ids.length < step) break;
-      }
+      total += await buryAll(ends, String(now), id => bury(id, ends, now));
+      if (!unused || ownerHash(unused.owner) !== owner) continue;
+      total += await buryAll(byUse, `(${unused.since}`, id => buryUnused(id, unused, now));
     }
     return total;
   }
@@ -58,17 +72,20 @@ export function redisPrune(
     const { gone } = keys.owner(owner);
     const range = ['ZRANGE', gone, '-inf', String(now - tombstoneLifeMs), 'BYSCORE'];
     const ids = allTextsOf(await wire.send(gone, range));
-    await inBatches(ids, id => wire.send(keys.thread(id).head, ['UNLINK', keys.thread(id).head]));
+    const dead = (await inBatches(ids.filter(isThreadId), async id => [id, await threads.find(id)] as const))
+      .filter(([, { state }]) => state !== 'stored')
+      .map(([id]) => keys.thread(id).head);
+    await inBatches(dead, head => wire.send(head, ['UNLINK', head]));
     if (ids.length > 0) await wire.send(gone, ['ZREM', gone, ...ids]);
   }
 
-  return async now => {
+  return async (now, unused) => {
     await facts.dropExpiredFacts(now);
     let total = 0;
     for (const owner of allTextsOf(await wire.send(keys.owners, ['SMEMBERS', keys.owners]))) {
       await forget(owner, now);
       await jobs.dropExpired(owner, now);
-      total += await buryExpired(owner, now);
+      total += await buryOver(owner, now, unused);
       await spend.prune(owner, now);
     }
     return total;

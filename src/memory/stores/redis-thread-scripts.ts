@@ -5,12 +5,14 @@ import { raiseLife, redisScript } from './redis-script.ts';
 // expires, texts how long the texts it refers to are kept, head and origin as sealed-record.ts has them.
 // Each change has a name of its own (a nonce), by which one that comes again, because its answer was lost, is recognised.
 
-/** ARGV: nonce, exp, head, origin, life. Answers 1, or 0 when the id is taken. */
+/** ARGV: nonce, exp, head, origin, life, `revive` to take the place of a tombstone. Answers 1, or 0 when the id is taken. */
 export const createThread = redisScript(
   'writes',
   `
 if redis.call('EXISTS', KEYS[1]) == 1 then
-  return redis.call('HGET', KEYS[1], 'n') == ARGV[1] and 1 or 0
+  if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then return 1 end
+  if ARGV[6] ~= 'revive' or redis.call('HGET', KEYS[1], 's') == 'live' then return 0 end
+  redis.call('UNLINK', KEYS[1])
 end
 redis.call('HSET', KEYS[1], 's', 'live', 'v', '1', 'n', ARGV[1], 'exp', ARGV[2], 'head', ARGV[3], 'origin', ARGV[4])
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
@@ -65,15 +67,17 @@ return {head, redis.call('LRANGE', KEYS[2], 0, -1), redis.call('HGETALL', KEYS[3
 );
 
 /**
- * Leaves a tombstone. ARGV: state, time, nonce, life of the tombstone, now. One that is to be deleted must be alive, one that
- * is to count as expired must not. Answers 0 when it is not so, else 1 and the blobs to which it referred.
+ * Leaves a tombstone. ARGV: state, time, nonce, life of the tombstone, now, v. One that is to be deleted must be alive, one that
+ * is to count as expired must not, or must still be what it was where v is given. Answers 0 when it is not so, else 1 and the blobs to which it referred.
  */
 export const buryThread = redisScript(
   'frees',
   `
-local seen = redis.call('HMGET', KEYS[1], 's', 'exp', 'n')
+local seen = redis.call('HMGET', KEYS[1], 's', 'exp', 'n', 'v')
 if seen[1] == ARGV[1] and seen[3] == ARGV[3] then return {1} end
-if seen[1] ~= 'live' or (tonumber(seen[2]) <= tonumber(ARGV[5])) ~= (ARGV[1] == 'expired') then return {0} end
+if seen[1] ~= 'live' then return {0} end
+local over = tonumber(seen[2]) <= tonumber(ARGV[5]) or seen[4] == ARGV[6]
+if over ~= (ARGV[1] == 'expired') then return {0} end
 local blobs = redis.call('HGETALL', KEYS[6])
 for index = 2, #KEYS do redis.call('UNLINK', KEYS[index]) end
 redis.call('HDEL', KEYS[1], 'v', 'exp', 'texts', 'head', 'origin')

@@ -31,12 +31,15 @@ export interface RedisParts {
 }
 
 export interface RedisThreads {
-  create(head: ThreadHead): Promise<void>;
+  create(head: ThreadHead, over?: 'revive'): Promise<void>;
   read(id: ThreadId, now: number): Promise<Lookup<Thread>>;
   find(id: ThreadId): Promise<FoundHead>;
   commit(id: ThreadId, change: ThreadChange): Promise<number>;
-  /** Leaves a tombstone; false when the thread is not alive (`deleted`), or has not expired (`expired`). */
-  bury(stored: StoredHead, state: 'expired' | 'deleted', now: number): Promise<boolean>;
+  /**
+   * Leaves a tombstone; false when the thread is not alive (`deleted`), has not expired (`expired`), or changed meanwhile
+   * (`unused`, which ends it before its time).
+   */
+  bury(stored: StoredHead, why: 'expired' | 'deleted' | 'unused', now: number): Promise<boolean>;
 }
 
 /** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
@@ -82,7 +85,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
   return {
     find,
 
-    async create(head) {
+    async create(head, over) {
       const { parent, id } = head;
       const [origin, known] = splitHead(head);
       const lifeMs = Math.max(0, head.expiresAt - head.updatedAt);
@@ -92,9 +95,10 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
         await keeping.ancestors(head, lifeMs, head.updatedAt);
       }
       const records = [packRecord({ kind: 'head', head: known }), packRecord({ kind: 'origin', origin })];
-      const args = [random.uuid(), String(head.expiresAt), ...records, lives(lifeMs)[0]];
+      const args = [random.uuid(), String(head.expiresAt), ...records, lives(lifeMs)[0], over ?? ''];
       const written = await wire.run(createThread, keys.thread(id).all, args);
       if (Number(written) !== 1) refuseExisting(id);
+      if (over) await index.revive(known);
       await index.put(known);
     },
 
@@ -133,10 +137,12 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
 
 /** The end of a thread: what only it refers to goes with it. */
 function redisBurial({ wire, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads['bury'] {
-  return async ({ head, origin }, state, now) => {
+  return async ({ head, origin, version }, why, now) => {
     const { all } = keys.thread(head.id);
-    const at = state === 'expired' ? head.expiresAt : now;
-    const args = [state, String(at), random.uuid(), String(tombstoneLifeMs), String(now)];
+    const state = why === 'unused' ? 'expired' : why;
+    const at = why === 'expired' ? head.expiresAt : now;
+    const unchanged = why === 'unused' ? version : '';
+    const args = [state, String(at), random.uuid(), String(tombstoneLifeMs), String(now), unchanged];
     const [buried, uses] = partsOf(await wire.run(buryThread, all, args));
     if (Number(buried) !== 1) return false;
     await index.bury(head, at);

@@ -8,6 +8,7 @@ import { redisInspection } from './redis-inspection.ts';
 import { redisJobs } from './redis-jobs.ts';
 import { redisKeys } from './redis-keys.ts';
 import { redisLeases } from './redis-leases.ts';
+import { redisPrunable } from './redis-prunable.ts';
 import { redisPrune } from './redis-prune.ts';
 import { publicHead } from './redis-rows.ts';
 import { redisSpend } from './redis-spend.ts';
@@ -73,6 +74,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const facts = redisFacts(parts);
   const spend = redisSpend(parts, threads);
   const prune = redisPrune(parts, { threads, jobs, facts, spend });
+  const prunable = redisPrunable(parts, threads);
   const ordered = inOrder();
   const { pass, close } = door(wire);
 
@@ -80,7 +82,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
     kind: 'redis',
     defaultTimeoutHours: 720,
 
-    create: head => pass(() => ordered(head.id, () => threads.create(head))),
+    create: (head, over) => pass(() => ordered(head.id, () => threads.create(head, over))),
     read: (id, now) => pass(() => threads.read(id, now)),
     head: (id, now) =>
       pass(async () => {
@@ -102,7 +104,8 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
           return true;
         }),
       ),
-    prune: now => pass(() => prune(now)),
+    prune: (now, unused) => pass(() => prune(now, unused)),
+    prunable: (now, unused) => pass(() => prunable(now, unused)),
     createJob: job => pass(() => ordered(job.id, () => jobs.create(job))),
     job: (id, now) => pass(() => jobs.job(id, now)),
     jobs: query => pass(() => jobs.jobs(query)),

@@ -49,14 +49,14 @@ function inSavepoint({ db, writes }: Transaction, request: WriteRequest): Outcom
 function perform(writes: SqliteWrites, request: WriteRequest): number {
   switch (request.op) {
     case 'create':
-      writes.create(request.head);
+      writes.create(request.head, request.over);
       return 0;
     case 'commit':
       return writes.commit(request.id, request.change);
     case 'remove':
       return writes.remove(request.id, request.now) ? 1 : 0;
     case 'prune':
-      return writes.prune(request.now);
+      return writes.prune(request.now, request.unused);
     case 'createJob':
       writes.createJob(request.job);
       return 0;

@@ -3,15 +3,15 @@ import type { Job } from '../../domain/job.ts';
 import type { ThreadHead } from '../../domain/thread.ts';
 import type { SpendEntry } from '../../domain/usage.ts';
 import type { SpendHold } from '../spend-ledger.ts';
-import type { FactSwap, JobEnd, ThreadChange } from '../store.ts';
+import type { FactSwap, JobEnd, ThreadChange, Unused } from '../store.ts';
 import type { FailureMessage } from './sqlite-failure.ts';
 
 /** A change, as the store's thread asks the writer's thread for it. */
 export type WriteRequest =
-  | { op: 'create'; head: ThreadHead }
+  | { op: 'create'; head: ThreadHead; over?: 'revive' }
   | { op: 'commit'; id: ThreadId; change: ThreadChange }
   | { op: 'remove'; id: ThreadId; now: number }
-  | { op: 'prune'; now: number }
+  | { op: 'prune'; now: number; unused?: Unused }
   | { op: 'createJob'; job: Job }
   | { op: 'endJob'; id: JobId; end: JobEnd }
   | { op: 'addSpend'; entry: SpendEntry | undefined; hold: string | undefined }

@@ -3,12 +3,13 @@ import { storageError } from '../../domain/error.ts';
 import type { JobId, Sha256, ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Thread, ThreadHead } from '../../domain/thread.ts';
-import type { JobQuery, ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
+import type { JobQuery, ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Unused } from '../store.ts';
 import { sealBlob } from './sealed-record.ts';
 import { matchWords, queryWords, type WordMatch } from './search-words.ts';
 import { seenRows } from './seen-rows.ts';
 import { type SqliteFactReads, sqliteFactReads } from './sqlite-facts.ts';
 import { sqliteJobReads } from './sqlite-jobs.ts';
+import { sqlitePrunable } from './sqlite-prunable.ts';
 import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
 import { type SqliteSpendReads, sqliteSpendReads } from './sqlite-spend.ts';
 import { sqliteThreadReader } from './sqlite-thread-reader.ts';
@@ -32,6 +33,7 @@ export interface SqliteReads extends SqliteFactReads, SqliteSpendReads {
   blobs(hashes: readonly Sha256[]): Map<Sha256, string>;
   list(query: ListQuery): ThreadHead[];
   search(query: SearchQuery): SearchHit[];
+  prunable(now: number, unused?: Unused): Prunable;
   job(id: JobId, now: number): Job | undefined;
   jobs(query: JobQuery): Job[];
   /** Another number after each commit of another connection; to compare with earlier ones of this connection alone. */
@@ -101,6 +103,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
       }),
     list: query => snapshot(() => heads(query)),
     search: sqliteSearch(db, snapshot, onSkip),
+    prunable: sqlitePrunable(db),
     ...sqliteJobReads(db),
     ...sqliteFactReads(db),
     version: () => Number(version.get()?.data_version),

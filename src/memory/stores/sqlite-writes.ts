@@ -1,11 +1,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
-import type { ThreadChange } from '../store.ts';
+import type { ThreadChange, Unused } from '../store.ts';
 import { type HeadState, splitHead } from './sealed-record.ts';
 import { type SqliteFacts, sqliteFacts } from './sqlite-facts.ts';
 import { type SqliteJobs, sqliteJobs } from './sqlite-jobs.ts';
 import { sqliteLeases } from './sqlite-leases.ts';
+import { ended, endedParameters } from './sqlite-prunable.ts';
 import { damaged, recordOf, sqliteRows } from './sqlite-rows.ts';
 import { type SqliteSpend, sqliteSpend } from './sqlite-spend.ts';
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, tombstoneLifeMs } from './thread-change.ts';
@@ -18,11 +19,11 @@ export interface SqliteWrites
   extends Pick<SqliteJobs, 'createJob' | 'endJob'>,
     Pick<SqliteFacts, 'swapFact'>,
     Pick<SqliteSpend, 'addSpend' | 'holdSpend'> {
-  create(head: ThreadHead): void;
+  create(head: ThreadHead, over?: 'revive'): void;
   commit(id: ThreadId, change: ThreadChange): number;
   remove(id: ThreadId, now: number): boolean;
   /** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
-  prune(now: number): number;
+  prune(now: number, unused?: Unused): number;
   lease(id: string, holder: string, ttlMs: number, now: number): boolean;
   release(id: string, holder: string): void;
 }
@@ -35,6 +36,7 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
   const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
   const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
+  const dropTombstone = db.prepare('DELETE FROM tombstones WHERE id = ?');
   const findExchange = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? AND id = ?');
 
   /** The exchanges that a change touches, with the status each of them has after it. */
@@ -58,8 +60,9 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   }
 
   return {
-    create(head) {
-      if (find.get(head.id) || findTombstone.get(head.id)) refuseExisting(head.id);
+    create(head, over) {
+      if (find.get(head.id) || (!over && findTombstone.get(head.id))) refuseExisting(head.id);
+      if (over) dropTombstone.run(head.id);
       rows.thread(...splitHead(head));
     },
 
@@ -101,24 +104,26 @@ function pruner(
   db: DatabaseSync,
   rows: ReturnType<typeof sqliteRows>,
   dropExpired: (now: number) => void,
-): (now: number) => number {
+): (now: number, unused?: Unused) => number {
   const expired = db.prepare(
-    `SELECT n, body, seal FROM threads t WHERE expires_at <= ?
+    `SELECT n, body, seal FROM threads t WHERE ${ended}
      AND NOT EXISTS (SELECT 1 FROM threads c WHERE c.parent = t.id) LIMIT ${pruneStep}`,
   );
   const oldTombstones = db.prepare('DELETE FROM tombstones WHERE at <= ?');
   const lapsed = db.prepare('DELETE FROM leases WHERE expires_at <= ?');
-  return now => {
+  return (now, unused) => {
+    const which = endedParameters(now, unused);
     oldTombstones.run(now - tombstoneLifeMs);
     lapsed.run(now);
     dropExpired(now);
     let gone = 0;
     // Again, because a thread that others were forked off may go once they went.
-    for (let found = expired.all(now); found.length > 0 && gone < pruneStep; found = expired.all(now)) {
+    for (let found = expired.all(which); found.length > 0 && gone < pruneStep; found = expired.all(which)) {
       for (const row of found) {
         const head = recordOf(row, 'head')?.head;
         rows.erase(Number(row.n));
-        if (head) rows.tombstone({ kind: 'tombstone', id: head.id, state: 'expired', at: head.expiresAt });
+        if (head)
+          rows.tombstone({ kind: 'tombstone', id: head.id, state: 'expired', at: Math.min(head.expiresAt, now) });
       }
       gone += found.length;
     }

@@ -46,17 +46,18 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     list: query => reader.read(reads => reads.list(query)),
     search: query => reader.read(reads => reads.search(query)),
 
-    create: async head => void (await writing({ op: 'create', head })),
+    create: async (head, over) => void (await writing({ op: 'create', head, over })),
     commit: (id, change) => writing({ op: 'commit', id, change }),
     remove: async (id, now) => (await writing({ op: 'remove', id, now })) === 1,
-    async prune(now) {
+    async prune(now, unused) {
       let total = 0;
       for (;;) {
-        const gone = await writing({ op: 'prune', now });
+        const gone = await writing({ op: 'prune', now, unused });
         total += gone;
         if (gone < pruneStep) return total;
       }
     },
+    prunable: (now, unused) => reader.read(reads => reads.prunable(now, unused)),
     createJob: async job => void (await writing({ op: 'createJob', job })),
     job: (id, now) => reader.read(reads => reads.job(id, now)),
     jobs: query => reader.read(reads => reads.jobs(query)),

@@ -44,3 +44,11 @@ export function isLocalUrl(value: string): boolean {
   if (family !== 0) return privateRanges.check(host, family === 6 ? 'ipv6' : 'ipv4');
   return !host.includes('.') || /\.(localhost|local|internal|lan|home\.arpa)$/.test(host);
 }
+
+/** Addresses of this very machine, as the proxies' exceptions have them: what goes there takes no other way. */
+const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+export function isLoopbackUrl(value: string): boolean {
+  const host = URL.parse(value.trim())?.hostname;
+  return host !== undefined && loopbackHosts.includes(host);
+}

@@ -1,4 +1,4 @@
-import { isLocalUrl } from '../extras/endpoint.ts';
+import { isLocalUrl, isLoopbackUrl } from '../extras/endpoint.ts';
 import { defineProvider, type ProviderSettings } from '../provider.ts';
 import { connectOwnServer, ownModel, usualWindow } from '../sources/own-server.ts';
 
@@ -38,6 +38,14 @@ export const custom = defineProvider({
       doc: 'Id of the model there, as the server lists it; an id with a colon is kept whole.',
       group,
     },
+    runsHere: {
+      env: ['CUSTOM_RUNS_HERE'],
+      type: 'boolean',
+      default: false,
+      doc: 'The models behind a CUSTOM_API_URL of this machine (localhost) run on it, and are no gateway to others: secrets in files are not masked for them.',
+      group,
+      operatorOnly: true,
+    },
     contextWindow: {
       env: ['CUSTOM_CONTEXT_WINDOW'],
       type: 'number',
@@ -53,6 +61,7 @@ export const custom = defineProvider({
   models: settings => (settings.modelName === undefined ? [] : [ownModel('custom', settings.modelName)]),
   fallbackWindow,
   local: settings => settings.apiUrl !== undefined && isLocalUrl(settings.apiUrl),
+  runsHere: ({ runsHere, apiUrl }) => runsHere === 'true' && apiUrl !== undefined && isLoopbackUrl(apiUrl),
 });
 
 function fallbackWindow({ contextWindow }: ProviderSettings): { tokens: number; assumed: boolean } {

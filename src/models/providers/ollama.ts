@@ -1,7 +1,7 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import { configError, isAppError } from '../../domain/error.ts';
 import { closestEffort } from '../effort.ts';
-import { isLocalUrl } from '../extras/endpoint.ts';
+import { isLocalUrl, isLoopbackUrl } from '../extras/endpoint.ts';
 import { ollamaAddress } from '../extras/ollama/ollama-address.ts';
 import { createOllamaList, isCloudName } from '../extras/ollama/ollama-list.ts';
 import { ollamaModel } from '../extras/ollama/ollama-model.ts';
@@ -59,7 +59,8 @@ export const ollama = defineProvider({
   configured: settings => settings.host !== undefined,
   connect,
   listDecides: true,
-  local: settings => !withCloud(settings) && settings.host !== undefined && isLocal(settings.host),
+  local: settings => !withCloud(settings) && settings.host !== undefined && leads(settings.host, isLocalUrl),
+  runsHere: settings => !withCloud(settings) && settings.host !== undefined && leads(settings.host, isLoopbackUrl),
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
@@ -100,9 +101,9 @@ function withCloud({ cloudModels }: ProviderSettings): boolean {
   return cloudModels === 'true';
 }
 
-function isLocal(host: string): boolean {
+function leads(host: string, where: (url: string) => boolean): boolean {
   try {
-    return isLocalUrl(ollamaAddress(host));
+    return where(ollamaAddress(host));
   } catch (error) {
     // What is wrong with the address is said when it is first used.
     if (isAppError(error)) return false;

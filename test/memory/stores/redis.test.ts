@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll } from 'vitest';
+import { retentionSuite } from '../../contracts/retention-suite.ts';
 import { spendSuite } from '../../contracts/spend-suite.ts';
 import { storeSuite } from '../../contracts/store-suite.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
@@ -28,4 +29,5 @@ const open = async () => {
 };
 
 storeSuite('redis', open);
+retentionSuite('redis', open);
 spendSuite('redis', open);

@@ -1,0 +1,125 @@
+import { open, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { AppError, inputError, isAppError } from '../../domain/error.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, textFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+import { tellFailure } from '../show-failure.ts';
+
+const formats = ['jsonl', 'md', 'html'] as const;
+type Format = (typeof formats)[number];
+
+export const exportThread = defineCommand({
+  name: 'export',
+  summary: 'a conversation as a file: to import elsewhere, or to read',
+  usage: '<id>',
+  words: ['last'],
+  flags: [
+    {
+      name: 'format',
+      value: 'word',
+      choices: formats,
+      doc: 'jsonl can be imported again; by the ending of --output, else jsonl.',
+    },
+    { name: 'output', value: 'file', doc: 'Where it is written; standard output when it is not given.' },
+    { name: 'overwrite', doc: 'A file that is there already is replaced.' },
+  ],
+  examples: [
+    ['polylogue export last --output talk.html', 'the newest conversation, for a browser'],
+    ['polylogue export ID > talk.jsonl', 'to be imported on another machine'],
+    ['polylogue export ID --format md | less', 'to read here'],
+  ],
+  async run(context) {
+    const [id = ''] = context.args;
+    const file = textFlag(context.flags, 'output');
+    const format = formatOf(context, file);
+    return openProduct(context, async ({ product, signal }) => {
+      try {
+        const { thread, pieces } = await product.transfer.export(id, format);
+        const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
+        const watched = watch(context, pieces, signal);
+        if (file !== undefined) {
+          const path = await write(resolve(context.around.cwd, file), watched, isOn(context.flags, 'overwrite'));
+          if (context.out.json) context.out.document({ ...facts, file: path });
+          else context.out.remark(`${thread.turns.length} turns are in ${path}.`);
+        } else if (context.out.json) {
+          context.out.document({ ...facts, content: await joined(watched) });
+        } else await context.out.pieces(watched);
+        return 0;
+      } catch (error) {
+        return tellFailure(context, error);
+      }
+    });
+  },
+});
+
+function formatOf({ flags }: CommandContext, file: string | undefined): Format {
+  const given = textFlag(flags, 'format');
+  const wanted = given ?? file?.split('.').at(-1);
+  const found = formats.find(format => format === wanted);
+  if (given === undefined || found) return found ?? 'jsonl';
+  throw inputError(`"${given}" is no format of an export.`, { next: `Give --format one of ${formats.join(', ')}.` });
+}
+
+/** Says on the way how far it is, and ends when the user wants no more. */
+async function* watch(
+  { out }: CommandContext,
+  pieces: AsyncIterable<string>,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  let written = 0;
+  for await (const piece of pieces) {
+    signal.throwIfAborted();
+    yield piece;
+    written += piece.length;
+    if (written > 1e6) out.status(`exporting: ${(written / 1e6).toFixed(0)} MB`);
+  }
+  out.status('');
+}
+
+async function joined(pieces: AsyncIterable<string>): Promise<string> {
+  let text = '';
+  for await (const piece of pieces) text += piece;
+  return text;
+}
+
+/** Beside its place first, and for the user alone: nobody sees half of it. */
+async function write(path: string, pieces: AsyncIterable<string>, overwrite: boolean): Promise<string> {
+  const draft = join(dirname(path), `.${basename(path)}.part`);
+  try {
+    if (!overwrite && (await exists(path))) throw existing(path);
+    const handle = await open(draft, 'w', 0o600);
+    try {
+      await handle.writeFile(pieces);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await rename(draft, path);
+    return path;
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw isAppError(error) ? error : unwritable(path, error);
+  }
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    // What can't be looked at is told of when it is written.
+    () => false,
+  );
+}
+
+function existing(path: string): AppError {
+  return inputError(`${path} is there already.`, { class: 'exists', next: 'Name another file, or add --overwrite.' });
+}
+
+function unwritable(path: string, error: unknown): unknown {
+  if (!(error instanceof Error) || !('code' in error)) return error;
+  return new AppError('storage', `${path} can't be written (${String(error.code)}).`, {
+    code: 'STORAGE',
+    class: error.code === 'ENOSPC' ? 'storage_full' : 'unavailable',
+    next: 'Name a file in a directory that is there and can be written.',
+  });
+}

@@ -1,0 +1,55 @@
+import { createReadStream, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { inputError } from '../../domain/error.ts';
+import { defineCommand } from '../command.ts';
+import { isOn } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+import { tellFailure } from '../show-failure.ts';
+
+const toldEvery = 100;
+
+export const importThread = defineCommand({
+  name: 'import',
+  summary: 'a conversation that was exported as jsonl, back into the store',
+  usage: '<file>',
+  flags: [{ name: 'as-new', doc: 'Under an id of its own, beside one that is there.' }],
+  examples: [
+    ['polylogue import talk.jsonl', 'goes on with it by the id that it had'],
+    ['polylogue import talk.jsonl --as-new', 'a copy beside the one that is here'],
+  ],
+  async run(context) {
+    const { out, around } = context;
+    const file = resolve(around.cwd, context.args[0] ?? '');
+    refuseUnreadable(file);
+    return openProduct(context, async ({ product, signal }) => {
+      try {
+        const { thread, turns, blobs, missing, masked } = await product.transfer.import({
+          open: () => createReadStream(file),
+          asNew: isOn(context.flags, 'as-new'),
+          signal,
+          onProgress: (stage, records) => {
+            if (records % toldEvery === 0) out.status(`${stage}: ${records} records`);
+          },
+        });
+        out.status('');
+        if (out.json) {
+          const found = { turns, texts: blobs, missing_texts: missing, masked: { ...masked } };
+          out.document({ status: 'success', continuation_id: thread.id, title: thread.title, ...found });
+          return 0;
+        }
+        out.line(`${thread.id}  ${turns} turns`);
+        if (missing > 0) out.remark(`${missing} texts of files were not in it.`);
+        const secrets = Object.values(masked).reduce((sum, count) => sum + count, 0);
+        if (secrets > 0) out.remark(`${secrets} secrets in it were masked.`);
+        return 0;
+      } catch (error) {
+        return tellFailure(context, error);
+      }
+    });
+  },
+});
+
+function refuseUnreadable(file: string): void {
+  if (statSync(file, { throwIfNoEntry: false })?.isFile()) return;
+  throw inputError(`${file} is no file.`, { next: 'Name a file that "polylogue export" wrote.' });
+}

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+
+export const exportThread = defineTool({
+  name: 'export_thread',
+  title: 'Save',
+  description: 'Save a thread to file.',
+  toolset: 'ops',
+  tier: 'user',
+  effects: { writes: true, destroys: false, network: false, idempotent: false },
+  fields: {
+    continuation_id: z.string(),
+    format: z.enum(['jsonl', 'md', 'html']).optional(),
+    output_path: z.string().optional(),
+  },
+  writesBy: ['output_path'],
+  renamed: { file: 'output_path', path: 'output_path' },
+  shape: {
+    kind: 'action',
+    async run({ continuation_id: continuationId, format = 'jsonl', output_path: outputPath }, { transfer }) {
+      return { status: 'success', ...(await transfer.export({ continuationId, format, outputPath })) };
+    },
+  },
+});

@@ -1,0 +1,22 @@
+import { z } from 'zod';
+import { defineTool } from '../engine/define.ts';
+
+export const importThread = defineTool({
+  name: 'import_thread',
+  title: 'Load',
+  description: 'Restore saved threads.',
+  toolset: 'ops',
+  tier: 'user',
+  effects: { writes: true, destroys: false, network: false, idempotent: false },
+  fields: {
+    file_path: z.string(),
+    as_new: z.boolean().optional(),
+  },
+  renamed: { file: 'file_path', path: 'file_path' },
+  shape: {
+    kind: 'action',
+    async run({ file_path: filePath, as_new: asNew = false }, { transfer }) {
+      return { status: 'success', ...(await transfer.import({ filePath, asNew })) };
+    },
+  },
+});
