@@ -2,6 +2,7 @@ import { isThreadId } from '../../domain/ids.ts';
 import { inBatches } from './redis-blobs.ts';
 import type { RedisFacts } from './redis-facts.ts';
 import type { RedisJobs } from './redis-jobs.ts';
+import { unlessDamaged } from './redis-rows.ts';
 import { allTextsOf } from './redis-script.ts';
 import type { RedisSpend } from './redis-spend.ts';
 import type { RedisParts, RedisThreads } from './redis-threads.ts';
@@ -17,13 +18,14 @@ export function redisPrune(
   async function hasForks(id: string): Promise<boolean> {
     const name = `${keys.thread(id).head}:forks`;
     const forks = allTextsOf(await wire.send(name, ['SMEMBERS', name]));
-    const found = await inBatches(forks.filter(isThreadId), fork => threads.find(fork));
-    return found.some(({ state }) => state === 'stored');
+    const found = await inBatches(forks.filter(isThreadId), fork => unlessDamaged(threads.find(fork)));
+    return found.some(fork => !fork || fork.state === 'stored');
   }
 
   /** True when the thread went. An index entry without a thread that expired goes, too. */
   async function bury(id: string, ends: string, now: number): Promise<boolean> {
-    const found = isThreadId(id) ? await threads.find(id) : undefined;
+    const found = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
+    // One that is damaged goes when the server forgets it.
     if (found?.state !== 'stored') {
       await wire.send(ends, ['ZREM', ends, id]);
       return false;
