@@ -20,6 +20,8 @@ export function replyCode(error: unknown): string {
 /** It is there, but can't serve yet or for now: the same command succeeds later. */
 const passing = new Set(['LOADING', 'CLUSTERDOWN', 'MASTERDOWN', 'TRYAGAIN', 'BUSY', 'NOREPLICAS']);
 const accessDenied = new Set(['NOAUTH', 'WRONGPASS', 'NOPERM']);
+const access =
+  'Correct the user and password in REDIS_URL, and let that user run scripts and all commands on its keys.';
 
 export function troubleOf(error: unknown): Trouble {
   if (error instanceof Unreachable) return 'unreachable';
@@ -49,14 +51,14 @@ export function redisFailure(error: unknown, address: string): AppError {
     case 'unreachable':
       return storageError('unavailable', `The Redis at ${address} can't serve now: ${raw}`, {
         ...details,
-        next: 'Check that it runs and that REDIS_URL names it; it is tried again without end, so the next call may work.',
+        next: accessDenied.has(code)
+          ? access
+          : 'Check that it runs and that REDIS_URL names it; it is tried again without end, so the next call may work.',
       });
     case 'refused':
       return storageError('unavailable', `The Redis at ${address} refused a command: ${raw}`, {
         ...details,
-        next: accessDenied.has(code)
-          ? 'Correct the user and password in REDIS_URL, and let that user run scripts and all commands on its keys.'
-          : 'Use Redis 7 or newer, or Valkey, with a database of its own kind behind REDIS_URL.',
+        next: accessDenied.has(code) ? access : 'Let REDIS_URL name a Redis 7 or newer, or a Valkey.',
       });
   }
 }

@@ -3,7 +3,15 @@ import type { ThreadHead } from '../../domain/thread.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
 import { inBatches } from './redis-blobs.ts';
 import { ownerHash, type RedisKeys } from './redis-keys.ts';
-import { type FoundHead, foundHead, headFields, publicHead, type StoredHead, unpackRecord } from './redis-rows.ts';
+import {
+  type FoundHead,
+  foundHead,
+  headFields,
+  publicHead,
+  type StoredHead,
+  unlessDamaged,
+  unpackRecord,
+} from './redis-rows.ts';
 import { allTextsOf, raiseLife, redisScript } from './redis-script.ts';
 import { searchThread } from './redis-thread-scripts.ts';
 import type { RedisWire } from './redis-wire.ts';
@@ -51,7 +59,8 @@ return 1
 `,
 );
 
-export function redisIndex(wire: RedisWire, keys: RedisKeys): RedisIndex {
+/** `onSkip` is told of threads that lists and searches leave out because they are damaged. */
+export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: string) => void): RedisIndex {
   const namesOf = ({ owner, workspace }: Pick<ThreadHead, 'owner' | 'workspace'>) => {
     const names = keys.owner(ownerHash(owner));
     return [names.threads, names.ends, names.workspace(workspace)];
@@ -60,7 +69,10 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys): RedisIndex {
   async function headOf(id: string): Promise<FoundHead | undefined> {
     if (!isThreadId(id)) return undefined;
     const { head } = keys.thread(id);
-    return foundHead(id, await wire.send(head, ['HMGET', head, ...headFields]));
+    const fields = await wire.send(head, ['HMGET', head, ...headFields]);
+    const found = await unlessDamaged((async () => foundHead(id, fields))());
+    if (!found) onSkip(id);
+    return found;
   }
 
   /** Live threads of a list, page by page, the newest first. */

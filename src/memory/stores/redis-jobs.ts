@@ -1,11 +1,11 @@
 import { storageError } from '../../domain/error.ts';
-import { isJobId, type JobId, type ThreadId } from '../../domain/ids.ts';
+import type { JobId, ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { JobEnd, JobQuery } from '../store.ts';
 import { endedJob, refuseExistingJob } from './job-change.ts';
 import { inBatches } from './redis-blobs.ts';
 import { ownerHash } from './redis-keys.ts';
-import { packRecord, unpackRecord } from './redis-rows.ts';
+import { packRecord, unlessDamaged, unpackRecord } from './redis-rows.ts';
 import { allTextsOf, raiseLife, redisScript } from './redis-script.ts';
 import type { RedisParts } from './redis-threads.ts';
 
@@ -60,10 +60,10 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
   const indexOf = (owner: string) => keys.owner(owner).jobs;
   const life = ({ expiresAt, updatedAt }: Job) => String(Math.ceil(Math.max(0, expiresAt - updatedAt) + graceMs));
 
-  async function read(id: string): Promise<Job | undefined> {
+  async function read(id: string): Promise<Job | 'gone'> {
     const name = keys.job(id);
     const body = await wire.fetch(name, ['HGET', name, 'body']);
-    if (typeof body !== 'string') return undefined;
+    if (typeof body !== 'string') return 'gone';
     const job = unpackRecord(body, 'job')?.job;
     if (job?.id === id) return job;
     throw storageError('corrupt', `Job ${id} is damaged in Redis and is not served.`, {
@@ -80,7 +80,7 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
     for (let at = 0; ; at += page) {
       const ids = allTextsOf(await wire.send(name, ['ZRANGE', name, String(at), String(at + page - 1), 'REV']));
       // One that is damaged is refused to whoever asks for it; it does not hide the others.
-      yield await inBatches(ids, async id => ({ id, job: await read(id).catch(() => undefined) }));
+      yield await inBatches(ids, async id => ({ id, job: await unlessDamaged(read(id)) }));
       if (ids.length < page) return;
     }
   }
@@ -91,9 +91,9 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
     await wire.send(indexOf(owner), ['ZREM', indexOf(owner), ...ids]);
   }
 
-  async function dropWhere(owner: string, goes: (job: Job | undefined) => boolean): Promise<void> {
+  async function dropWhere(owner: string, goes: (job: Job | 'gone') => boolean): Promise<void> {
     const ids: string[] = [];
-    for await (const found of walk(owner)) ids.push(...found.filter(({ job }) => goes(job)).map(({ id }) => id));
+    for await (const found of walk(owner)) ids.push(...found.filter(({ job }) => job && goes(job)).map(({ id }) => id));
     await drop(owner, ids);
   }
 
@@ -115,20 +115,22 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
     },
     async job(id, now) {
       const job = await read(id);
-      return job && job.expiresAt > now ? job : undefined;
+      return job !== 'gone' && job.expiresAt > now ? job : undefined;
     },
     async jobs({ owner, limit, now }) {
       const jobs: Job[] = [];
       if (limit < 1) return jobs;
       for await (const found of walk(ownerHash(owner))) {
-        for (const { job } of found) if (job && job.owner === owner && job.expiresAt > now) jobs.push(job);
+        for (const { job } of found) {
+          if (job && job !== 'gone' && job.owner === owner && job.expiresAt > now) jobs.push(job);
+        }
         if (jobs.length >= limit) break;
       }
       return jobs.slice(0, limit);
     },
     async end(id, end) {
       const before = await read(id);
-      const job = before && endedJob(before, end);
+      const job = before === 'gone' ? undefined : endedJob(before, end);
       if (!job) return false;
       const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job)];
       const ended = Number(await wire.run(endScript, [keys.job(id)], args)) === 1;
@@ -138,7 +140,7 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
       }
       return ended;
     },
-    dropOfThread: (owner, thread) => dropWhere(ownerHash(owner), job => job?.thread === thread),
-    dropExpired: (owner, now) => dropWhere(owner, job => !job || !isJobId(job.id) || job.expiresAt <= now),
+    dropOfThread: (owner, thread) => dropWhere(ownerHash(owner), job => job !== 'gone' && job.thread === thread),
+    dropExpired: (owner, now) => dropWhere(owner, job => job === 'gone' || job.expiresAt <= now),
   };
 }

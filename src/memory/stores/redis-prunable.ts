@@ -2,7 +2,7 @@ import { isThreadId, type ThreadId } from '../../domain/ids.ts';
 import type { Prunable, Unused } from '../store.ts';
 import { inBatches } from './redis-blobs.ts';
 import { ownerHash } from './redis-keys.ts';
-import type { StoredHead } from './redis-rows.ts';
+import { type StoredHead, unlessDamaged } from './redis-rows.ts';
 import { allTextsOf, pairsOf, partsOf } from './redis-script.ts';
 import { readThread } from './redis-thread-scripts.ts';
 import type { RedisParts, RedisThreads } from './redis-threads.ts';
@@ -11,7 +11,7 @@ export function isUnused({ owner, updatedAt }: StoredHead['head'], unused: Unuse
   return owner === unused.owner && updatedAt < unused.since;
 }
 
-/** The stored threads that begin with this one. */
+/** The stored threads that begin with this one; a damaged one counts. */
 export async function forksOf(
   { wire, keys }: Pick<RedisParts, 'wire' | 'keys'>,
   threads: Pick<RedisThreads, 'find'>,
@@ -19,8 +19,8 @@ export async function forksOf(
 ): Promise<ThreadId[]> {
   const name = `${keys.thread(id).head}:forks`;
   const forks = allTextsOf(await wire.send(name, ['SMEMBERS', name])).filter(isThreadId);
-  const found = await inBatches(forks, fork => threads.find(fork));
-  return forks.filter((_, index) => found[index]?.state === 'stored');
+  const found = await inBatches(forks, fork => unlessDamaged(threads.find(fork)));
+  return forks.filter((_, index) => !found[index] || found[index].state === 'stored');
 }
 
 /** Counts what a prune would take. */
@@ -41,8 +41,8 @@ export function redisPrunable(
       for (const id of await ranged(byUse, `(${unused.since}`)) over.add(id);
     }
     await inBatches([...over], async id => {
-      const found = await threads.find(id);
-      if (found.state !== 'stored') return over.delete(id);
+      const found = await unlessDamaged(threads.find(id));
+      if (found?.state !== 'stored') return over.delete(id);
       const { head } = found.value;
       // The lists only say where to look.
       return head.expiresAt <= now || (unused && isUnused(head, unused)) || over.delete(id);

@@ -5,6 +5,7 @@ import type { RedisFacts } from './redis-facts.ts';
 import type { RedisJobs } from './redis-jobs.ts';
 import { ownerHash } from './redis-keys.ts';
 import { forksOf, isUnused } from './redis-prunable.ts';
+import { unlessDamaged } from './redis-rows.ts';
 import { allTextsOf } from './redis-script.ts';
 import type { RedisSpend } from './redis-spend.ts';
 import type { RedisParts, RedisThreads } from './redis-threads.ts';
@@ -22,7 +23,8 @@ export function redisPrune(
 
   /** True when the thread went. An index entry without a thread that expired goes, too. */
   async function bury(id: string, ends: string, now: number): Promise<boolean> {
-    const found = isThreadId(id) ? await threads.find(id) : undefined;
+    const found = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
+    // One that is damaged goes when the server forgets it.
     if (found?.state !== 'stored') {
       await wire.send(ends, ['ZREM', ends, id]);
       return false;
@@ -37,7 +39,7 @@ export function redisPrune(
 
   /** The same before its time, if nobody used it since. */
   async function buryUnused(id: string, unused: Unused, now: number): Promise<boolean> {
-    const found = isThreadId(id) ? await threads.find(id) : undefined;
+    const found = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
     if (found?.state !== 'stored' || !isUnused(found.value.head, unused)) return false;
     return !(await hasForks(id)) && threads.bury(found.value, 'unused', now);
   }
@@ -72,8 +74,10 @@ export function redisPrune(
     const { gone } = keys.owner(owner);
     const range = ['ZRANGE', gone, '-inf', String(now - tombstoneLifeMs), 'BYSCORE'];
     const ids = allTextsOf(await wire.send(gone, range));
-    const dead = (await inBatches(ids.filter(isThreadId), async id => [id, await threads.find(id)] as const))
-      .filter(([, { state }]) => state !== 'stored')
+    const dead = (
+      await inBatches(ids.filter(isThreadId), async id => [id, await unlessDamaged(threads.find(id))] as const)
+    )
+      .filter(([, found]) => found && found.state !== 'stored')
       .map(([id]) => keys.thread(id).head);
     await inBatches(dead, head => wire.send(head, ['UNLINK', head]));
     if (ids.length > 0) await wire.send(gone, ['ZREM', gone, ...ids]);

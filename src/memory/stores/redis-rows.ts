@@ -1,4 +1,4 @@
-import { storageError } from '../../domain/error.ts';
+import { isAppError, storageError } from '../../domain/error.ts';
 import type { ThreadId } from '../../domain/ids.ts';
 import type { ThreadHead } from '../../domain/thread.ts';
 import type { Lookup } from '../store.ts';
@@ -39,6 +39,16 @@ export function damaged(id: string, what: string): never {
     next: 'Begin a new thread, and delete this one; see that maxmemory-policy is noeviction. Other threads are not affected.',
     data: { thread: id },
   });
+}
+
+/** Undefined for what is damaged: it must not hide the others. Every other failure stays one. */
+export async function unlessDamaged<Result>(reading: Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isAppError(error) && error.details.class === 'corrupt') return undefined;
+    throw error;
+  }
 }
 
 /** What is kept of a thread that is there, without its turns. */

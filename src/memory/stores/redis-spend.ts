@@ -4,7 +4,7 @@ import type { SpendRow } from '../../domain/usage.ts';
 import { type SpendLedger, type SpendScope, spendDays, spendThreadDays } from '../spend-ledger.ts';
 import { inBatches } from './redis-blobs.ts';
 import { ownerHash } from './redis-keys.ts';
-import { packRecord, unpackRecord } from './redis-rows.ts';
+import { packRecord, unlessDamaged, unpackRecord } from './redis-rows.ts';
 import { allTextsOf, textsOf } from './redis-script.ts';
 import { dropSpend, freeHolds, holdSpend, putSpend, usedSpend } from './redis-spend-scripts.ts';
 import type { RedisParts, RedisThreads } from './redis-threads.ts';
@@ -101,8 +101,8 @@ export function redisSpend({ wire, keys, random }: RedisParts, threads: Pick<Red
       for (const row of await rowsSince(wire, place, '')) {
         const { thread } = row;
         if (thread === undefined || row.day >= late) continue;
-        const found = isThreadId(thread) ? await threads.find(thread) : undefined;
-        if (found?.state !== 'stored') await put(place, { row: withoutThread(row), instead: row });
+        const found = isThreadId(thread) ? await unlessDamaged(threads.find(thread)) : { state: 'unknown' };
+        if (found && found.state !== 'stored') await put(place, { row: withoutThread(row), instead: row });
       }
     },
   };

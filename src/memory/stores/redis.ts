@@ -67,7 +67,12 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const keys = redisKeys(prefix);
   const parts = { wire, keys, clock, random };
   const blobs = redisBlobs(wire, keys);
-  const index = redisIndex(wire, keys);
+  const told = new Set<string>();
+  const index = redisIndex(wire, keys, thread => {
+    if (told.has(thread)) return;
+    told.add(thread);
+    onWarning(`Thread ${thread} is damaged in Redis; lists and searches leave it out.`);
+  });
   const threads = redisThreads(parts, blobs, index);
   const jobs = redisJobs(parts);
   const leases = redisLeases(parts);

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ThreadId } from '../../../src/domain/ids.ts';
 import type { Store } from '../../../src/memory/store.ts';
-import { changeOf, headOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import { changeOf, headOf, jobOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { redisStore } from '../../support/redis-store.ts';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
@@ -152,6 +152,20 @@ describe('a Redis that is silent', () => {
     expect(await seqs(id)).toHaveLength(known.length + 1);
   });
 
+  it('never makes a list look empty, nor what is kept look forgotten', async () => {
+    await open();
+    await prepared(['a']);
+    const job = jobOf();
+    await eventually(() => store.createJob(job).catch(error => expect(error.details.class).toBe('conflict')));
+    server.signal('SIGSTOP');
+    const query = { owner: 'local', limit: 5, now: start };
+    for (const ask of [() => store.jobs(query), () => store.list(query), () => store.prune(start)]) {
+      await refusedInTime(ask);
+    }
+    server.signal('SIGCONT');
+    expect(await eventually(() => store.jobs(query))).toStrictEqual([job]);
+  });
+
   it('is given up in time while it is slow', async () => {
     await open();
     const { id } = await prepared(['a']);
@@ -290,11 +304,12 @@ describe('a Redis that takes no writes', () => {
   it('because of a wrong password tells it without showing it', async () => {
     await open(['--requirepass', 'right-word']);
     const wrong = redisStore(`redis://:wrong-word@127.0.0.1:${server.port}`, {
-      patienceMs,
+      patienceMs: 1_000,
       onWarning: text => warnings.push(text),
     });
     const error = await wrong.head(newThreadId(), start).catch(each => each);
     expect(error).toMatchObject({ ...refused('unavailable'), message: expect.stringContaining('WRONGPASS') });
+    expect(error.details.next).toContain('password');
     expect(JSON.stringify([error.message, error.details.next, warnings])).not.toContain('wrong-word');
     await wrong.close();
     const right = redisStore(`redis://:right-word@127.0.0.1:${server.port}`);

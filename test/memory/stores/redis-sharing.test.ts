@@ -10,6 +10,7 @@ import {
   hashOf,
   headOf,
   hour,
+  jobOf,
   newThreadId,
   start,
   threadWith,
@@ -161,6 +162,28 @@ describe('the server', () => {
     await server.command('LSET', turns, '0', stored.replace('right', 'wrong'));
     await expect(one.read(id, start)).rejects.toMatchObject({ details: { class: 'corrupt', data: { thread: id } } });
     expect(await one.search({ owner: 'local', text: 'wrong', limit: 5, now: start })).toEqual([]);
+  });
+
+  it('shows and tidies up all the others when one thread or job is damaged', async () => {
+    const warnings: string[] = [];
+    const watching = redisStore(server.url, { prefix, onWarning: text => warnings.push(text) });
+    const [broken, whole] = [await threadWith(one, ['apple']), await threadWith(one, ['apple'])];
+    const over = await threadWith(one, ['x'], { expiresAt: start + 5 });
+    const [brokenJob, job] = [jobOf(), jobOf()];
+    for (const each of [brokenJob, job]) await one.createJob(each);
+    const keys = redisKeys(prefix);
+    await server.command('HSET', keys.thread(broken.id).head, 'head', 'nonsense');
+    await server.command('HSET', keys.job(brokenJob.id), 'body', 'nonsense');
+    const query = { owner: 'local', limit: 9, now: start + 10 };
+    for (let n = 0; n < 2; n++) expect((await watching.list(query)).map(({ id }) => id)).toEqual([whole.id]);
+    expect((await watching.search({ ...query, text: 'apple' })).map(hit => hit.thread.id)).toEqual([whole.id]);
+    expect((await watching.jobs(query)).map(({ id }) => id)).toEqual([job.id]);
+    expect(await watching.prune(start + 10)).toBe(1);
+    expect((await watching.read(over.id, start)).state).toBe('expired');
+    expect(warnings).toEqual([expect.stringContaining(broken.id)]);
+    await expect(watching.read(broken.id, start)).rejects.toMatchObject({ details: { class: 'corrupt' } });
+    await expect(watching.job(brokenJob.id, start)).rejects.toMatchObject({ details: { class: 'corrupt' } });
+    await watching.close();
   });
 
   it('is described without its password, with what an operator should change', async () => {
