@@ -15,8 +15,7 @@ import { createOnce } from './engine/once/once.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
-import { createGit } from './files/git/git.ts';
-import { createSandbox } from './files/sandbox.ts';
+import type { SearchIndexes } from './files/index/search-index.ts';
 import { openStore } from './memory/open-store.ts';
 import { openState } from './memory/shared-state/open-state.ts';
 import type { Store } from './memory/store.ts';
@@ -27,6 +26,7 @@ import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { wireFiles } from './wire-files.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
 
@@ -51,6 +51,8 @@ export interface Product {
   root: string;
   /** What may be read, and why. */
   readable: Roots;
+  /** The search index of a folder within the roots. */
+  searchIndex: SearchIndexes['of'];
   team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health' | 'caches'>;
   /** Who would answer a call, and why. */
   explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
@@ -69,7 +71,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
   const place = storePlace(values, config.home);
-  const kept = { home: place.isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
+  const { isPrivate } = place;
+  const kept = { home: isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
   const telemetry = createTelemetry({ ...around, ...kept });
   const { emit } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
@@ -77,15 +80,15 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const found = await rootsOf(config, around);
   if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
-  const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
-  const git = createGit({ ...around, sandbox, mask: telemetry.mask });
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const models = await wireModels(config, { clock, random, emit, state, isPrivate: place.isPrivate });
+  const models = await wireModels(config, { clock, random, emit, state, isPrivate });
   const meter = wireMeter({ values, team: models, store, clock, random, emit });
   const team = { ...models, ask: meter.ask };
   const services = wireServices(config, { clock, state, emit });
+  const { embedder } = services;
+  const files = wireFiles(config, { ...around, roots: found.roots, mask: telemetry.mask, isPrivate, embedder });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
@@ -97,13 +100,13 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     nodeVersion: around.nodeVersion,
     platform: around.platform,
     store: place.name,
-    roots: sandbox.roots,
+    roots: files.sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
   const { recent } = telemetry;
-  const acting = { threads, jobs, clock, product, patience, recent, sandbox, mask: telemetry.mask, home, services };
+  const acting = { threads, jobs, clock, product, patience, recent, files, mask: telemetry.mask, home, services };
   const context = wireActions({ ...acting, values, team, emit });
-  const running = { store, sandbox, git, mask: telemetry.mask, random, clock, emit, home, services };
+  const running = { store, files, mask: telemetry.mask, random, clock, emit, home, services };
   const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
   const engine = createEngine(engineOptions);
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
@@ -119,6 +122,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     explainRoute: (question, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     inspectStore: store.inspect,
+    searchIndex: files.indexes.of,
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     spent: from => store.spend.rows({ owner: 'local', from }),
@@ -126,6 +130,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);
       await team.close();
       await meter.flush();
+      await Promise.all([files.pool.close(), files.indexes.close()]);
       await store.close();
       await telemetry.close();
     },

@@ -1,17 +1,16 @@
 import { panelLimits, promptSizeLimit, rateLimits, replyTokens, searchSettings, spendCaps } from './config/derive.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from './domain/ports.ts';
 import { type ActionParts, createActionContext } from './engine/actions/create-action-context.ts';
+import { createCondenser } from './engine/condense/condense.ts';
 import { languageOf, preambleOf } from './engine/gather/preamble.ts';
 import type { Offer } from './engine/offer/exposure.ts';
 import type { EngineOptions } from './engine/run.ts';
 import { createMeter, type Meter } from './engine/spend/meter.ts';
 import { createRateLimits } from './engine/spend/rate-limits.ts';
-import type { Git } from './files/git/git.ts';
-import type { Sandbox } from './files/sandbox.ts';
 import type { Store } from './memory/store.ts';
-import { countO200k } from './models/extras/o200k.ts';
 import { createClassifier } from './models/manager/classifier.ts';
 import type { Team } from './models/team.ts';
+import type { FileParts } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
 
@@ -23,8 +22,7 @@ export interface EngineParts {
   meter: Meter;
   state: SharedState;
   store: Store;
-  sandbox: Sandbox;
-  git: Git;
+  files: FileParts;
   mask: Mask;
   random: Random;
   clock: Clock;
@@ -35,7 +33,7 @@ export interface EngineParts {
 
 /** Settings and running parts → what the pipeline of a call is made of. */
 export function wireEngine(parts: EngineParts): EngineOptions {
-  const { values, context, offer, team, meter, state, store, sandbox, git, random, clock, emit, home } = parts;
+  const { values, context, offer, team, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   return {
     offer,
@@ -57,16 +55,19 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       language: languageOf(values.locale),
       prefixes: team.prefixes,
     },
-    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git } },
+    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {
       store,
-      sandbox,
+      sandbox: files.sandbox,
+      pool: files.pool,
+      condenser: createCondenser(files.pool),
+      indexes: files.indexes,
       mask: values.maskSecrets ? parts.mask : async text => ({ text, found: {} }),
       clock,
       emit,
       newExchange: threads.newExchange,
-      countTokens: countO200k,
+      countTokens: files.pool.count.bind(files.pool),
       countPrompt: team.countPrompt,
       summaries: summariesOf(parts),
       home,
@@ -102,11 +103,11 @@ export function wireActions({
   team,
   emit,
   services,
-  sandbox,
+  files,
   home,
   mask,
   ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'sandbox' | 'home' | 'mask'> &
+}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask'> &
   Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'>): ActionParts {
   const { limits: rates, unknown } = rateLimits(values);
   for (const word of unknown) {
@@ -125,7 +126,7 @@ export function wireActions({
     replyTokens: replyTokens(values),
     uploads: {
       documents: services.documents,
-      sandbox,
+      sandbox: files.sandbox,
       mask: values.maskSecrets ? mask : async text => ({ text, found: {} }),
       home,
       maxNamedFiles: values.maxNamedFiles,

@@ -36,6 +36,8 @@ export interface CommonArguments {
   webSearch?: boolean;
   context: 'thread' | 'files' | 'none';
   allowFallback?: boolean;
+  /** What the workspace's index knows about the question goes along. */
+  useSearch?: boolean;
 }
 
 export interface Resumed extends Parsed {
@@ -96,6 +98,11 @@ export interface Routed extends Resumed {
 /** What was done with the files of a call. */
 export interface FileReport {
   embedded: string[];
+  /** Files that had no room whole: what they declare, or what they say, was sent. */
+  outlined: string[];
+  summarised: string[];
+  /** What a search brought: paths with lines. */
+  found: string[];
   unchanged: string[];
   changed: string[];
   skipped: Skip[];

@@ -174,9 +174,10 @@ function commonOf(args: Record<string, unknown>): Parsed['common'] {
     continuationId: given.continuation_id,
     temperature: given.temperature,
     effort: given.thinking_mode,
-    webSearch: given.use_websearch ?? given.use_search,
+    webSearch: given.use_websearch,
     context: given.context ?? 'thread',
     allowFallback: given.allow_fallback,
+    useSearch: given.use_search,
   };
 }
 

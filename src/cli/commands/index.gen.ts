@@ -3,10 +3,12 @@ import { ask } from './ask.ts';
 import { completion } from './completion.ts';
 import { consensus } from './consensus.ts';
 import { doctor } from './doctor.ts';
+import { indexFiles } from './index-files.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
 import { prompt } from './prompt.ts';
 import { route } from './route.ts';
+import { search } from './search.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -17,10 +19,12 @@ export const commands = [
   completion,
   consensus,
   doctor,
+  indexFiles,
   init,
   models,
   prompt,
   route,
+  search,
   stdio,
   threads,
   trust,
