@@ -161,8 +161,12 @@ class OnceDesk implements Once {
       case 'elsewhere': {
         const options = { ...this.#options, log: this.#log, holding: this.#holding };
         const wait: Call = async (_request, stop) => {
-          const ended = await awaitElsewhere(options, call, identity, { request, signal: stop });
-          return this.#rendered('status' in ended ? await this.#outcome(ended, request) : ended);
+          try {
+            const ended = await awaitElsewhere(options, call, identity, { request, signal: stop });
+            return this.#rendered('status' in ended ? await this.#outcome(ended, request) : ended);
+          } catch (error) {
+            return this.#rendered(this.#failed(request, error));
+          }
         };
         const reply = await untilGone(request, signal, way.long(wait));
         return { ...reply, delivered: () => this.#delivered(identity, call.id) };
@@ -211,7 +215,7 @@ class OnceDesk implements Once {
       this.#running.delete(id);
       this.#over.delete(id);
     };
-    this.#over.set(id, finished.finally(forget));
+    this.#over.set(id, finished.catch(error => this.#warn(error)).finally(forget));
     return this.#join(work, id, asked, false);
   }
 
