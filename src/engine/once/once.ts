@@ -84,8 +84,10 @@ class OnceDesk implements Once {
   readonly #over = new Map<string, Promise<void>>();
   /** Changes of records that are on their way. */
   readonly #notes = new Set<Promise<void>>();
-  /** Calls on their way to `#running`, and calls whose replies arrived while their records still stand. */
-  readonly #passing = new Set<string>();
+  /** Calls whose records may be in the store already, but that are not in `#running` yet: until they are. */
+  readonly #starting = new Map<string, Promise<void>>();
+  /** Calls whose replies arrived while their records still stand. */
+  readonly #arrived = new Set<string>();
 
   constructor(options: OnceOptions) {
     this.#options = options;
@@ -132,18 +134,23 @@ class OnceDesk implements Once {
     hurry?.removeEventListener('abort', interruptAll);
   }
 
-  /** The calls of a key, none of which is just about to end. */
+  /** The calls of a key, none of which is just about to begin or to end. */
   async #settled({ key }: Identity): Promise<Logged> {
     for (;;) {
       const seen = await this.#log.read(key);
-      const ending = seen.calls.filter(({ id }) => !this.#passing.has(id) && this.#running.get(id)?.isEnding());
-      if (ending.length === 0) return seen;
-      await Promise.all(ending.map(({ id }) => this.#over.get(id)));
+      const passing = seen.calls.flatMap(({ id }) => this.#passing(id) ?? []);
+      if (passing.length === 0) return seen;
+      await Promise.all(passing);
     }
   }
 
+  #passing(id: string): Promise<void> | undefined {
+    if (this.#arrived.has(id)) return undefined;
+    return this.#starting.get(id) ?? (this.#running.get(id)?.isEnding() ? this.#over.get(id) : undefined);
+  }
+
   #earlier({ version, calls }: Logged, { identity, request }: Asked): Promise<Earlier | undefined> {
-    const others = calls.filter(({ id }) => !this.#passing.has(id));
+    const others = calls.filter(({ id }) => !this.#arrived.has(id));
     const options = { ...this.#options, holding: this.#holding, holder: this.#holder, running: this.#running };
     const look = async (id: string) => (await this.#log.read(identity.key)).calls.find(call => call.id === id);
     return findEarlier({ ...options, look }, { version, calls: others }, identity, request.principal);
@@ -161,8 +168,12 @@ class OnceDesk implements Once {
       case 'elsewhere': {
         const options = { ...this.#options, log: this.#log, holding: this.#holding };
         const wait: Call = async (_request, stop) => {
-          const ended = await awaitElsewhere(options, call, identity, { request, signal: stop });
-          return this.#rendered('status' in ended ? await this.#outcome(ended, request) : ended);
+          try {
+            const ended = await awaitElsewhere(options, call, identity, { request, signal: stop });
+            return this.#rendered('status' in ended ? await this.#outcome(ended, request) : ended);
+          } catch (error) {
+            return this.#rendered(this.#failed(request, error));
+          }
         };
         const reply = await untilGone(request, signal, way.long(wait));
         return { ...reply, delivered: () => this.#delivered(identity, call.id) };
@@ -184,9 +195,14 @@ class OnceDesk implements Once {
     const times = { startedAt: now, expiresAt: now + runningMs };
     const call: LoggedCall = { id, same: identity.same, status: 'running', holder: this.#holder, ...times };
     let logged = false;
+    const started = Promise.withResolvers<void>();
     if (identity.named || !facts.threaded) {
       logged = true;
-      if (!(await this.#claim(call, identity, seen))) return this.call(request, signal, facts, way);
+      this.#starting.set(id, started.promise);
+      if (!(await this.#claim(call, identity, seen))) {
+        this.#starting.delete(id);
+        return this.call(request, signal, facts, way);
+      }
     }
     const onThread: ToolRequest['onThread'] = ({ id: thread, seq: baseSeq }) => {
       if (logged) return void this.#note(identity, id, found => ({ ...found, thread, baseSeq }));
@@ -205,24 +221,23 @@ class OnceDesk implements Once {
     };
     const work = shareWork(sharing, { ...request, onThread }, way.long(way.run));
     this.#running.set(id, work);
-    this.#passing.delete(id);
     const finished = work.reply.then(reply => (logged ? this.#finish(work, reply, identity, id) : undefined));
     const forget = () => {
       this.#running.delete(id);
       this.#over.delete(id);
     };
-    this.#over.set(id, finished.finally(forget));
+    this.#over.set(id, finished.catch(error => this.#warn(error)).finally(forget));
+    started.resolve();
+    this.#starting.delete(id);
     return this.#join(work, id, asked, false);
   }
 
   /** Makes the record durable before anything else; false when another call came before. */
   async #claim(call: LoggedCall, identity: Identity, seen: Logged): Promise<boolean> {
-    this.#passing.add(call.id);
     this.#hold();
     try {
       if (!identity.named) await this.#log.add(identity.key, call, seen);
       else if (!(await this.#log.claim(identity.key, call, seen))) {
-        this.#passing.delete(call.id);
         this.#release();
         return false;
       }
@@ -278,8 +293,8 @@ class OnceDesk implements Once {
   /** From now on the same call is a new one; what its caller gave a name to stays what it was. */
   #delivered(identity: Identity, id: string): void {
     const isKept = ({ status }: LoggedCall) => identity.named && status === 'done';
-    if (!identity.named) this.#passing.add(id);
-    void this.#note(identity, id, call => (isKept(call) ? call : undefined)).then(() => this.#passing.delete(id));
+    if (!identity.named) this.#arrived.add(id);
+    void this.#note(identity, id, call => (isKept(call) ? call : undefined)).then(() => this.#arrived.delete(id));
   }
 
   /** The log is there to save money: a call is worth more than its record. */

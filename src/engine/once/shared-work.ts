@@ -8,7 +8,7 @@ export interface SharedWorkOptions {
   graceMs: number;
   /** Called when the last caller is gone without a word. */
   onLost(): void;
-  /** Called when somebody waits for it again. */
+  /** Called when somebody waits for it again after that. */
   onFound(): void;
   /** Whether somebody whom this process can't see waits for it. */
   isWanted(): Promise<boolean>;
@@ -38,6 +38,7 @@ export function shareWork(options: SharedWorkOptions, request: ToolRequest, run:
   const callers = new Set<ToolRequest>();
   let ending: Ending | undefined;
   let over = false;
+  let isLost = false;
   let stopGrace = () => {};
 
   function end(how: Ending, reason: unknown): void {
@@ -87,10 +88,12 @@ export function shareWork(options: SharedWorkOptions, request: ToolRequest, run:
       };
       const onGone = () => {
         if (!leave(caller)) return;
+        isLost = true;
         giveGrace();
         options.onLost();
       };
-      if (callers.size === 0) {
+      if (isLost) {
+        isLost = false;
         stopGrace();
         options.onFound();
       }

@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ToolReply, ToolRequest } from '../../../src/domain/request.ts';
 import { realClock } from '../../support/clock.ts';
+import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+import { step } from '../../tools/workflow-rig.ts';
 
 let vendor: FakeVendor;
 let project: TempProject;
@@ -201,6 +203,27 @@ describe('what makes a call another one', () => {
     await edit(project);
     expect((await delivered(args)).content).toBe('Second.');
     expect(vendor.requests[1]!.canonical).not.toBe(vendor.requests[0]!.canonical);
+  });
+
+  it.each([
+    ['the working tree', (repo: GitRepository) => repo.write('cart.ts', 'export const total = 3;\n')],
+    ['what is staged', (repo: GitRepository) => repo.git('add', '.')],
+  ])('%s is another one, for a tool that looks for itself', async (_what, edit) => {
+    const repo = await gitRepository(project.root);
+    await repo.write('cart.ts', 'export const total = 1;\n');
+    await repo.commit();
+    await repo.write('cart.ts', 'export const total = 2;\n');
+    await repo.git('status');
+    await markIsDurable();
+    vendor.byDefault({ answer: 'Go.' });
+    const last = step(1, 1, { step: 'Check the changes.', path: '.' });
+    const first = await send(last, { tool: 'precommit' }).reply;
+    expect(first.isError).toBe(false);
+    expect((await send(last, { tool: 'precommit' }).reply).metadata.replayed).toBe(true);
+    await edit(repo);
+    const anew = await delivered(last, { tool: 'precommit' });
+    expect(anew.isError).toBe(false);
+    expect(anew.metadata.replayed).toBeUndefined();
   });
 
   it('a file that its thread sent before was edited', async () => {
