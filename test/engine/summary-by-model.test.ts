@@ -5,6 +5,7 @@ import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../support/vendors/fake-vendor.ts';
 import { startAnthropic } from '../support/vendors/start-anthropic.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { startOpenRouter } from '../support/vendors/start-openrouter.ts';
 
 let openAi: FakeVendor;
 let anthropic: FakeVendor;
@@ -130,6 +131,21 @@ describe('a long thread', () => {
     expect(five.metadata.history.summarised).toBeGreaterThan(0);
     expect(anthropic.requests).toHaveLength(1);
     expect(openAi.requests.filter(isSummary)).toEqual([]);
+  });
+
+  it('stays with its maker where one provider serves many', async () => {
+    const openRouter = await startOpenRouter();
+    const answer = (request: RecordedRequest) => (isSummary(request) ? summary : longAnswer.join('\n'));
+    openRouter.byDefault({ answer });
+    try {
+      await start({ ...vendorEnv({ openrouter: openRouter.url }), DEFAULT_MODEL: 'openrouter:openai/gpt-4o' });
+      await untilCompacted();
+      expect(openRouter.requests.filter(isSummary).map(modelOf)).toEqual([expect.stringMatching(/^openai\//)]);
+      expect([...openAi.requests, ...anthropic.requests]).toEqual([]);
+      expect(openRouter.violations).toEqual([]);
+    } finally {
+      await openRouter.close();
+    }
   });
 
   it('is not shown to another provider for its summary, nor paid for where an extract loses little', async () => {

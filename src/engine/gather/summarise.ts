@@ -97,6 +97,8 @@ async function summarised(
     throw new Error(`${nameOf(candidate.model)} took more than ${patienceMs / 1_000} s.`);
   } finally {
     stop();
+    // Pieces that are still being written when another one failed are of no use.
+    late.abort();
   }
 }
 
@@ -114,7 +116,8 @@ function turnText(turn: StoredTurn): string {
 
 /**
  * Named by the operator, or found here. What is found is of the provider that gets the whole prompt anyway, so that nobody
- * learns of a thread through its summary; and never dearer than who answers.
+ * learns of a thread through its summary (where one provider serves many makers, of the same maker), and never dearer than
+ * who answers.
  */
 async function writerFor({ model, route }: SummaryOptions, call: Routed): Promise<Candidate | undefined> {
   const request = { category: 'fast_response' as const, needs: {}, effort: 'minimal' as const };
@@ -123,7 +126,8 @@ async function writerFor({ model, route }: SummaryOptions, call: Routed): Promis
   const most = Math.min(cheap, averagePrice(asked) ?? cheap);
   const suits = (other: ModelInfo) => {
     const price = averagePrice(other);
-    return other.provider === asked.provider && other.score >= leastScore && price !== undefined && price <= most;
+    const nobodyNew = other.provider === asked.provider && makerOf(other) === makerOf(asked);
+    return nobodyNew && other.score >= leastScore && price !== undefined && price <= most;
   };
   try {
     const { candidates } = await route({ ...request, name: 'auto', avoid: other => !suits(other) });
@@ -133,6 +137,11 @@ async function writerFor({ model, route }: SummaryOptions, call: Routed): Promis
     if (isAppError(error)) return undefined;
     throw error;
   }
+}
+
+/** `openai` of `openai/gpt-5`, as aggregators name models; nothing for a maker's own provider. */
+function makerOf({ id }: ModelInfo): string {
+  return id.slice(0, Math.max(0, id.indexOf('/')));
 }
 
 interface Writing {
@@ -164,7 +173,8 @@ async function ask(options: SummaryOptions, call: Routed, writing: Writing): Pro
   spent.tokens += answer.usage.input + answer.usage.output;
   if (answer.costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + answer.costUsd;
   if (answer.partial) throw new Error('the summary broke off.');
-  return answer.text;
+  const lastLine = answer.text.lastIndexOf('\n');
+  return answer.finish.kind === 'length' && lastLine > 0 ? answer.text.slice(0, lastLine) : answer.text;
 }
 
 function message(role: Message['role'], section: Message['section'], text: string): Message {
