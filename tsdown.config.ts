@@ -17,6 +17,8 @@ export default defineConfig({
     index: 'src/index.ts',
     'sqlite-writer': 'src/memory/stores/sqlite-writer.ts',
     'trace-worker': 'src/files/graph/trace-worker.ts',
+    'index-thread': 'src/files/index/index-thread.ts',
+    'work-thread': 'src/files/work/work-thread.ts',
   },
   format: 'esm',
   platform: 'node',

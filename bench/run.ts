@@ -4,11 +4,13 @@ import { openBenchFolder } from './measure/bench-folder.ts';
 import { printable } from './measure/table.ts';
 import { overhead } from './overhead.ts';
 import { parallel } from './parallel.ts';
+import { recall } from './recall.ts';
 import { start } from './start.ts';
 import { threads } from './threads.ts';
 import { tokensEstimate } from './tokens-estimate.ts';
+import { turns } from './turns.ts';
 
-const parts = { start, overhead, parallel, consensus, threads, 'tokens-estimate': tokensEstimate };
+const parts = { start, overhead, parallel, consensus, threads, turns, 'tokens-estimate': tokensEstimate, recall };
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter(name => !Object.hasOwn(parts, name));

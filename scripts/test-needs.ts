@@ -3,7 +3,10 @@ import { existsSync } from 'node:fs';
 import { type Need, provide } from './test-needs/provide.ts';
 
 /** What the tests use that npm does not bring. */
-const needs: Need[] = [{ program: 'git', aptPackage: 'git', purpose: 'the files room is tested against a real git' }];
+const needs: Need[] = [
+  { program: 'git', aptPackage: 'git', purpose: 'the files room is tested against a real git' },
+  { program: 'redis-server', aptPackage: 'redis-server', purpose: 'the Redis store is tested against a real Redis' },
+];
 
 const problems = provide(needs, {
   runs: (command, args, env) =>

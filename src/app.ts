@@ -1,5 +1,4 @@
-import { join } from 'node:path';
-import { exposurePolicy } from './config/derive.ts';
+import { exposurePolicy, storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import { requestId } from './domain/ids.ts';
 import type { Clock, Random } from './domain/ports.ts';
@@ -12,13 +11,14 @@ import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import { exposed } from './engine/offer/exposure.ts';
 import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
+import { createOnce } from './engine/once/once.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
-import { createGit } from './files/git/git.ts';
-import { createSandbox } from './files/sandbox.ts';
+import type { SearchIndexes } from './files/index/search-index.ts';
 import { openStore } from './memory/open-store.ts';
 import { openState } from './memory/shared-state/open-state.ts';
+import type { Store } from './memory/store.ts';
 import { createThreads } from './memory/threads.ts';
 import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
 import { createTransfer } from './memory/transfer/transfer.ts';
@@ -28,6 +28,7 @@ import { createTelemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { wireFiles } from './wire-files.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
 
@@ -52,9 +53,13 @@ export interface Product {
   root: string;
   /** What may be read, and why. */
   readable: Roots;
-  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health'>;
+  /** The search index of a folder within the roots. */
+  searchIndex: SearchIndexes['of'];
+  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health' | 'caches'>;
   /** Who would answer a call, and why. */
   explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
+  /** What a server behind the store says of itself; absent where there is none. */
+  inspectStore: Store['inspect'];
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
@@ -69,8 +74,8 @@ export interface Product {
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
-  const file = values.private || values.store === 'memory' ? undefined : join(config.home, 'threads.sqlite');
-  const kept = { home: file && config.home, secrets: config.secrets, logLevel: values.logLevel };
+  const place = storePlace(values, config.home);
+  const kept = { home: place.isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
   const telemetry = createTelemetry({ ...around, ...kept });
   const { emit, recent, mask } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
@@ -78,15 +83,16 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const found = await rootsOf(config, around);
   if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
-  const sandbox = createSandbox({ roots: found.roots, allowSecrets: values.allowSecretFiles });
-  const git = createGit({ ...around, sandbox, mask });
-  const store = openStore({ file, clock, emit });
+  const { isPrivate } = place;
+  const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const models = await wireModels(config, { clock, random, emit, state, isPrivate: file === undefined });
+  const models = await wireModels(config, { clock, random, emit, state, isPrivate });
   const meter = wireMeter({ values, team: models, store, clock, random, emit });
   const team = { ...models, ask: meter.ask };
   const services = wireServices(config, { clock, state, emit });
+  const { embedder } = services;
+  const files = wireFiles(config, { ...around, roots: found.roots, mask: telemetry.mask, isPrivate, embedder });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
@@ -97,19 +103,21 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     catalogueVersion: '',
     nodeVersion: around.nodeVersion,
     platform: around.platform,
-    store: file ?? 'memory, until this process ends',
-    roots: sandbox.roots,
+    store: place.name,
+    roots: files.sandbox.roots,
     tools: offer.tools.map(tool => tool.name),
   };
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
-  const running = { store, sandbox, git, mask, random, clock, emit, home, services };
+  const running = { store, files, mask, random, clock, emit, home, services };
   const acting = { ...running, threads, jobs, product, patience, recent, transfer };
   const context = wireActions({ ...acting, values, team });
   const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
   const engine = createEngine(engineOptions);
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
   product.catalogueVersion = catalogueVersion(engine.list());
-  const host = createHost({ ...context, engine, offer, emit, replyFormat: values.replyFormat });
+  const graceMs = values.detachedGraceSeconds * 1_000;
+  const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
+  const host = createHost({ ...context, engine, offer, emit, once, replyFormat: values.replyFormat });
   return {
     host,
     root,
@@ -117,14 +125,17 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     team,
     explainRoute: (question, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
+    inspectStore: store.inspect,
+    searchIndex: files.indexes.of,
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
     spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
-      await jobs.close(values.detachedGraceSeconds * 1_000, hurry);
+      await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);
       await team.close();
       await meter.flush();
+      await Promise.all([files.pool.close(), files.indexes.close()]);
       await store.close();
       await telemetry.close();
     },

@@ -1,18 +1,16 @@
 import { panelLimits, promptSizeLimit, rateLimits, replyTokens, searchSettings, spendCaps } from './config/derive.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from './domain/ports.ts';
 import { type ActionParts, createActionContext } from './engine/actions/create-action-context.ts';
+import { createCondenser } from './engine/condense/condense.ts';
 import { languageOf, preambleOf } from './engine/gather/preamble.ts';
 import type { Offer } from './engine/offer/exposure.ts';
 import type { EngineOptions } from './engine/run.ts';
 import { createMeter, type Meter } from './engine/spend/meter.ts';
 import { createRateLimits } from './engine/spend/rate-limits.ts';
-import type { Git } from './files/git/git.ts';
-import type { Sandbox } from './files/sandbox.ts';
 import type { Store } from './memory/store.ts';
-import type { Transfer } from './memory/transfer/transfer.ts';
-import { countO200k } from './models/extras/o200k.ts';
 import { createClassifier } from './models/manager/classifier.ts';
 import type { Team } from './models/team.ts';
+import type { FileParts } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
 
@@ -24,8 +22,7 @@ export interface EngineParts {
   meter: Meter;
   state: SharedState;
   store: Store;
-  sandbox: Sandbox;
-  git: Git;
+  files: FileParts;
   mask: Mask;
   random: Random;
   clock: Clock;
@@ -36,7 +33,7 @@ export interface EngineParts {
 
 /** Settings and running parts → what the pipeline of a call is made of. */
 export function wireEngine(parts: EngineParts): EngineOptions {
-  const { values, context, offer, team, meter, state, store, sandbox, git, random, clock, emit, home } = parts;
+  const { values, context, offer, team, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   return {
     offer,
@@ -59,17 +56,21 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       language: languageOf(values.locale),
       prefixes: team.prefixes,
     },
-    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git } },
+    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {
       store,
-      sandbox,
+      sandbox: files.sandbox,
+      pool: files.pool,
+      condenser: createCondenser(files.pool),
+      indexes: files.indexes,
       mask: maskFor(values, parts.mask),
       clock,
       emit,
       newExchange: threads.newExchange,
-      countTokens: countO200k,
+      countTokens: files.pool.count.bind(files.pool),
       countPrompt: team.countPrompt,
+      summaries: summariesOf(parts),
       home,
       ...(parts.services.documents && { documents: parts.services.documents }),
       preamble: preambleOf(values.locale),
@@ -102,38 +103,45 @@ export function wireMeter({
   return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, team) });
 }
 
+type ActingParts = Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> &
+  Pick<ActionParts['files'], 'transfer'>;
+
 /** What the handlers of actions are given. */
 export function wireActions({
   values,
   team,
   emit,
   services,
-  sandbox,
+  files,
   home,
   mask,
   ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'sandbox' | 'home' | 'mask' | 'random'> &
-  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
-    transfer: Transfer;
-  }): ActionParts {
+}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random'> &
+  ActingParts): ActionParts {
   const { limits: rates, unknown } = rateLimits(values);
   for (const word of unknown) {
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
   }
+  const { providers, capabilities, caches } = team;
   return {
     ...parts,
-    models: { providers: team.providers, capabilities: team.capabilities, defaultModel: values.defaultModel },
+    models: { providers, capabilities, caches, defaultModel: values.defaultModel },
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),
     replyTokens: replyTokens(values),
     uploads: {
       documents: services.documents,
-      sandbox,
+      sandbox: files.sandbox,
       mask: maskFor(values, mask),
       home,
       maxNamedFiles: values.maxNamedFiles,
     },
     web: services.web,
-    files: { transfer: parts.transfer, sandbox, random: parts.random, home },
+    files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
   };
+}
+
+function summariesOf({ values, team, meter, clock, emit }: EngineParts): EngineOptions['compose']['summaries'] {
+  const { compactionModel: model } = values;
+  return model === 'off' ? undefined : { model, route: team.route, ask: meter.ask, clock, emit };
 }

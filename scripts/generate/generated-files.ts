@@ -56,6 +56,11 @@ export async function generatedFiles(root: string): Promise<Map<string, string>>
   const add = (path: string, text: string | undefined): void => {
     if (text !== undefined) files.set(path, text);
   };
+  if (existsSync(join(root, 'src/domain/estimate'))) {
+    // The vocabulary is large: loaded only where something is made of it.
+    const { eastAsianFilterText } = await import('./east-asian-filter.ts');
+    add('src/domain/estimate/east-asian.gen.ts', eastAsianFilterText());
+  }
   const lists = findLists(root);
   for (const { spec, members } of lists) add(`${spec.folder}/index.gen.ts`, listText(spec, members));
 

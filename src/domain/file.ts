@@ -50,10 +50,11 @@ export interface TextFile extends Fingerprint {
 }
 
 /**
- * How a file stands in a turn: its text, some of its lines, what changed since the thread last had it, or a note alone:
- * that it is gone, that the text above is still right, or that it changed and there was no room to show how.
+ * How a file stands in a turn: its text, some of its lines, what changed since the thread last had it, what it declares or
+ * says where it had no room (it does not count as sent then), or a note alone: that it is gone, that the text above is still
+ * right, or that it changed and there was no room to show how.
  */
-export type FileForm = 'full' | 'range' | 'diff' | 'deleted' | 'unchanged' | 'changed';
+export type FileForm = 'full' | 'range' | 'diff' | 'outline' | 'summary' | 'deleted' | 'unchanged' | 'changed';
 
 /** A file as one turn sent it. Its text is a blob of the store, so that the turn can be rendered again byte for byte. */
 export interface FileRecord {
@@ -66,7 +67,7 @@ export interface FileRecord {
   sha256: Sha256;
   /** Blob with the whole masked text: the base of the next diff. Only where text was shown. */
   base?: Sha256;
-  /** Blob with exactly what the turn showed, where that is not simply `base` with line numbers: a diff. */
+  /** Blob with exactly what the turn showed, where that is not simply `base` with line numbers: a diff, an outline, a summary. */
   shown?: Sha256;
   range?: LineRange;
   /** Its text was read out of a document and stands in a message of its own before the turn. */

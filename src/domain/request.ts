@@ -1,3 +1,4 @@
+import type { ThreadId } from './ids.ts';
 import type { Job, JobReply } from './job.ts';
 import type { JsonObject } from './json.ts';
 
@@ -31,6 +32,14 @@ export type UserAnswer =
   | { action: 'decline' }
   | { action: 'cancel' };
 
+/** How a transport lets a caller come again for a call whose reply did not arrive. */
+export interface CallSession {
+  /** Aborted when the caller is gone without having cancelled: what was paid for goes on, for who sends the same call again. */
+  gone: AbortSignal;
+  /** The caller's own name for this call (`_meta.idempotencyKey`): for ten minutes, the same name means the same call. */
+  idempotencyKey?: string;
+}
+
 /** A call of a tool as a transport hands it over. */
 export interface ToolRequest {
   name: string;
@@ -40,6 +49,10 @@ export interface ToolRequest {
   onProgress?: (update: ProgressUpdate) => void;
   /** Given when the caller shows the answer as it arrives. What was passed on is not taken back: the call is then not retried. */
   onText?: (delta: string) => void;
+  /** Given by a transport that tells which replies arrived (`ToolReply.delivered`). */
+  session?: CallSession;
+  /** Called once the call's thread is known and nobody else works on it, before anything is stored. */
+  onThread?: (thread: { id: ThreadId; seq: number }) => void;
   /**
    * What becomes of a call that takes long; absent: the caller waits for as long as it takes. `job`: past the client's
    * patience it goes on by itself, and the reply is how to come back for it. `task`: the same, almost at once.
@@ -66,6 +79,8 @@ export interface ToolReply {
   structured?: JsonObject;
   /** The call goes on as this job, and this reply only says so. */
   job?: Job;
+  /** To be called when the caller has the reply, as far as his transport can tell: the same call is a new one from then on. */
+  delivered?: () => void;
   /** Nothing was done yet: the call is to come again with answers to these. Only where the request had `answers`. */
   questions?: readonly UserQuestion[];
 }

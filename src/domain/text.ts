@@ -46,3 +46,20 @@ export function printablePath(path: string): string {
   const shown = path.length > longestShown ? `${safeCut(path, longestShown)}…` : path;
   return shown.replace(unprintable, char => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
 }
+
+/** The lines `from` to `to` of a text, counted from 1. Of a long text, only what stands before them is looked at. */
+export function linesBetween(text: string, from: number, to: number): string {
+  let start = 0;
+  for (let line = 1; line < from; line++) {
+    const end = text.indexOf('\n', start);
+    if (end === -1) return '';
+    start = end + 1;
+  }
+  let stop = start - 1;
+  for (let line = from; line <= to; line++) {
+    const end = text.indexOf('\n', stop + 1);
+    if (end === -1) return text.slice(start);
+    stop = end;
+  }
+  return text.slice(start, Math.max(start, stop));
+}

@@ -157,8 +157,9 @@ function report({ compose }: AskOptions, { reqId, tool, files }: Gathered): void
 }
 
 /** The question is durable before anybody is paid to answer it. */
-function remember({ threads }: AskOptions, { thread, turn, blobs, compaction }: Gathered): Promise<Thread> {
-  return threads.add(thread, turn.exchange, { turns: [turn], status: 'pending', blobs, compaction });
+function remember({ threads }: AskOptions, { thread, turn, blobs, compaction, history }: Gathered): Promise<Thread> {
+  const { tokens, costUsd } = history.summary ?? {};
+  return threads.add(thread, turn.exchange, { turns: [turn], status: 'pending', blobs, compaction, tokens, costUsd });
 }
 
 async function answer(options: AskOptions, gathered: Gathered, pending: Thread): Promise<Answered | Reply> {

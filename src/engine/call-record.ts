@@ -36,6 +36,8 @@ export interface CommonArguments {
   webSearch?: boolean;
   context: 'thread' | 'files' | 'none';
   allowFallback?: boolean;
+  /** What the workspace's index knows about the question goes along. */
+  useSearch?: boolean;
 }
 
 export interface Resumed extends Parsed {
@@ -96,11 +98,25 @@ export interface Routed extends Resumed {
 /** What was done with the files of a call. */
 export interface FileReport {
   embedded: string[];
+  /** Files that had no room whole: what they declare, or what they say, was sent. */
+  outlined: string[];
+  summarised: string[];
+  /** What a search brought: paths with lines. */
+  found: string[];
   unchanged: string[];
   changed: string[];
   skipped: Skip[];
   /** Kind of secret → how many were masked. */
   masked: Record<string, number>;
+}
+
+/** What a summary took; it is part of what the thread costs. */
+export interface SummaryCost {
+  /** `provider:model`. */
+  model: string;
+  tokens: number;
+  /** US dollars; absent: the model has no known price. */
+  costUsd?: number;
 }
 
 export interface Gathered extends Routed {
@@ -110,7 +126,7 @@ export interface Gathered extends Routed {
   compaction?: Compaction;
   files: FileReport;
   budget: Budget & { historyUsed: number; filesUsed: number };
-  history: { turns: number; sent: number; summarised: number; trimmed: number };
+  history: { turns: number; sent: number; summarised: number; trimmed: number; summary?: SummaryCost };
   /** Titles of the evidence that had no room, or not whole. */
   evidenceLeftOut: string[];
 }

@@ -9,6 +9,7 @@ import type { Category } from '../models/routing/roster.ts';
 import type { ActionContext } from './actions/action-context.ts';
 import type { WrapperShape } from './fanout/shape.ts';
 
+export type { VendorCache } from '../models/extras/caches/vendor-cache.ts';
 export type { KeptDocument } from '../models/extras/documents/document-library.ts';
 export type { ProviderCapabilities } from '../models/survey/capabilities.ts';
 export type { ProviderState } from '../models/team.ts';

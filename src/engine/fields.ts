@@ -79,13 +79,14 @@ export const hiddenFields = {
   temperature: z.number().min(0).max(1).optional(),
   thinking_mode: z.enum(['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']).optional(),
   use_websearch: webSearchField,
-  use_search: webSearchField,
   /** What the model sees of the thread: all of it, the files alone, or nothing. */
   context: z.enum(['thread', 'files', 'none']).optional(),
   /** True: another model may answer for the one that is named; false: no other may, even for one that was chosen. */
   allow_fallback: z.boolean().optional(),
   /** US dollars for the call as a whole. */
   max_cost_usd: z.number().optional(),
+  /** The places in the project that speak of the question go along, as far as they fit. */
+  use_search: z.boolean().optional(),
 };
 
 /** What a tool, a workflow unless `all` says otherwise, takes besides the fields that it advertises. */

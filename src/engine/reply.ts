@@ -2,7 +2,7 @@ import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/e
 import type { Json, JsonObject } from '../domain/json.ts';
 import type { Thread, ThreadTotals } from '../domain/thread.ts';
 import type { AttemptRecord } from '../models/answer.ts';
-import type { Answered, Parsed } from './call-record.ts';
+import type { Answered, FileReport, Parsed, SummaryCost } from './call-record.ts';
 
 /** JSON-RPC's number for each of our codes. */
 const rpcCodes: Record<ErrorCode, number> = {
@@ -141,14 +141,8 @@ export function metadataOf(
     latency_ms: Math.round(answer.latencyMs),
     overhead_ms: Math.max(0, Math.round(elapsedMs - answer.latencyMs)),
     finish_reason: answer.finish.raw ?? answer.finish.kind,
-    files: {
-      embedded: nonEmpty(files.embedded),
-      unchanged: nonEmpty(files.unchanged),
-      changed: nonEmpty(files.changed),
-      skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
-      masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
-    },
-    history: { ...history },
+    files: fileFacts(files),
+    history: { ...history, summary: history.summary && summaryLine(history.summary) },
     budget: {
       window: budget.window,
       files: budget.filesUsed,
@@ -157,6 +151,24 @@ export function metadataOf(
       used: budget.reserved + budget.filesUsed + budget.historyUsed,
     },
     warnings: nonEmpty([...warnings, ...answer.warnings]),
+  };
+}
+
+function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
+  return { model, tokens, cost_usd: costUsd === undefined ? undefined : Number(costUsd.toFixed(6)) };
+}
+
+/** What was done with each file, as replies have it. */
+export function fileFacts(files: FileReport): JsonObject {
+  return {
+    embedded: nonEmpty(files.embedded),
+    outlined: nonEmpty(files.outlined),
+    summarised: nonEmpty(files.summarised),
+    found: nonEmpty(files.found),
+    unchanged: nonEmpty(files.unchanged),
+    changed: nonEmpty(files.changed),
+    skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
+    masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
   };
 }
 

@@ -5,6 +5,7 @@ import type { JsonObject } from '../domain/json.ts';
 import type { Mask, Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
+import type { Thread } from '../domain/thread.ts';
 import { createTracer } from '../files/graph/tracer.ts';
 import { missingPaths } from '../files/missing.ts';
 import { listSourceFiles } from '../files/walk/list-source-files.ts';
@@ -105,7 +106,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     const { owner, root } = parsed.request.principal;
     const place = { owner, workspace: root };
     if (parsed.common.continuationId === undefined) {
-      const blank = options.threads.start(place, parsed.tool.name);
+      const blank = told(parsed, options.threads.start(place, parsed.tool.name));
       const call = await maskParsed(mask, parsed, blank.id);
       return work({ ...call, thread: { ...blank, title: titleOf(call), initialContext: contextOf(call) } });
     }
@@ -113,7 +114,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     const call = await maskParsed(mask, parsed, found.id);
     const onWait = () => call.progress.stage('waiting for the thread');
     return options.threads.exclusively(found.id, { signal: call.signal, onWait }, async () =>
-      work({ ...call, thread: await options.threads.refresh(found) }),
+      work({ ...call, thread: told(parsed, await options.threads.refresh(found)) }),
     );
   }
 
@@ -150,6 +151,12 @@ async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Pa
   return { ...parsed, args, warnings, common: { ...parsed.common, model } };
 }
 
+/** Lets whoever watches over the call know its thread, before anything is stored. */
+function told({ request }: Parsed, thread: Thread): Thread {
+  request.onThread?.(thread);
+  return thread;
+}
+
 async function planStep(
   { compose, workflow }: EngineOptions,
   shape: WorkflowShape<Record<string, unknown>>,
@@ -167,9 +174,10 @@ function commonOf(args: Record<string, unknown>): Parsed['common'] {
     continuationId: given.continuation_id,
     temperature: given.temperature,
     effort: given.thinking_mode,
-    webSearch: given.use_websearch ?? given.use_search,
+    webSearch: given.use_websearch,
     context: given.context ?? 'thread',
     allowFallback: given.allow_fallback,
+    useSearch: given.use_search,
   };
 }
 

@@ -23,6 +23,8 @@ export interface Located {
   kind: 'file' | 'directory';
   /** Bytes. */
   size: number;
+  /** Of the last change, epoch milliseconds. */
+  mtimeMs: number;
 }
 
 /** A regular file, open for reading and judged by what was opened. The receiver closes the handle. */
@@ -94,8 +96,7 @@ export function createSandbox({ roots, allowSecrets, descriptors = '/proc/self/f
       const stats = await lstat(real);
       const refused = judge(path, real, !stats.isDirectory());
       if (refused) return refused;
-      if (stats.isDirectory()) return { path: real, kind: 'directory', size: 0 };
-      return stats.isFile() ? { path: real, kind: 'file', size: stats.size } : notRegular(path, stats);
+      return stats.isDirectory() || stats.isFile() ? locatedAs(real, stats) : notRegular(path, stats);
     } catch (error) {
       const failure = skipFor(path, error);
       // what is outside the roots is not even told to be missing
@@ -170,6 +171,13 @@ export function createSandbox({ roots, allowSecrets, descriptors = '/proc/self/f
   }
 
   return { roots: realRoots, locate, open: openFile, list, assertWithin };
+}
+
+function locatedAs(path: string, stats: Stats): Located {
+  const { mtimeMs } = stats;
+  return stats.isFile()
+    ? { path, kind: 'file', size: stats.size, mtimeMs }
+    : { path, kind: 'directory', size: 0, mtimeMs };
 }
 
 function realRoot(root: string): string[] {

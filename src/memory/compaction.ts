@@ -1,7 +1,7 @@
 import { cutMiddle, safeCut } from '../domain/text.ts';
 import type { Compaction, StoredTurn, Thread, Trim } from '../domain/thread.ts';
 import { estimateTokens, tokensPerMessage } from '../domain/tokens.ts';
-import { extract } from './extract.ts';
+import { extract, filesLine } from './extract.ts';
 import { renderTurn, type Selection } from './transcript.ts';
 
 /** A compaction cuts to this part of the budget at once, so that the prompt's beginning stays put for long afterwards. */
@@ -51,14 +51,8 @@ export function compact(request: CompactionRequest): Compaction {
     Math.max(2, Math.floor(maxTurns * cutTo)),
   );
   const upToSeq = (kept.firstSeq ?? thread.seq + 1) - 1;
-  const dropped = thread.turns.filter(turn => turn.status === 'done' && turn.seq <= upToSeq);
-  return {
-    window: windowClass,
-    upToSeq,
-    summary: summarise(dropped, summaryBudget),
-    trims: kept.trims,
-    createdAt: now,
-  };
+  const compaction = { window: windowClass, upToSeq, summary: '', trims: kept.trims, createdAt: now };
+  return { ...compaction, summary: summarise(droppedTurns(thread, compaction), summaryBudget) };
 }
 
 function exchangesOf(turns: readonly StoredTurn[]): StoredTurn[][] {
@@ -131,12 +125,37 @@ function trimmedTokens(turn: StoredTurn, trim: Trim): number {
   return estimateTokens(renderTurn(turn, undefined, new Map(), trim)) + (turn.role === 'user' ? 20 : 0);
 }
 
+/** The turns that a compaction stands for. */
+export function droppedTurns({ turns }: Pick<Thread, 'turns'>, { upToSeq }: Compaction): StoredTurn[] {
+  return turns.filter(turn => turn.status === 'done' && turn.seq <= upToSeq);
+}
+
+/** Tokens (o200k) that somebody else's words may take in place of the extract, beside the first request and the files. */
+export function summaryRoom({ summary }: Compaction, dropped: readonly StoredTurn[]): number {
+  const budget = estimateTokens(summary);
+  return budget - estimateTokens(`${headOf(dropped, budget)}${filesLine(dropped)}`);
+}
+
+/** The compaction with other words in place of the extract, cut after a line when they take more room than that did. */
+export function reworded(compaction: Compaction, dropped: readonly StoredTurn[], words: string): Compaction {
+  const budget = estimateTokens(compaction.summary);
+  const lines = words.trim().split('\n');
+  const made = () => `${headOf(dropped, budget)}${lines.join('\n')}${filesLine(dropped)}`;
+  while (lines.length > 0 && estimateTokens(made()) > budget) lines.length = Math.floor(lines.length * 0.9);
+  return lines.length === 0 ? compaction : { ...compaction, summary: made() };
+}
+
 function summarise(dropped: readonly StoredTurn[], budget: number): string {
+  const head = headOf(dropped, budget);
+  if (dropped.length === 0) return head;
+  return `${head}${extract(dropped, budget - estimateTokens(head))}`;
+}
+
+function headOf(dropped: readonly StoredTurn[], budget: number): string {
   const first = dropped.find(turn => turn.role === 'user');
   if (!first) return 'This conversation was shortened to fit: the turn below is cut in its middle.';
   const request = fitted(first.content, Math.floor(budget * pinnedShare));
-  const head = `This conversation was shortened to fit. The first request was:\n\n${request}\n\nWhat followed, summarised:\n`;
-  return `${head}${extract(dropped, budget - estimateTokens(head))}`;
+  return `This conversation was shortened to fit. The first request was:\n\n${request}\n\nWhat followed, summarised:\n`;
 }
 
 /** The text cut in its middle until it costs at most `tokens`. */

@@ -34,7 +34,8 @@ function labelOf(turn: StoredTurn): string {
   return turn.role === 'user' ? `turn ${turn.seq}, ${turn.toolName}` : `answer by ${turn.modelName ?? 'a model'}`;
 }
 
-function filesLine(turns: readonly StoredTurn[]): string {
+/** The files that turns brought along, as the last line of a summary; empty where there were none. */
+export function filesLine(turns: readonly StoredTurn[]): string {
   const shown = (file: FileRecord) => file.form !== 'deleted';
   const paths = [...new Set(turns.flatMap(turn => turn.files.filter(shown).map(file => file.path)))];
   return paths.length === 0 ? '' : `\nFiles discussed: ${paths.slice(-40).map(printablePath).join(', ')}`;

@@ -1,17 +1,36 @@
-import type { Clock, Emit } from '../domain/ports.ts';
+import { configError } from '../domain/error.ts';
+import type { Clock, Emit, Random } from '../domain/ports.ts';
 import type { Store } from './store.ts';
 import { createMemoryStore } from './stores/memory.ts';
 import { createSqliteStore } from './stores/sqlite.ts';
 
 export interface StoreChoice {
-  /** The database's path; absent: nothing is written to disk. */
+  /** The database's path. */
   file?: string;
+  /** The server, instead of a file. Neither: nothing is written to disk. */
+  redis?: { url: string; prefix: string; patienceMs: number };
   clock: Clock;
+  random: Random;
   emit: Emit;
 }
 
 /** The store that the operator chose. Opens nothing yet. */
-export function openStore({ file, clock, emit }: StoreChoice): Store {
-  if (file === undefined) return createMemoryStore();
-  return createSqliteStore({ file, clock, onWarning: message => emit({ type: 'warning', where: 'store', message }) });
+export async function openStore({ file, redis, clock, random, emit }: StoreChoice): Promise<Store> {
+  const onWarning = (message: string) => emit({ type: 'warning', where: 'store', message });
+  if (redis) {
+    const protocol = URL.parse(redis.url)?.protocol;
+    if (protocol !== 'redis:' && protocol !== 'rediss:') {
+      throw configError('REDIS_URL is not the address of a Redis.', {
+        next: 'Write it as redis://user:password@host:port/database, or rediss:// for TLS.',
+      });
+    }
+    if (/[{}]/.test(redis.prefix)) {
+      throw configError('REDIS_PREFIX holds a brace, by which a Redis Cluster would put all keys into one place.', {
+        next: 'Leave braces out of it.',
+      });
+    }
+    const { createRedisStore } = await import('./stores/redis.ts');
+    return createRedisStore({ ...redis, clock, random, onWarning });
+  }
+  return file === undefined ? createMemoryStore() : createSqliteStore({ file, clock, onWarning });
 }

@@ -53,10 +53,20 @@ function apply(standing: Map<string, StandingFile>, file: FileRecord): void {
     case 'deleted':
       standing.delete(path);
       return;
+    // The file itself was not shown: it is embedded as soon as there is room.
+    case 'outline':
+    case 'summary':
     case 'unchanged':
     case 'changed':
       return;
   }
+}
+
+/** The texts that stand in the selected turns in place of files: diffs, outlines, summaries. */
+export function shownTexts({ compaction, turns }: Selection): Set<Sha256> {
+  const trimmed = new Set(compaction?.trims.map(trim => trim.seq));
+  const files = turns.filter(turn => !trimmed.has(turn.seq)).flatMap(turn => turn.files);
+  return new Set(files.flatMap(({ shown }) => (shown ? [shown] : [])));
 }
 
 /** Two ranges of one text stand together only when they touch; else the newer one is what counts. */

@@ -106,10 +106,18 @@ export interface FactSwap {
   now: number;
 }
 
+/** What a server behind a store says of itself. Holds no credentials. */
+export interface StoreInspection {
+  /** Which one it is, e.g. `Redis 7.0.15 at localhost:6379, a single server`. */
+  text: string;
+  /** What should be otherwise, with what to do: a sentence or two each. */
+  warnings: string[];
+}
+
 /**
  * Where threads live. Every store passes test/contracts/store-suite.ts. All methods may be called at once from many calls
  * and, where the store is shared, from many processes; none of them ever shows a "busy" to its caller. What one store is asked to
- * change takes effect, and is answered, in the order of the asking, awaited or not. Failures are `AppError`s of kind `storage`: `unavailable`, `storage_full`, `corrupt`, `conflict`.
+ * change in one thread takes effect, and is answered, in the order of the asking, awaited or not. Failures are `AppError`s of kind `storage`: `unavailable`, `storage_full`, `corrupt`, `conflict`.
  */
 export interface Store {
   readonly kind: 'sqlite' | 'memory' | 'redis';
@@ -178,6 +186,9 @@ export interface Store {
 
   /** What calls cost, and what is put aside for those under way. */
   readonly spend: SpendLedger;
+
+  /** What an operator should know of a server behind the store; absent where there is none. Rejects when it can't be reached. */
+  inspect?(): Promise<StoreInspection>;
 
   close(): Promise<void>;
 }

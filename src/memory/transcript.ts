@@ -1,7 +1,7 @@
 import type { FileRecord } from '../domain/file.ts';
 import type { Sha256 } from '../domain/ids.ts';
 import type { Message, Part } from '../domain/message.ts';
-import { cutMiddle, numberLines, printablePath } from '../domain/text.ts';
+import { cutMiddle, linesBetween, numberLines, printablePath } from '../domain/text.ts';
 import type { Compaction, StoredTurn, Thread, Trim, Turn } from '../domain/thread.ts';
 import { estimateTokens, tokensPerMessage } from '../domain/tokens.ts';
 
@@ -111,6 +111,10 @@ export function renderFile(file: FileRecord, blobs: Blobs): string {
       return `--- FILE CHANGED, NOT SHOWN (no room): ${path} ---`;
     case 'diff':
       return `--- BEGIN DIFF: ${path} ---\n${textOf(file.shown, blobs)}\n--- END DIFF: ${path} ---`;
+    case 'outline':
+      return condensed('OUTLINE', path, file, blobs);
+    case 'summary':
+      return condensed('SUMMARY', path, file, blobs);
     case 'full':
     case 'range':
       return file.document ? `--- DOCUMENT: ${path} (its text stands above) ---` : shownText('FILE', file, blobs);
@@ -129,12 +133,17 @@ function shownText(kind: 'FILE' | 'DOCUMENT', file: FileRecord, blobs: Blobs): s
   const text = textOf(file.base, blobs);
   if (file.form === 'full') return between(kind, path, `${file.lines} lines`, numberLines(text));
   const { from, to } = file.range ?? { from: 1, to: file.lines };
-  const lines = text.split('\n').slice(from - 1, to);
-  return between(kind, path, `lines ${from}-${to} of ${file.lines}`, numberLines(lines.join('\n'), from));
+  return between(kind, path, `lines ${from}-${to} of ${file.lines}`, numberLines(linesBetween(text, from, to), from));
 }
 
 function between(kind: string, path: string, extent: string, numbered: string): string {
   return `--- BEGIN ${kind}: ${path} (${extent}) ---\n${numbered}\n--- END ${kind}: ${path} ---`;
+}
+
+/** Each of its lines begins with the lines of the file that it stands for. */
+function condensed(what: 'OUTLINE' | 'SUMMARY', path: string, { lines, shown }: FileRecord, blobs: Blobs): string {
+  const extent = `${lines} lines, too long to show whole; each entry begins with its lines`;
+  return `--- BEGIN ${what}: ${path} (${extent}) ---\n${textOf(shown, blobs)}\n--- END ${what}: ${path} ---`;
 }
 
 function textOf(hash: Sha256 | undefined, blobs: Blobs): string {

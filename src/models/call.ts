@@ -5,6 +5,7 @@ import { answerOf } from './asking/answer-of.ts';
 import { failureOf } from './asking/failure-of.ts';
 import { givesLastAnswer, lastAnswer } from './asking/last-answer.ts';
 import { recordAttempt, tellWaste } from './asking/record-attempt.ts';
+import { repaired, signerOf } from './asking/repair.ts';
 import type { AskModelParts, Run, Try } from './asking/run.ts';
 import { attempt, orAbort } from './attempt.ts';
 import { toModelError } from './errors.ts';
@@ -194,10 +195,11 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
   }
   try {
     const { call, warnings } = callOf(question, candidate, connection, parts.searches?.(model) ?? false);
+    const languageModel = connection.languageModel(model);
     const input = {
-      model: connection.languageModel(model),
+      model: languageModel,
       provider: model.provider,
-      call,
+      call: { ...call, prompt: repaired(call.prompt, signerOf(languageModel)) },
       clocks,
       onText: question.onText,
       onProgress: question.onProgress,

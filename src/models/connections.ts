@@ -1,6 +1,6 @@
 import { AppError, configError, isAppError } from '../domain/error.ts';
 import { withoutKeys } from './errors.ts';
-import type { Connection, ProviderDefinition, ProviderSettings } from './provider.ts';
+import type { ConnectAround, Connection, ProviderDefinition, ProviderSettings } from './provider.ts';
 
 /** Whether a value is what example files put where a key belongs: `your_openai_api_key_here` and the like. */
 export function isPlaceholder(value: string): boolean {
@@ -28,10 +28,11 @@ export function keyNames(definitions: readonly ProviderDefinition[]): (providerI
 export function createConnections(
   definitions: readonly ProviderDefinition[],
   settingsById: Readonly<Record<string, ProviderSettings>>,
-): (providerId: string) => Promise<Connection> {
+  around?: ConnectAround,
+): Connections {
   const byId = new Map(definitions.map(definition => [definition.id, definition]));
   const open = new Map<string, Promise<Connection>>();
-  return async providerId => {
+  const connection = async (providerId: string) => {
     const known = open.get(providerId);
     if (known) return known;
     const definition = byId.get(providerId);
@@ -39,16 +40,33 @@ export function createConnections(
     const own = Object.hasOwn(settingsById, providerId) ? settingsById[providerId] : undefined;
     const settings = usableSettings(own ?? {});
     if (!definition.configured(settings)) throw unconfigured(definition, settings);
-    const connecting = connect(definition, settings);
+    const connecting = connect(definition, settings, around);
     open.set(providerId, connecting);
     connecting.catch(() => open.delete(providerId));
     return connecting;
   };
+  return Object.assign(connection, {
+    async close() {
+      const opened = await Promise.allSettled(open.values());
+      await Promise.all(opened.map(each => (each.status === 'fulfilled' ? each.value.close?.() : undefined)));
+    },
+  });
 }
 
-async function connect(definition: ProviderDefinition, settings: ProviderSettings): Promise<Connection> {
+/** Opens the connection of a provider, or answers the one that is open. */
+export interface Connections {
+  (providerId: string): Promise<Connection>;
+  /** Gives back what the open ones hold at their vendors. */
+  close(): Promise<void>;
+}
+
+async function connect(
+  definition: ProviderDefinition,
+  settings: ProviderSettings,
+  around: ConnectAround | undefined,
+): Promise<Connection> {
   try {
-    return await definition.connect(settings);
+    return await definition.connect(settings, around);
   } catch (error) {
     if (isAppError(error)) throw error;
     const reason = withoutKeys(error instanceof Error ? error.message : String(error));

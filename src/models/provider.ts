@@ -6,6 +6,7 @@ import type {
 } from '@ai-sdk/provider';
 import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
+import type { Clock, SharedState } from '../domain/ports.ts';
 import type { WebSearch } from './answer.ts';
 
 /** What a provider gets to connect with: the values of its own options, by their names in `options`. */
@@ -53,6 +54,15 @@ export interface Connection {
   list?(signal: AbortSignal): Promise<LiveModel[]>;
   /** What the vendor counts as the input tokens of a call, which it does not answer. Absent where it counts for nobody. */
   countTokens?(model: ModelInfo, call: LanguageModelV4CallOptions): Promise<number>;
+  /** Gives back what it holds at the vendor; absent where that is nothing. Waits a few seconds at the most, and never throws. */
+  close?(): Promise<void>;
+}
+
+/** What a connection that keeps something at its vendor needs. */
+export interface ConnectAround {
+  clock: Clock;
+  /** Shared with the other processes on the store. */
+  state: SharedState;
 }
 
 /** What the reference tells of a provider beside its settings. */
@@ -76,8 +86,8 @@ export interface ProviderDefinition {
   options: Readonly<Record<string, OptionSpec>>;
   /** Whether the settings are enough to try. Placeholders were dropped before. */
   configured(settings: ProviderSettings): boolean;
-  /** Loads the vendor's package and connects; called once, on first use. */
-  connect(settings: ProviderSettings): Promise<Connection>;
+  /** Loads the vendor's package and connects; called once, on first use. Without `around` nothing is kept at the vendor. */
+  connect(settings: ProviderSettings, around?: ConnectAround): Promise<Connection>;
   /** Models that the settings bring along (a custom endpoint's, the offline ones); the catalogue has the others. */
   models?(settings: ProviderSettings): ModelInfo[];
   /** Whether a model of it can search the web by itself; absent: none can. */

@@ -3,6 +3,7 @@ import type { Clock, Emit, Random, SharedState } from '../domain/ports.ts';
 import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
 import { createConnections, keyNames, usableSettings } from './connections.ts';
+import { listVendorCaches, type VendorCache } from './extras/caches/vendor-cache.ts';
 import type { RouteExplanation } from './manager/explain.ts';
 import type { ProviderDefinition, ProviderSettings } from './provider.ts';
 import { upstreamOf } from './resilience/breaker/upstream.ts';
@@ -87,7 +88,9 @@ export interface Team {
   ping(providerId: string, signal: AbortSignal): Promise<number | undefined>;
   /** How providers and models do, as far as this process and those it shares a store with have found out. */
   health(): Promise<Health[]>;
-  /** Before the store closes: resolves once other processes can learn what this one found out. */
+  /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
+  caches(): Promise<VendorCache[]>;
+  /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
   close(): Promise<void>;
 }
 
@@ -101,12 +104,11 @@ const mostAtLocal = 16;
 const queueFactor = 4;
 
 export function createTeam(options: TeamOptions): Team {
-  const { definitions, settings, policy, maxThinkingTokens, clock, random, emit } = options;
-  const connection = createConnections(definitions, settings);
+  const { definitions, settings, policy, maxThinkingTokens, clock, random, emit, state } = options;
+  const connection = createConnections(definitions, settings, state && { clock, state });
   const sources = createModelSources({ ...options.sources, ...options, connection });
   const local = idsWhere(options, ({ local }, set) => local?.(set));
   const isLocal = (providerId: string) => local.includes(providerId);
-  const here = idsWhere(options, ({ runsHere }, set) => runsHere?.(set));
   const searches = searcher(options);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
@@ -114,7 +116,7 @@ export function createTeam(options: TeamOptions): Team {
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
     isLocal,
-    runsHere: id => here.includes(id),
+    runsHere: id => idsWhere(options, ({ runsHere }, set) => runsHere?.(set)).includes(id),
     searches,
     prefixes: definitions,
     countPrompt: createCountPrompt(connection, emit),
@@ -149,7 +151,10 @@ export function createTeam(options: TeamOptions): Team {
       await resilience.keyWorks(providerId);
       return models.length;
     },
-    close: () => resilience.settled(),
+    caches: async () => (state ? listVendorCaches(state, clock.now()) : []),
+    async close() {
+      await Promise.all([resilience.settled(), connection.close()]);
+    },
     async health() {
       await resilience.refresh();
       return resilience.health();

@@ -1,7 +1,8 @@
 import { CLIENT_INFO_META_KEY, Server, type ServerContext } from '@modelcontextprotocol/server';
 import { isRecord } from '../domain/json.ts';
-import type { ToolHost } from '../domain/request.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { canBeAsked } from './capabilities.ts';
+import { type Connection, cancelOf } from './connection.ts';
 import type { Era } from './era.ts';
 import type { Listening } from './listening.ts';
 import { servePrompts } from './prompts.ts';
@@ -19,6 +20,8 @@ export interface McpOptions {
   principal: { owner: string; root: string };
   /** Of the connection, where 2026 clients can listen for changes. */
   listening?: Listening;
+  /** Where one connection lasts from call to call. Absent: a closed stream cancels its request. */
+  connection?: Connection;
 }
 
 /** A protocol server over the host. Made once a connection, and once more for a probe, so making it starts nothing. */
@@ -53,7 +56,7 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
   return server;
 }
 
-function serveCalls(server: Server, { host, principal }: McpOptions, era: Era): void {
+function serveCalls(server: Server, { host, principal, connection }: McpOptions, era: Era): void {
   const onlyTasks = new Set(host.list().flatMap(({ name, execution }) => (execution ? [name] : [])));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const detach = era === 'modern' && knowsTasks(context) ? 'task' : 'job';
@@ -67,10 +70,24 @@ function serveCalls(server: Server, { host, principal }: McpOptions, era: Era): 
       answers: canBeAsked(server, context) ? answersIn(context.mcpReq.inputResponses) : undefined,
       rateLimited: true,
     } as const;
-    const reply = await host.call(request, context.mcpReq.signal);
+    const reply = await hostCall(host, request, context, connection);
     if (reply.questions) return inputRequired(reply.questions);
     return reply.job && detach === 'task' ? createdTask(reply.job) : resultOf(reply);
   });
+}
+
+async function hostCall(
+  host: ToolHost,
+  request: ToolRequest,
+  { mcpReq: { id, signal, _meta } }: ServerContext,
+  connection: Connection | undefined,
+): Promise<ToolReply> {
+  if (!connection) return host.call(request, signal);
+  const key = _meta?.idempotencyKey;
+  const session = { gone: connection.gone, ...(typeof key === 'string' && { idempotencyKey: key }) };
+  const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
+  if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);
+  return reply;
 }
 
 /** 2026 clients say who they are with each request, 2025 ones when they connect. */

@@ -1,4 +1,5 @@
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
+import { type WatchedConnection, watchConnection } from './connection.ts';
 import { type Listening, listeningOn } from './listening.ts';
 import { createMcpServer, type McpOptions } from './mcp.ts';
 
@@ -15,21 +16,34 @@ export function openStdio(
   onError: (error: Error) => void,
 ): StdioDoor {
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  input.once('end', resolve);
-  input.once('close', resolve);
   const transport = new StdioServerTransport();
   // Assigned below, before a client can have sent anything.
   let listening: Listening | undefined;
-  const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening }, era), {
+  let connection: WatchedConnection | undefined;
+  // Before the transport, which ends all requests then: a client that is gone has not cancelled them.
+  const onEnd = () => {
+    connection?.lose();
+    resolve();
+  };
+  input.once('end', onEnd);
+  input.once('close', onEnd);
+  const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
     transport,
     onerror: onError,
   });
   listening = listeningOn(transport);
+  connection = watchConnection(transport);
   // A client that reads no more is noticed by the transport alone: its end of our input may stay open.
   const { onclose } = transport;
   transport.onclose = () => {
     onclose?.();
     resolve();
   };
-  return { closed, close: () => handle.close() };
+  return {
+    closed,
+    close() {
+      connection.lose();
+      return handle.close();
+    },
+  };
 }

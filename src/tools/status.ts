@@ -1,7 +1,7 @@
 import type { Job } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { SpendRow } from '../domain/usage.ts';
-import { defineTool } from '../engine/define.ts';
+import { defineTool, type VendorCache } from '../engine/define.ts';
 
 export const status = defineTool({
   name: 'status',
@@ -14,7 +14,12 @@ export const status = defineTool({
   shape: {
     kind: 'action',
     async run(_args, { ops, product, principal, models, jobs }) {
-      const [providers, spent, running] = await Promise.all([ops.capabilities(), ops.spentToday(), ops.runningJobs()]);
+      const [providers, spent, running, caches] = await Promise.all([
+        ops.capabilities(),
+        ops.spentToday(),
+        ops.runningJobs(),
+        ops.caches(),
+      ]);
       const { rates, perRequest, perThread, perDay } = ops.limits;
       return {
         status: 'success',
@@ -29,6 +34,7 @@ export const status = defineTool({
           .map(({ id, models: count, local }) => ({ id, models: count, local: local || undefined })),
         spent_today: spentDocument(spent),
         running_jobs: running.map(job => jobDocument(job, jobs.stage(job))),
+        vendor_caches: caches.length > 0 ? caches.map(cacheDocument) : undefined,
         limits: {
           max_cost_per_request: perRequest,
           max_cost_per_thread: perThread,
@@ -39,6 +45,10 @@ export const status = defineTool({
     },
   },
 });
+
+function cacheDocument({ created, expires, ...cache }: VendorCache): JsonObject {
+  return { ...cache, created: new Date(created).toISOString(), expires: new Date(expires).toISOString() };
+}
 
 function spentDocument(rows: readonly SpendRow[]): JsonObject {
   const sum = (of: (row: SpendRow) => number) => rows.reduce((total, row) => total + of(row), 0);

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { vendorEnv } from '../support/product.ts';
+import { freePort, startRedis } from '../support/redis-server.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import { startAnthropic } from '../support/vendors/start-anthropic.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
@@ -99,5 +100,23 @@ describe('polylogue doctor', () => {
     const { code, find } = await doctor({ POLYLOGUE_HOME: project.path('home') }, ['--offline', '--private']);
     expect(code).toBe(1);
     expect(find('data folder')).toMatchObject({ state: 'fail', next: expect.stringContaining('POLYLOGUE_HOME') });
+  });
+
+  it('asks the Redis in which threads live, and says what should be otherwise there', async () => {
+    const server = await startRedis('--requirepass', 'hidden-word');
+    const url = server.url.replace('//', '//:hidden-word@');
+    const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: url, REDIS_TIMEOUT_MS: '5000' };
+    const { code, find, out } = await doctor(env, ['--offline']);
+    await server.dispose();
+    expect(code).toBe(0);
+    expect(find('store')).toMatchObject({ state: 'ok', text: expect.stringMatching(/^Redis \d.* a single server$/) });
+    expect(out).not.toContain('hidden-word');
+  });
+
+  it('says when that Redis is not there', async () => {
+    const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
+    const { code, find } = await doctor(env, ['--offline']);
+    expect(code).toBe(1);
+    expect(find('store')).toMatchObject({ state: 'fail', next: expect.stringContaining('REDIS_URL') });
   });
 });

@@ -26,7 +26,9 @@ describe('the reference', () => {
       if (flag) expect(row).toContain(`\`--${flag}\``);
     }
     expect(text.match(/^## .*$/gm)).toEqual(
-      ['Models', 'Threads', 'Tools', 'Replies', 'Files', 'Operation', 'Network', 'Acme'].map(group => `## ${group}`),
+      ['Models', 'Threads', 'Tools', 'Replies', 'Files', 'Operation', 'Network', 'Spending', 'Acme'].map(
+        group => `## ${group}`,
+      ),
     );
   });
 
@@ -66,7 +68,7 @@ describe('the sample of a .env file', () => {
 describe('the help for flags', () => {
   it('has every flag with its argument, and no option without one', () => {
     const text = flagHelp(specs);
-    expect(text).toMatch(/^ {2}--store <word> .*\(sqlite, memory; default: sqlite; POLYLOGUE_STORE\)$/m);
+    expect(text).toMatch(/^ {2}--store <word> .*\(sqlite, redis, memory; default: sqlite; POLYLOGUE_STORE\)$/m);
     expect(text).toMatch(/^ {2}--offline +\S.*\(OFFLINE\)$/m);
     for (const [, { flag }] of all) if (flag) expect(text).toContain(`--${flag}`);
     expect(text).not.toContain('ACME');

@@ -78,13 +78,17 @@ describe('values', () => {
     const { values } = load({
       env: { MAX_NAMED_FILES: '7', LOCAL_ONLY: 'Yes', DENIED_MODELS: 'a, b,,a', CONVERSATION_TIMEOUT_HOURS: '0.5' },
     });
-    const exact: { files: number; local: boolean; denied: readonly string[] | undefined; store: 'sqlite' | 'memory' } =
-      {
-        files: values.app.maxNamedFiles,
-        local: values.app.localOnly,
-        denied: values.app.deniedModels,
-        store: values.app.store,
-      };
+    const exact: {
+      files: number;
+      local: boolean;
+      denied: readonly string[] | undefined;
+      store: 'sqlite' | 'redis' | 'memory';
+    } = {
+      files: values.app.maxNamedFiles,
+      local: values.app.localOnly,
+      denied: values.app.deniedModels,
+      store: values.app.store,
+    };
     expect(exact).toEqual({ files: 7, local: true, denied: ['a', 'b'], store: 'sqlite' });
     expect(values.app.conversationTimeoutHours).toBe(0.5);
   });
@@ -326,7 +330,7 @@ describe('bad values', () => {
     ],
     [
       { POLYLOGUE_STORE: 'mysql' },
-      'POLYLOGUE_STORE (environment): "mysql" is not one of its choices; allowed: sqlite, memory.',
+      'POLYLOGUE_STORE (environment): "mysql" is not one of its choices; allowed: sqlite, redis, memory.',
     ],
     [{ LOCAL_ONLY: 'maybe' }, 'LOCAL_ONLY (environment): "maybe" is neither on nor off; allowed: on or off.'],
     [

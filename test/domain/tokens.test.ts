@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { numberLines } from '../../src/domain/text.ts';
 import { estimateTokens, tokenFactor } from '../../src/domain/tokens.ts';
@@ -51,6 +51,67 @@ describe('estimateTokens', () => {
     estimateTokens('a'.repeat(2_000_000));
     estimateTokens(' '.repeat(2_000_000));
     expect(performance.now() - started).toBeLessThan(2_000);
+  });
+});
+
+const folder = (path: string, ending: RegExp) =>
+  readdirSync(new URL(`../../${path}/`, import.meta.url), { recursive: true, encoding: 'utf8' })
+    .filter(name => ending.test(name) && !/data-|\.gen\./.test(name))
+    .map(name => readFileSync(new URL(`../../${path}/${name}`, import.meta.url), 'utf8'));
+const minified = (text: string) =>
+  text
+    .replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '')
+    .replace(/\s+/g, ' ')
+    .replace(/ ?([{}()[\];,:=<>+?|&]) ?/g, '$1');
+const eastAsian = [
+  '服务器在回答之前会先把问题写入数据库，这样即使进程突然退出，用户也不会丢失已经付费的回答。为了避免重复发送同一个文件，系统会记录每个文件的大小、修改时间和哈希值。',
+  '春天来了，院子里的桃花开得正好。祖母坐在门前的小凳上剥豆子，一边和邻居说着去年的收成。傍晚时分，炊烟从瓦檐间升起，远山被夕阳染成淡淡的紫色。',
+  'サーバーは回答を返す前に、まず質問をデータベースに保存します。同じファイルを二度送らないように、システムは各ファイルの大きさ、更新日時、ハッシュ値を記録します。',
+  '서버는 답변을 보내기 전에 먼저 질문을 데이터베이스에 저장합니다. 각 호출에는 시간 제한이 있으며, 제한을 넘으면 연결이 닫히고 호출자는 이유를 설명하는 메시지를 받습니다.',
+];
+const sources = folder('src', /\.ts$/);
+const corpora: Record<string, string[]> = {
+  code: sources,
+  tests: folder('test/engine', /\.ts$/),
+  'numbered code': sources.slice(0, 80).map(text => numberLines(text)),
+  prose: [...folder('docs', /\.md$/), readFileSync(new URL('../../README.md', import.meta.url), 'utf8')],
+  'minified programs': sources.map(minified),
+  'East Asian texts': eastAsian,
+  'base64 of random bytes': Array.from({ length: 8 }, () => bytes(3_000).toString('base64')),
+  'base64 of text': sources.slice(0, 20).map(text => Buffer.from(text.repeat(3)).toString('base64')),
+};
+
+describe('an estimate of real texts', () => {
+  it.each(Object.entries(corpora))(
+    'is within a tenth of o200k for %s, all together and nearly each',
+    (_name, texts) => {
+      const ratios = texts.map(text => estimateTokens(text) / o200kTokens(text).length);
+      const estimated = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+      const exact = texts.reduce((sum, text) => sum + o200kTokens(text).length, 0);
+      expect(estimated / exact).toBeGreaterThan(0.98);
+      expect(estimated / exact).toBeLessThan(1.1);
+      const near = ratios.filter(ratio => ratio > 0.9 && ratio < 1.1).length;
+      expect(near / ratios.length).toBeGreaterThanOrEqual(0.75);
+    },
+  );
+
+  /** What was measured of the families' own tokenizers. */
+  it.each([
+    ['claude-opus-5', 1.43],
+    ['glm-5', 1.3],
+    ['gemini-3-pro', 1],
+  ])('is never under what %s makes of a corpus, and hardly ever of a single text', (model, measured) => {
+    const factor = tokenFactor(model);
+    const surpluses = Object.values(corpora).flatMap(texts => {
+      const made = texts.map(text => ({
+        estimated: estimateTokens(text, factor),
+        real: o200kTokens(text).length * measured,
+      }));
+      const sum = (key: 'estimated' | 'real') => made.reduce((total, each) => total + each[key], 0);
+      expect(sum('estimated')).toBeGreaterThanOrEqual(sum('real'));
+      return made.map(({ estimated, real }) => estimated / real);
+    });
+    expect(surpluses.filter(surplus => surplus < 1).length / surpluses.length).toBeLessThan(0.03);
   });
 });
 

@@ -114,6 +114,10 @@ describe('a server that is killed while a model is asked', () => {
 
     const next = await start(clockAhead(15_000));
     vendor.script({ answer: 'Agreed.' });
+    // Nobody knows what the vendor said: that is told before he is asked, and paid, a second time.
+    const told = await next.call('analyze', { ...last, continuation_id });
+    expect(told).toMatchObject({ status: 'interrupted', isError: true, continuation_id });
+    expect(vendor.requests).toHaveLength(1);
     const reply = await next.call('analyze', { ...last, continuation_id });
     expect(reply).toMatchObject({ isError: false, analysis_complete: true, continuation_id });
     expect(reply.expert_analysis.raw_analysis).toBe('Agreed.');

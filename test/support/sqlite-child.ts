@@ -3,7 +3,11 @@
  *   append FILE THREAD COUNT NAME   adds turns "NAME n", again after each conflict; prints every turn's seq once it is durable
  *   write FILE                      adds turns to a new thread without end; prints the thread, then every seq
  *   add FILE KEY COUNT              counts a value of the shared state up, so often
+ *   fill FILE COUNT                 adds turns to a new thread until COUNT were refused, a moment later once more each time;
+ *                                   prints the thread, every seq, and "refused CLASS"
+ *   lease FILE ID                   takes a lease for an hour and keeps it; prints whether it got it
  *   hold FILE MS                    holds the file's write lock; prints "held" and "freed"
+ * For all but the last, FILE may be a Redis, too: redis://host:port#prefix
  */
 import { writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -15,6 +19,7 @@ import type { Store } from '../../src/memory/store.ts';
 import { createSqliteStore } from '../../src/memory/stores/sqlite.ts';
 import { changeOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
 import { manualClock, realClock } from './clock.ts';
+import { redisStore } from './redis-store.ts';
 
 const [mode, file = '', ...rest] = process.argv.slice(2);
 // Straight to the descriptor: what the parent has read was said before the kill.
@@ -22,6 +27,8 @@ const say = (line: string | number) => writeSync(1, `${line}\n`);
 
 function open(): Store {
   const onWarning = (message: string) => void writeSync(2, `warning: ${message}\n`);
+  const [url = '', prefix] = file.split('#');
+  if (prefix) return redisStore(url, { prefix, onWarning });
   return createSqliteStore({ file, clock: realClock(), onWarning });
 }
 
@@ -63,6 +70,26 @@ async function write(store: Store): Promise<void> {
   }
 }
 
+async function fill(store: Store, [count]: string[]): Promise<void> {
+  const { id } = await threadWith(store, []);
+  say(id);
+  let seq = 0;
+  for (let refused = 0; refused < Number(count); ) {
+    const exchange = newExchangeId();
+    const content = `turn ${seq + 1} ${'y'.repeat(20_000)}`;
+    const turns = [turnOf(seq + 1, { content, exchange })];
+    try {
+      seq = await store.commit(id, changeOf(seq, { turns, exchange: { id: exchange, status: 'done' } }));
+      say(seq);
+    } catch (error) {
+      if (!isAppError(error) || error.kind !== 'storage') throw error;
+      say(`refused ${error.details.class}`);
+      refused++;
+      await sleep(200);
+    }
+  }
+}
+
 if (mode === 'hold') {
   const db = new DatabaseSync(file, { timeout: 5000 });
   db.exec('BEGIN IMMEDIATE');
@@ -75,6 +102,10 @@ if (mode === 'hold') {
   const store = open();
   if (mode === 'append') await append(store, rest);
   else if (mode === 'add') await add(store, rest);
-  else await write(store);
+  else if (mode === 'fill') await fill(store, rest);
+  else if (mode === 'lease') {
+    say(String(await store.lease(rest[0] ?? '', 'child', 3_600_000, start)));
+    await sleep(60_000);
+  } else await write(store);
   await store.close();
 }

@@ -16,7 +16,13 @@ export interface SqliteProcess {
 
 /** Starts test/support/sqlite-child.ts, which says what the arguments mean. */
 export function startSqliteProcess(...args: string[]): SqliteProcess {
-  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  return startBelow([], ...args);
+}
+
+/** The same below another program, which is given the command to run as its last arguments. */
+export function startBelow(program: readonly string[], ...args: string[]): SqliteProcess {
+  const [command = process.execPath, ...before] = [...program, process.execPath, script, ...args];
+  const child = spawn(command, before, { stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';
   let errors = '';
   child.stdout.on('data', chunk => {

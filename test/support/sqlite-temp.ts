@@ -13,7 +13,7 @@ export interface SqlitePlace {
   file: string;
   /** What the stores warned of. */
   warnings: string[];
-  open(options?: { maxBytes?: number }): Store;
+  open(options?: { maxBytes?: number; program?: string }): Store;
   dispose(): Promise<void>;
 }
 

@@ -167,14 +167,14 @@ describe('a document in a question', () => {
     expect(kimi.requests[2]!.messages.map(({ text }) => text).join('\n')).toContain('Alpha says maybe.');
   });
 
-  it('that is longer than the window is shown as far as it fits, and by the lines that are asked for', async () => {
+  it('that is longer than the window is summed up and shown as far as it fits, and by the lines that are asked for', async () => {
     const lines = Array.from({ length: 30_000 }, (_, at) => `Line ${at + 1} of a long report.`);
     await writeFile(join(project.root, 'long.pdf'), pdf(lines.join('\n')));
     const model = 'moonshot:moonshot-v1-32k';
     const whole = await product.call('chat', { prompt: 'x', absolute_file_paths: ['long.pdf'], model });
     expect(whole.status).toBe('partial');
     expect(whole.metadata.files.skipped).toMatchObject([
-      { code: 'over_budget', reason: expect.stringMatching(/only lines 1-\d+ of 30000/) },
+      { code: 'over_budget', reason: expect.stringMatching(/only a summary and lines 1-\d+ of 30000/) },
     ]);
     expect(systems(0)[1]).toMatch(/^--- BEGIN DOCUMENT: .*long\.pdf \(lines 1-\d+ of 30000\) ---/);
     const part = await product.call('chat', { prompt: 'x', absolute_file_paths: ['long.pdf:29990-30000'], model });

@@ -5,6 +5,7 @@ import { type CommandContext, defineCommand } from '../command.ts';
 import { checkMachine } from '../doctor/check-machine.ts';
 import { checkProviders } from '../doctor/check-providers.ts';
 import { checkSettings } from '../doctor/check-settings.ts';
+import { checkStore } from '../doctor/check-store.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { checkHandshakes } from '../doctor/handshake.ts';
 import { openProduct } from '../open-product.ts';
@@ -26,6 +27,7 @@ export const doctor = defineCommand({
       context.out.status('looking …');
       const findings = [
         ...(await checkMachine(context)),
+        ...(await checkStore(product.inspectStore)),
         rootsFinding(product),
         ...checkSettings(context),
         ...product.team.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),

@@ -5,10 +5,12 @@ import { consensus } from './consensus.ts';
 import { doctor } from './doctor.ts';
 import { exportThread } from './export-thread.ts';
 import { importThread } from './import-thread.ts';
+import { indexFiles } from './index-files.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
 import { prompt } from './prompt.ts';
 import { route } from './route.ts';
+import { search } from './search.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -21,10 +23,12 @@ export const commands = [
   doctor,
   exportThread,
   importThread,
+  indexFiles,
   init,
   models,
   prompt,
   route,
+  search,
   stdio,
   threads,
   trust,

@@ -90,7 +90,7 @@ export const operationOptions = {
     default: 30,
     min: 0,
     max: 3_600,
-    doc: 'Seconds that jobs have to end after their client left; then they are interrupted.',
+    doc: 'Seconds that calls and jobs have to end after their client left; then they are interrupted.',
     group: 'Operation',
   },
 } as const satisfies Record<string, OptionSpec>;

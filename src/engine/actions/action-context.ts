@@ -3,6 +3,7 @@ import type { RecentEvent } from '../../domain/ports.ts';
 import type { Principal } from '../../domain/request.ts';
 import type { Thread, ThreadHead } from '../../domain/thread.ts';
 import type { SpendRow } from '../../domain/usage.ts';
+import type { VendorCache } from '../../models/extras/caches/vendor-cache.ts';
 import type { SearchRequest } from '../../models/extras/glm/glm-web-search.ts';
 import type { SearchHit } from '../../models/extras/glm/search-hits.ts';
 import type { ProviderCapabilities } from '../../models/survey/capabilities.ts';
@@ -75,6 +76,8 @@ export interface OpsActions {
   runningJobs(): Promise<Job[]>;
   recent(query: { words: readonly string[]; limit: number }): RecentEvent[];
   capabilities(): Promise<ProviderCapabilities[]>;
+  /** Beginnings of the caller's threads that are kept at vendors, the newest first. */
+  caches(): Promise<VendorCache[]>;
 }
 
 export interface ProductFacts {

@@ -1,3 +1,4 @@
+import { isThreadId } from '../../domain/ids.ts';
 import type { Clock, Recent } from '../../domain/ports.ts';
 import type { Principal } from '../../domain/request.ts';
 import { dayOf } from '../../domain/usage.ts';
@@ -22,7 +23,7 @@ export interface ActionParts {
   /** Milliseconds that a client waits for a call. */
   patience(client: string | undefined): number;
   clock: Clock;
-  models: ModelActions & Pick<OpsActions, 'capabilities'>;
+  models: ModelActions & Pick<OpsActions, 'capabilities' | 'caches'>;
   /** What the calls of this process did lately. */
   recent: Recent;
   limits: OpsActions['limits'];
@@ -78,6 +79,15 @@ function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
     runningJobs: async () => (await jobs.list(owner, mostJobs)).filter(({ status }) => status === 'running'),
     recent: query => recent({ ...query, owner }),
     capabilities: models.capabilities,
+    async caches() {
+      const all = await models.caches();
+      const ids = all.map(({ thread }) => thread).filter(isThreadId);
+      const heads = await Promise.all(ids.map(id => threads.store.head(id, clock.now())));
+      const own = new Set(
+        heads.flatMap(head => (head.state === 'live' && head.value.owner === owner ? head.value.id : [])),
+      );
+      return all.filter(({ thread }) => isThreadId(thread) && own.has(thread));
+    },
   };
 }
 

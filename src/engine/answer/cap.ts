@@ -13,11 +13,13 @@ export interface AnswerPlace {
 
 /** Room for the words that say that something was cut. */
 const noteTokens = 200;
+/** What the estimate of a text full of escapes may be short of: callers enforce their limit. */
+export const replyMargin = 1.08;
 /** A text shorter than this many tokens is never cut. */
 const shortTokens = 120;
 
 export function documentTokens(document: JsonObject): number {
-  return estimateTokens(JSON.stringify(document));
+  return estimateTokens(JSON.stringify(document), replyMargin);
 }
 
 /**
@@ -29,7 +31,7 @@ export function capAnswer(make: (text: string) => JsonObject, place: AnswerPlace
   if (documentTokens(whole) <= limit) return whole;
   const around = documentTokens(make(''));
   for (let room = Math.max(shortTokens, limit - around - noteTokens); ; room = Math.floor(room * 0.7)) {
-    const beginning = prefixWithin(place.text, room);
+    const beginning = prefixWithin(place.text, room / replyMargin);
     const document: JsonObject = {
       ...make(beginning),
       truncated: {

@@ -6,11 +6,13 @@ import { type CollectedFile, collectFiles } from '../../files/collect.ts';
 import { imageTokens } from '../../memory/transcript.ts';
 import type { PromptToCount } from '../../models/sources/count-prompt.ts';
 import type { Gathered, Routed } from '../call-record.ts';
+import { searchFiles } from '../condense/search-files.ts';
 import { collectDocuments, withDocuments } from '../documents/collect-documents.ts';
 import { refuseIfNothingReadable } from './embed.ts';
 import { type CollectedImages, collectImages } from './images.ts';
 import type { ComposeOptions } from './options.ts';
 import { buildPrompt, type Prompt, type PromptParts } from './prompt.ts';
+import { withModelSummary } from './summarise.ts';
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
 export async function gather(options: ComposeOptions, call: Routed): Promise<Gathered> {
@@ -32,8 +34,13 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
     collected.files.length + images.records.length,
     skipped,
   );
-  const prompt = await fittingPrompt(options, call, { draft, images, collected });
-  refuseIfNoneFits(call, prompt, collected.files);
+  const searched = await searchFiles(options, call);
+  const parts = { draft, images, collected, found: searched.found };
+  const fitting = await fittingPrompt(options, call, parts);
+  refuseIfNoneFits(call, fitting, collected.files);
+  const prompt = await withModelSummary(options.summaries, call, fitting, shortened =>
+    fittingPrompt(options, { ...call, thread: shortened }, parts),
+  );
   const { selection, compaction, embedded, budget, historyUsed } = prompt;
   if (compaction) {
     const { upToSeq, window } = compaction;
@@ -42,6 +49,7 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
   const upTo = selection.compaction?.upToSeq ?? 0;
   return {
     ...call,
+    warnings: [...call.warnings, ...searched.warnings],
     turn: prompt.turn,
     messages: prompt.messages,
     blobs: [...images.blobs, ...embedded.blobs].map(([sha256, text]) => ({ sha256, text })),
@@ -54,6 +62,7 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
       sent: selection.turns.length,
       summarised: thread.turns.filter(turn => turn.seq <= upTo).length,
       trimmed: selection.compaction?.trims.length ?? 0,
+      ...(prompt.summary && { summary: prompt.summary }),
     },
   };
 }
@@ -83,7 +92,7 @@ async function fittingPrompt(
     const texts = prompt.messages.map(textOf);
     const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     if (bytes * family <= room) return prompt;
-    const ours = Math.ceil((await options.countTokens(texts)) * family);
+    const ours = Math.ceil((await options.countTokens(texts, call.signal)) * family);
     if (ours <= room) return prompt;
     // A family's factor is the worst that was measured: where it says no, the vendor itself may know better.
     const told = await options.countPrompt?.(countable(call, prompt));
@@ -123,8 +132,8 @@ function refuseIfNoneFits(
   { embedded, budget, historyUsed }: Prompt,
   files: readonly CollectedFile[],
 ): void {
-  const { embedded: sent, unchanged, changed } = embedded.report;
-  if (files.length === 0 || sent.length + unchanged.length + changed.length > 0) return;
+  const { embedded: sent, outlined, summarised, unchanged, changed } = embedded.report;
+  if (files.length === 0 || [sent, outlined, summarised, unchanged, changed].some(list => list.length > 0)) return;
   const { model } = candidates[0];
   const total = files.reduce((sum, file) => sum + estimateTokens(file.text), 0);
   const limit = budget.rest - historyUsed;

@@ -1,66 +1,53 @@
-import { createHash } from 'node:crypto';
 import { inputError, securityError } from '../../domain/error.ts';
-import type { FileRecord, LineRange, Skip, TextFile } from '../../domain/file.ts';
-import { type Sha256, sha256 } from '../../domain/ids.ts';
-import type { Mask } from '../../domain/ports.ts';
-import { countLines, printablePath } from '../../domain/text.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import type { Skip, TextFile } from '../../domain/file.ts';
+import { printablePath } from '../../domain/text.ts';
 import type { CollectedFile } from '../../files/collect.ts';
-import { unifiedDiff } from '../../files/diff.ts';
 import { checkDocument, checkFile } from '../../files/refresh.ts';
-import type { Sandbox } from '../../files/sandbox.ts';
 import { covers, type StandingFile } from '../../memory/seen-files.ts';
-import { type Blobs, renderDocument, renderFile } from '../../memory/transcript.ts';
 import type { FileReport } from '../call-record.ts';
+import { placeNew } from '../condense/place-new.ts';
+import {
+  costOf,
+  countMasked,
+  type Embedded,
+  type EmbedRequest,
+  hashOf,
+  masked,
+  recordOf,
+  skipForRoom,
+  take,
+} from './embedding.ts';
 
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
 const smallFileLines = 200;
-/** A part of a file is only worth sending from this many lines on. */
-const leastLines = 20;
-
-export interface EmbedRequest {
-  named: readonly CollectedFile[];
-  standing: ReadonlyMap<string, StandingFile>;
-  /** Texts of the standing files. */
-  bases: Blobs;
-  sandbox: Sandbox;
-  maxBytes: number;
-  /** Tokens for all of it, and how many the model counts for one of ours. */
-  budget: number;
-  factor: number;
-  mask: Mask;
-  /** Keys the masks: the thread's id. */
-  scope: string;
-  signal: AbortSignal;
-}
-
-export interface Embedded {
-  records: FileRecord[];
-  blobs: Map<Sha256, string>;
-  report: FileReport;
-  tokens: number;
-}
-
-export function hashOf(text: string): Sha256 {
-  return sha256(createHash('sha256').update(text).digest('hex'));
-}
 
 /**
  * Decides for every file how it stands in the new turn: named ones that are not in the prompt yet are sent, those that are
  * there are listed, and whatever changed on disk since it was sent is sent as a change, named or not.
  */
 export async function embedFiles(request: EmbedRequest): Promise<Embedded> {
-  const report: FileReport = { embedded: [], unchanged: [], changed: [], skipped: [], masked: {} };
+  const report: FileReport = {
+    embedded: [],
+    outlined: [],
+    summarised: [],
+    found: [],
+    unchanged: [],
+    changed: [],
+    skipped: [],
+    masked: {},
+  };
   const out: Embedded = { records: [], blobs: new Map(), report, tokens: 0 };
   const handled = new Set<string>();
+  const fresh: CollectedFile[] = [];
   for (const file of request.named) {
     handled.add(file.path);
     const before = request.standing.get(file.path);
-    if (!before) await embedNew(request, out, file);
+    if (!before) fresh.push(file);
     else if (before.sha256 !== file.sha256) await embedChange(request, out, before, file);
     else if (covers(before, file.range)) note(out, file, 'unchanged');
-    else await embedNew(request, out, file);
+    else fresh.push(file);
   }
+  await placeNew(request, out, fresh);
   for (const before of [...request.standing.values()].toReversed()) {
     if (handled.has(before.path)) continue;
     const now = await lookAgain(request, before);
@@ -92,50 +79,14 @@ export function refuseIfNothingReadable(named: readonly string[], read: number, 
     : inputError(message, { ...details, class: 'files' });
 }
 
-async function embedNew(request: EmbedRequest, out: Embedded, file: CollectedFile): Promise<void> {
-  const { base, text } = await masked(request, out, file);
-  const record = recordOf(file, file.range ? 'range' : 'full', base, file.range);
-  if (take(request, out, record, new Map([[base, text]]))) {
-    out.report.embedded.push(printablePath(file.path));
-    return;
-  }
-  const part = largestPart(request, out, { file, base, text });
-  if (part) {
-    take(request, out, recordOf(file, 'range', base, part), new Map([[base, text]]));
-    out.report.embedded.push(printablePath(file.path));
-    skipForRoom(out, file.path, `only lines ${part.from}-${part.to} of ${file.lines} fit`);
-  } else {
-    skipForRoom(out, file.path, 'it does not fit');
-  }
-}
-
-/** The first lines of the file, or of the range that was asked for, that still fit. */
-function largestPart(
-  request: EmbedRequest,
-  out: Embedded,
-  { file, base, text }: { file: CollectedFile; base: Sha256; text: string },
-): LineRange | undefined {
-  const { from, to } = file.range ?? { from: 1, to: countLines(text) };
-  const blobs = new Map([[base, text]]);
-  const fits = (lines: number) =>
-    costOf(request, recordOf(file, 'range', base, { from, to: from + lines - 1 }), blobs) <=
-    request.budget - out.tokens;
-  let low = 0;
-  let high = to - from + 1;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (fits(middle)) low = middle;
-    else high = middle - 1;
-  }
-  return low >= leastLines ? { from, to: from + low - 1 } : undefined;
-}
-
 async function embedChange(request: EmbedRequest, out: Embedded, before: StandingFile, file: TextFile): Promise<void> {
-  const { base, text } = await masked(request, out, file);
+  const { base, text, found } = await masked(request, file);
+  countMasked(out, found);
   out.report.changed.push(printablePath(file.path));
   const full = recordOf(file, 'full', base);
   const oldText = request.bases.get(before.base);
-  const diff = file.lines > smallFileLines && oldText !== undefined ? plainDiff(file.path, oldText, text) : undefined;
+  const compared = file.lines > smallFileLines && oldText !== undefined;
+  const diff = compared ? await plainDiff(request, file.path, oldText, text) : undefined;
   const shown = diff === undefined ? undefined : hashOf(diff);
   const change = shown && { ...recordOf(file, 'diff', base), shown };
   const blobs = new Map([[base, text], ...(shown && diff !== undefined ? [[shown, diff] as const] : [])]);
@@ -146,8 +97,13 @@ async function embedChange(request: EmbedRequest, out: Embedded, before: Standin
 /** A removed line gets a dash in front and can so come to look like a marker of ours; then the file is sent whole. */
 const markerLike = /^--- (?:BEGIN|END|FILE) /m;
 
-function plainDiff(path: string, before: string, after: string): string | undefined {
-  const diff = unifiedDiff(path, before, after);
+async function plainDiff(
+  { pool, signal }: EmbedRequest,
+  path: string,
+  before: string,
+  after: string,
+): Promise<string | undefined> {
+  const diff = await pool.diff({ path, before, after }, signal);
   return diff !== undefined && markerLike.test(diff) ? undefined : diff;
 }
 
@@ -162,44 +118,4 @@ function deleted(out: Embedded, before: StandingFile): void {
   const { path, size, mtimeMs, sha256: hash } = before;
   out.records.push({ path, form: 'deleted', size, mtimeMs, lines: 0, sha256: hash });
   out.report.changed.push(printablePath(path));
-}
-
-function skipForRoom(out: Embedded, path: string, what: string): void {
-  const reason = `${what} into the model's window beside the conversation; name a range (file.ts:10-80) or use a model with a larger one.`;
-  out.report.skipped.push({ path: printablePath(path), code: 'over_budget', reason });
-}
-
-function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
-  const { path, size, mtimeMs, lines, sha256: hash, document } = file;
-  return {
-    path,
-    form,
-    size,
-    mtimeMs,
-    lines,
-    sha256: hash,
-    base,
-    ...(range && { range }),
-    ...(document && { document }),
-  };
-}
-
-function costOf(request: EmbedRequest, record: FileRecord, blobs: Blobs): number {
-  const texts = [renderFile(record, blobs), renderDocument(record, blobs)].filter(text => text !== undefined);
-  return Math.ceil(estimateTokens(`${texts.join('\n\n')}\n\n`) * request.factor);
-}
-
-function take(request: EmbedRequest, out: Embedded, record: FileRecord, blobs: Map<Sha256, string>): boolean {
-  const cost = costOf(request, record, blobs);
-  if (out.tokens + cost > request.budget) return false;
-  out.tokens += cost;
-  out.records.push(record);
-  for (const [hash, text] of blobs) out.blobs.set(hash, text);
-  return true;
-}
-
-async function masked(request: EmbedRequest, out: Embedded, file: TextFile): Promise<{ base: Sha256; text: string }> {
-  const { text, found } = await request.mask(file.text, request.scope);
-  for (const [kind, count] of Object.entries(found)) out.report.masked[kind] = (out.report.masked[kind] ?? 0) + count;
-  return { base: hashOf(text), text };
 }

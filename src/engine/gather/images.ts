@@ -5,7 +5,7 @@ import type { ImageRecord } from '../../domain/thread.ts';
 import { readImage } from '../../files/images.ts';
 import { isSkip } from '../../files/skip.ts';
 import type { Routed } from '../call-record.ts';
-import { hashOf } from './embed.ts';
+import { hashOf } from './embedding.ts';
 import type { ComposeOptions } from './options.ts';
 
 /** Images of one call, as a turn keeps them. */

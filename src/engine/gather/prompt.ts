@@ -3,12 +3,15 @@ import { type Message, tailHeading } from '../../domain/message.ts';
 import type { Turn } from '../../domain/thread.ts';
 import { estimateTokens, tokensPerMessage } from '../../domain/tokens.ts';
 import type { Collection } from '../../files/collect.ts';
+import { questionWords } from '../../files/index/words.ts';
 import { type Budget, planBudget } from '../../memory/budget.ts';
 import { selectionTokens } from '../../memory/compaction.ts';
-import { standingFiles } from '../../memory/seen-files.ts';
+import { shownTexts, standingFiles } from '../../memory/seen-files.ts';
 import { type Blobs, blobsOf, imageTokens, renderTurn, renderTurns, turnTokens } from '../../memory/transcript.ts';
 import type { Routed } from '../call-record.ts';
-import { type Embedded, embedFiles } from './embed.ts';
+import type { FoundFile } from '../condense/search-files.ts';
+import { embedFiles } from './embed.ts';
+import type { Embedded } from './embedding.ts';
 import { fitEvidence } from './evidence.ts';
 import { type History, selectHistory } from './history.ts';
 import type { CollectedImages } from './images.ts';
@@ -19,6 +22,8 @@ export interface PromptParts {
   draft: Turn;
   images: CollectedImages;
   collected: Collection;
+  /** What a search found. */
+  found: readonly FoundFile[];
   /** Tokens that the model counts for one of our estimate. */
   factor: number;
 }
@@ -61,9 +66,15 @@ export async function buildPrompt(options: ComposeOptions, call: Routed, parts: 
   const stored = await options.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
   const embedded = await embedFiles({
     named: collected.files,
+    found: parts.found,
     standing,
+    shown: shownTexts(selection),
     bases: stored,
     sandbox: options.sandbox,
+    pool: options.pool,
+    condenser: options.condenser,
+    words: questionWords(plan.contribution),
+    root: call.request.principal.root,
     maxBytes: options.maxFileBytes,
     budget: budget.rest - historyUsed,
     factor,

@@ -19,22 +19,32 @@ export interface DetachOptions {
 
 type Call = ToolHost['call'];
 
+/** A call that may become a job, once its patience is over and while `isAwaited` says that somebody would hear of it. */
+export type LongCall = (request: ToolRequest, signal: AbortSignal, isAwaited?: () => boolean) => Promise<ToolReply>;
+
 /** A client that knows tasks need not wait; what is answered within this time is not worth one. */
 const taskAfterMs = 250;
 
 /** Calls that outlast their caller's patience become jobs and go on without him. */
-export function detachLong(options: DetachOptions, call: Call): Call {
-  return (request, signal) =>
+export function detachLong(options: DetachOptions, call: Call): LongCall {
+  return (request, signal, isAwaited = () => true) =>
     request.detach === undefined || !options.takesLong(request)
       ? call(request, signal)
-      : callOrJob(options, call, request, signal);
+      : callOrJob(options, call, request, { signal, isAwaited });
 }
 
-async function callOrJob(options: DetachOptions, call: Call, request: ToolRequest, signal: AbortSignal) {
+async function callOrJob(
+  options: DetachOptions,
+  call: Call,
+  request: ToolRequest,
+  { signal, isAwaited }: { signal: AbortSignal; isAwaited: () => boolean },
+): Promise<ToolReply> {
   const { clock, emit, jobs } = options;
   const work = start(call, request, signal);
   const patience = options.patience(request.principal.client);
-  await work.settledWithin(clock, request.detach === 'task' ? Math.min(taskAfterMs, patience) : patience);
+  const ms = request.detach === 'task' ? Math.min(taskAfterMs, patience) : patience;
+  do await work.settledWithin(clock, ms);
+  while (!work.settled() && !isAwaited());
   if (work.settled()) return work.reply;
   try {
     const job = await jobs.adopt({ request, ...work });

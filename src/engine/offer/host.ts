@@ -5,6 +5,9 @@ import type { ModelActions } from '../actions/action-context.ts';
 import { type ReplyFormat, rendered } from '../answer/render.ts';
 import { detachLong } from '../jobs/detach.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import type { Once } from '../once/once.ts';
+import { onceFacts } from '../once/once-facts.ts';
+import { untilGone } from '../once/until-gone.ts';
 import { createChanges } from './changes.ts';
 import type { Offer } from './exposure.ts';
 import { createPrompts } from './prompts.ts';
@@ -13,6 +16,8 @@ import { createResources } from './resources.ts';
 export interface HostOptions {
   /** The pipeline of a call. */
   engine: Pick<ToolHost, 'list' | 'call'>;
+  /** One bill for a call that is sent again. */
+  once: Pick<Once, 'call'>;
   offer: Offer;
   threads: Threads;
   jobs: Jobs;
@@ -28,9 +33,10 @@ const mostCompletions = 100;
 
 /** The product as transports know it. */
 export function createHost(options: HostOptions): ToolHost {
-  const { engine, offer, threads, jobs, models, clock, emit, replyFormat } = options;
+  const { engine, offer, threads, jobs, models, clock, emit, replyFormat, once } = options;
   const callable = [...offer.tools, ...offer.unlisted];
-  const long = new Set(callable.filter(({ effects }) => effects.network).map(({ name }) => name));
+  const costly = onceFacts(callable);
+  const long = new Set(costly.keys());
   // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
   const retrievable = callable.some(({ name }) => name === 'job');
   const changes = createChanges({ store: threads.store, clock, emit });
@@ -42,12 +48,17 @@ export function createHost(options: HostOptions): ToolHost {
     return reply;
   }
 
+  const takesLong = ({ name, detach }: ToolRequest) => long.has(name) && (retrievable || detach === 'task');
+  const way = { run: watched, long: (run: ToolHost['call']) => detachLong({ ...options, takesLong }, run) };
+  const plainly = way.long(watched);
+
   return {
     list: engine.list,
-    call: detachLong(
-      { ...options, takesLong: ({ name, detach }) => long.has(name) && (retrievable || detach === 'task') },
-      watched,
-    ),
+    call(request, signal) {
+      if (!request.session) return plainly(request, signal);
+      const facts = costly.get(request.name);
+      return facts ? once.call(request, signal, facts, way) : untilGone(request, signal, plainly);
+    },
     prompts: createPrompts(offer),
     resources: createResources({ threads, jobs, models, clock, changes }),
     jobs: {

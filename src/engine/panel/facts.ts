@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { Gathered } from '../call-record.ts';
-import { localMetadata } from '../reply.ts';
+import { fileFacts, localMetadata } from '../reply.ts';
 import type { Session } from './consult.ts';
 import { costOf } from './voice.ts';
 
@@ -10,7 +10,7 @@ export function panelMetadata(session: Session, prompts: readonly Gathered[], wa
   const { usage, costUsd } = spent;
   const elapsed = options.compose.clock.monotonic() - call.startedAt;
   const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
-  const all = [...new Set([...call.warnings, ...warnings])];
+  const all = [...new Set([...call.warnings, ...prompts.flatMap(prompt => prompt.warnings), ...warnings])];
   return {
     ...localMetadata(call, elapsed),
     workflow_type: 'multi_model_consensus',
@@ -22,11 +22,7 @@ export function panelMetadata(session: Session, prompts: readonly Gathered[], wa
       cache_write: usage.cacheWrite,
     },
     cost_usd: costOf(costUsd),
-    files: files && {
-      embedded: files.embedded.length > 0 ? files.embedded : undefined,
-      skipped: files.skipped.length > 0 ? files.skipped.map(skip => ({ ...skip })) : undefined,
-      masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
-    },
+    files: files && fileFacts(files),
     warnings: all.length > 0 ? all : undefined,
   };
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts';
 import { estimateTokens, prefixWithin } from '../../domain/tokens.ts';
-import { documentTokens } from '../answer/cap.ts';
+import { documentTokens, replyMargin } from '../answer/cap.ts';
 import type { Outcome, Session } from '../panel/consult.ts';
 import { panelMetadata } from '../panel/facts.ts';
 import { end, type Pending } from '../panel/record.ts';
@@ -128,7 +128,7 @@ function fitting(
   const whole = withVerdicts(text => text);
   if (documentTokens(whole) <= limit) return whole;
   const room = limit - documentTokens(withVerdicts(() => '')) - noteTokens;
-  const each = Math.max(leastTokens, Math.floor(room / Math.max(1, result.voices.length)));
+  const each = Math.max(leastTokens, Math.floor(room / replyMargin / Math.max(1, result.voices.length)));
   return {
     ...withVerdicts(text =>
       estimateTokens(JSON.stringify(text)) <= each ? text : `${prefixWithin(text, each - 8)}… [cut]`,

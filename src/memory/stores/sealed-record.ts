@@ -37,6 +37,15 @@ export interface Sealed {
   seal: string;
 }
 
+/** What is written once of a new thread, and what each change renews. */
+export function splitHead({ initialContext, ...known }: ThreadHead): [Origin, HeadState] {
+  const { id, parent, owner, workspace, toolName, createdAt, seq: startSeq } = known;
+  return [
+    { id, parent, owner, workspace, toolName, createdAt, initialContext, startSeq },
+    { ...known, startSeq },
+  ];
+}
+
 /** JSON as every store keeps it; half a surrogate pair becomes U+FFFD, because UTF-8 has no place for it. */
 export function storedJson(value: unknown): string {
   return JSON.stringify(value, (_key, part: unknown) => (typeof part === 'string' ? part.toWellFormed() : part));

@@ -44,7 +44,10 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   }
 
   function start(): Worker {
-    const started = new Worker(program, { workerData: options, execArgv: [] });
+    const started = new Worker(options.program === undefined ? program : new URL(options.program), {
+      workerData: options,
+      execArgv: [],
+    });
     const died = (cause?: unknown) => {
       if (worker !== started) return;
       worker = undefined;

@@ -11,8 +11,12 @@ export const lockWaitMs = 10_000;
 /** Above this size a file is checked only when something about it looked wrong: reading it all takes too long. */
 const checkedBytes = 256 * 1024 * 1024;
 
+/** Opens SQLite on a file. */
+export type Connect = (file: string, options: { timeout: number }) => DatabaseSync;
+
 export interface OpenOptions {
   file: string;
+  connect: Connect;
   /** Epoch milliseconds; names what is set aside. */
   now: number;
   /** The file may not grow beyond it. */
@@ -80,9 +84,9 @@ function createPrivate(path: string): void {
 
 /** Undefined when the file was damaged; it has then been replaced. */
 function open(options: OpenOptions, thorough: boolean): OpenFile | undefined {
-  const { file, maxBytes } = options;
+  const { file, maxBytes, connect } = options;
   createPrivate(file);
-  const db = new DatabaseSync(file, { timeout: lockWaitMs });
+  const db = connect(file, { timeout: lockWaitMs });
   try {
     const damage = firstDamage(db, file, thorough);
     if (damage !== undefined) {

@@ -45,4 +45,6 @@ export type WriterAnswer =
 export interface WriterOptions {
   file: string;
   maxBytes?: number;
+  /** URL of the thread's program, where it is another one: it calls `startWriter`. */
+  program?: string;
 }

@@ -2,19 +2,29 @@ import type { DatabaseSync } from 'node:sqlite';
 import { storageError } from '../../domain/error.ts';
 import type { JobId, Sha256, ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
-import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../domain/thread.ts';
+import type { Thread, ThreadHead } from '../../domain/thread.ts';
 import type { JobQuery, ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Unused } from '../store.ts';
 import { sealBlob } from './sealed-record.ts';
 import { matchWords, queryWords, type WordMatch } from './search-words.ts';
+import { seenRows } from './seen-rows.ts';
 import { type SqliteFactReads, sqliteFactReads } from './sqlite-facts.ts';
 import { sqliteJobReads } from './sqlite-jobs.ts';
 import { sqlitePrunable } from './sqlite-prunable.ts';
 import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
 import { type SqliteSpendReads, sqliteSpendReads } from './sqlite-spend.ts';
+import { sqliteThreadReader } from './sqlite-thread-reader.ts';
 
 /** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
 const searchedTurns = 2_000;
 const weighedTurns = 4;
+/** Characters of texts of files that are remembered. */
+const rememberedChars = 16_000_000;
+
+/** A text that was found whole, and the seal by which its row is known to be the same. */
+interface SeenBlob {
+  seal: string;
+  text: string;
+}
 
 /** Everything that only reads. A row whose checksum is wrong is never served. */
 export interface SqliteReads extends SqliteFactReads, SqliteSpendReads {
@@ -39,8 +49,10 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
   const byId = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.id = ?`);
   const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');
   const blob = db.prepare('SELECT body, seal FROM blobs WHERE sha = ?');
+  const blobSeal = db.prepare('SELECT seal FROM blobs WHERE sha = ?');
   const version = db.prepare('PRAGMA data_version');
-  const rest = threadReader(db);
+  const rest = sqliteThreadReader(db);
+  const seenBlobs = seenRows<SeenBlob>(rememberedChars);
   const heads = headLister(db, onSkip);
 
   /** One state of the database for all the statements of a read, whatever is written meanwhile. */
@@ -66,6 +78,17 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
     return { state: 'live', value: found(head, Number(row.n)) };
   }
 
+  /** Checked once; from then on its row only has to be there still. */
+  function textOf(sha: Sha256): string | undefined {
+    const known = seenBlobs.get(sha);
+    if (known && blobSeal.get(sha)?.seal === known.seal) return known.text;
+    const row = blob.get(sha);
+    if (!row) return undefined;
+    const text = textOfBlob(sha, row);
+    seenBlobs.keep(sha, { seal: String(row.seal), text }, text.length);
+    return text;
+  }
+
   return {
     read: (id, now) => snapshot(() => find(id, now, rest)),
     head: (id, now) => snapshot(() => find(id, now, head => head)),
@@ -73,8 +96,8 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
       snapshot(() => {
         const found = new Map<Sha256, string>();
         for (const sha of new Set(hashes)) {
-          const row = blob.get(sha);
-          if (row) found.set(sha, textOfBlob(sha, row));
+          const text = textOf(sha);
+          if (text !== undefined) found.set(sha, text);
         }
         return found;
       }),
@@ -103,56 +126,6 @@ function textOfBlob(sha: Sha256, { body, seal }: Row): string {
     next: 'Begin a new thread and name the files again; other threads are affected only where they sent the same text.',
     data: { blob: sha },
   });
-}
-
-/** Reads what a thread holds beyond its head. */
-function threadReader(db: DatabaseSync): (head: ThreadHead, n: number) => Thread {
-  const from = (table: string, order: string) =>
-    db.prepare(`SELECT * FROM ${table} WHERE thread = ? ORDER BY ${order}`);
-  const origins = from('origins', 'thread');
-  const turns = from('turns', 'seq');
-  const exchanges = from('exchanges', 'n');
-  const compactions = from('compactions', 'n');
-  const workflows = from('workflows', 'n');
-
-  function turnsOf(head: ThreadHead, n: number): StoredTurn[] {
-    const { id } = head;
-    const statuses = new Map<string, ExchangeStatus>();
-    for (const row of exchanges.all(n)) {
-      const exchange = recordOf(row, 'exchange');
-      if (exchange?.thread !== id) return damaged(id, 'the record of one of its exchanges');
-      statuses.set(exchange.id, exchange.status);
-    }
-    let seq = recordOf(origins.get(n), 'origin')?.origin.startSeq ?? damaged(id, 'its origin');
-    const found: StoredTurn[] = [];
-    for (const row of turns.all(n)) {
-      seq++;
-      const record = recordOf(row, 'turn');
-      const status = record && statuses.get(record.turn.exchange);
-      if (record?.thread !== id || record.turn.seq !== seq || !status) return damaged(id, `turn ${seq}`);
-      found.push({ ...record.turn, status });
-    }
-    return seq === head.seq ? found : damaged(id, `turn ${seq + 1}`);
-  }
-
-  return (head, n) => {
-    const { id } = head;
-    const states: Record<string, WorkflowState> = Object.create(null);
-    for (const row of workflows.all(n)) {
-      const record = recordOf(row, 'workflow');
-      if (record?.thread !== id) return damaged(id, `the workflow state of ${String(row.tool)}`);
-      states[record.tool] = record.state;
-    }
-    return {
-      ...head,
-      turns: turnsOf(head, n),
-      compactions: compactions.all(n).map(row => {
-        const record = recordOf(row, 'compaction');
-        return record?.thread === id ? record.compaction : damaged(id, 'one of its summaries');
-      }),
-      workflows: { ...states },
-    };
-  };
 }
 
 function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query: ListQuery) => ThreadHead[] {

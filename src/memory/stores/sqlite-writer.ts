@@ -1,7 +1,8 @@
+import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { type Outcome, sqliteBatch, type Transaction } from './sqlite-batch.ts';
 import { isDamage, packFailure, sqliteFailure } from './sqlite-failure.ts';
-import { inodeOf, sqliteOpen } from './sqlite-open.ts';
+import { type Connect, inodeOf, sqliteOpen } from './sqlite-open.ts';
 import type { WriteRequest, WriterAnswer, WriterOptions, WriterRequest } from './sqlite-protocol.ts';
 import { sqliteWrites } from './sqlite-writes.ts';
 
@@ -22,6 +23,7 @@ type Reply = (answer: WriterAnswer) => void;
  */
 class Writer {
   readonly #options: WriterOptions;
+  readonly #connect: Connect;
   readonly #reply: Reply;
   readonly #end: () => void;
   #queue: WriterRequest[] = [];
@@ -29,8 +31,9 @@ class Writer {
   /** Damage that a full check does not find again would be looked for without an end. */
   #inspected = false;
 
-  constructor(options: WriterOptions, reply: Reply, end: () => void) {
+  constructor(options: WriterOptions, connect: Connect, reply: Reply, end: () => void) {
     this.#options = options;
+    this.#connect = connect;
     this.#reply = reply;
     this.#end = end;
   }
@@ -90,7 +93,7 @@ class Writer {
     if (this.#held && inodeOf(this.#options.file) !== this.#held.inode) this.#drop();
     if (this.#held) return { held: this.#held, repaired: false };
     const onWarning = (warning: string) => this.#reply({ warning });
-    const { db, inode, repaired } = sqliteOpen({ ...this.#options, now, thorough, onWarning });
+    const { db, inode, repaired } = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning });
     this.#held = { db, inode, writes: sqliteWrites(db) };
     return { held: this.#held, repaired };
   }
@@ -144,13 +147,24 @@ class Writer {
   }
 }
 
-const port = parentPort;
-if (port) {
+/** Serves the thread that started this one. */
+export function startWriter(connect: Connect): void {
+  const port = parentPort;
+  if (!port) return;
   const options: WriterOptions = workerData;
   const writer = new Writer(
     options,
+    connect,
     answer => port.postMessage(answer),
     () => port.close(),
   );
   port.on('message', (message: WriterRequest) => writer.take(message));
+}
+
+// Another program for this thread starts the writer by itself.
+if (isProgram()) startWriter((file, { timeout }) => new DatabaseSync(file, { timeout }));
+
+function isProgram(): boolean {
+  const options: WriterOptions | null = workerData;
+  return options !== null && options.program === undefined;
 }

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId, ThreadId } from '../../domain/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../domain/thread.ts';
 import type { ThreadChange, Unused } from '../store.ts';
-import type { HeadState, Origin } from './sealed-record.ts';
+import { type HeadState, splitHead } from './sealed-record.ts';
 import { type SqliteFacts, sqliteFacts } from './sqlite-facts.ts';
 import { type SqliteJobs, sqliteJobs } from './sqlite-jobs.ts';
 import { sqliteLeases } from './sqlite-leases.ts';
@@ -122,19 +122,13 @@ function pruner(
       for (const row of found) {
         const head = recordOf(row, 'head')?.head;
         rows.erase(Number(row.n));
-        if (head)
-          rows.tombstone({ kind: 'tombstone', id: head.id, state: 'expired', at: Math.min(head.expiresAt, now) });
+        if (!head) continue;
+        const isExpired = head.expiresAt <= now;
+        const state = isExpired ? 'expired' : 'deleted';
+        rows.tombstone({ kind: 'tombstone', id: head.id, state, at: isExpired ? head.expiresAt : now });
       }
       gone += found.length;
     }
     return gone;
   };
-}
-
-function splitHead({ initialContext, ...known }: ThreadHead): [Origin, HeadState] {
-  const { id, parent, owner, workspace, toolName, createdAt, seq: startSeq } = known;
-  return [
-    { id, parent, owner, workspace, toolName, createdAt, initialContext, startSeq },
-    { ...known, startSeq },
-  ];
 }

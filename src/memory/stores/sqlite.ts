@@ -13,14 +13,16 @@ export interface SqliteStoreOptions {
   onWarning: (message: string) => void;
   /** The file may not grow beyond this many bytes; absent: as far as the disk allows. */
   maxBytes?: number;
+  /** URL of another program for the writer's thread, which calls `startWriter`: for tests of disks that fail. */
+  program?: string;
 }
 
 /**
  * Threads in one SQLite file that any number of processes share. Reads happen here, on a connection that cannot write and
  * never waits; writes happen in a thread of their own. Nothing is opened before the first use.
  */
-export function createSqliteStore({ file, clock, onWarning, maxBytes }: SqliteStoreOptions): Store {
-  const writer = sqliteClient({ file, maxBytes }, clock, onWarning);
+export function createSqliteStore({ file, clock, onWarning, maxBytes, program }: SqliteStoreOptions): Store {
+  const writer = sqliteClient({ file, maxBytes, program }, clock, onWarning);
   const reader = sqliteReader({ file, clock, onWarning, writer });
   let closing: Promise<void> | undefined;
 

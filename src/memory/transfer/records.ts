@@ -75,6 +75,8 @@ const forms: Readonly<Record<FileForm, FileForm>> = {
   full: 'full',
   range: 'range',
   diff: 'diff',
+  outline: 'outline',
+  summary: 'summary',
   deleted: 'deleted',
   unchanged: 'unchanged',
   changed: 'changed',

@@ -2,6 +2,9 @@ import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@a
 import type { Effort, ModelInfo } from '../../domain/model.ts';
 import { budgetFor, closestEffort } from '../effort.ts';
 import { adjustedModel } from '../extras/adjusted-model.ts';
+import { cachedContents } from '../extras/caches/cached-contents.ts';
+import { cachedModel, ofThread } from '../extras/caches/cached-model.ts';
+import { googleCaches } from '../extras/caches/google-caches.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
@@ -9,7 +12,13 @@ import { requestBody } from '../extras/request-body.ts';
 import { googleSearches, googleSearchTools } from '../extras/search/google-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
+import {
+  type CallParams,
+  type ConnectAround,
+  type Connection,
+  defineProvider,
+  type ProviderSettings,
+} from '../provider.ts';
 
 const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
 /** What the interface has words for; thinking is switched off by a budget alone. */
@@ -48,34 +57,50 @@ export const google = defineProvider({
       group,
       operatorOnly: true,
     },
+    cache: {
+      env: ['GEMINI_CACHE'],
+      type: 'string',
+      default: 'auto',
+      choices: ['auto', 'off'],
+      doc: 'Whether the beginning of a thread is kept at Google from its second call on, which costs storage and saves most of the input: `auto`, or `off`.',
+      group,
+    },
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
   searches: googleSearches,
 });
 
-async function connect(settings: ProviderSettings): Promise<Connection> {
+async function connect(settings: ProviderSettings, around?: ConnectAround): Promise<Connection> {
   const { createGoogle } = await import('@ai-sdk/google');
   // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GEMINI_BASE_URL');
-  const vendor = createGoogle({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const headers = { 'x-goog-api-key': apiKey };
+  const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
+  const wanted = settings.cache !== 'off' && around;
+  const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
+  const speaking = (id: string) =>
+    caches && id.startsWith('gemini-')
+      ? cachedModel({ caches, id, fetch: answerFetch, connect: fetch => model(id, fetch) })
+      : model(id, answerFetch);
   return {
-    languageModel: model => withRoomForThinking(vendor.languageModel(model.id), model),
-    providerOptions: params => ({ google: thinkingOptions(params) }),
+    languageModel: info => withRoomForThinking(speaking(info.id), info),
+    providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
     vendorTools: googleSearchTools,
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
     list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
     async countTokens({ id }, call) {
-      const make = (fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
       // The counting method wants the whole question, with the model's name in it, as one member.
-      const body = { generateContentRequest: { model: `models/${id}`, ...(await requestBody(make, call)) } };
+      const body = {
+        generateContentRequest: { model: `models/${id}`, ...(await requestBody(fetch => model(id, fetch), call)) },
+      };
       const url = `${baseUrl}/models/${encodeURIComponent(id)}:countTokens`;
       const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
       return toldCount(answer, 'totalTokens');
     },
+    close: async () => caches?.close(),
   };
 }
 

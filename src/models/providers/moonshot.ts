@@ -18,6 +18,15 @@ export const moonshot = defineProvider({
   id: 'moonshot',
   names: ['k', 'kimi', 'moonshotai'],
   title: 'Moonshot (Kimi)',
+  docs: {
+    endpoint: 'POST https://api.moonshot.ai/v1/chat/completions',
+    quirks: [
+      'It searches by its own tool `$web_search`, whose calls go back to it as they came; models that always think cannot.',
+      'PDF, Office and pictures of text are uploaded once (`/files`), and their text is kept in the thread.',
+      'Kimi models keep the beginning of a prompt in a cache by themselves; moonshot-v1 models have a paid one.',
+    ],
+    source: 'https://platform.moonshot.ai/docs',
+  },
   options: {
     apiKey: {
       env: ['MOONSHOT_API_KEY', 'KIMI_API_KEY'],

@@ -15,6 +15,15 @@ export const zhipu = defineProvider({
   id: 'zhipu',
   names: ['z', 'glm', 'zai'],
   title: 'Zhipu (GLM)',
+  docs: {
+    endpoint: 'POST https://api.z.ai/api/paas/v4/chat/completions',
+    quirks: [
+      'Its search of the web is a tool beside the messages (`web_search`); the hits come with the answer and are citations.',
+      'Older models only switch thinking on and off; from 5.2 on it has levels, and from 5.3 on it is always on.',
+      'The same models are at BigModel in China, with another address and other search engines.',
+    ],
+    source: 'https://docs.z.ai',
+  },
   options: {
     apiKey: {
       env: ['ZHIPUAI_API_KEY', 'GLM_API_KEY', 'ZAI_API_KEY'],

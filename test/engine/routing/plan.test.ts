@@ -110,9 +110,10 @@ describe('use_websearch', () => {
     expect(google.requests.map(toolsOf)).toEqual([[{ googleSearch: {} }]]);
   });
 
-  it('is understood by its older name, and taken by every model of a panel', async () => {
+  it('is taken by every model of a panel, and is not what use_search asks for', async () => {
     await start(['google', 'openai']);
     await chat('Anything?', { use_search: true, model: 'gemini-2.5-flash' });
+    expect(google.requests.map(toolsOf)).toEqual([undefined]);
     const models = [{ model: 'gemini-2.5-flash' }, { model: 'gpt-5.2' }];
     await polylogue.call('consensus', { prompt: 'Is it out?', models, use_websearch: true });
     for (const { requests } of [google, openai]) expect(requests.some(request => toolsOf(request))).toBe(true);

@@ -6,7 +6,8 @@ import { seededRandom } from '../../support/random.ts';
 import { startSqliteProcess } from '../../support/sqlite-process.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 
-const rounds = 30;
+/** More of them where somebody asks for it: scripts/torture.ts. */
+const rounds = Number(process.env.TORTURE_ROUNDS ?? 30);
 
 describe('a process that is killed while it writes', () => {
   let place: SqlitePlace;
@@ -15,7 +16,7 @@ describe('a process that is killed while it writes', () => {
   });
   afterEach(() => place.dispose());
 
-  it('loses no turn that was acknowledged', { timeout: 240_000 }, async () => {
+  it('loses no turn that was acknowledged', { timeout: 60_000 + rounds * 8_000 }, async () => {
     const random = seededRandom(20_261_121);
     let acknowledged = 0;
     for (let round = 0; round < rounds; round++) {

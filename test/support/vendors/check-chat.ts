@@ -4,6 +4,7 @@ import type { FieldTable } from './field-check.ts';
 import { openAiModel } from './open-ai-models.ts';
 import { invalidValue, missingParameter, openAiRefusal, unsupportedParameter, wrongType } from './open-ai-refusal.ts';
 import type { Refusal } from './refusal.ts';
+import { chatPairs } from './tool-pairs.ts';
 import { recordOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
@@ -113,7 +114,7 @@ export function checkChatMessages(messages: unknown): Refusal | undefined {
     const refused = checkMessage(message, `messages[${index}]`);
     if (refused) return refused;
   }
-  return undefined;
+  return chatPairs(messages);
 }
 
 function checkMessage(message: unknown, param: string): Refusal | undefined {

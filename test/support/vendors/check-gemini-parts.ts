@@ -1,6 +1,7 @@
 import { isRecord } from '../../../src/domain/json.ts';
 import { badField, badRequestField, googleRefusal, unknownField } from './google-refusal.ts';
 import type { Refusal } from './refusal.ts';
+import { geminiPairs } from './tool-pairs.ts';
 import { recordOf, stringOf } from './wire-values.ts';
 
 /** Exactly one of these is what a part holds. */
@@ -31,7 +32,7 @@ export function checkContents(contents: unknown, name = 'contents'): Refusal | u
     const refused = checkMessage(message, name === 'contents' ? `${name}[${index}]` : name);
     if (refused) return refused;
   }
-  return undefined;
+  return geminiPairs(messages);
 }
 
 function checkMessage(message: unknown, at: string): Refusal | undefined {

@@ -4,6 +4,7 @@ import { checkContent, checkSystem } from './check-content.ts';
 import { type ClaudeModel, claudeModel } from './claude-models.ts';
 import { type FieldTable, type FieldType, firstFieldFault } from './field-check.ts';
 import type { Refusal } from './refusal.ts';
+import { messagesPairs } from './tool-pairs.ts';
 import { checkSearchTool } from './web-search.ts';
 import { listOf, numberOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
@@ -167,6 +168,8 @@ function checkTurns(turns: unknown[], model: ClaudeModel): Refusal | undefined {
     const refused = checkRole(roles, index, model) ?? checkContent(recordOf(turn), index, index === turns.length - 1);
     if (refused) return refused;
   }
+  const unpaired = messagesPairs(turns);
+  if (unpaired) return unpaired;
   if (roles.at(-1) === 'assistant' && !model.prefill)
     return anthropicRefusal(
       'This model does not support assistant message prefill. The conversation must end with a user message.',

@@ -4,6 +4,7 @@ import type { FieldTable } from './field-check.ts';
 import { openAiModel } from './open-ai-models.ts';
 import { invalidValue, missingParameter, openAiRefusal, unsupportedParameter, wrongType } from './open-ai-refusal.ts';
 import type { Refusal } from './refusal.ts';
+import { responsesPairs } from './tool-pairs.ts';
 import { checkSearchTool } from './web-search.ts';
 import { numberOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
@@ -147,7 +148,7 @@ function checkInput(input: unknown): Refusal | undefined {
     const refused = checkItem(item, `input[${index}]`);
     if (refused) return refused;
   }
-  return undefined;
+  return responsesPairs(input);
 }
 
 function checkItem(item: unknown, param: string): Refusal | undefined {

@@ -4,7 +4,7 @@ import { listOf, numberOf, recordOf, recordsOf, stableJson, stringOf } from './w
 
 /** Reads a body of `:generateContent` or `:streamGenerateContent`, sound or not; the address says which model and way. */
 export function readGenerate(body: Record<string, unknown>, address: Record<string, unknown>): Reading {
-  const { systemInstruction, generationConfig, toolConfig, cachedContent } = body;
+  const { systemInstruction, generationConfig, toolConfig } = body;
   const { maxOutputTokens, thinkingConfig, responseMimeType, responseJsonSchema } = recordOf(generationConfig);
   const system = partsOf(recordOf(systemInstruction).parts);
   const tools = listOf(body.tools);
@@ -24,7 +24,6 @@ export function readGenerate(body: Record<string, unknown>, address: Record<stri
       responseJsonSchema,
       tools: tools.length > 0 ? tools : undefined,
       toolConfig,
-      cachedContent,
     },
     ...(maxOutput !== undefined && { maxOutput }),
   };

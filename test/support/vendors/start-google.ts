@@ -1,6 +1,7 @@
 import { checkGenerate } from './check-generate.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { generateWire } from './generate-wire.ts';
+import { cacheDesk, type GoogleCaches } from './google-caches.ts';
 import { googleModel } from './google-models.ts';
 import { googleRefusal, googleStatusBody, missingKey, wrongKey } from './google-refusal.ts';
 import { createPrefixCache } from './prefix-cache.ts';
@@ -17,11 +18,13 @@ const count = '/models/{model}:countTokens';
 const askForStream = '/models/{model}:streamGenerateContent?alt=sse';
 
 /**
- * The Gemini API: POST /models/{model}:generateContent, POST /models/{model}:streamGenerateContent?alt=sse,
+ * The Gemini API with its caches: POST /models/{model}:generateContent, POST /models/{model}:streamGenerateContent?alt=sse,
  * POST /models/{model}:countTokens and GET /models, which tells a model's window as `inputTokenLimit`.
  */
-export function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor> {
+export async function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor & { caches: GoogleCaches }> {
   const prefixes = createPrefixCache();
+  const tokenize = createTokenizer();
+  const caches = cacheDesk(tokenize);
   const keys = options.keys ?? ['test-key'];
   const kind: VendorKind = {
     root: '/v1beta',
@@ -43,12 +46,15 @@ export function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor
       if (key === '') return missingKey();
       return keys.includes(key) ? undefined : wrongKey();
     },
-    check: (_dialect, body, _headers, address) => checkGenerate(body, stringOf(address.model)),
-    read: (_dialect, body, address) => readGenerate(body, address),
+    check: (_dialect, body, _headers, address) =>
+      checkGenerate(body, stringOf(address.model)) ?? caches.check(body, stringOf(address.model)),
+    read: (_dialect, body, address) => readGenerate(caches.whole(body), address),
+    beside: caches.serve,
     cache(_dialect, body, segments, address) {
       const model = stringOf(address.model);
       const common = prefixes.cached(model, segments);
-      const read = common < googleModel(model).cacheFrom ? 0 : common;
+      const found = common < googleModel(model).cacheFrom ? 0 : common;
+      const read = Math.max(found, caches.tokensOf(body));
       return { read, written: 0, wire: reply => generateWire(body, reply) };
     },
     listing: pageOfModels,
@@ -67,7 +73,7 @@ export function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor
       googleRefusal(`The input token count (${tokens}) exceeds the maximum number of tokens allowed (${window}).`),
     statusBody: googleStatusBody,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return { ...(await startVendor(kind, tokenize, options)), caches };
 }
 
 /** Either contents alone, or the whole request with the model's name in it; never both. */

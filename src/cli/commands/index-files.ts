@@ -1,0 +1,44 @@
+import { relative } from 'node:path';
+import { printablePath } from '../../domain/text.ts';
+import { defineCommand } from '../command.ts';
+import { isOn } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+
+const skipsShown = 20;
+
+export const indexFiles = defineCommand({
+  name: 'index',
+  summary: "bring the project's search index up to date; only what changed is read",
+  usage: '',
+  flags: [{ name: 'rebuild', doc: 'Makes it anew from all files.' }],
+  examples: [
+    ['polylogue index', 'what use_search and "polylogue search" do by themselves'],
+    ['polylogue index --rebuild', 'from the beginning'],
+  ],
+  async run(context) {
+    const { out, flags } = context;
+    return openProduct(context, async ({ product, signal }) => {
+      const index = await product.searchIndex(product.root);
+      const report = await index.refresh({
+        signal,
+        rebuild: isOn(flags, 'rebuild'),
+        onProgress: (stage, done, total) => out.status(`${stage} ${done} of ${total}`),
+      });
+      out.status('');
+      const { files, indexed, removed, chunks, vectors, warning, skipped } = report;
+      const shown = skipped.slice(0, skipsShown).map(skip => ({ ...skip }));
+      if (out.json) {
+        const counts = { files, indexed, removed, chunks, vectors, warning, skipped: skipped.length };
+        out.document({ status: 'success', root: product.root, ...counts, skips: shown });
+        return 0;
+      }
+      out.line(`${product.root}: ${files} files, ${indexed} of them read now, ${removed} removed; ${chunks} places`);
+      if (vectors !== undefined) out.line(`${vectors} places have vectors`);
+      if (warning !== undefined) out.remark(warning);
+      for (const { path, reason } of shown)
+        out.remark(`left out: ${printablePath(relative(product.root, path))}: ${reason}`);
+      if (skipped.length > skipsShown) out.remark(`and ${skipped.length - skipsShown} more`);
+      return 0;
+    });
+  },
+});

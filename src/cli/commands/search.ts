@@ -1,0 +1,60 @@
+import { relative } from 'node:path';
+import { inputError } from '../../domain/error.ts';
+import { printablePath, safeCut } from '../../domain/text.ts';
+import { defineCommand } from '../command.ts';
+import { textFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+
+const usual = 10;
+const most = 50;
+const linesShown = 3;
+
+export const search = defineCommand({
+  name: 'search',
+  summary: 'find the places in the project that speak of something',
+  usage: '[text...]',
+  flags: [{ name: 'limit', value: 'number', doc: `How many places, ${usual} unless told, at most ${most}.` }],
+  examples: [
+    ['polylogue search where are secrets masked', 'a question in plain words'],
+    ['polylogue search createSandbox --limit 3 --json', 'a name; one document'],
+  ],
+  async run(context) {
+    const { args, flags, out } = context;
+    const question = args.join(' ').trim();
+    if (question === '') {
+      throw inputError('There is nothing to look for.', { next: 'As in: polylogue search where are secrets masked' });
+    }
+    const limit = limitOf(textFlag(flags, 'limit'));
+    return openProduct(context, async ({ product, signal }) => {
+      const index = await product.searchIndex(product.root);
+      const { warning } = await index.refresh({
+        signal,
+        onProgress: (stage, done, total) => out.status(`${stage} ${done} of ${total}`),
+      });
+      out.status('');
+      const hits = await index.search(question, limit, signal);
+      if (warning !== undefined) out.remark(warning);
+      if (out.json) {
+        out.document({ status: 'success', root: product.root, hits: hits.map(hit => ({ ...hit })) });
+        return 0;
+      }
+      if (hits.length === 0) out.line('Nothing in this project speaks of it.');
+      for (const { path, from, to, name, text } of hits) {
+        // What files hold must not command a terminal.
+        const place = `${printablePath(relative(product.root, path))}:${from}-${to}`;
+        out.line(`${out.style('cyan', place)}  ${out.style('dim', printablePath(name))}`);
+        const lines = text.split('\n').filter(line => line.trim() !== '');
+        for (const line of lines.slice(0, linesShown)) {
+          out.line(`  ${printablePath(safeCut(line.replaceAll('\t', '  '), 120))}`);
+        }
+      }
+      return 0;
+    });
+  },
+});
+
+function limitOf(text: string | undefined): number {
+  const limit = text === undefined ? usual : Number(text);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit;
+  throw inputError(`--limit is ${text}.`, { next: `Give a number from 1 to ${most}.` });
+}

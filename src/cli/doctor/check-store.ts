@@ -1,0 +1,19 @@
+import type { Product } from '../../app.ts';
+import { isAppError } from '../../domain/error.ts';
+import type { Finding } from './finding.ts';
+
+/** Asks the server in which threads live, where there is one. */
+export async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
+  if (!inspect) return [];
+  const what = 'store';
+  try {
+    const { text, warnings } = await inspect();
+    return [
+      { state: 'ok', what, text },
+      ...warnings.map((warning): Finding => ({ state: 'warn', what, text: warning })),
+    ];
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    return [{ state: 'fail', what, text: error.message, next: error.details.next }];
+  }
+}

@@ -1,0 +1,112 @@
+import { stat } from 'node:fs/promises';
+import type { Sha256 } from '../../domain/ids.ts';
+import { isRecord } from '../../domain/json.ts';
+import type { ToolRequest } from '../../domain/request.ts';
+import { parsePathReference } from '../../files/path-reference.ts';
+import { locateReference } from '../../files/read.ts';
+import type { Sandbox } from '../../files/sandbox.ts';
+import { isSkip } from '../../files/skip.ts';
+import { inParallel } from '../../files/walk/in-parallel.ts';
+import type { Threads } from '../../memory/threads.ts';
+import { refuseMisshapen } from '../gather/refuse-oversized.ts';
+import { hashOf } from './call-log.ts';
+
+export interface IdentifyOptions {
+  threads: Threads;
+  sandbox: Sandbox;
+  /** Home directory, for `~` in paths. */
+  home: string;
+}
+
+/** What makes a call the same as an earlier one. */
+export interface Identity {
+  /** The calls that it may be the same as are logged under it. */
+  key: Sha256;
+  /** Of tool and arguments. */
+  same: Sha256;
+  /** The caller gave it a name of his own. */
+  named: boolean;
+  /** Folders that it names: what lies in them is looked at when the call comes again. */
+  folders: string[];
+}
+
+/** A longer text is no path. */
+const longestPath = 1_024;
+const mostPaths = 300;
+const atOnce = 8;
+const longestName = 200;
+
+/**
+ * `writesTo` are the fields that name where the call writes: what it changes there itself makes no other call of it.
+ * Undefined where nothing can be said: the call goes its way, and is refused there if it is wrong.
+ */
+export async function identify(
+  options: IdentifyOptions,
+  request: ToolRequest,
+  writesTo: readonly string[],
+): Promise<Identity | undefined> {
+  const { name, principal, session } = request;
+  try {
+    refuseMisshapen(name, request.arguments);
+    const same = hashOf(canonical([name, request.arguments]));
+    const place = [principal.owner, principal.root];
+    const own = session?.idempotencyKey;
+    if (own !== undefined && own.length > 0 && own.length <= longestName) {
+      return { key: hashOf(canonical(['named', ...place, own])), same, named: true, folders: [] };
+    }
+    const thread = await threadOf(options, request);
+    const { files, folders } = await pathsOf(options, request, writesTo);
+    const key = hashOf(canonical(['same', ...place, same, thread, files]));
+    return { key, same, named: false, folders };
+  } catch {
+    // Such as a thread that is not there, or arguments of a form that is refused: the call itself will be told.
+    return undefined;
+  }
+}
+
+/** What `last` means now; an id is part of the arguments anyway. */
+async function threadOf({ threads }: IdentifyOptions, { arguments: args, principal }: ToolRequest): Promise<string> {
+  if (args.continuation_id !== 'last') return '';
+  const place = { owner: principal.owner, workspace: principal.root };
+  return (await threads.findHead('last', place)).id;
+}
+
+/** The files that a call names, as they are at this moment, and the folders. */
+async function pathsOf(
+  { sandbox, home }: IdentifyOptions,
+  { arguments: args, principal }: ToolRequest,
+  writesTo: readonly string[],
+) {
+  const read = Object.entries(args).filter(([field]) => !writesTo.includes(field));
+  const texts = [...new Set(read.flatMap(([, value]) => textsIn(value)))].filter(couldBePath).slice(0, mostPaths);
+  const folders: string[] = [];
+  const files = await inParallel(texts, atOnce, async text => {
+    const reference = parsePathReference(text, principal.root, home);
+    const found = isSkip(reference) ? reference : await locateReference(sandbox, reference);
+    if (isSkip(found)) return [];
+    if (found.kind === 'directory') {
+      folders.push(found.path);
+      return [];
+    }
+    const { size, mtimeMs, ctimeMs, ino } = await stat(found.path);
+    return [[found.path, size, mtimeMs, ctimeMs, ino]];
+  });
+  return { files: files.flat(), folders };
+}
+
+function couldBePath(text: string): boolean {
+  return text.length > 0 && text.length <= longestPath && !/[\n\0]/.test(text) && !text.startsWith('data:');
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === 'string') return [value];
+  if (Array.isArray(value)) return value.flatMap(textsIn);
+  return isRecord(value) ? Object.values(value).flatMap(textsIn) : [];
+}
+
+/** JSON in which the order of an object's keys says nothing. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_key, inner: unknown) =>
+    isRecord(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
+  );
+}

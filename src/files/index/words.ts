@@ -1,0 +1,52 @@
+const wordPattern = /[\p{L}_$][\p{L}\p{N}_$]*|\p{N}{3,}/gu;
+const mostWords = 40;
+/** Scripts that are written without spaces: two of their characters in a row count as a word. */
+const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{2,}/gu;
+
+/** Words that say nothing about what is looked for. */
+const empty = new Set(
+  'about above after again all also and any are because been before being below between both but can cannot could did does doing done down during each else every few file files find first for from function further get give given had has have having here how into its just know last let like line lines look made make many may might more most much must need new next not now only other our out over own please read same see shall should show some such sure tell than that the their them then there these they this those through too under until use used using very want was way were what when where which while who why will with without would you your'.split(
+    ' ',
+  ),
+);
+
+/** The words of a question that may stand in a file, lower-case; names in camel case and snake case give their parts too. */
+export function questionWords(question: string): string[] {
+  const words = new Set<string>();
+  for (const word of wordsOf(question.slice(0, 20_000))) {
+    if (word.length > 2 && !empty.has(word)) words.add(word);
+    else if (word.length === 2 && /[^\p{ASCII}]/u.test(word)) words.add(word);
+    if (words.size >= mostWords) break;
+  }
+  return [...words];
+}
+
+/** What of a text the index looks for: its words, the parts of names, and pairs of characters where nothing separates words. */
+export function searchable(text: string): string {
+  return [...wordsOf(text)].join(' ');
+}
+
+function* wordsOf(text: string): Generator<string> {
+  for (const [word] of text.matchAll(wordPattern)) {
+    const pairs = [...word.matchAll(unspaced)].flatMap(([run]) => pairsOf(run));
+    if (pairs.length > 0) yield* pairs;
+    else {
+      yield word.toLowerCase();
+      for (const part of nameParts(word)) yield part.toLowerCase();
+    }
+  }
+}
+
+function pairsOf(run: string): string[] {
+  const characters = [...run];
+  return characters.slice(1).map((second, index) => `${characters[index]}${second}`);
+}
+
+function nameParts(word: string): string[] {
+  const parts = word
+    .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
+    .replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, '$1 $2')
+    .split(/[\s_$]+/)
+    .filter(part => part !== '');
+  return parts.length > 1 ? parts : [];
+}

@@ -1,0 +1,14 @@
+import { parentPort } from 'node:worker_threads';
+import { doJob } from './do-job.ts';
+import type { Job, JobAnswer } from './job.ts';
+
+const port = parentPort;
+if (port) {
+  const answer = (message: JobAnswer) => port.postMessage(message);
+  port.on('message', (job: Job) => {
+    doJob(job).then(
+      done => answer({ done }),
+      error => answer({ failure: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+    );
+  });
+}

@@ -1,0 +1,48 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Clock, Embedder, Mask } from './domain/ports.ts';
+import { createGit, type Git } from './files/git/git.ts';
+import { createSearchIndexes, type SearchIndexes } from './files/index/search-index.ts';
+import { createSandbox, type Sandbox } from './files/sandbox.ts';
+import { createPool, type WorkPool } from './files/work/pool.ts';
+import type { AppConfig } from './wire-models.ts';
+
+/** What works on the user's files. */
+export interface FileParts {
+  sandbox: Sandbox;
+  git: Git;
+  pool: WorkPool;
+  indexes: SearchIndexes;
+}
+
+export interface FileSurroundings {
+  roots: readonly string[];
+  homeDir: string;
+  platform: string;
+  programEnv: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  mask: Mask;
+  /** Nothing is written to disk. */
+  isPrivate: boolean;
+  /** Makes vectors for the search index; absent: words alone decide. */
+  embedder: Embedder | undefined;
+}
+
+/** Settings → what works on files. Opens nothing; threads and databases come with their first use. */
+export function wireFiles({ values, home }: AppConfig, around: FileSurroundings): FileParts {
+  const { allowSecretFiles, maskSecrets } = values.app;
+  const { roots, clock, mask, isPrivate, embedder } = around;
+  const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles });
+  return {
+    sandbox,
+    git: createGit({ ...around, sandbox }),
+    pool: createPool({ size: Math.max(1, availableParallelism() - 1), clock }),
+    indexes: createSearchIndexes({
+      ...(!isPrivate && { folder: join(home, 'index') }),
+      ...(embedder && { embedder }),
+      sandbox,
+      mask: maskSecrets ? mask : async text => ({ text, found: {} }),
+      clock,
+    }),
+  };
+}

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type CallLog, createCallLog, hashOf, type LoggedCall } from '../../../src/engine/once/call-log.ts';
+import type { Store } from '../../../src/memory/store.ts';
+import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { manualClock } from '../../support/clock.ts';
+
+const key = hashOf('key');
+const clock = manualClock();
+const callOf = (id: string, more: Partial<LoggedCall> = {}): LoggedCall => ({
+  id,
+  same: hashOf('same'),
+  status: 'running',
+  holder: 'process',
+  startedAt: clock.now(),
+  expiresAt: clock.now() + 1_000,
+  ...more,
+});
+
+describe('the log of calls', () => {
+  let store: Store;
+  let log: CallLog;
+  beforeEach(() => {
+    store = createMemoryStore();
+    log = createCallLog(store, clock);
+  });
+  afterEach(() => store.close());
+
+  const ids = async () => (await log.read(key)).calls.map(({ id }) => id);
+
+  it('keeps calls that came at the same time, and lets one claim a name', async () => {
+    const seen = await log.read(key);
+    await Promise.all(['a', 'b', 'c'].map(id => log.add(key, callOf(id), seen)));
+    expect((await ids()).sort()).toEqual(['a', 'b', 'c']);
+    const named = hashOf('named');
+    const claims = await Promise.all(['a', 'b'].map(id => log.claim(named, callOf(id), { version: 0, calls: [] })));
+    expect(claims.sort()).toEqual([false, true]);
+  });
+
+  it('changes and removes one without the others, and brings none back', async () => {
+    for (const id of ['a', 'b']) await log.add(key, callOf(id), await log.read(key));
+    await Promise.all([
+      log.change(key, 'a', call => ({ ...call, status: 'done', reply: { isError: false, document: { n: 1 } } })),
+      log.change(key, 'b', () => undefined),
+      log.change(key, 'c', call => ({ ...call, lost: true })),
+    ]);
+    expect((await log.read(key)).calls).toMatchObject([{ id: 'a', status: 'done', reply: { document: { n: 1 } } }]);
+    await log.change(key, 'a', () => undefined);
+    expect(await log.read(key)).toEqual({ version: 0, calls: [] });
+  });
+
+  it('forgets what is old, and all but the newest of many', async () => {
+    for (let n = 0; n < 12; n++) await log.add(key, callOf(`${n}`), await log.read(key));
+    expect(await ids()).toEqual(['4', '5', '6', '7', '8', '9', '10', '11']);
+    await clock.advance(1_000);
+    expect(await ids()).toEqual([]);
+  });
+
+  it('takes a record that was damaged for none', async () => {
+    await log.add(key, callOf('a', { status: 'done', reply: { isError: false, document: { answer: 'four' } } }), {
+      version: 0,
+      calls: [],
+    });
+    const name = `call/${key}`;
+    const { value, version } = (await store.fact(name, clock.now()))!;
+    const damaged = { ...value, body: String(value.body).replace('four', 'five') };
+    await store.swapFact({ key: name, version, value: damaged, expiresAt: clock.now() + 500, now: clock.now() });
+    expect((await log.read(key)).calls).toEqual([]);
+    await log.add(key, callOf('b'), await log.read(key));
+    expect(await ids()).toEqual(['b']);
+  });
+});

@@ -1,0 +1,347 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ToolReply, ToolRequest } from '../../../src/domain/request.ts';
+import { realClock } from '../../support/clock.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+
+let vendor: FakeVendor;
+let project: TempProject;
+let products: TestProduct[];
+let polylogue: TestProduct;
+
+async function start(env: Record<string, string> = {}, home?: string): Promise<TestProduct> {
+  const settings = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', DETACHED_GRACE_SECONDS: '20' };
+  const place: Record<string, string> = home === undefined ? {} : { POLYLOGUE_HOME: home };
+  const product = await testProduct({ root: project.root, env: { ...settings, ...place, ...env } });
+  products.push(product);
+  return product;
+}
+
+beforeEach(async () => {
+  products = [];
+  [vendor, project] = await Promise.all([startOpenAi(), tempProject({ 'notes.md': 'One.\n', 'src/a.ts': 'let a;\n' })]);
+  polylogue = await start();
+});
+
+afterEach(async () => {
+  await Promise.all(products.map(product => product.close()));
+  expect(vendor.violations).toEqual([]);
+  await Promise.all([vendor.close(), project.dispose()]);
+});
+
+interface Sent {
+  reply: Promise<Document & { raw: ToolReply }>;
+  /** The connection breaks. */
+  lose(): void;
+  cancel(): void;
+}
+
+interface SendOptions extends Pick<ToolRequest, 'detach'> {
+  from?: TestProduct;
+  owner?: string;
+  tool?: string;
+  key?: string;
+}
+
+/** A call as a transport sends it that can tell what arrived. */
+function send(args: Record<string, unknown>, options: SendOptions = {}): Sent {
+  const { from = polylogue, owner = 'local', tool = 'chat', key: idempotencyKey, detach } = options;
+  const [gone, stop] = [new AbortController(), new AbortController()];
+  const principal = { owner, root: from.product.root, client: 'test' };
+  const session = { gone: gone.signal, idempotencyKey };
+  const request = { name: tool, arguments: args, principal, session, detach };
+  const reply = from.product.host
+    .call(request, stop.signal)
+    .then(raw => ({ ...raw.document, isError: raw.isError, raw }));
+  return { reply, lose: () => gone.abort(), cancel: () => stop.abort() };
+}
+
+async function delivered(args: Record<string, unknown>, options?: SendOptions): Promise<Document> {
+  const reply = await send(args, options).reply;
+  reply.raw.delivered?.();
+  return reply;
+}
+
+/** What a call leaves in the store when it is lost, it leaves behind the answers to others. */
+const markIsDurable = () => new Promise(resolve => setTimeout(resolve, 200));
+const asked = (times: number) => expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(times);
+const question = { prompt: 'What is a door?' };
+
+describe('the same call after its reply was lost', () => {
+  it('gets the stored answer, as often as it is lost, and is a new call once it arrived', async () => {
+    vendor.script({ answer: 'A hinge.' }, { answer: 'A hole.' });
+    const first = await send(question).reply;
+    const second = await send(question).reply;
+    expect(second.content).toBe('A hinge.');
+    expect(second.continuation_offer).toEqual(first.continuation_offer);
+    expect(second.metadata).toEqual({ ...first.metadata, replayed: true });
+    expect((await delivered({ ...question })).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
+    const anew = await delivered(question);
+    expect(anew).toMatchObject({ content: 'A hole.' });
+    expect(anew.metadata.replayed).toBeUndefined();
+    expect(vendor.requests).toHaveLength(2);
+  });
+
+  it('is a new call right after a reply that arrived', async () => {
+    vendor.script({ answer: '1' }, { answer: '2' }, { answer: '3' });
+    for (const content of ['1', '2', '3']) expect((await delivered(question)).content).toBe(content);
+  });
+
+  it('joins the call while its vendor thinks, and keeps it alive', async () => {
+    vendor.script({ answer: 'A hinge.', delayMs: 600 });
+    const first = send(question);
+    await asked(1);
+    first.lose();
+    expect((await delivered(question)).content).toBe('A hinge.');
+    expect((await first.reply).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
+  });
+
+  it('gets the answer that came while nobody was there', async () => {
+    vendor.script({ answer: 'A hinge.', delayMs: 200 });
+    const first = send(question);
+    await asked(1);
+    first.lose();
+    await first.reply;
+    expect((await delivered(question)).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
+  });
+
+  it('finds the answer after a restart', async () => {
+    vendor.script({ answer: 'A hinge.' });
+    await send(question).reply;
+    await polylogue.restart();
+    expect((await delivered(question)).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
+  });
+
+  it('waits for a call that another process goes on with', async () => {
+    vendor.script({ answer: 'A hinge.', delayMs: 1_000 });
+    const other = await start({}, polylogue.home);
+    const first = send(question);
+    await asked(1);
+    first.lose();
+    await markIsDurable();
+    expect((await delivered(question, { from: other })).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
+    await markIsDurable();
+    vendor.script({ answer: 'A hole.' });
+    expect((await delivered(question)).content).toBe('A hole.');
+  });
+
+  it('goes on in its thread as the first one would have', async () => {
+    vendor.script({ answer: 'One.' }, { answer: 'Two.' }, { answer: 'Three.' });
+    const { continuation_offer } = await delivered(question);
+    const { continuation_id } = continuation_offer;
+    await send({ prompt: 'More?', continuation_id }).reply;
+    expect((await delivered({ prompt: 'More?', continuation_id })).content).toBe('Two.');
+    await delivered({ prompt: 'Still more?', continuation_id: 'last' });
+    const { transcript } = await polylogue.call('threads', { action: 'read', continuation_id });
+    expect(transcript.map(({ content }: Document) => content)).toEqual([
+      question.prompt,
+      'One.',
+      'More?',
+      'Two.',
+      'Still more?',
+      'Three.',
+    ]);
+  });
+
+  it('asks several models once, too, whose answers no thread holds', async () => {
+    vendor.script({ answer: 'A hinge.' });
+    const env = { POLYLOGUE_TOOLSETS: 'core,wrapper' };
+    polylogue = await start(env);
+    const args = { text: 'What is a door?', models_prefixed_by_provider: ['openai:gpt-5-mini'] };
+    const first = await send(args, { tool: 'prompt' }).reply;
+    expect(first.isError).toBe(false);
+    const again = await delivered(args, { tool: 'prompt' });
+    expect(again.result).toEqual(first.result);
+    expect(vendor.requests).toHaveLength(1);
+  });
+
+  it('is told of the job that the first one became, until it heard of it', async () => {
+    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    vendor.script({ answer: 'At last.', delayMs: 2_500 }, { answer: 'Another.', delayMs: 2_500 });
+    const { job_id } = await send(question, { detach: 'job' }).reply;
+    const again = await delivered(question, { detach: 'job' });
+    expect(again).toMatchObject({ status: 'running', job_id });
+    expect(again.raw.job.id).toBe(job_id);
+    const anew = await delivered(question, { detach: 'job' });
+    expect(anew.job_id).not.toBe(job_id);
+    expect(vendor.requests).toHaveLength(2);
+  });
+});
+
+describe('what makes a call another one', () => {
+  const edits: [string, Record<string, unknown>, (files: TempProject) => Promise<unknown>][] = [
+    [
+      'a file that it names was edited',
+      { absolute_file_paths: ['notes.md'] },
+      files => files.write('notes.md', 'Two.\n'),
+    ],
+    [
+      'a file in a folder that it names was edited',
+      { absolute_file_paths: ['src'] },
+      files => files.write('src/a.ts', 'let b;\n'),
+    ],
+    [
+      'a file came into a folder that it names',
+      { absolute_file_paths: ['src'] },
+      files => files.write('src/b.ts', 'let b;\n'),
+    ],
+  ];
+  it.each(edits)('%s', async (_what, files, edit) => {
+    vendor.script({ answer: 'First.' }, { answer: 'Second.' });
+    const args = { prompt: 'Review.', ...files };
+    await send(args).reply;
+    expect((await send(args).reply).content).toBe('First.');
+    await edit(project);
+    expect((await delivered(args)).content).toBe('Second.');
+    expect(vendor.requests[1]!.canonical).not.toBe(vendor.requests[0]!.canonical);
+  });
+
+  it('a file that its thread sent before was edited', async () => {
+    vendor.script({ answer: 'One.' }, { answer: 'Two.' }, { answer: 'Three.' });
+    const { continuation_offer } = await delivered({ prompt: 'Review.', absolute_file_paths: ['notes.md'] });
+    const args = { prompt: 'Is it better?', continuation_id: continuation_offer.continuation_id };
+    await send(args).reply;
+    await project.write('notes.md', 'One and a half.\n');
+    expect((await delivered(args)).content).toBe('Three.');
+    expect(vendor.requests[2]!.canonical).toContain('One and a half.');
+  });
+
+  it('somebody went on with its thread', async () => {
+    vendor.script({ answer: 'One.' }, { answer: 'Two.' }, { answer: 'Three.' }, { answer: 'Four.' });
+    const { continuation_offer } = await delivered(question);
+    const { continuation_id } = continuation_offer;
+    await send({ prompt: 'More?', continuation_id }).reply;
+    await delivered({ prompt: 'Something else.', continuation_id });
+    expect((await delivered({ prompt: 'More?', continuation_id })).content).toBe('Four.');
+  });
+
+  it('another owner, another word, another tool', async () => {
+    vendor.script({ answer: '1' }, { answer: '2' }, { answer: '3' });
+    await send(question).reply;
+    expect((await send(question, { owner: 'eve' }).reply).content).toBe('2');
+    expect((await send({ prompt: 'What is a door!' }).reply).content).toBe('3');
+  });
+
+  it('somebody still waits for the first: two callers may want two answers', async () => {
+    vendor.script({ answer: '1', delayMs: 400 }, { answer: '2', delayMs: 400 });
+    const both = await Promise.all([send(question).reply, send(question).reply]);
+    expect(both.map(({ content }) => content).sort()).toEqual(['1', '2']);
+  });
+
+  it('the first was cancelled, down to the vendor’s socket', async () => {
+    vendor.script({ fault: 'hang_after_headers' }, { answer: 'Two.' });
+    const first = send(question);
+    await asked(1);
+    first.cancel();
+    expect(await first.reply).toMatchObject({ error: { code: 'CANCELLED' } });
+    await vendor.requests[0]!.aborted;
+    expect((await delivered(question)).content).toBe('Two.');
+  });
+
+  it('the first was refused by its vendor', async () => {
+    vendor.script({ fault: 'status', status: 400, body: { error: { message: 'no' } } }, { answer: 'Two.' });
+    expect((await send(question).reply).isError).toBe(true);
+    expect((await delivered(question)).content).toBe('Two.');
+  });
+
+  it('ten minutes went by', async () => {
+    let ahead = 0;
+    const real = realClock();
+    const clock = { ...real, now: () => real.now() + ahead };
+    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
+    polylogue = await testProduct({ root: project.root, env, clock });
+    products.push(polylogue);
+    vendor.script({ answer: 'One.' }, { answer: 'Two.' });
+    await send(question).reply;
+    ahead = 590_000;
+    expect((await send(question).reply).content).toBe('One.');
+    ahead = 601_000;
+    expect((await send(question).reply).content).toBe('Two.');
+  });
+});
+
+describe('a call that nobody comes for', () => {
+  it('is interrupted after its grace, which is told once, and only a new call asks again', async () => {
+    polylogue = await start({ DETACHED_GRACE_SECONDS: '0' });
+    vendor.script({ fault: 'hang_after_headers' }, { answer: 'Two.' });
+    const first = send(question);
+    await asked(1);
+    first.lose();
+    await vendor.requests[0]!.aborted;
+    await first.reply;
+    const told = await delivered(question);
+    expect(told).toMatchObject({ status: 'interrupted', isError: true, error: { code: 'INTERRUPTED' } });
+    const { transcript } = await polylogue.call('threads', { action: 'read', continuation_id: told.continuation_id });
+    expect(transcript).toMatchObject([{ content: question.prompt, status: 'interrupted' }]);
+    expect(vendor.requests).toHaveLength(1);
+    expect((await delivered(question)).content).toBe('Two.');
+  });
+
+  it('has its grace when the server ends, and is interrupted at once when that hurries', async () => {
+    vendor.script({ answer: 'A hinge.', delayMs: 500 }, { fault: 'hang_after_headers' });
+    const first = send(question);
+    await asked(1);
+    first.lose();
+    await polylogue.restart();
+    expect((await delivered(question)).content).toBe('A hinge.');
+    const second = send({ prompt: 'And a window?' });
+    await asked(2);
+    second.lose();
+    const hurry = new AbortController();
+    hurry.abort();
+    const began = performance.now();
+    await polylogue.product.close(hurry.signal);
+    expect(performance.now() - began).toBeLessThan(5_000);
+    await vendor.requests[1]!.aborted;
+    const next = await start({}, polylogue.home);
+    expect(await send({ prompt: 'And a window?' }, { from: next }).reply).toMatchObject({ status: 'interrupted' });
+  });
+
+  it('is ended with its connection where nothing is paid for', async () => {
+    vendor.script({ fault: 'hang_after_headers' });
+    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    const { job_id } = await delivered(question, { detach: 'job' });
+    const waiting = send({ job_id, wait_ms: 60_000 }, { tool: 'job' });
+    waiting.lose();
+    expect(await waiting.reply).toMatchObject({ isError: true, error: { code: 'CANCELLED' } });
+    expect(await polylogue.call('job', { job_id, action: 'cancel' })).toMatchObject({ status: 'cancelled' });
+  });
+});
+
+describe('a call to which its caller gave a name', () => {
+  it('is made once, whoever waits, and answered the same for ten minutes', async () => {
+    vendor.script({ answer: 'A hinge.', delayMs: 400 });
+    const other = await start({}, polylogue.home);
+    const froms = [polylogue, polylogue, polylogue, other];
+    const replies = await Promise.all(froms.map(from => delivered(question, { key: 'k-1', from })));
+    expect(replies.map(({ content }) => content)).toEqual(froms.map(() => 'A hinge.'));
+    expect((await delivered(question, { key: 'k-1' })).content).toBe('A hinge.');
+    expect(vendor.requests).toHaveLength(1);
+  });
+
+  it('keeps going for the others when one of them cancels', async () => {
+    vendor.script({ answer: 'A hinge.', delayMs: 600 });
+    const first = send(question, { key: 'k-2' });
+    await asked(1);
+    const second = send(question, { key: 'k-2' });
+    await new Promise(resolve => setTimeout(resolve, 100));
+    first.cancel();
+    expect(await first.reply).toMatchObject({ error: { code: 'CANCELLED' } });
+    expect((await second.reply).content).toBe('A hinge.');
+  });
+
+  it('can’t lend its name to another call, nor to another owner', async () => {
+    vendor.script({ answer: '1' }, { answer: '2' });
+    await delivered(question, { key: 'k-3' });
+    const refused = await delivered({ prompt: 'Other?' }, { key: 'k-3' });
+    expect(refused).toMatchObject({ isError: true, error: { class: 'idempotency_key' } });
+    expect((await delivered({ prompt: 'Other?' }, { key: 'k-3', owner: 'eve' })).content).toBe('2');
+  });
+});

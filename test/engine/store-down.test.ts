@@ -1,0 +1,104 @@
+import { mkdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { watchLoop } from '../support/loop.ts';
+import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
+import { type SqliteProcess, startSqliteProcess } from '../support/sqlite-process.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+
+let vendor: FakeVendor;
+let project: TempProject;
+let polylogue: TestProduct;
+
+beforeEach(async () => {
+  [vendor, project] = await Promise.all([startOpenAi(), tempProject()]);
+  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
+  polylogue = await testProduct({ root: project.root, env });
+});
+
+afterEach(async () => {
+  await polylogue.close();
+  expect(vendor.violations).toEqual([]);
+  await Promise.all([vendor.close(), project.dispose()]);
+});
+
+const file = () => join(polylogue.home, 'threads.sqlite');
+
+/** Where the file was there is a folder, as after a volume went: SQLite's own refusal, and no seam of ours. */
+async function takeAway(): Promise<void> {
+  await rename(file(), `${file()}.away`);
+  await mkdir(file());
+}
+
+async function giveBack(): Promise<void> {
+  await rm(file(), { recursive: true });
+  await rename(`${file()}.away`, file());
+}
+
+describe('a store that is down', () => {
+  it('lets nobody be paid: STORAGE within 250 ms, and all is well once it is back', async () => {
+    vendor.script({ answer: 'One.' }, { answer: 'Two.' });
+    const { continuation_offer } = await polylogue.call('chat', { prompt: 'First?' });
+    const { continuation_id } = continuation_offer;
+    await takeAway();
+    for (const args of [{ prompt: 'A new thread?' }, { prompt: 'The same?', continuation_id }]) {
+      const began = performance.now();
+      const reply = await polylogue.call('chat', args);
+      const took = performance.now() - began;
+      expect(reply).toMatchObject({ isError: true, error: { code: 'STORAGE', class: 'unavailable' } });
+      expect(reply.error.next).toMatch(/[a-z]/);
+      expect(took).toBeLessThan(250);
+    }
+    expect(vendor.requests).toHaveLength(1);
+    await giveBack();
+    expect(await polylogue.call('chat', { prompt: 'Second?', continuation_id })).toMatchObject({ content: 'Two.' });
+    const { transcript } = await polylogue.call('threads', { action: 'read', continuation_id });
+    expect(transcript.map(({ content }: { content: string }) => content)).toEqual([
+      'First?',
+      'One.',
+      'Second?',
+      'Two.',
+    ]);
+  });
+
+  it('when the answer is there: the caller has it with the word that it is not kept, and the thread goes on later', async () => {
+    vendor.script({ answer: 'One.' }, { answer: 'Two.', delayMs: 300 }, { answer: 'Three.' });
+    const { continuation_offer } = await polylogue.call('chat', { prompt: 'First?' });
+    const { continuation_id } = continuation_offer;
+    const second = polylogue.call('chat', { prompt: 'Second?', continuation_id });
+    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(2);
+    await takeAway();
+    const reply = await second;
+    expect(reply).toMatchObject({ isError: false, content: 'Two.', continuation_offer: { continuation_id } });
+    expect(reply.metadata.warnings).toEqual([expect.stringMatching(/^not_persisted: /)]);
+    await giveBack();
+    expect(await polylogue.call('chat', { prompt: 'Third?', continuation_id })).toMatchObject({ content: 'Three.' });
+    const { transcript } = await polylogue.call('threads', { action: 'read', continuation_id });
+    const shown = transcript.map(({ content, status }: { content: string; status: string }) => `${content} ${status}`);
+    expect(shown).toEqual(['First? done', 'One. done', 'Second? interrupted', 'Third? done', 'Three. done']);
+    expect(vendor.requests[2]!.canonical).not.toContain('Second?');
+  });
+
+  it('does not stop the server while another process holds its lock: others are answered, and the call goes on', async () => {
+    vendor.script({ answer: 'One.' }, { answer: 'Two.' });
+    await polylogue.call('chat', { prompt: 'First?' });
+    const holder: SqliteProcess = startSqliteProcess('hold', file(), '1200');
+    try {
+      await holder.said(line => line === 'held');
+      const watched = watchLoop();
+      const began = performance.now();
+      const waiting = polylogue.call('chat', { prompt: 'Second?' });
+      expect(await polylogue.call('threads', { action: 'list' })).toMatchObject({ isError: false });
+      expect(performance.now() - began).toBeLessThan(900);
+      expect(await waiting).toMatchObject({ content: 'Two.' });
+      const { longest, ticks } = watched();
+      expect(longest).toBeLessThan(500);
+      expect(ticks).toBeGreaterThan(30);
+    } finally {
+      holder.child.kill('SIGKILL');
+      await holder.ended;
+    }
+  });
+});

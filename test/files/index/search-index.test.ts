@@ -1,0 +1,273 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Embedder } from '../../../src/domain/ports.ts';
+import { createSearchIndexes, type SearchIndexes } from '../../../src/files/index/search-index.ts';
+import { createSandbox } from '../../../src/files/sandbox.ts';
+import { type ManualClock, manualClock } from '../../support/clock.ts';
+import { httpEmbedder } from '../../support/http-embedder.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import { type FakeEmbeddings, startEmbeddings } from '../../support/vendors/start-embeddings.ts';
+
+const secret = 'sk-SECRET-1234';
+const files = {
+  'src/parcel.ts': `import { post } from './post.ts';
+
+/** Sends a parcel and tells the customer. */
+export function shipParcel(address: string) {
+  return post(address, 'token ${secret}');
+}
+
+export class ParcelTracker {
+  locate(id: string) {
+    return id;
+  }
+}
+`,
+  'src/refund.ts': 'export function refundPayment(order: string) {\n  return order;\n}\n',
+  'docs/guide.md': '# Guide\n\nHow to begin.\n\n## Refunds\n\nMoney goes back within three days.\n',
+  '.env': 'TOKEN=refundPayment\n',
+  '.gitignore': 'ignored.ts\n',
+  'ignored.ts': 'export const refundPayment = 1;\n',
+  'test/refund.test.ts': 'refundPayment("a");\n',
+};
+
+let project: TempProject;
+let folder: string;
+let clock: ManualClock;
+let indexes: SearchIndexes;
+const { signal } = new AbortController();
+const open = (more: { embedder?: Embedder; folder?: string } = {}) =>
+  createSearchIndexes({
+    folder,
+    sandbox: createSandbox({ roots: [project.root], allowSecrets: false }),
+    mask: async text => ({ text: text.replaceAll(secret, '[masked]'), found: {} }),
+    clock,
+    ...more,
+  });
+const refresh = async (more = {}) => (await indexes.of(project.root)).refresh({ signal, ...more });
+const search = async (question: string, limit = 5) => {
+  const hits = await (await indexes.of(project.root)).search(question, limit, signal);
+  return hits.map(({ path, from, to }) => `${path.slice(project.root.length + 1)}:${from}-${to}`);
+};
+const databases = () => readdirSync(folder).filter(name => name.endsWith('.sqlite'));
+
+beforeEach(async () => {
+  project = await tempProject(files);
+  folder = await mkdtemp(join(tmpdir(), 'polylogue-index-'));
+  clock = manualClock();
+  indexes = open();
+});
+
+afterEach(async () => {
+  await indexes.close();
+  await project.dispose();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('the search index', () => {
+  it('finds declarations by their names, the words of their names, and what is said of them, source first', async () => {
+    expect(await refresh()).toMatchObject({ files: 5, indexed: 5, removed: 0 });
+    expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
+    expect((await search('How are customers told about shipped parcels?'))[0]).toBe('src/parcel.ts:1-12');
+    const refunds = await search('How does a refund payment work?');
+    expect(refunds[0]).toBe('src/refund.ts:1-3');
+    expect(refunds).toContain('docs/guide.md:1-7');
+  });
+
+  it('holds nothing that is ignored or secret, and no secret in clear', async () => {
+    await refresh();
+    expect((await search('refundPayment', 20)).map(hit => hit.split(':')[0])).toEqual([
+      'src/refund.ts',
+      'test/refund.test.ts',
+      'docs/guide.md',
+    ]);
+    await indexes.close();
+    const stored = databases().map(name => readFileSync(join(folder, name), 'latin1'));
+    expect(stored.join('')).toContain('[masked]');
+    expect(stored.join('')).not.toContain(secret);
+    expect(stored.join('').toLowerCase()).not.toContain('secret');
+  });
+
+  it('is a file for its owner alone', async () => {
+    await refresh();
+    for (const name of readdirSync(folder)) expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
+  });
+
+  it('reads only what changed: an edit, a new file, a deletion, and nothing for a touch', async () => {
+    await refresh();
+    expect(await refresh()).toMatchObject({ files: 5, indexed: 0, removed: 0 });
+    await project.write('src/refund.ts', 'export function repayEverything() {\n  return 2;\n}\n');
+    expect(await refresh()).toMatchObject({ files: 5, indexed: 1, removed: 0 });
+    expect((await search('repayEverything'))[0]).toBe('src/refund.ts:1-3');
+    await utimes(project.path('src/parcel.ts'), 1, 1);
+    expect(await refresh()).toMatchObject({ indexed: 0 });
+    await project.remove('src/refund.ts');
+    await project.write('src/new.ts', 'export const brandNewThing = 1;\n');
+    expect(await refresh()).toMatchObject({ files: 5, indexed: 1, removed: 1 });
+    expect(await search('repayEverything')).toEqual([]);
+    expect((await search('brandNewThing'))[0]).toBe('src/new.ts:1-1');
+  });
+
+  it('forgets a file once it is ignored', async () => {
+    await refresh();
+    await project.write('.gitignore', 'docs/\n');
+    expect(await refresh()).toMatchObject({ removed: 1 });
+    expect(await search('money goes back')).toEqual([]);
+  });
+
+  it('lasts beyond its process, and belongs to one workspace', async () => {
+    await refresh();
+    await indexes.close();
+    indexes = open();
+    expect(await refresh()).toMatchObject({ files: 5, indexed: 0 });
+    await indexes.of(project.path('src'));
+    const inner = await (await indexes.of(project.path('src'))).refresh({ signal });
+    expect(inner).toMatchObject({ files: 2, indexed: 2 });
+    expect(databases()).toHaveLength(2);
+  });
+
+  it('is not made for a folder outside of the roots', async () => {
+    await expect(indexes.of(tmpdir())).rejects.toMatchObject({ kind: 'security' });
+  });
+
+  it('leaves nothing on disk in private mode, and keeps what it knows while the process lives', async () => {
+    await indexes.close();
+    indexes = createSearchIndexes({
+      sandbox: createSandbox({ roots: [project.root], allowSecrets: false }),
+      mask: async text => ({ text, found: {} }),
+      clock,
+    });
+    expect(await refresh()).toMatchObject({ indexed: 5 });
+    await clock.advance(60_000);
+    expect(await refresh()).toMatchObject({ indexed: 0, files: 5 });
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('is made anew when its file is damaged, or of another version', async () => {
+    await refresh();
+    await indexes.close();
+    const [name = ''] = databases();
+    writeFileSync(join(folder, name), 'this is no database, but a text that somebody put here'.repeat(100));
+    indexes = open();
+    expect(await refresh()).toMatchObject({ indexed: 5, files: 5 });
+    expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
+  });
+
+  it('lets its thread end when it has nothing to do, and goes on when it has', async () => {
+    await refresh();
+    expect(existsSync(join(folder, `${databases()[0]}-wal`))).toBe(true);
+    await clock.advance(10_000);
+    await expect.poll(() => existsSync(join(folder, `${databases()[0]}-wal`)), { timeout: 20_000 }).toBe(false);
+    expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
+  });
+
+  it('is shared by processes that begin at once', async () => {
+    const others = Array.from({ length: 4 }, () => open());
+    const reports = await Promise.all(others.map(async each => (await each.of(project.root)).refresh({ signal })));
+    expect(reports.map(report => report.files)).toEqual([5, 5, 5, 5]);
+    for (const each of others) {
+      const hits = await (await each.of(project.root)).search('shipParcel', 9, signal);
+      expect(hits.filter(hit => hit.path.endsWith('parcel.ts'))).toHaveLength(1);
+      await each.close();
+    }
+  });
+
+  it('puts everything anew when asked', async () => {
+    await refresh();
+    expect(await refresh({ rebuild: true })).toMatchObject({ indexed: 5, files: 5 });
+  });
+
+  it('takes words that mean something to a database as words', async () => {
+    await refresh();
+    expect(await search('NEAR("refund*) OR - ^ refundPayment" AND NOT :')).not.toEqual([]);
+    expect(await search('* " \' ; --')).toEqual([]);
+    expect(await search('')).toEqual([]);
+  });
+});
+
+describe('the search index of 10,000 files', () => {
+  it('tells how far it is, keeps what it has when it is cancelled, and goes on from there', {
+    timeout: 120_000,
+  }, async () => {
+    const many = await tempProject();
+    for (let n = 0; n < 100; n++) mkdirSync(many.path(`f${n}`));
+    for (let n = 0; n < 10_000; n++) writeFileSync(many.path(`f${n % 100}/${n}.txt`), `Number ${n} of many.\n`);
+    await indexes.close();
+    indexes = createSearchIndexes({
+      folder,
+      sandbox: createSandbox({ roots: [many.root], allowSecrets: false }),
+      mask: async text => ({ text, found: {} }),
+      clock,
+    });
+    const index = await indexes.of(many.root);
+    const abort = new AbortController();
+    const told: string[] = [];
+    const cancelled = index.refresh({
+      signal: abort.signal,
+      onProgress(stage, done, total) {
+        told.push(`${stage} ${done} of ${total}`);
+        if (told.length === 4) abort.abort();
+      },
+    });
+    await expect(cancelled).rejects.toMatchObject({ kind: 'cancelled' });
+    expect(told.at(-1)).toMatch(/^indexing 2\d\d\d of 10000$/);
+    told.length = 0;
+    const report = await index.refresh({ signal, onProgress: (_stage, done) => told.push(String(done)) });
+    expect(report.files).toBe(10_000);
+    expect(report.indexed).toBeGreaterThan(7_000);
+    expect(report.indexed).toBeLessThan(8_100);
+    expect(told.length).toBeGreaterThan(14);
+    expect(told.length).toBeLessThanOrEqual(20);
+    expect(told.at(-1)).toBe('10000');
+    const [hit] = await index.search('number 7777', 1, signal);
+    expect(hit?.path).toBe(join(many.root, 'f77/7777.txt'));
+    await many.dispose();
+  });
+});
+
+describe('the search index with a model for vectors', () => {
+  let vendor: FakeEmbeddings;
+  beforeEach(async () => {
+    vendor = await startEmbeddings();
+    await indexes.close();
+    indexes = open({ embedder: httpEmbedder(vendor.url, 'fake-embedding') });
+  });
+  afterEach(async () => {
+    expect(vendor.violations).toEqual([]);
+    await vendor.close();
+  });
+
+  it('embeds each chunk once, masked, and only what changed after that', async () => {
+    const first = await refresh();
+    expect(first).toMatchObject({ chunks: first.vectors, indexed: 5 });
+    expect(vendor.texts).toHaveLength(first.chunks);
+    expect(vendor.texts.join()).not.toContain(secret);
+    vendor.texts.length = 0;
+    await project.write('src/refund.ts', 'export function giveBack() {\n  return 1;\n}\n');
+    await refresh();
+    expect(vendor.texts).toEqual([expect.stringContaining('giveBack')]);
+  });
+
+  it('finds by meaning what has none of the words', async () => {
+    indexes = open();
+    await refresh();
+    expect(await search('reimbursement')).toEqual([]);
+    await indexes.close();
+    indexes = open({ embedder: httpEmbedder(vendor.url, 'fake-embedding') });
+    await refresh();
+    expect((await search('reimbursement'))[0]).toMatch(/refund/);
+  });
+
+  it('goes on with words alone when the model fails, and says so', async () => {
+    vendor.fail = 503;
+    const report = await refresh();
+    expect(report).toMatchObject({ indexed: 5, vectors: 0 });
+    expect(report.warning).toContain('words alone');
+    expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
+    vendor.fail = undefined;
+    expect((await refresh()).vectors).toBe(report.chunks);
+  });
+});

@@ -1,0 +1,304 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ThreadId } from '../../../src/domain/ids.ts';
+import type { Store } from '../../../src/memory/store.ts';
+import { changeOf, headOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { redisStore } from '../../support/redis-store.ts';
+import { startProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+
+const patienceMs = 250;
+/** Where it is not about time. */
+const patientMs = 3_000;
+/** What the machine may add when others use it, too. */
+const slackMs = 500;
+
+let server: RedisServer;
+let proxy: TcpProxy;
+let store: Store;
+let prefix: string;
+let warnings: string[];
+
+async function open(settings: string[] = [], patience = patienceMs): Promise<void> {
+  server = await startRedis('--appendfsync', 'always', '--enable-debug-command', 'yes', ...settings);
+  proxy = await startProxy(server.port);
+  warnings = [];
+  prefix = `${randomUUID()}:`;
+  store = redisStore(proxy.url, {
+    prefix,
+    patienceMs: patience,
+    onWarning: text => warnings.push(text),
+  });
+}
+
+beforeEach(() => {
+  warnings = [];
+});
+
+afterEach(async () => {
+  server.signal('SIGCONT');
+  await store.close();
+  await proxy.dispose();
+  await server.dispose();
+});
+
+const refused = (kind: string) => ({ kind: 'storage', details: { code: 'STORAGE', class: kind } });
+
+/** Rejected, in time for whoever has to decide whether to go on. */
+async function refusedInTime(run: () => Promise<unknown>, kind = 'unavailable', within = patienceMs): Promise<void> {
+  const from = performance.now();
+  await expect(run()).rejects.toMatchObject(refused(kind));
+  expect(performance.now() - from).toBeLessThan(within + slackMs);
+}
+
+async function eventually<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (const from = performance.now(); ; await wait(20)) {
+    try {
+      return await run();
+    } catch (error) {
+      if (performance.now() - from > 15_000) throw error;
+    }
+  }
+}
+
+/** A thread, written without any hurry; then the store under test is connected. */
+async function prepared(texts: string[]) {
+  const patient = redisStore(server.url, { prefix });
+  const head = await threadWith(patient, texts);
+  await patient.close();
+  await eventually(() => store.head(head.id, start));
+  warnings.length = 0;
+  return head;
+}
+
+async function seqs(id: ThreadId): Promise<number[]> {
+  const found = await eventually(() => store.read(id, start));
+  if (found.state !== 'live') throw new Error(found.state);
+  return found.value.turns.map(turn => turn.seq);
+}
+
+/** Adds turns one after the other while `disturb` goes on. Answers the seqs that were acknowledged. */
+async function addTurns(id: ThreadId, count: number, disturb: (n: number) => unknown): Promise<number[]> {
+  const acknowledged: number[] = [];
+  for (let n = 0; n < count; n++) {
+    await disturb(n);
+    const found = await eventually(() => store.head(id, start));
+    if (found.state !== 'live') throw new Error(found.state);
+    const { seq } = found.value;
+    try {
+      acknowledged.push(await store.commit(id, changeOf(seq, { turns: [turnOf(seq + 1)] })));
+    } catch (error) {
+      expect(error).toMatchObject(refused('unavailable'));
+    }
+  }
+  return acknowledged;
+}
+
+describe('a Redis that is not there', () => {
+  it('is refused in time, with one warning, and is found when it starts', async () => {
+    await open();
+    await server.kill();
+    await refusedInTime(() => store.create(headOf()));
+    for (let n = 0; n < 20; n++) await refusedInTime(() => store.lease('a', 'b', 1_000, start), 'unavailable', 0);
+    expect(warnings).toHaveLength(1);
+    await server.start();
+    const head = headOf();
+    await eventually(() => store.create(head));
+    expect((await store.head(head.id, start)).state).toBe('live');
+    expect(warnings).toEqual([expect.stringContaining("can't serve"), expect.stringContaining('works again')]);
+  });
+
+  it('has lost nothing that was acknowledged when it comes back after a crash', async () => {
+    await open([], 1_000);
+    const { id } = await threadWith(store, []);
+    const acknowledged = await addTurns(id, 30, async n => {
+      if (n % 10 !== 5) return;
+      await server.kill();
+      await expect(store.commit(id, changeOf(0))).rejects.toMatchObject(refused('unavailable'));
+      await server.start();
+    });
+    expect(acknowledged.length).toBeGreaterThanOrEqual(27);
+    expect(await seqs(id)).toEqual(expect.arrayContaining(acknowledged));
+  });
+
+  it('says that it is still reading its data, and serves when it has', async () => {
+    await open(['--key-load-delay', '3000', '--loading-process-events-interval-bytes', '1024']);
+    const { id } = await prepared(['a'.repeat(5_000), 'b']);
+    for (let n = 0; n < 60; n++)
+      await store.swapFact({ key: `k${n}`, version: 0, value: { n }, expiresAt: start + 1e6, now: start });
+    await server.kill();
+    const started = server.start();
+    await wait(100);
+    await refusedInTime(() => store.head(id, start));
+    await started;
+    expect(await seqs(id)).toEqual([1, 2]);
+  });
+});
+
+describe('a Redis that is silent', () => {
+  it('is given up in time, and gone on with when it wakes', async () => {
+    await open();
+    const { id } = await prepared(['a']);
+    server.signal('SIGSTOP');
+    await refusedInTime(() => store.commit(id, changeOf(1, { turns: [turnOf(2)] })));
+    for (let n = 0; n < 20; n++) await refusedInTime(() => store.read(id, start), 'unavailable', 0);
+    expect(warnings).toHaveLength(1);
+    server.signal('SIGCONT');
+    // Whether the change that nobody answered was made is seen by reading.
+    const known = await seqs(id);
+    expect([[1], [1, 2]]).toContainEqual(known);
+    await store.commit(id, changeOf(known.length, { turns: [turnOf(known.length + 1)] }));
+    expect(await seqs(id)).toHaveLength(known.length + 1);
+  });
+
+  it('is given up in time while it is slow', async () => {
+    await open();
+    const { id } = await prepared(['a']);
+    const slow = server.command('DEBUG', 'SLEEP', '1');
+    await wait(50);
+    await refusedInTime(() => store.read(id, start));
+    await slow;
+    expect(await seqs(id)).toEqual([1]);
+  });
+
+  it('is asked on a new connection when an old one brings nothing any more', async () => {
+    await open();
+    const near = redisStore(server.url, { prefix });
+    const { id } = await threadWith(near, ['a']);
+    await near.close();
+    const quick = redisStore(proxy.url, { prefix, patienceMs: 50 });
+    await eventually(() => quick.head(id, start));
+    const before = proxy.connections;
+    proxy.hangs = true;
+    proxy.left = 5;
+    await expect(quick.head(id, start)).rejects.toMatchObject(refused('unavailable'));
+    await wait(700);
+    proxy.left = Number.POSITIVE_INFINITY;
+    expect((await eventually(() => quick.head(id, start))).state).toBe('live');
+    expect(proxy.connections).toBeGreaterThan(before);
+    await quick.close();
+  });
+});
+
+describe('a connection that breaks', () => {
+  it('within an answer makes nobody fail, and nothing happen twice', async () => {
+    await open([], patientMs);
+    const { id } = await threadWith(store, []);
+    let seq = 0;
+    // The first answers are a kilobyte: the cut meets every one of them, at every point.
+    for (let left = 0; left < 1_500; left += 37) {
+      proxy.left = left;
+      const change = changeOf(seq, { turns: [turnOf(seq + 1)], tokens: 1 });
+      expect(await store.commit(id, change)).toBe(++seq);
+    }
+    expect(await seqs(id)).toEqual(Array.from({ length: seq }, (_, index) => index + 1));
+    expect(await store.head(id, start)).toMatchObject({ value: { totals: { tokens: seq } } });
+    expect(warnings).toEqual([]);
+  });
+
+  it('makes no lease, fact or thread look as if somebody else had it', async () => {
+    await open([], patientMs);
+    for (let left = 0; left < 12; left++) {
+      const key = `key ${left}`;
+      proxy.left = left;
+      expect(await store.lease(key, 'me', 1_000, start)).toBe(true);
+      proxy.left = left;
+      expect(await store.swapFact({ key, version: 0, value: { n: 1 }, expiresAt: start + 1_000, now: start })).toBe(
+        true,
+      );
+      const head = headOf();
+      proxy.left = left;
+      await store.create(head);
+      proxy.left = left;
+      expect(await store.remove(head.id, start)).toBe(true);
+    }
+  });
+
+  it('again and again loses nothing that was acknowledged', async () => {
+    await open();
+    const { id } = await prepared([]);
+    let goes = true;
+    const flapping = (async () => {
+      while (goes) {
+        await wait(60);
+        proxy.refuses = !proxy.refuses;
+        proxy.cutAll();
+      }
+      proxy.refuses = false;
+    })();
+    const acknowledged = await addTurns(id, 40, () => wait(5));
+    goes = false;
+    await flapping;
+    const kept = await seqs(id);
+    expect(kept).toEqual(expect.arrayContaining(acknowledged));
+    expect(acknowledged.length).toBeGreaterThan(10);
+    expect(new Set(kept).size).toBe(kept.length);
+  });
+
+  it('leads to the new primary after a failover', async () => {
+    await open([], patientMs);
+    const second = await startRedis();
+    try {
+      const { id } = await threadWith(store, ['a']);
+      await second.command('REPLICAOF', '127.0.0.1', String(server.port));
+      while (!String(await second.command('INFO', 'replication')).includes('master_link_status:up')) await wait(20);
+      await second.command('REPLICAOF', 'NO', 'ONE');
+      await server.command('REPLICAOF', '127.0.0.1', String(second.port));
+      proxy.target = second.port;
+      await refusedInTime(() => store.commit(id, changeOf(1, { turns: [turnOf(2)] })));
+      expect(await eventually(() => store.commit(id, changeOf(1, { turns: [turnOf(2)] })))).toBe(2);
+      expect(warnings).toEqual([expect.stringContaining('no writes'), expect.stringContaining('works again')]);
+    } finally {
+      await second.dispose();
+    }
+  });
+});
+
+describe('a Redis that takes no writes', () => {
+  it('is still read, says so once, and takes them again when it may', async () => {
+    await open([], patientMs);
+    const { id } = await threadWith(store, ['a']);
+    await server.command('REPLICAOF', '127.0.0.1', '1');
+    for (let n = 0; n < 5; n++) {
+      await refusedInTime(() => store.commit(id, changeOf(1, { turns: [turnOf(2)] })));
+      expect(await seqs(id)).toEqual([1]);
+    }
+    expect(warnings.filter(text => text.includes('no writes'))).toHaveLength(1);
+    await server.command('REPLICAOF', 'NO', 'ONE');
+    expect(await eventually(() => store.commit(id, changeOf(1, { turns: [turnOf(2)] })))).toBe(2);
+  });
+
+  it('for want of room is still read, lets threads be deleted, and takes writes when there is room', async () => {
+    await open([], patientMs);
+    const { id } = await threadWith(store, ['a']);
+    const other = await threadWith(store, ['b']);
+    await server.command('CONFIG', 'SET', 'maxmemory', '1');
+    for (let n = 0; n < 5; n++) {
+      await refusedInTime(() => store.commit(id, changeOf(1, { turns: [turnOf(2)] })), 'storage_full');
+      await refusedInTime(() => store.create(headOf()), 'storage_full');
+      expect(await seqs(id)).toEqual([1]);
+    }
+    expect(warnings).toHaveLength(1);
+    await store.remove(other.id, start).catch(() => undefined);
+    expect((await store.read(other.id, start)).state).toBe('deleted');
+    await server.command('CONFIG', 'SET', 'maxmemory', '0');
+    expect(await store.commit(id, changeOf(1, { turns: [turnOf(2)] }))).toBe(2);
+    expect(warnings).toHaveLength(2);
+  });
+
+  it('because of a wrong password tells it without showing it', async () => {
+    await open(['--requirepass', 'right-word']);
+    const wrong = redisStore(`redis://:wrong-word@127.0.0.1:${server.port}`, {
+      patienceMs,
+      onWarning: text => warnings.push(text),
+    });
+    const error = await wrong.head(newThreadId(), start).catch(each => each);
+    expect(error).toMatchObject({ ...refused('unavailable'), message: expect.stringContaining('WRONGPASS') });
+    expect(JSON.stringify([error.message, error.details.next, warnings])).not.toContain('wrong-word');
+    await wrong.close();
+    const right = redisStore(`redis://:right-word@127.0.0.1:${server.port}`);
+    expect((await right.head(newThreadId(), start)).state).toBe('unknown');
+    await right.close();
+  });
+});

@@ -1,0 +1,185 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { threadId } from '../../../src/domain/ids.ts';
+import { createStoredState } from '../../../src/memory/shared-state/stored-state.ts';
+import type { Store } from '../../../src/memory/store.ts';
+import { redisKeys } from '../../../src/memory/stores/redis-keys.ts';
+import { sharedStateSuite } from '../../contracts/shared-state-suite.ts';
+import {
+  changeOf,
+  hashOf,
+  headOf,
+  hour,
+  newThreadId,
+  start,
+  threadWith,
+  turnOf,
+} from '../../contracts/store-fixtures.ts';
+import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { redisStore } from '../../support/redis-store.ts';
+import { startSqliteProcess } from '../../support/sqlite-process.ts';
+
+let server: RedisServer;
+let prefix: string;
+let one: Store;
+let other: Store;
+
+beforeAll(async () => {
+  server = await startRedis('--appendfsync', 'always');
+});
+afterAll(() => server.dispose());
+
+beforeEach(() => {
+  prefix = `${randomUUID()}:`;
+  one = redisStore(server.url, { prefix });
+  other = redisStore(server.url, { prefix });
+});
+afterEach(async () => {
+  await Promise.all([one.close(), other.close()]);
+});
+
+sharedStateSuite('stored in Redis', async clock => createStoredState(one, clock));
+
+const place = () => `${server.url}#${prefix}`;
+
+describe('two clients of one Redis', () => {
+  it('see the same threads, leases, facts and changes', async () => {
+    const before = await other.mark();
+    const { id } = await threadWith(one, ['hello']);
+    expect(await other.mark()).not.toBe(before);
+    expect(await other.commit(id, changeOf(1, { turns: [turnOf(2)] }))).toBe(2);
+    await expect(one.commit(id, changeOf(1, { turns: [turnOf(2)] }))).rejects.toMatchObject({
+      details: { class: 'conflict', data: { seq: 2 } },
+    });
+    expect(await one.lease(id, 'one', 1_000, start)).toBe(true);
+    expect(await other.lease(id, 'other', 1_000, start + 999)).toBe(false);
+    await one.release(id, 'one');
+    expect(await other.lease(id, 'other', 1_000, start)).toBe(true);
+    await one.swapFact({ key: 'a/b', version: 0, value: { n: 1 }, expiresAt: start + 1_000, now: start });
+    expect((await other.facts('a/', start)).size).toBe(1);
+  });
+
+  it('see nothing of others with another prefix', async () => {
+    const { id } = await threadWith(one, ['hello']);
+    const stranger = redisStore(server.url);
+    expect(await stranger.head(id, start)).toEqual({ state: 'unknown' });
+    expect(await stranger.list({ owner: 'local', limit: 5, now: start })).toEqual([]);
+    await stranger.close();
+  });
+
+  it('lose no turn and number none twice when four processes write to one thread', { timeout: 60_000 }, async () => {
+    const { id } = await threadWith(one, []);
+    const writers = [1, 2, 3, 4].map(n => startSqliteProcess('append', place(), id, '40', `writer ${n}`));
+    for (const { ended } of writers) expect(await ended).toEqual({ code: 0, errors: '' });
+    const found = await one.read(id, start);
+    if (found.state !== 'live') throw new Error(found.state);
+    expect(found.value.turns.map(turn => turn.seq)).toEqual(Array.from({ length: 160 }, (_, index) => index + 1));
+    expect(new Set(found.value.turns.map(turn => turn.content)).size).toBe(160);
+  });
+
+  it('lose no turn that was acknowledged before one was killed', { timeout: 60_000 }, async () => {
+    for (let round = 0; round < 4; round++) {
+      const { child, lines, said, ended } = startSqliteProcess('write', place());
+      await said(line => Number(line) >= 5 + round * 9);
+      child.kill('SIGKILL');
+      await ended;
+      const [thread = '', ...acknowledged] = lines();
+      const found = await one.read(threadId(thread), start);
+      if (found.state !== 'live') throw new Error(found.state);
+      const { turns } = found.value;
+      expect(turns.length).toBeGreaterThanOrEqual(Number(acknowledged.at(-1)));
+      for (const [index, turn] of turns.entries()) expect(turn.content).toMatch(new RegExp(`^turn ${index + 1} x*$`));
+    }
+  });
+
+  it('do not wait for the lease of a process that was killed', { timeout: 60_000 }, async () => {
+    const holder = startSqliteProcess('lease', place(), 'held');
+    await holder.said(line => line === 'true');
+    expect(await one.lease('held', 'me', 1_000, start)).toBe(false);
+    holder.child.kill('SIGKILL');
+    await holder.ended;
+    expect(await one.lease('held', 'me', 1_000, start)).toBe(true);
+  });
+});
+
+describe('the server', () => {
+  const ttl = async (key: string) => Number(await server.command('PTTL', key));
+
+  it('forgets by itself what nobody needs any more, and remembers for longer that a thread was there', async () => {
+    const blob = { sha256: hashOf('text'), text: 'text' };
+    const { id } = await threadWith(one, ['a'], { expiresAt: start + hour });
+    await one.commit(id, changeOf(1, { blobs: [blob], updatedAt: start, expiresAt: start + hour }));
+    const keys = redisKeys(prefix);
+    const [head = '', turns = ''] = keys.thread(id).all;
+    const day = 24 * hour;
+    expect(await ttl(turns)).toBeGreaterThan(hour);
+    expect(await ttl(turns)).toBeLessThanOrEqual(7 * day + hour);
+    expect(await ttl(head)).toBeGreaterThan(89 * day);
+    const all = await server.command('KEYS', `${prefix}*`);
+    const without = [];
+    for (const key of Array.isArray(all) ? all.map(String) : []) if ((await ttl(key)) === -1) without.push(key);
+    expect(without.sort()).toEqual([keys.mark, keys.owners].sort());
+  });
+
+  it('keeps the texts of a thread that is used again and again', async () => {
+    const blob = { sha256: hashOf('kept'), text: 'kept' };
+    const { id } = await threadWith(one, ['a'], { expiresAt: start + hour });
+    await one.commit(id, changeOf(1, { blobs: [blob], updatedAt: start, expiresAt: start + hour }));
+    const [text] = redisKeys(prefix).blob(blob.sha256);
+    await server.command('PEXPIRE', text, '60000');
+    const much = 30 * 24 * hour;
+    await one.commit(id, changeOf(1, { updatedAt: start + hour / 2, expiresAt: start + much }));
+    expect(await ttl(text)).toBeGreaterThan(much);
+  });
+
+  it('keeps what a fork begins with for as long as the fork', async () => {
+    const parent = await threadWith(one, ['a', 'b'], { expiresAt: start + hour });
+    const much = 100 * 24 * hour;
+    const child = headOf({ parent: { thread: parent.id, seq: 2 }, seq: 2, expiresAt: start + hour });
+    await one.create(child);
+    await one.commit(child.id, changeOf(2, { turns: [turnOf(3)], updatedAt: start, expiresAt: start + much }));
+    expect(await ttl(redisKeys(prefix).thread(parent.id).all[1]!)).toBeGreaterThan(much);
+  });
+
+  it('counts a thread whose turns are gone as expired when its time is over, else as damaged', async () => {
+    const now = Date.now();
+    const over = await threadWith(one, ['a'], {
+      updatedAt: now - 2 * hour,
+      createdAt: now - 2 * hour,
+      expiresAt: now - hour,
+    });
+    const alive = await threadWith(one, ['a'], { updatedAt: now, expiresAt: now + hour });
+    for (const { id } of [over, alive]) await server.command('DEL', redisKeys(prefix).thread(id).all[1]!);
+    expect(await one.read(over.id, 0)).toEqual({ state: 'expired', expiredAt: now - hour });
+    await expect(one.read(alive.id, 0)).rejects.toMatchObject({ details: { class: 'corrupt' } });
+  });
+
+  it('never serves a turn that was changed behind our back', async () => {
+    const { id } = await threadWith(one, ['right', 'x']);
+    const turns = redisKeys(prefix).thread(id).all[1]!;
+    const stored = String(await server.command('LINDEX', turns, '0'));
+    await server.command('LSET', turns, '0', stored.replace('right', 'wrong'));
+    await expect(one.read(id, start)).rejects.toMatchObject({ details: { class: 'corrupt', data: { thread: id } } });
+    expect(await one.search({ owner: 'local', text: 'wrong', limit: 5, now: start })).toEqual([]);
+  });
+
+  it('is described without its password, with what an operator should change', async () => {
+    const inspection = await one.inspect!();
+    expect(inspection.text).toMatch(/^Redis 7\.\d+\.\d+ at 127\.0\.0\.1:\d+, a single server$/);
+    expect(inspection.warnings).toEqual([]);
+    await server.command('CONFIG', 'SET', 'appendonly', 'no');
+    await server.command('CONFIG', 'SET', 'maxmemory', '1gb');
+    await server.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    expect((await one.inspect!()).warnings).toEqual([
+      expect.stringContaining('appendonly yes'),
+      expect.stringContaining('noeviction'),
+    ]);
+    await server.command('CONFIG', 'SET', 'maxmemory', '0');
+    await server.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    await server.command('CONFIG', 'SET', 'appendonly', 'yes');
+  });
+});
+
+it('an id of another thread does not lead to a thread', async () => {
+  expect(await one.read(newThreadId(), start)).toEqual({ state: 'unknown' });
+});

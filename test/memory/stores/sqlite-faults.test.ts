@@ -1,0 +1,97 @@
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { ThreadId } from '../../../src/domain/ids.ts';
+import type { Store } from '../../../src/memory/store.ts';
+import { changeOf, headOf, newExchangeId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
+import { breakDisk, type Fault, slowMs } from '../../support/break-disk.ts';
+import { watchLoop } from '../../support/loop.ts';
+import { seededRandom } from '../../support/random.ts';
+import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
+
+const program = new URL('../../support/faulty-sqlite-writer.ts', import.meta.url).href;
+
+describe('a SQLite file on a disk that fails', () => {
+  let place: SqlitePlace;
+  let store: Store;
+  beforeEach(async () => {
+    place = await sqlitePlace();
+    store = place.open({ program });
+  });
+  afterEach(async () => {
+    breakDisk(place.file, 'none');
+    await place.dispose();
+  });
+
+  const append = (id: ThreadId, seq: number) =>
+    store.commit(id, changeOf(seq - 1, { turns: [turnOf(seq, { content: `turn ${seq}` })] }));
+
+  const kinds: [Fault, string][] = [
+    ['full', 'storage_full'],
+    ['eio', 'unavailable'],
+    ['spill', 'storage_full'],
+  ];
+  it.each(kinds)(
+    '(%s) says %s at once, keeps what was acknowledged, and works again by itself',
+    async (fault, kind) => {
+      const { id } = await threadWith(store, ['a', 'b']);
+      breakDisk(place.file, fault);
+      const began = performance.now();
+      const refused = { kind: 'storage', details: { code: 'STORAGE', class: kind, next: expect.any(String) } };
+      const tries = [append(id, 3), store.create(headOf()), store.lease('x', 'me', 1_000, start)];
+      for (const attempt of tries) await expect(attempt).rejects.toMatchObject(refused);
+      expect(performance.now() - began).toBeLessThan(1_000);
+      expect((await liveThread(store, id)).turns).toHaveLength(2);
+      breakDisk(place.file, 'none');
+      expect(await append(id, 3)).toBe(3);
+      expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
+      expect(place.warnings).toEqual([]);
+    },
+  );
+
+  it('loses no acknowledged turn and serves no other, however often it fails', { timeout: 60_000 }, async () => {
+    const random = seededRandom(42);
+    const faults: Fault[] = ['none', 'none', 'full', 'eio', 'spill'];
+    const { id } = await threadWith(store, []);
+    let acknowledged = 0;
+    let refused = 0;
+    for (let round = 0; round < 150; round++) {
+      breakDisk(place.file, faults[Math.floor(random.fraction() * faults.length)]!);
+      const exchange = newExchangeId();
+      const others = Array.from({ length: round % 4 }, () => store.create(headOf()).catch(() => refused++));
+      const turns = [turnOf(acknowledged + 1, { exchange, content: `turn ${acknowledged + 1} of round ${round}` })];
+      const done = { id: exchange, status: 'done' as const };
+      try {
+        acknowledged = await store.commit(id, changeOf(acknowledged, { turns, exchange: done }));
+      } catch {
+        refused++;
+      }
+      await Promise.all(others);
+      expect((await store.head(id, start)).state).toBe('live');
+    }
+    breakDisk(place.file, 'none');
+    expect(Math.min(acknowledged, refused)).toBeGreaterThan(30);
+    await store.close();
+    const { turns } = await liveThread(place.open(), id);
+    expect(turns.map(({ seq, content }) => content.startsWith(`turn ${seq} of`))).toEqual(turns.map(() => true));
+    expect(turns).toHaveLength(acknowledged);
+    const db = new DatabaseSync(place.file, { readOnly: true });
+    expect(db.prepare('PRAGMA integrity_check').all()).toEqual([{ integrity_check: 'ok' }]);
+    db.close();
+  });
+
+  it('never stops the event loop for a commit that takes its time, and shares the wait', async () => {
+    const { id } = await threadWith(store, ['a']);
+    await liveThread(store, id);
+    breakDisk(place.file, 'slow');
+    const loop = watchLoop();
+    const began = performance.now();
+    const heads = Array.from({ length: 20 }, () => headOf());
+    await Promise.all([append(id, 2), ...heads.map(head => store.create(head))]);
+    const took = performance.now() - began;
+    const { ticks, longest } = loop();
+    expect(took).toBeGreaterThan(slowMs * 0.9);
+    expect(took).toBeLessThan(slowMs * 8);
+    expect(ticks).toBeGreaterThan(took / 40);
+    expect(longest).toBeLessThan(slowMs * 0.75);
+  });
+});

@@ -1,0 +1,12 @@
+import { randomUUID } from 'node:crypto';
+import { realSurroundings } from '../../src/cli/surroundings.ts';
+import type { Store } from '../../src/memory/store.ts';
+import { createRedisStore, type RedisStoreOptions } from '../../src/memory/stores/redis.ts';
+
+const { clock, random } = realSurroundings();
+
+/** A store on a real server, under a prefix of its own unless one is given. Patient: the machine may be busy. */
+export function redisStore(url: string, options: Partial<RedisStoreOptions> = {}): Store {
+  const settings = { url, prefix: `${randomUUID()}:`, patienceMs: 5_000, clock, random, onWarning: () => undefined };
+  return createRedisStore({ ...settings, ...options });
+}
