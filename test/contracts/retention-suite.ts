@@ -46,7 +46,7 @@ export function retentionSuite(name: string, open: () => Promise<OpenedStore>): 
     });
 
     it('is, with an age, what one owner did not use for so long, to the millisecond', async () => {
-      await used('older', 31);
+      const older = await used('older', 31);
       await used('at the edge', 30);
       await used('newer', 29);
       await used('of another', 31, { owner: 'bea' });
@@ -54,6 +54,7 @@ export function retentionSuite(name: string, open: () => Promise<OpenedStore>): 
       expect((await store.prunable(start, unused)).threads).toBe(1);
       expect(await store.prune(start, unused)).toBe(1);
       expect(await live()).toEqual(['newer', 'at the edge']);
+      expect(await store.head(older.id, start)).toEqual({ state: 'deleted', deletedAt: start });
       expect(await store.list({ owner: 'bea', limit: 9, now: start })).toHaveLength(1);
     });
 

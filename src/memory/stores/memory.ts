@@ -293,7 +293,10 @@ function prune(shelf: Shelf, now: number, unused: Unused | undefined): number {
   const ending = endingThreads(shelf.threads, now, unused);
   for (const id of ending) {
     const expiresAt = shelf.threads.get(id)?.head.expiresAt ?? now;
-    shelf.drop(id, { state: 'expired', expiredAt: Math.min(expiresAt, now) });
+    shelf.drop(
+      id,
+      expiresAt <= now ? { state: 'expired', expiredAt: expiresAt } : { state: 'deleted', deletedAt: now },
+    );
   }
   return ending.size;
 }

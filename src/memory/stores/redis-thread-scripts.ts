@@ -68,7 +68,7 @@ return {head, redis.call('LRANGE', KEYS[2], 0, -1), redis.call('HGETALL', KEYS[3
 
 /**
  * Leaves a tombstone. ARGV: state, time, nonce, life of the tombstone, now, v. One that is to be deleted must be alive, one that
- * is to count as expired must not, or must still be what it was where v is given. Answers 0 when it is not so, else 1 and the blobs to which it referred.
+ * is to count as expired must not; where v is given, it must still be what it was. Answers 0 when it is not so, else 1 and the blobs to which it referred.
  */
 export const buryThread = redisScript(
   'frees',
@@ -76,8 +76,8 @@ export const buryThread = redisScript(
 local seen = redis.call('HMGET', KEYS[1], 's', 'exp', 'n', 'v')
 if seen[1] == ARGV[1] and seen[3] == ARGV[3] then return {1} end
 if seen[1] ~= 'live' then return {0} end
-local over = tonumber(seen[2]) <= tonumber(ARGV[5]) or seen[4] == ARGV[6]
-if over ~= (ARGV[1] == 'expired') then return {0} end
+if (tonumber(seen[2]) <= tonumber(ARGV[5])) ~= (ARGV[1] == 'expired') then return {0} end
+if ARGV[6] ~= '' and seen[4] ~= ARGV[6] then return {0} end
 local blobs = redis.call('HGETALL', KEYS[6])
 for index = 2, #KEYS do redis.call('UNLINK', KEYS[index]) end
 redis.call('HDEL', KEYS[1], 'v', 'exp', 'texts', 'head', 'origin')

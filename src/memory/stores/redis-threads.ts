@@ -37,7 +37,7 @@ export interface RedisThreads {
   commit(id: ThreadId, change: ThreadChange): Promise<number>;
   /**
    * Leaves a tombstone; false when the thread is not alive (`deleted`), has not expired (`expired`), or changed meanwhile
-   * (`unused`, which ends it before its time).
+   * (`unused`, which counts as deleted).
    */
   bury(stored: StoredHead, why: 'expired' | 'deleted' | 'unused', now: number): Promise<boolean>;
 }
@@ -139,7 +139,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
 function redisBurial({ wire, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads['bury'] {
   return async ({ head, origin, version }, why, now) => {
     const { all } = keys.thread(head.id);
-    const state = why === 'unused' ? 'expired' : why;
+    const state = why === 'unused' ? 'deleted' : why;
     const at = why === 'expired' ? head.expiresAt : now;
     const unchanged = why === 'unused' ? version : '';
     const args = [state, String(at), random.uuid(), String(tombstoneLifeMs), String(now), unchanged];

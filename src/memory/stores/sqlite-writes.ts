@@ -122,8 +122,10 @@ function pruner(
       for (const row of found) {
         const head = recordOf(row, 'head')?.head;
         rows.erase(Number(row.n));
-        if (head)
-          rows.tombstone({ kind: 'tombstone', id: head.id, state: 'expired', at: Math.min(head.expiresAt, now) });
+        if (!head) continue;
+        const isExpired = head.expiresAt <= now;
+        const state = isExpired ? 'expired' : 'deleted';
+        rows.tombstone({ kind: 'tombstone', id: head.id, state, at: isExpired ? head.expiresAt : now });
       }
       gone += found.length;
     }
