@@ -73,7 +73,7 @@ describe('the command line', () => {
   it.each([
     [['--nonsense'], '--nonsense'],
     [['frobnicate'], 'frobnicate'],
-    [['--store', 'paper'], 'sqlite, memory'],
+    [['--store', 'paper'], 'sqlite, redis, memory'],
   ])('refuses %j with exit code 2 and what is allowed', async (args, told) => {
     const { code, err, out } = await run(args);
     expect(code).toBe(2);
