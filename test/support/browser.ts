@@ -1,0 +1,37 @@
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+/** Debian's Chromium; `scripts/test-needs.ts` sees to it. The sandbox of the system is not there for root in containers. */
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
+}
+
+export interface OpenPage {
+  page: Page;
+  /** Addresses that the page asked for, its own first. */
+  requests: string[];
+  /** What went wrong in it: errors of scripts, refused loads, whatever it wrote to its console as an error. */
+  faults: string[];
+  close(): Promise<void>;
+}
+
+export interface PageLook {
+  width: number;
+  height?: number;
+  colorScheme: 'light' | 'dark';
+}
+
+/** Opens an address in a profile of its own and watches what it does. */
+export async function openPage(browser: Browser, address: string, look: PageLook): Promise<OpenPage> {
+  const { width, height = 800, colorScheme } = look;
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme });
+  const page = await context.newPage();
+  const requests: string[] = [];
+  const faults: string[] = [];
+  page.on('request', request => requests.push(request.url()));
+  page.on('pageerror', error => faults.push(error.message));
+  page.on('console', message => {
+    if (message.type() === 'error') faults.push(message.text());
+  });
+  await page.goto(address, { waitUntil: 'load' });
+  return { page, requests, faults, close: () => context.close() };
+}
