@@ -53,7 +53,7 @@ function inline(text: string): string {
 
 function code(text: string): string {
   // A line break right behind the tag is dropped by the reader, so that one is put there.
-  return `<pre><code>\n${escapeHtml(text)}</code></pre>\n`;
+  return `<pre><code>${escapeHtml(text)}</code></pre>\n`;
 }
 
 async function picture({ source, mediaType, blob: hash }: ImageRecord, blob: ReadBlob): Promise<string> {
