@@ -67,7 +67,7 @@ describe('a thread as HTML', () => {
     expect(html).toContain('<a href="#turn-2">2. openai:gpt-5.2 (chat): So:');
     expect(html).toContain('<article class="assistant" id="turn-2">');
     expect(html).toContain('Why <code>x</code>?');
-    expect(html).toContain('<pre><code>\na &lt; b</code></pre>');
+    expect(html).toContain('<pre><code>a &lt; b</code></pre>');
     expect(html).toContain(`<img src="data:image/png;base64,${png}" alt="/p/shot &quot;1&quot;.png">`);
     expect(html).toContain(
       '<a href="https://a.example/?a=1&amp;b=&quot;2&quot;" rel="noopener noreferrer nofollow external">The &lt;manual&gt;</a>',
