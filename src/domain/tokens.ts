@@ -151,8 +151,24 @@ const surplus = 1.03;
  */
 export function estimateTokens(text: string, factor = 1): number {
   if (text === '') return 0;
-  const estimate = new Scan(text).tokens() * surplus + 1;
-  return Math.ceil(Math.min(estimate, Buffer.byteLength(text)) * factor);
+  return Math.ceil(Math.min(scanned(text) * surplus + 1, Buffer.byteLength(text)) * factor);
+}
+
+/** A call counts its preamble, question and tail in several places, and the next call the same preamble again. */
+const lately = new Map<string, number>();
+const mostLately = 64;
+const [shortest, longest] = [64, 20_000];
+
+function scanned(text: string): number {
+  if (text.length < shortest || text.length > longest) return new Scan(text).tokens();
+  const known = lately.get(text);
+  const tokens = known ?? new Scan(text).tokens();
+  // What was asked for last goes last.
+  lately.delete(text);
+  lately.set(text, tokens);
+  const [oldest] = lately.keys();
+  if (lately.size > mostLately && oldest !== undefined) lately.delete(oldest);
+  return tokens;
 }
 
 /** How many more tokens than o200k a family's tokenizer makes of the same text, at the worst measured, with what an estimate may be short of. */

@@ -94,8 +94,10 @@ async function pathsOf(
   return { files: files.flat(), folders };
 }
 
+/** Of texts with spaces, only those with a mark that paths have: most others are sentences. */
 function couldBePath(text: string): boolean {
-  return text.length > 0 && text.length <= longestPath && !/[\n\0]/.test(text) && !text.startsWith('data:');
+  if (text.length === 0 || text.length > longestPath || /[\n\0]/.test(text) || text.startsWith('data:')) return false;
+  return !/\s/.test(text) || /[./\\~]/.test(text);
 }
 
 function textsIn(value: unknown): string[] {

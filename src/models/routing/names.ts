@@ -10,9 +10,19 @@ export function nameKey(name: string): string {
   return nameWords(name).join('-');
 }
 
+/** Each call compares a name with all there are: about so many ids are known by their keys. */
+const keys = new Map<string, string>();
+const mostKeys = 5_000;
+const longestId = 200;
+
 /** The key of the model itself: what stands before the last slash says who made it, and the tag `latest` says nothing. */
 export function modelKey(id: string): string {
-  return nameKey(id.slice(id.lastIndexOf('/') + 1).replace(/:latest$/i, ''));
+  const known = keys.get(id);
+  if (known !== undefined) return known;
+  const key = nameKey(id.slice(id.lastIndexOf('/') + 1).replace(/:latest$/i, ''));
+  if (keys.size >= mostKeys) keys.clear();
+  if (id.length <= longestId) keys.set(id, key);
+  return key;
 }
 
 /** What an aggregator's id puts before the last slash, as a key; empty for plain ids. */
