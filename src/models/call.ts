@@ -3,6 +3,7 @@ import type { Candidate } from '../domain/model.ts';
 import type { AskModel, CallLimits, ModelQuestion } from './answer.ts';
 import { answerOf } from './asking/answer-of.ts';
 import { failureOf } from './asking/failure-of.ts';
+import { fitImages } from './asking/fit-images.ts';
 import { givesLastAnswer, lastAnswer } from './asking/last-answer.ts';
 import { recordAttempt, tellWaste } from './asking/record-attempt.ts';
 import { repaired, signerOf } from './asking/repair.ts';
@@ -214,7 +215,9 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
 
 function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {
   const { model, effort, thinkingBudget } = candidate;
-  const { prompt, warnings } = toPrompt(question.messages, connection, model);
+  const { messages, warnings: unseen } = fitImages(question.messages, model, connection.imageLimits?.(model));
+  const { prompt, warnings } = toPrompt(messages, connection, model);
+  if (model.input.includes('image')) warnings.push(...unseen);
   const refused = model.temperature === 'none' && question.temperature !== undefined;
   if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
   // Always sent: what vendors assume without it ranges from 4,096 to all they have.

@@ -36,6 +36,16 @@ export interface LiveModel {
   reasoning?: boolean;
 }
 
+/** Sizes as they travel, in base64. */
+export interface ImageLimits {
+  /** Images in one request. */
+  most: number;
+  /** Of one image. */
+  bytes: number;
+  /** Of all images of a request together. */
+  allBytes: number;
+}
+
 /** An open door to one vendor. Holds no request state; any number of calls may use it at once. */
 export interface Connection {
   /** The model behind the AI SDK's contract; only `doStream` is used. */
@@ -48,6 +58,8 @@ export interface Connection {
   cacheMark?: SharedV4ProviderOptions;
   /** `system` where the model takes instructions after the conversation; `user` elsewhere. */
   tailRole(model: ModelInfo): 'system' | 'user';
+  /** What the vendor takes of images in one request; absent: what nearly all take. */
+  imageLimits?(model: ModelInfo): ImageLimits;
   /** `system` where the vendor wants the text of documents as system messages; absent: as the user's. */
   documentRole?: 'system';
   /** The vendor's live list. Absent where there is none. */

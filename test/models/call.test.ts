@@ -54,6 +54,21 @@ function setUp(vendors: Record<string, Scripted | Error>, local: string[] = []) 
 const whole = [text('Hello '), text('there'), finish()];
 
 describe('askModel', () => {
+  it('sends as many images as the vendor takes, and says how many it left out', async () => {
+    const one = { most: 1, bytes: 1_000, allBytes: 1_000 };
+    const vendor = scriptedConnection([whole], { imageLimits: () => one });
+    const image = { type: 'image', mediaType: 'image/png', data: new Uint8Array(6) } as const;
+    const seeing = candidate({ provider: 'alpha', input: ['text', 'image'] });
+    const messages = [say('user', 'hello'), { role: 'user', section: 'turn', parts: [image, image] } as const].map(
+      message => ({ ...message, parts: [...message.parts] }),
+    );
+    const { answer } = await setUp({ alpha: vendor }).run({ candidates: [seeing], messages });
+    const sent = vendor.calls[0]?.prompt.flatMap(({ content }) => Array.from<{ type?: string } | string>(content));
+    const kinds = sent?.map(part => (typeof part === 'string' ? part : part.type));
+    expect(kinds).toEqual(['text', 'text', 'file']);
+    expect(answer?.warnings).toEqual([expect.stringMatching(/^Older images left out: 1\. alpha:.* takes 1 in/)]);
+  });
+
   it('gives text, usage, finish, citations and cost of the first answer', async () => {
     const vendor = scriptedConnection([
       [

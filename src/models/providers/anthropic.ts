@@ -65,6 +65,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     vendorTools: anthropicSearchTools,
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
+    imageLimits: ({ window }) => ({ most: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
     list: signal => liveList({ provider: 'anthropic', baseUrl, headers }, signal),
     async countTokens({ id }, call) {
       const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);

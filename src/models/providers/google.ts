@@ -90,6 +90,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
     vendorTools: googleSearchTools,
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
+    imageLimits: () => ({ most: 900, bytes: 18_000_000, allBytes: 18_000_000 }),
     list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
     async countTokens({ id }, call) {
       // The counting method wants the whole question, with the model's name in it, as one member.
