@@ -175,6 +175,28 @@ describe.each(cases)('a search at $name', ({ name, definition, start, model: id,
   });
 });
 
+describe('a search that Anthropic paused', () => {
+  const asked = { webSearch: search };
+  async function setUp() {
+    vendor = await startAnthropic();
+    const ask = asker(anthropic, { apiKey: 'test-key', baseUrl: vendor.url });
+    return { vendor, ask: () => ask(known('anthropic', 'claude-sonnet-4-5'), asked) };
+  }
+
+  it('is told as cut, so that it is gone on with', async () => {
+    const { vendor: fake, ask } = await setUp();
+    fake.script({ answer: 'First I look at', finds: pages, finish: 'pause' });
+    expect(await ask()).toMatchObject({ text: 'First I look at', finish: { kind: 'length', raw: 'pause_turn' } });
+  });
+
+  it('is asked for again where it brought no text', async () => {
+    const { vendor: fake, ask } = await setUp();
+    fake.script({ answer: '', finds: pages, finish: 'pause' }, { answer: 'It rained.', finds: pages });
+    expect(await ask()).toMatchObject({ text: 'It rained.', finish: { kind: 'stop' } });
+    expect(fake.requests).toHaveLength(2);
+  });
+});
+
 describe('who can search', () => {
   const can = (definition: ProviderDefinition, id: string, settings: ProviderSettings = {}) =>
     definition.searches?.(modelInfo({ provider: definition.id, id }), settings) ?? false;

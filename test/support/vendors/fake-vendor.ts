@@ -52,7 +52,8 @@ export interface AnswerStep extends StepScope {
   /** Shown where the request asked for it and counted in the usage always. */
   reasoning?: string;
   usage?: Partial<ReportedUsage>;
-  finish?: 'stop' | 'length' | 'content_filter';
+  /** `pause`: Anthropic's word for a search that it broke off; other vendors have none and end. */
+  finish?: 'stop' | 'length' | 'content_filter' | 'pause';
   /** Pages that the vendor's own search finds, where the request lets the model search. */
   finds?: readonly FoundPage[];
 }

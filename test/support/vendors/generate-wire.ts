@@ -5,7 +5,7 @@ import { recordOf } from './wire-values.ts';
 
 type Value = Record<string, unknown>;
 
-const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', content_filter: 'SAFETY' };
+const finishReasons = { stop: 'STOP', length: 'MAX_TOKENS', content_filter: 'SAFETY', pause: 'STOP' };
 const harmful = [{ category: 'HARM_CATEGORY_DANGEROUS_CONTENT', probability: 'HIGH', blocked: true }];
 
 /**

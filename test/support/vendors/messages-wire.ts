@@ -11,7 +11,7 @@ export interface WrittenFor {
   long: number;
 }
 
-const stopReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal' };
+const stopReasons = { stop: 'end_turn', length: 'max_tokens', content_filter: 'refusal', pause: 'pause_turn' };
 
 /** An answer of POST /v1/messages to the request with this body. */
 export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wire {

@@ -8,6 +8,7 @@ const nativeFinishes: Readonly<Record<Reply['finish'], string>> = {
   stop: 'end_turn',
   length: 'max_tokens',
   content_filter: 'refusal',
+  pause: 'pause_turn',
 };
 
 /** Credits that a token costs here, cached or not; enough to tell costs apart. */

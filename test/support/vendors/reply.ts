@@ -14,7 +14,7 @@ export interface Reply {
   /** The text in the pieces of a stream; empty for an empty text. */
   chunks: string[];
   reasoning: string;
-  finish: 'stop' | 'length' | 'content_filter';
+  finish: 'stop' | 'length' | 'content_filter' | 'pause';
   usage: ReportedUsage;
   /** What its search found; empty where it did not search. */
   pages: readonly FoundPage[];

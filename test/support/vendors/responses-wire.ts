@@ -63,7 +63,7 @@ export function responsesWire(body: Value, reply: Reply): Wire {
 }
 
 function statusOf(reply: Reply): 'completed' | 'incomplete' {
-  return reply.finish === 'stop' ? 'completed' : 'incomplete';
+  return reply.finish === 'stop' || reply.finish === 'pause' ? 'completed' : 'incomplete';
 }
 
 function outputItems(reply: Reply, show: boolean, body: Value): Value[] {
@@ -145,7 +145,7 @@ export function padding(body: Value, piece: string): Value {
 }
 
 function responseObject(body: Value, reply: Reply, status: string, output: Value[]): Value {
-  const reasons = { stop: undefined, length: 'max_output_tokens', content_filter: 'content_filter' };
+  const reasons = { stop: undefined, pause: undefined, length: 'max_output_tokens', content_filter: 'content_filter' };
   const reasoning = recordOf(body.reasoning);
   return {
     id: `resp_${reply.id}`,
