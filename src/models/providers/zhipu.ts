@@ -3,7 +3,7 @@ import type { ModelInfo } from '../../domain/model.ts';
 import { closestEffort } from '../effort.ts';
 import { glmDoor } from '../extras/glm/glm-door.ts';
 import { glmModel } from '../extras/glm/glm-model.ts';
-import { searchEngineOf } from '../extras/glm/search-engine.ts';
+import { hitsToAsk, searchEngineOf } from '../extras/glm/search-engine.ts';
 import { liveList } from '../extras/live-list.ts';
 import { withJoinedTexts } from '../extras/wire/joined-texts.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
@@ -83,7 +83,7 @@ function thinking({ model, effort }: CallParams): JSONObject {
 /** The adapter knows no tools of the vendor's own: they travel as an option and become one when the body is made. */
 function search({ model, webSearch }: CallParams, engine: string): JSONObject {
   if (!webSearch || !model.tools) return {};
-  const count = Math.max(1, Math.min(50, webSearch.maxResults));
+  const count = hitsToAsk(engine, webSearch.maxResults);
   const settings = { enable: true, search_engine: engine, search_result: true, count, content_size: 'medium' };
   return { vendorSearch: settings };
 }

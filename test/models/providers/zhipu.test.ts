@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelQuestion } from '../../../src/models/answer.ts';
 import { createAskModel } from '../../../src/models/call.ts';
 import { createConnections } from '../../../src/models/connections.ts';
-import { searchEngineOf } from '../../../src/models/extras/glm/search-engine.ts';
+import { hitsToAsk, searchEngineOf } from '../../../src/models/extras/glm/search-engine.ts';
 import { zhipu } from '../../../src/models/providers/zhipu.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
@@ -119,6 +119,11 @@ describe('a search of the web by GLM', () => {
     expect(vendor.requests[0]?.body).not.toHaveProperty('vendorSearch');
   });
 
+  it('asks Sogou for tens alone', () => {
+    expect([1, 10, 11, 48, 80].map(wanted => hitsToAsk('search_pro_sogou', wanted))).toEqual([10, 10, 20, 50, 50]);
+    expect([0, 11, 80].map(wanted => hitsToAsk('search_pro', wanted))).toEqual([1, 11, 50]);
+  });
+
   it('uses the engine of the place, or the one that was set', () => {
     expect(searchEngineOf({}, 'https://api.z.ai/api/paas/v4')).toBe('search-prime');
     expect(searchEngineOf({}, 'https://open.bigmodel.cn/api/paas/v4')).toBe('search_pro');
@@ -131,6 +136,7 @@ describe('zhipu', () => {
     ['1113', 429, 'balance', false],
     ['1302', 429, 'rate_limit', true],
     ['1308', 429, 'quota', false],
+    ['1313', 429, 'quota', false],
     ['1301', 400, 'content_filter', false],
     ['1261', 400, 'context_length', false],
     ['1002', 401, 'auth', false],

@@ -130,13 +130,17 @@ function check(body: Record<string, unknown>): Refusal | undefined {
   if (!search) return undefined;
   if (search.enable !== true || !engines.test(stringOf(search.search_engine)))
     return zhipuRefusal(400, 'Invalid web_search parameter');
-  return countFault(search.count);
+  return countFault(search.count, search.search_engine);
 }
 
-function countFault(count: unknown): Refusal | undefined {
-  const sound =
-    count === undefined || (typeof count === 'number' && Number.isInteger(count) && count >= 1 && count <= 50);
-  return sound ? undefined : zhipuRefusal(400, 'count must be from 1 to 50');
+/** Sogou has pages of ten. */
+function countFault(count: unknown, engine: unknown): Refusal | undefined {
+  if (count === undefined) return undefined;
+  const sound = typeof count === 'number' && Number.isInteger(count) && count >= 1 && count <= 50;
+  if (!sound) return zhipuRefusal(400, 'count must be from 1 to 50');
+  return engine === 'search_pro_sogou' && count % 10 !== 0
+    ? zhipuRefusal(400, 'count must be 10, 20, 30, 40 or 50')
+    : undefined;
 }
 
 const searchFields: FieldTable = {
@@ -168,7 +172,9 @@ function beside(
   if (!stringOf(body.search_query)) return refuse(400, 'search_query parameter not received properly');
   if (body.search_recency_filter !== undefined && !ages.includes(stringOf(body.search_recency_filter)))
     return refuse(400, 'Invalid search_recency_filter parameter');
-  if (countFault(body.count)) return refuse(400, 'Invalid count parameter');
+  if (stringOf(body.search_engine) !== 'search-prime' && typeof body.search_intent !== 'boolean')
+    return refuse(400, 'search_intent parameter not received properly');
+  if (countFault(body.count, body.search_engine)) return refuse(400, 'Invalid count parameter');
   return { status: 200, body: { id: 's1', created: 1_790_000_000, request_id: 'r1', search_result: state.hits } };
 }
 

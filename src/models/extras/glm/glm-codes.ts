@@ -23,6 +23,7 @@ const codes: Readonly<Record<string, string>> = {
   1308: 'insufficient_quota',
   1309: 'insufficient_quota',
   1310: 'insufficient_quota',
+  1313: 'insufficient_quota',
 };
 
 export const glmCode: CodeOf = ({ words, message }) => {

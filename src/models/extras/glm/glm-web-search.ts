@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../domain/json.ts';
 import { type VendorDoor, vendorJson } from '../upstream/vendor-request.ts';
+import { hitsToAsk } from './search-engine.ts';
 import { hitsOf, type SearchHit } from './search-hits.ts';
 
 /** One search of the web. */
@@ -32,7 +33,9 @@ export function createGlmWebSearch(door: VendorDoor, engine: string): WebSearche
       const body: JsonObject = {
         search_engine: own,
         search_query: query,
-        count,
+        // BigModel, whose engines these are, wants it said.
+        ...(own.startsWith('search_') && { search_intent: false }),
+        count: hitsToAsk(own, count),
         ...(domain !== undefined && { search_domain_filter: domain }),
         ...(recency !== undefined && { search_recency_filter: recency }),
         content_size: 'medium',

@@ -5,3 +5,11 @@ export function searchEngineOf({ searchEngine }: ProviderSettings, baseUrl: stri
   if (searchEngine !== undefined) return searchEngine;
   return URL.parse(baseUrl)?.hostname.endsWith('bigmodel.cn') ? 'search_pro' : 'search-prime';
 }
+
+const mostHits = 50;
+
+/** How many hits the engine is asked for: Sogou knows tens alone, and refuses what lies between. */
+export function hitsToAsk(engine: string, wanted: number): number {
+  const count = Math.max(1, Math.min(mostHits, wanted));
+  return engine === 'search_pro_sogou' ? Math.ceil(count / 10) * 10 : count;
+}

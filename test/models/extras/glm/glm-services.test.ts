@@ -49,6 +49,18 @@ describe("GLM's search by itself", () => {
     ]);
   });
 
+  it('is asked at BigModel as the engines there want it', async () => {
+    vendor.hits.push(hit, { ...hit, link: 'https://news.example/2' }, { ...hit, link: 'https://news.example/3' });
+    const search = createGlmWebSearch(door(), 'search_pro_sogou');
+    expect(await search.search({ query: 'rain', count: 2 }, signal)).toHaveLength(2);
+    expect(vendor.asked).toMatchObject([
+      { body: { search_engine: 'search_pro_sogou', search_intent: false, count: 10 } },
+    ]);
+    await search.search({ query: 'rain', count: 2, engine: 'search-prime' }, signal);
+    expect(vendor.asked[1]?.body).toMatchObject({ count: 2 });
+    expect(vendor.asked[1]?.body).not.toHaveProperty('search_intent');
+  });
+
   it('fails typed', async () => {
     await expect(
       createGlmWebSearch(door('wrong'), 'search-prime').search({ query: 'x', count: 1 }, signal),
