@@ -77,7 +77,11 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   };
 }
 
-/** Models with a budget take one in tokens; newer ones weigh for themselves and take an effort; the rest take nothing. */
+/**
+ * Models with a budget take one in tokens; newer ones weigh for themselves and take an effort; the rest take nothing. The newer
+ * ones keep their thoughts to themselves unless asked, and a model that thinks for minutes without a sign of life would run
+ * into the time limits.
+ */
 function thinkingOptions(params: CallParams): JSONObject {
   const { model, effort } = params;
   if (model.thinkingBudget) {
@@ -88,7 +92,8 @@ function thinkingOptions(params: CallParams): JSONObject {
   if (effort === undefined || model.efforts.length === 0) return {};
   const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
-  return sent === 'none' ? { thinking: { type: 'disabled' } } : { thinking: { type: 'adaptive' }, effort: sent };
+  if (sent === 'none') return { thinking: { type: 'disabled' } };
+  return { thinking: { type: 'adaptive', display: 'summarized' }, effort: sent };
 }
 
 /** Undefined: no thinking, because none was asked for or the model has no room for it. */

@@ -59,11 +59,15 @@ providerSuite({
     { ask: { effort: undefined, thinkingBudget: 99_000 }, body: enabled(16_000) },
     {
       ask: { model: adaptive, effort: 'low' },
-      body: { thinking: { type: 'adaptive' }, output_config: { effort: 'low' }, max_tokens: 2000 },
+      body: {
+        thinking: { type: 'adaptive', display: 'summarized' },
+        output_config: { effort: 'low' },
+        max_tokens: 2000,
+      },
     },
     {
       ask: { model: adaptive, effort: 'max' },
-      body: { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } },
+      body: { thinking: { type: 'adaptive', display: 'summarized' }, output_config: { effort: 'max' } },
     },
   ],
 });
@@ -81,11 +85,33 @@ describe('anthropic', () => {
       thinking: { type: 'disabled' },
     });
     expect(await optionsFor({ ...claude, efforts: ['low', 'high'] }, { effort: 'none' })).toEqual({
-      thinking: { type: 'adaptive' },
+      thinking: { type: 'adaptive', display: 'summarized' },
       effort: 'low',
     });
     expect(await optionsFor(modelInfo(), { effort: 'high' })).toEqual({});
   });
+
+  it.each(['claude-sonnet-4-6', 'claude-opus-4-8', 'claude-opus-5-5'])(
+    'hears the thoughts of %s while it thinks',
+    async id => {
+      const vendor = await startAnthropic();
+      try {
+        vendor.script({ answer: 'Done.', reasoning: 'First this, then that.' });
+        const connection = await anthropic.connect({ apiKey: 'test-key', baseUrl: vendor.url });
+        const model = { ...adaptive, id };
+        const providerOptions = connection.providerOptions({ model, effort: 'high', maxOutputTokens: 2000 });
+        const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'x' }] }];
+        const call = { prompt, maxOutputTokens: 2000, providerOptions };
+        const { stream } = await connection.languageModel(model).doStream(call);
+        let thoughts = '';
+        for await (const part of stream) if (part.type === 'reasoning-delta') thoughts += part.delta;
+        expect(thoughts).toBe('First this, then that.');
+        expect(vendor.violations).toEqual([]);
+      } finally {
+        await vendor.close();
+      }
+    },
+  );
 
   it('leaves at least 1,000 tokens for the answer', async () => {
     const small = { ...budgeted, maxOutput: 4096 };

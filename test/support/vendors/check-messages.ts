@@ -88,8 +88,15 @@ function checkMaxTokens(body: Record<string, unknown>, model: ClaudeModel): Refu
 
 function checkThinking(body: Record<string, unknown>, model: ClaudeModel): Refusal | undefined {
   if (body.thinking === undefined) return undefined;
-  const { type, budget_tokens } = recordOf(body.thinking);
-  if (type === 'disabled') return undefined;
+  const { type, budget_tokens, display } = recordOf(body.thinking);
+  if (display !== undefined && !['summarized', 'omitted'].includes(stringOf(display)))
+    return anthropicRefusal("thinking.display: Input should be 'summarized' or 'omitted'");
+  if (type === 'disabled')
+    return model.alwaysThinks
+      ? anthropicRefusal(
+          '"thinking.type.disabled" is not supported for this model. Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.',
+        )
+      : undefined;
   if (type === 'adaptive')
     return model.adaptive ? undefined : anthropicRefusal('adaptive thinking is not supported on this model');
   if (type !== 'enabled') return anthropicRefusal("thinking.type: Input should be 'adaptive', 'disabled' or 'enabled'");

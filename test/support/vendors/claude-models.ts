@@ -4,6 +4,10 @@ export interface ClaudeModel {
   budget: boolean;
   /** Takes `thinking: {type: 'adaptive'}`. */
   adaptive: boolean;
+  /** Refuses `thinking: {type: 'disabled'}`. */
+  alwaysThinks: boolean;
+  /** Sends its thoughts where the request says nothing of `display`. */
+  showsThoughts: boolean;
   /** Takes temperature, top_p and top_k while it does not think. */
   sampling: boolean;
   /** The efforts of `output_config`; empty where it takes none. */
@@ -24,6 +28,8 @@ const all = [...plain, 'xhigh', 'max'];
 const oldest: ClaudeModel = {
   budget: false,
   adaptive: false,
+  alwaysThinks: false,
+  showsThoughts: true,
   sampling: true,
   efforts: [],
   systemBetween: false,
@@ -39,7 +45,14 @@ const adaptive: ClaudeModel = {
   prefill: false,
   maxOutput: 128_000,
 };
-const newest: ClaudeModel = { ...adaptive, budget: false, sampling: false, efforts: all, systemBetween: true };
+const newest: ClaudeModel = {
+  ...adaptive,
+  budget: false,
+  sampling: false,
+  efforts: all,
+  systemBetween: true,
+  showsThoughts: false,
+};
 
 /** The first family that fits; an id that is none of these is taken for a newer one. */
 const families: readonly [pattern: RegExp, model: ClaudeModel][] = [
@@ -55,7 +68,8 @@ const families: readonly [pattern: RegExp, model: ClaudeModel][] = [
   [/sonnet-4/, budgeted],
   [/opus-4/, { ...budgeted, maxOutput: 32_000 }],
   [/sonnet-5(?!-5)/, { ...newest, systemBetween: false }],
-  [/(opus|fable|mythos)-5/, { ...newest, cacheFrom: 512 }],
+  [/(opus|sonnet)-5-5|(fable|mythos)-5/, { ...newest, cacheFrom: 512, alwaysThinks: true }],
+  [/opus-5|haiku-5/, { ...newest, cacheFrom: 512 }],
 ];
 
 export function claudeModel(id: string): ClaudeModel {

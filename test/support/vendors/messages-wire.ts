@@ -1,7 +1,8 @@
 import { thinks } from './check-messages.ts';
+import { claudeModel } from './claude-models.ts';
 import type { Reply } from './reply.ts';
 import type { Frame, Wire } from './wire.ts';
-import { recordOf } from './wire-values.ts';
+import { recordOf, stringOf } from './wire-values.ts';
 
 type Value = Record<string, unknown>;
 
@@ -79,13 +80,16 @@ function frame(type: string, rest: Value): Frame {
 
 interface ThinkingBlock {
   type: 'thinking';
-  /** Empty where the request wants thoughts left out. */
+  /** Empty where the request wants thoughts left out, or the model leaves them out unasked. */
   thinking: string;
   signature: string;
 }
 
 function thinkingBlock(body: Value, reply: Reply): ThinkingBlock {
-  const shown = recordOf(body.thinking).display === 'omitted' ? '' : reply.reasoning;
+  const id = stringOf(body.model);
+  // Other vendors with this interface show them always.
+  const usual = id.startsWith('claude-') && !claudeModel(id).showsThoughts ? 'omitted' : 'summarized';
+  const shown = (recordOf(body.thinking).display ?? usual) === 'omitted' ? '' : reply.reasoning;
   return { type: 'thinking', thinking: shown, signature: Buffer.from(reply.reasoning).toString('base64') };
 }
 
