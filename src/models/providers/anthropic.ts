@@ -69,9 +69,10 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     list: signal => liveList({ provider: 'anthropic', baseUrl, headers }, signal),
     async countTokens({ id }, call) {
       const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
-      const { model, system, messages, tools } = await requestBody(make, call);
+      // The counting method knows none of the vendor's own tools, the only ones there are here.
+      const { model, system, messages } = await requestBody(make, call);
       const question = { url: `${baseUrl}/messages/count_tokens`, headers, provider: 'anthropic', model: id };
-      const answer = await postJson({ ...question, body: { model, system, messages, tools } }, call.abortSignal);
+      const answer = await postJson({ ...question, body: { model, system, messages } }, call.abortSignal);
       return toldCount(answer, 'input_tokens');
     },
   };

@@ -113,6 +113,20 @@ describe('anthropic', () => {
     },
   );
 
+  it('counts a prompt without the search, which the counting method refuses', async () => {
+    const vendor = await startAnthropic();
+    try {
+      const connection = await anthropic.connect({ apiKey: 'test-key', baseUrl: vendor.url });
+      const params = { model: adaptive, maxOutputTokens: 500, webSearch: { maxResults: 5, maxRounds: 2 } };
+      const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'What is new?' }] }];
+      const tools = connection.vendorTools?.(params);
+      expect(await connection.countTokens?.(adaptive, { prompt, tools })).toBeGreaterThan(0);
+      expect(vendor.violations).toEqual([]);
+    } finally {
+      await vendor.close();
+    }
+  });
+
   it('leaves at least 1,000 tokens for the answer', async () => {
     const small = { ...budgeted, maxOutput: 4096 };
     expect(await optionsFor(small, { effort: 'max' })).toEqual({ thinking: { type: 'enabled', budgetTokens: 3096 } });

@@ -9,6 +9,7 @@ import { createTokenizer } from './prompt.ts';
 import { readMessages } from './read-messages.ts';
 import { startVendor } from './start-vendor.ts';
 import type { VendorKind } from './vendor-kind.ts';
+import { recordsOf, stringOf } from './wire-values.ts';
 
 const versions = ['2023-01-01', '2023-06-01'];
 const mostBytes = 32 * 1024 * 1024;
@@ -28,6 +29,8 @@ const countFields = [
 function checkCount(body: Record<string, unknown>) {
   const stray = Object.keys(body).find(field => !countFields.includes(field));
   if (stray !== undefined) return anthropicRefusal(`${stray}: Extra inputs are not permitted`);
+  if (recordsOf(body.tools).some(tool => stringOf(tool.type).startsWith('web_search_')))
+    return anthropicRefusal('tools.0: server tools are not supported by token counting');
   return checkMessages({ ...body, max_tokens: 1 }, false);
 }
 
