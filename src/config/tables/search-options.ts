@@ -15,7 +15,7 @@ export const searchOptions = {
     type: 'string',
     default: 'auto',
     choices: ['auto', 'asked', 'off'],
-    doc: 'When models may search the web: for questions about now too (`auto`), only where a call says `use_websearch` (`asked`), or never.',
+    doc: 'When models may search the web: for questions about now too (`auto`), only where a call says `use_websearch` (`asked`), or never. Most vendors charge for each search beside its tokens; costs and their limits count that only where the vendor tells what a call cost (xAI, OpenRouter).',
     group: 'Models',
   },
   webSearchMaxResults: {
