@@ -42,7 +42,7 @@ export function derivedCase(definition: ProviderDefinition, catalogue: readonly 
       ],
     }),
     roles: ['system', 'user'],
-    tells: { cacheWrite: false },
+    tells: { cacheWrite: true },
     marks: false,
     keyName: options[key]?.env[0] ?? '',
   };

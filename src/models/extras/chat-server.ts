@@ -10,6 +10,7 @@ import {
 } from '../provider.ts';
 import { checkedBaseUrl } from './endpoint.ts';
 import { liveList } from './live-list.ts';
+import { chatUsage } from './wire/chat-usage.ts';
 import { answerFetch } from './wire/plain-answer.ts';
 
 /** A server that speaks OpenAI's chat dialect. */
@@ -39,6 +40,7 @@ export async function connectChatServer(server: ChatServer): Promise<Connection>
     headers: { ...server.headers },
     includeUsage: true,
     fetch: answerFetch,
+    convertUsage: chatUsage,
   });
   const headers = { ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...server.headers };
   return {

@@ -2,6 +2,7 @@ import type { ModelInfo } from '../../domain/model.ts';
 import { closestEffort } from '../effort.ts';
 import { dialList } from '../extras/dial-list.ts';
 import { checkedBaseUrl, isLocalUrl } from '../extras/endpoint.ts';
+import { chatUsage } from '../extras/wire/chat-usage.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
@@ -66,7 +67,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       const deployment = model.id.split('/').map(encodeURIComponent).join('/');
       const baseURL = `${baseUrl}/deployments/${deployment}`;
       const transformRequestBody = reasonsAtOpenAi(model) ? withCompletionLimit : undefined;
-      const vendor = { name: 'dial', baseURL, headers, queryParams, transformRequestBody };
+      const vendor = { name: 'dial', baseURL, headers, queryParams, transformRequestBody, convertUsage: chatUsage };
       return createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id);
     },
     providerOptions: params => ({ dial: effortOption(params) }),

@@ -5,10 +5,10 @@ import { closestEffort } from '../effort.ts';
 import { createKimiCaching } from '../extras/kimi/kimi-caching.ts';
 import { kimiCode } from '../extras/kimi/kimi-codes.ts';
 import { kimiDoor } from '../extras/kimi/kimi-door.ts';
-import { kimiUsage } from '../extras/kimi/kimi-usage.ts';
 import { type SearchWords, searchingModel, webSearchTool } from '../extras/kimi/kimi-web-search.ts';
 import { liveList } from '../extras/live-list.ts';
 import { codedModel } from '../extras/upstream/coded-model.ts';
+import { chatUsage } from '../extras/wire/chat-usage.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
@@ -84,7 +84,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     headers: { ...door.headers },
     includeUsage: true,
     fetch: answerFetch,
-    convertUsage: kimiUsage,
+    convertUsage: chatUsage,
     transformRequestBody: bodyOf,
   });
   return {

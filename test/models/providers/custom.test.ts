@@ -36,7 +36,7 @@ providerSuite({
     ],
   }),
   roles: ['system', 'user'],
-  tells: { cacheWrite: false },
+  tells: { cacheWrite: true },
   marks: false,
   keyName: 'CUSTOM_API_KEY',
 });

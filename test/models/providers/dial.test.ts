@@ -40,7 +40,7 @@ providerSuite({
     ],
   }),
   roles: ['system', 'user'],
-  tells: { cacheWrite: false },
+  tells: { cacheWrite: true },
   marks: false,
   keyName: 'DIAL_API_KEY',
 });
