@@ -67,15 +67,20 @@ function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, a
     const prompt = body && promptOf(body, id, thread);
     if (!prompt) return fetch(input, init);
     const signal = init?.signal ?? new AbortController().signal;
+    // An attempt that failed is made again with the same prompt: that is no second call.
+    const told = (response: Response) => {
+      if (response.ok) caches.answered(prompt);
+      return response;
+    };
     for (let tries = 0; tries < 2; tries++) {
       const cache = await caches.forPrompt(prompt, signal);
       if (!cache) break;
       account.written += cache.written;
       const response = await fetch(input, { ...init, body: JSON.stringify(shortened(body, cache)) });
-      if (!(await isGone(response))) return response;
+      if (!(await isGone(response))) return told(response);
       await caches.lost(prompt, cache.name);
     }
-    return fetch(input, init);
+    return told(await fetch(input, init));
   };
 }
 

@@ -32,6 +32,8 @@ export interface CacheInUse {
 export interface GoogleCaches {
   /** The cache that holds the beginning of this prompt; undefined: ask without one. Never throws. */
   forPrompt(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined>;
+  /** The vendor took this prompt: the next one that begins like it is known for another of its thread. */
+  answered(prompt: PromptOfThread): void;
   /** The vendor does not know it any more. */
   lost(prompt: PromptOfThread, name: string): Promise<void>;
   /** Removes those that this process made or used. */
@@ -83,6 +85,7 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
         return undefined;
       }
     },
+    answered: before.remember,
     async lost(prompt, name) {
       // That this prompt had a cache shows that it is worth one.
       before.remember(prompt);
@@ -92,7 +95,7 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
   };
 }
 
-/** The beginning of the last prompt of each thread: a call that begins like the one before will probably be followed by more. */
+/** The beginning of the last answered prompt of each thread: a call that begins like the one before will probably be followed by more. */
 function lastPrompts() {
   const last = new Map<string, Beginning>();
   const remember = (prompt: PromptOfThread) => {
@@ -108,7 +111,6 @@ function lastPrompts() {
     remember,
     repeats(prompt: PromptOfThread): boolean {
       const before = last.get(keyOf(prompt));
-      remember(prompt);
       return before !== undefined && beginsLike(prompt, before);
     },
   };

@@ -78,6 +78,18 @@ describe('the beginning of a thread with Gemini', () => {
     expect(vendor.caches.refused).toEqual([]);
   });
 
+  it('is not cached for a model that is asked once, however often the vendor had to be asked for that', async () => {
+    await start();
+    await chat('Read the gate.', { ...gate(), model: 'gemini-3-flash-preview' });
+    vendor.script({ fault: 'status', status: 503 });
+    const second = await chat('What do you say?', { model: flash });
+    expect(second.metadata.attempts).toBe(2);
+    expect(vendor.caches.log).toEqual([]);
+    await chat('And why?', { model: flash });
+    expect(vendor.caches.log).toEqual(['create cachedContents/fake1']);
+    expect([...vendor.violations, ...vendor.caches.refused]).toEqual([]);
+  });
+
   it('is told with its facts, and belongs to its thread and model alone', async () => {
     await start({ POLYLOGUE_TOOLSETS: 'core,ops' });
     await chat('Read the gate.', gate());
