@@ -192,6 +192,20 @@ describe('a model that runs on this machine', () => {
     expect(stored).not.toContain('M'.repeat(64));
   });
 
+  it('sees them in the outline of a file that has no room, too', async () => {
+    const body = Array.from({ length: 3_000 }, (_, n) => `  keep(${n}, 'what came before');`).join('\n');
+    await project.write('conf.ts', `export function open(token = '${token}') {\n${body}\n}\n`);
+    const env = { CUSTOM_API_URL: openai.url, CUSTOM_API_KEY: 'test-key', CUSTOM_MODEL_NAME: 'own' };
+    const own = { ...env, CUSTOM_CONTEXT_WINDOW: '16000', CUSTOM_RUNS_HERE: 'true' };
+    const other = await testProduct({ root: project.root, env: own });
+    const reply = await other.call('chat', { prompt: 'Look.', absolute_file_paths: ['.'], model: 'custom:own' });
+    await other.close();
+    expect(reply.metadata.files.outlined).toEqual([project.path('conf.ts')]);
+    expect(sentTo(openai)).toContain(`export function open(token = '${token}')`);
+    expect(sentTo(openai)).not.toContain('[masked:');
+    expect(JSON.stringify(reply)).not.toContain(token);
+  });
+
   it('is none that may hand a call on, or that is asked for one that another may have to answer', async () => {
     const env = { CUSTOM_API_URL: openai.url, CUSTOM_API_KEY: 'test-key', CUSTOM_MODEL_NAME: 'own' };
     const run = async (more: Record<string, string>) => {

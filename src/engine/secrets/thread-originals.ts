@@ -22,7 +22,9 @@ export async function threadOriginals(
 ): Promise<Originals> {
   if (wanted.size === 0) return new Map();
   const sent = [...thread.turns.flatMap(turn => turn.files), ...files].toReversed();
-  const paths = [...new Set(sent.filter(({ base }) => base !== undefined).map(({ path }) => path))].slice(0, mostFiles);
+  // An outline shows text of its file as well, and has no base.
+  const showing = sent.filter(({ base, shown }) => (base ?? shown) !== undefined);
+  const paths = [...new Set(showing.map(({ path }) => path))].slice(0, mostFiles);
   const scopes = await scopesOf(store, thread);
   return findOriginals({ wanted, paths, scopes, sandbox, mask, maxBytes: maxFileBytes, signal });
 }
