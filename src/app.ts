@@ -55,7 +55,7 @@ export interface Product {
   readable: Roots;
   /** The search index of a folder within the roots. */
   searchIndex: SearchIndexes['of'];
-  team: Pick<Team, 'providers' | 'ping' | 'refresh' | 'warnings' | 'health' | 'caches'>;
+  team: Pick<Team, 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'>;
   /** Who would answer a call, and why. */
   explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
   /** What a server behind the store says of itself; absent where there is none. */

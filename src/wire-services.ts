@@ -8,7 +8,6 @@ import { glmDoor } from './models/extras/glm/glm-door.ts';
 import { createGlmFiles } from './models/extras/glm/glm-files.ts';
 import { createGlmWebSearch, type WebSearcher } from './models/extras/glm/glm-web-search.ts';
 import { searchEngineOf } from './models/extras/glm/search-engine.ts';
-import { type AccountBalance, kimiBalance, kimiTokens } from './models/extras/kimi/kimi-account.ts';
 import { kimiDoor } from './models/extras/kimi/kimi-door.ts';
 import { createKimiFiles } from './models/extras/kimi/kimi-files.ts';
 import type { ProviderDefinition, ProviderSettings } from './models/provider.ts';
@@ -24,11 +23,6 @@ export interface Services {
   /** Files of GLM's agents. */
   glmFiles?: VendorFiles;
   embedder?: Embedder;
-  kimi?: {
-    balance(signal: AbortSignal): Promise<AccountBalance>;
-    /** Tokens of messages as the vendor counts them. */
-    tokens(model: string, messages: Parameters<typeof kimiTokens>[2], signal: AbortSignal): Promise<number>;
-  };
 }
 
 const definitions: readonly ProviderDefinition[] = providers;
@@ -75,11 +69,7 @@ function kimiServices(settings: ProviderSettings, { clock, state }: { clock: Clo
   const door = kimiDoor(settings, () => clock.now());
   const files = createKimiFiles(door, Number(settings.filesMaxMb ?? usualMegabytes) * megabyte);
   const account = accountOf(settings.apiKey ?? '');
-  const kimi: Services['kimi'] = {
-    balance: signal => kimiBalance(door, signal),
-    tokens: (model, messages, signal) => kimiTokens(door, model, messages, signal),
-  };
-  return { documents: createDocumentLibrary({ provider: door.provider, files, account, state, clock }), kimi };
+  return { documents: createDocumentLibrary({ provider: door.provider, files, account, state, clock }) };
 }
 
 function glmServices(settings: ProviderSettings, now: () => number) {

@@ -46,6 +46,15 @@ export interface ImageLimits {
   allBytes: number;
 }
 
+/** What an account at a vendor has left, in the currency in which the vendor bills it. */
+export interface AccountBalance {
+  available: number;
+  /** The part of it that was given. */
+  voucher: number;
+  /** Below zero when it is owed. */
+  cash: number;
+}
+
 /** An open door to one vendor. Holds no request state; any number of calls may use it at once. */
 export interface Connection {
   /** The model behind the AI SDK's contract; only `doStream` is used. */
@@ -66,6 +75,8 @@ export interface Connection {
   list?(signal: AbortSignal): Promise<LiveModel[]>;
   /** What the vendor counts as the input tokens of a call, which it does not answer. Absent where it counts for nobody. */
   countTokens?(model: ModelInfo, call: LanguageModelV4CallOptions): Promise<number>;
+  /** What is left to be spent there. Absent where the vendor does not tell. Throws an `AppError`. */
+  balance?(signal: AbortSignal): Promise<AccountBalance>;
   /** Gives back what it holds at the vendor; absent where that is nothing. Waits a few seconds at the most, and never throws. */
   close?(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import { createAskModel } from './call.ts';
 import { createConnections, keyNames, usableSettings } from './connections.ts';
 import { listVendorCaches, type VendorCache } from './extras/caches/vendor-cache.ts';
 import type { RouteExplanation } from './manager/explain.ts';
-import type { ProviderDefinition, ProviderSettings } from './provider.ts';
+import type { AccountBalance, ProviderDefinition, ProviderSettings } from './provider.ts';
 import { upstreamOf } from './resilience/breaker/upstream.ts';
 import type { Health } from './resilience/health.ts';
 import { createResilience, type Resilience } from './resilience/policy.ts';
@@ -78,7 +78,6 @@ export interface Team {
   refresh: ModelSources['refresh'];
   /** What is wrong with the operator's files about models. */
   warnings: readonly string[];
-  providers(): Promise<ProviderState[]>;
   /** What each provider is set up for, and what its models can do. */
   capabilities(): Promise<ProviderCapabilities[]>;
   /**
@@ -86,6 +85,8 @@ export interface Team {
    * the signal's reason.
    */
   ping(providerId: string, signal: AbortSignal): Promise<number | undefined>;
+  /** What the account at a provider has left; undefined where the vendor does not tell. Throws like `ping`. */
+  balance(providerId: string, signal: AbortSignal): Promise<AccountBalance | undefined>;
   /** How providers and models do, as far as this process and those it shares a store with have found out. */
   health(): Promise<Health[]>;
   /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
@@ -152,6 +153,7 @@ export function createTeam(options: TeamOptions): Team {
       await resilience.keyWorks(providerId);
       return models.length;
     },
+    balance: async (providerId, signal) => (await connection(providerId)).balance?.(signal),
     caches: async () => (state ? listVendorCaches(state, clock.now()) : []),
     async close() {
       await Promise.all([resilience.settled(), connection.close()]);

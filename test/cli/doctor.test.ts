@@ -4,6 +4,7 @@ import { vendorEnv } from '../support/product.ts';
 import { freePort, startRedis } from '../support/redis-server.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import { startAnthropic } from '../support/vendors/start-anthropic.ts';
+import { startMoonshot } from '../support/vendors/start-moonshot.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 import { runProgram } from './run-program.ts';
 
@@ -45,6 +46,14 @@ describe('polylogue doctor', () => {
     expect(find('handshake 2026-07-28')?.state).toBe('ok');
     expect(find('tools')?.text).toMatch(/\d+ bytes, about \d+ tokens/);
     expect(find('readable')?.text).toContain(project.root);
+  });
+
+  it('tells what is left on an account, where the vendor says so', async () => {
+    const vendor = await startMoonshot();
+    const { code, find } = await doctor({ MOONSHOT_API_KEY: 'test-key', MOONSHOT_BASE_URL: vendor.url });
+    expect(code).toBe(0);
+    expect(find('Moonshot (Kimi)')?.text).toMatch(/are known here; 49\.58 are left on the account$/);
+    await vendor.close();
   });
 
   it('tells a wrong key from a right one, and what to correct', async () => {

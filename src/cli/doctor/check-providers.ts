@@ -33,7 +33,8 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
   try {
     const listed = await Promise.race([team.ping(id, signal), rejection(signal)]);
     const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
-    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here` };
+    const left = await balance(team, id, signal);
+    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here${left}` };
     return {
       state: 'warn',
       what,
@@ -47,6 +48,17 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
     }
     if (!isAppError(error)) throw error;
     return { state: 'fail', what, text: error.message, next: nextAfter(error.details.class, env) };
+  }
+}
+
+/** What the account has left, where the vendor tells. */
+async function balance(team: Team, id: string, signal: AbortSignal): Promise<string> {
+  try {
+    const left = await Promise.race([team.balance(id, signal), rejection(signal)]);
+    return left === undefined ? '' : `; ${left.available.toFixed(2)} are left on the account`;
+  } catch {
+    // Its models can be asked all the same.
+    return '';
   }
 }
 

@@ -2,14 +2,18 @@ import type { JSONObject } from '@ai-sdk/provider';
 import { isRecord } from '../../domain/json.ts';
 import type { ModelInfo } from '../../domain/model.ts';
 import { closestEffort } from '../effort.ts';
+import { kimiBalance } from '../extras/kimi/kimi-account.ts';
 import { createKimiCaching } from '../extras/kimi/kimi-caching.ts';
 import { kimiCode } from '../extras/kimi/kimi-codes.ts';
 import { kimiDoor } from '../extras/kimi/kimi-door.ts';
 import { type SearchWords, searchingModel, webSearchTool } from '../extras/kimi/kimi-web-search.ts';
 import { liveList } from '../extras/live-list.ts';
+import { postJson, toldCount } from '../extras/post-json.ts';
+import { requestBody } from '../extras/request-body.ts';
 import { codedModel } from '../extras/upstream/coded-model.ts';
 import { chatUsage } from '../extras/wire/chat-usage.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
+import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const group = 'Providers';
@@ -24,6 +28,8 @@ export const moonshot = defineProvider({
       'It searches by its own tool `$web_search`, whose calls go back to it as they came; models that always think cannot.',
       'PDF, Office and pictures of text are uploaded once (`/files`), and their text is kept in the thread.',
       'Kimi models keep the beginning of a prompt in a cache by themselves; moonshot-v1 models have a paid one.',
+      'It counts tokens itself (`/tokenizers/estimate-token-count`), which decides where an estimate comes near the window.',
+      '`polylogue doctor` tells what the account has left (`/users/me/balance`).',
     ],
     source: 'https://platform.moonshot.ai/docs',
   },
@@ -78,15 +84,17 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   // A wait that a cache asks for as a date is not waited for.
   const door = kimiDoor(settings, () => 0);
   const caching = createKimiCaching(door, cacheSecondsOf(settings));
-  const vendor = createOpenAICompatible({
-    name: 'moonshot',
-    baseURL: door.baseUrl,
-    headers: { ...door.headers },
-    includeUsage: true,
-    fetch: answerFetch,
-    convertUsage: chatUsage,
-    transformRequestBody: bodyOf,
-  });
+  const speaking = (fetch: Fetch) =>
+    createOpenAICompatible({
+      name: 'moonshot',
+      baseURL: door.baseUrl,
+      headers: { ...door.headers },
+      includeUsage: true,
+      fetch,
+      convertUsage: chatUsage,
+      transformRequestBody: bodyOf,
+    });
+  const vendor = speaking(answerFetch);
   return {
     languageModel: model => {
       const plain = searchingModel(codedModel(vendor.chatModel(model.id), kimiCode), searchWords);
@@ -97,6 +105,14 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     tailRole: () => 'user',
     documentRole: 'system',
     list: signal => liveList(door, signal),
+    async countTokens({ id }, call) {
+      const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);
+      const url = `${door.baseUrl}/tokenizers/estimate-token-count`;
+      const question = { url, headers: door.headers, body: { model, messages }, provider: 'moonshot', model: id };
+      const { data } = await postJson(question, call.abortSignal);
+      return toldCount(isRecord(data) ? data : {}, 'total_tokens');
+    },
+    balance: signal => kimiBalance(door, signal),
   };
 }
 

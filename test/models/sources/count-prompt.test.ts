@@ -6,6 +6,7 @@ import { createConnections } from '../../../src/models/connections.ts';
 import type { ProviderDefinition } from '../../../src/models/provider.ts';
 import { anthropic } from '../../../src/models/providers/anthropic.ts';
 import { google } from '../../../src/models/providers/google.ts';
+import { moonshot } from '../../../src/models/providers/moonshot.ts';
 import { openai } from '../../../src/models/providers/openai.ts';
 import { createCountPrompt } from '../../../src/models/sources/count-prompt.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
@@ -14,6 +15,7 @@ import { tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';
 import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
 import { startGoogle } from '../../support/vendors/start-google.ts';
+import { startMoonshot } from '../../support/vendors/start-moonshot.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 import { modelInfo } from '../scripted-model.ts';
 
@@ -67,6 +69,16 @@ async function counting(definition: ProviderDefinition, start: Start, more: { si
       }),
   };
 }
+
+it('is asked of Kimi at its own counter, for the messages that would be sent', async () => {
+  const { running, count, events } = await counting(moonshot, startMoonshot);
+  const kimi = modelInfo({ provider: 'moonshot', id: 'kimi-k2.6', input: ['text', 'image'] });
+  expect(await count(kimi)).toBeGreaterThan(160);
+  expect(await count(kimi)).toBeLessThan(200);
+  expect(running.requests.map(({ dialect }) => dialect).filter(dialect => dialect === 'chat')).toEqual([]);
+  expect(running.violations).toEqual([]);
+  expect(events).toEqual([]);
+});
 
 describe.each([
   ['Anthropic', anthropic, startAnthropic, claude, '/v1/messages/count_tokens'],

@@ -70,7 +70,15 @@ function counted(bytes: Buffer, refuse: (status: number, message: string) => Bes
   const { model, messages } = parsed(bytes);
   if (!stringOf(model)) return refuse(400, 'Invalid request: model is required');
   if (recordsOf(messages).length === 0) return refuse(400, 'Invalid request: messages is required');
-  const total = recordsOf(messages).reduce((sum, message) => sum + o200kTokens(stringOf(message.content)).length, 0);
+  if (recordsOf(messages).some(({ role }) => !['system', 'user', 'assistant'].includes(stringOf(role))))
+    return refuse(400, 'Invalid request: role is one of system, user, assistant');
+  const textOf = ({ content }: Record<string, unknown>) =>
+    typeof content === 'string'
+      ? content
+      : recordsOf(content)
+          .map(({ text }) => stringOf(text))
+          .join('');
+  const total = recordsOf(messages).reduce((sum, message) => sum + o200kTokens(textOf(message)).length, 0);
   return { status: 200, body: { code: 0, data: { total_tokens: total }, scode: '0x0', status: true } };
 }
 

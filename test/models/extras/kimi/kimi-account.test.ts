@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { kimiBalance, kimiTokens } from '../../../../src/models/extras/kimi/kimi-account.ts';
+import { kimiBalance } from '../../../../src/models/extras/kimi/kimi-account.ts';
 import { createKimiCaching } from '../../../../src/models/extras/kimi/kimi-caching.ts';
 import { kimiDoor } from '../../../../src/models/extras/kimi/kimi-door.ts';
 import { type FakeMoonshot, startMoonshot } from '../../../support/vendors/start-moonshot.ts';
@@ -19,14 +19,6 @@ const door = (apiKey = 'test-key') => kimiDoor({ apiKey, baseUrl: vendor.url }, 
 it('tells what an account has left', async () => {
   expect(await kimiBalance(door(), signal)).toEqual({ available: 49.58, voucher: 46.58, cash: 3 });
   await expect(kimiBalance(door('wrong'), signal)).rejects.toMatchObject({ details: { class: 'auth' } });
-});
-
-it("counts tokens by the vendor's own tokenizer", async () => {
-  const messages = [{ role: 'user', content: 'one two three' }] as const;
-  expect(await kimiTokens(door(), 'kimi-k2.6', messages, signal)).toBe(3);
-  await expect(kimiTokens(door(), 'kimi-k2.6', [], signal)).rejects.toMatchObject({
-    details: { class: 'bad_request' },
-  });
 });
 
 it('makes, asks about and removes caches', async () => {
