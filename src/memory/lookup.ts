@@ -1,6 +1,6 @@
 import { AppError, inputError } from '../domain/error.ts';
 import { isThreadId, type ThreadId } from '../domain/ids.ts';
-import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
+import type { Compaction, StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
 import type { Lookup, Store } from './store.ts';
 
 /** Whose thread, and where it lives. */
@@ -41,10 +41,14 @@ export async function loadHead(store: Store, id: ThreadId, owner: string, now: n
   return ownedBy(owner, orRefuse(await store.head(id, now), id));
 }
 
-/** A thread with the turns it shares with those it was forked off. Another owner's thread is not found. */
+/** A thread with what it shares with those it was forked off: turns, and summaries. Another owner's thread is not found. */
 export async function loadThread(store: Store, id: ThreadId, owner: string, now: number): Promise<Thread> {
   const thread = ownedBy(owner, orRefuse(await store.read(id, now), id));
-  return thread.parent ? { ...thread, turns: [...(await ancestors(store, thread)), ...thread.turns] } : thread;
+  if (!thread.parent) return thread;
+  const shared = await ancestry(store, thread);
+  const turns = [...shared.flatMap(part => part.turns), ...thread.turns];
+  const compactions = [...shared.flatMap(part => part.compactions), ...thread.compactions];
+  return { ...thread, turns, compactions };
 }
 
 /** The ids that texts of a thread may have been masked under: its own, and those of the threads that it begins with. */
@@ -59,21 +63,32 @@ export async function scopesOf(store: Store, thread: Pick<ThreadHead, 'id' | 'ow
   return ids;
 }
 
-/** The turns before the fork point, oldest first. An original that is gone leaves the fork with its own turns. */
-async function ancestors(store: Store, thread: Thread): Promise<StoredTurn[]> {
-  const chain: StoredTurn[][] = [];
+/** What stood before the fork point, oldest first. An original that is gone leaves the fork with its own turns. */
+async function ancestry(store: Store, thread: Thread): Promise<Pick<Thread, 'turns' | 'compactions'>[]> {
+  const chain: Pick<Thread, 'turns' | 'compactions'>[] = [];
   const seen = new Set<ThreadId>([thread.id]);
   let next = thread.parent;
+  let upTo = Number.POSITIVE_INFINITY;
   while (next && !seen.has(next.thread) && chain.length < mostAncestors) {
     const { thread: parentId, seq } = next;
     seen.add(parentId);
+    // A fork may begin before the point where its own original was forked off.
+    upTo = Math.min(upTo, seq);
     // An expired original is still there until it is pruned.
     const parent: Lookup<Thread> = await store.read(parentId, 0);
     if (parent.state !== 'live' || parent.value.owner !== thread.owner) break;
-    chain.unshift(parent.value.turns.filter(turn => turn.seq <= seq));
+    const { turns, compactions } = parent.value;
+    const shared = turns.filter(turn => turn.seq <= upTo);
+    chain.unshift({ turns: shared, compactions: compactions.filter(madeBy(shared)) });
     next = parent.value.parent;
   }
-  return chain.flat();
+  return chain;
+}
+
+/** A fork's prompts begin as those did that led to the fork point: with the summary that stood in them, not with a later one. */
+function madeBy(turns: readonly StoredTurn[]): (compaction: Compaction) => boolean {
+  const last = turns.at(-1);
+  return ({ upToSeq, createdAt }) => last !== undefined && upToSeq < last.seq && createdAt <= last.timestamp;
 }
 
 function ownedBy<Head extends ThreadHead>(owner: string, head: Head): Head {
