@@ -4,7 +4,6 @@ import type { Usage } from './usage.ts';
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
 export type AppEvent =
   | { type: 'call.start'; reqId: string; tool: string; owner: string; client?: string }
-  | { type: 'call.stage'; reqId: string; tool: string; stage: string }
   | { type: 'call.end'; reqId: string; tool: string; status: string; elapsedMs: number; code?: ErrorCode }
   | {
       type: 'model.attempt';

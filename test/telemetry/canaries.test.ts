@@ -20,7 +20,16 @@ function eventsWith(text: string): AppEvent[] {
   const call = { reqId: '6c1f4ab2', tool: 'chat' };
   return [
     { type: 'call.start', ...call, owner: text, client: text },
-    { type: 'call.stage', ...call, stage: text },
+    {
+      type: 'route.plan',
+      ...call,
+      class: text,
+      reasons: [text],
+      requested: text,
+      chosen: [text],
+      webSearch: false,
+      classifier: { asked: text, failed: text },
+    },
     { type: 'call.end', ...call, status: text, elapsedMs: 1, code: 'API_ERROR' },
     {
       type: 'model.attempt',

@@ -3,7 +3,7 @@ import { languageOf } from '../../files/outline/language.ts';
 import type { FoundSymbol } from '../../files/work/job.ts';
 import type { WorkPool } from '../../files/work/pool.ts';
 import { outlineText } from './outline-text.ts';
-import { type Summarise, summariseText } from './summarise.ts';
+import { summariseText } from './summarise.ts';
 
 /** A file in place of which something shorter stands. */
 export interface Condensed {
@@ -34,7 +34,7 @@ const mostParsed = 1024 * 1024;
 /** A file of fewer lines has nothing to leave out. */
 const leastLines = 5;
 
-export function createCondenser(pool: WorkPool, summarise?: Summarise): Condenser {
+export function createCondenser(pool: WorkPool): Condenser {
   const structures = new Map<string, FoundSymbol[]>();
   const summaries = new Map<string, string>();
 
@@ -54,7 +54,7 @@ export function createCondenser(pool: WorkPool, summarise?: Summarise): Condense
     const key = `${hash} ${room}`;
     const known = summaries.get(key);
     if (known !== undefined) return known;
-    const made = await summariseText(text, room, summarise, signal);
+    const made = await summariseText(text, room, signal);
     if (made !== undefined) keep(summaries, key, made);
     return made;
   }

@@ -6,22 +6,19 @@ import { estimateTokens } from '../../domain/tokens.ts';
 import { sectionsOf } from '../../files/index/sections.ts';
 
 /** One part of a text that is to be made short. */
-export interface PartToSummarise {
+interface PartToSummarise {
   title: string;
   text: string;
   /** The summary's size at the most, by our estimate. */
   maxTokens: number;
 }
 
-/** Makes one part of a text short: one line, no more than it may cost. A model may stand behind it. */
-export type Summarise = (part: PartToSummarise, signal?: AbortSignal) => Promise<string>;
-
 /** What a reader must not miss: decisions, causes, constraints, failures, numbers. */
 const weighty =
   /\b(?:decid\w*|must|never|always|only|because|cause\w*|fix\w*|fail\w*|error|warn\w*|risk\w*|require\w*|limit\w*|conclu\w*|result\w*|recommend\w*|unknown|default|deprecated|breaking|exception|fatal|panic|timeout)\b/i;
 
-/** Keeps the lines that say most, in their order. */
-export const extractive: Summarise = async ({ title, text, maxTokens }) => {
+/** Makes one part of a text short, a line that costs no more than it may: the lines that say most, in their order. */
+function extractive({ title, text, maxTokens }: PartToSummarise): string {
   const lines = text
     .split('\n')
     .map(line => line.replace(/\s+/g, ' ').trim())
@@ -40,7 +37,7 @@ export const extractive: Summarise = async ({ title, text, maxTokens }) => {
   }
   const kept = picked.sort((a, b) => a.index - b.index).map(({ line }) => line);
   return [safeCut(title, Math.max(16, maxTokens * 3)), ...kept].join(' · ');
-};
+}
 
 function weightOf(line: string, index: number): number {
   const says = (weighty.test(line) ? 3 : 0) + (/\d/.test(line) ? 1 : 0) + (/[A-Za-z]{3}/.test(line) ? 1 : 0);
@@ -63,7 +60,6 @@ const mostParts = 400;
 export async function summariseText(
   text: string,
   maxTokens: number,
-  summarise: Summarise = extractive,
   signal?: AbortSignal,
 ): Promise<string | undefined> {
   const sections = sectionsOf(text);
@@ -74,23 +70,18 @@ export async function summariseText(
   for (const [index, { from, to, title, lines }] of sections.entries()) {
     if (index % 4 === 3) await nextTurn();
     throwIfAborted(signal);
-    const said = await summarise({ title, text: lines.join('\n'), maxTokens: perPart }, signal);
+    const said = extractive({ title, text: lines.join('\n'), maxTokens: perPart });
     parts.push({ from, to, text: said.replace(/\s+/g, ' ') });
   }
   // Summaries of summaries: each round halves their number.
   while (parts.length > 1 && (parts.length > fits || estimateTokens(listOf(parts)) > maxTokens)) {
-    parts = await halved(parts, perPart, summarise, signal);
+    parts = halved(parts, perPart, signal);
   }
   const list = listOf(parts);
   return estimateTokens(list) <= maxTokens ? list : undefined;
 }
 
-async function halved(
-  parts: readonly Summary[],
-  perPart: number,
-  summarise: Summarise,
-  signal?: AbortSignal,
-): Promise<Summary[]> {
+function halved(parts: readonly Summary[], perPart: number, signal?: AbortSignal): Summary[] {
   const out: Summary[] = [];
   for (let at = 0; at < parts.length; at += 2) {
     const [first, second] = [parts[at], parts[at + 1]];
@@ -102,7 +93,7 @@ async function halved(
     throwIfAborted(signal);
     const [title = ''] = first.text.split(' · ');
     const both = `${first.text}\n${second.text}`.replaceAll(' · ', '\n');
-    const said = await summarise({ title, text: both, maxTokens: perPart }, signal);
+    const said = extractive({ title, text: both, maxTokens: perPart });
     out.push({ from: first.from, to: second.to, text: said.replace(/\s+/g, ' ') });
   }
   return out;

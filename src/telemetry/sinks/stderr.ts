@@ -29,7 +29,6 @@ export function createStderr({ write, level }: StderrParts): Sink {
 function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
   switch (event.type) {
     case 'call.start':
-    case 'call.stage':
       return 'debug';
     case 'route.plan':
       return event.classifier?.failed === undefined ? 'debug' : 'info';
@@ -59,8 +58,6 @@ function sentence(event: AppEvent): string {
   switch (event.type) {
     case 'call.start':
       return `${event.tool}: called${event.client === undefined ? '' : ` by ${event.client}`}`;
-    case 'call.stage':
-      return `${event.tool}: ${event.stage}`;
     case 'call.end':
       return `${event.tool}: ${event.status}${note(event.code)} after ${seconds(event.elapsedMs)}`;
     case 'model.attempt':

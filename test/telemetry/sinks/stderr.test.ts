@@ -6,7 +6,15 @@ const at = Date.UTC(2030, 0, 2, 3, 4, 5);
 const call = { reqId: '6c1f4ab2-0000-4000-8000-000000000000', tool: 'chat' };
 const events: AppEvent[] = [
   { type: 'call.start', ...call, owner: 'local', client: 'claude-code' },
-  { type: 'call.stage', ...call, stage: 'gather' },
+  {
+    type: 'route.plan',
+    ...call,
+    class: 'code',
+    reasons: ['it names files'],
+    requested: 'auto',
+    chosen: ['openai:m'],
+    webSearch: false,
+  },
   { type: 'files.read', ...call, embedded: ['a.ts'], skipped: [{ path: '.env', code: 'secret' }] },
   {
     type: 'model.attempt',
@@ -73,7 +81,7 @@ describe('lines on stderr', () => {
     expect(linesAt('debug')).toEqual(
       [
         'debug   [6c1f4ab2] chat: called by claude-code',
-        'debug   [6c1f4ab2] chat: gather',
+        'debug   [6c1f4ab2] chat: code → openai:m (it names files)',
         'info    [6c1f4ab2] chat: files read: 1, skipped: 1 (.env secret)',
         'warning [6c1f4ab2] chat: attempt 1 at openai:m retry (rate_limit 429) after 1.2 s, next attempt in 0.5 s',
         'debug   [6c1f4ab2] chat: attempt 2 at openai:m ok after 20 s, 10 tokens in, 20 out',
