@@ -74,6 +74,7 @@ export function createExplainer({ tools, explain, classify, compose, efforts }: 
     const facts = { tool: tool.name, category, estimatedTokens };
     if (!first.plan?.unclear || !question.askModel) return { ...first, ...facts };
     const opinion = await classify(text, { reqId, tool: tool.name, payer: { owner }, signal });
+    if (!opinion) return { ...first, ...facts };
     const { told } = opinion;
     const settled = told ? await explain({ ...request, task: { ...task, told } }) : first;
     return { ...settled, ...facts, classifier: opinion };

@@ -25,6 +25,10 @@ export function planCall(
   plan: AskPlan,
 ): (request: ModelRequest) => Promise<Resolution> {
   const finding = once(() => routeTask(options.compose, call, plan));
+  const opining = once(async () => {
+    const { text } = await finding();
+    return options.classify(text, { reqId, tool: tool.name, payer, signal });
+  });
   const { reqId, tool, signal, request, thread } = call;
   const payer = { owner: request.principal.owner, thread: thread.id };
   return async asked => {
@@ -32,8 +36,8 @@ export function planCall(
     let resolution = await options.route({ ...asked, task });
     let opinion: Opinion | undefined;
     if (resolution.plan?.unclear) {
-      opinion = await options.classify(task.text, { reqId, tool: tool.name, payer, signal });
-      if (opinion.told) resolution = await options.route({ ...asked, task: { ...task, told: opinion.told } });
+      opinion = await opining();
+      if (opinion?.told) resolution = await options.route({ ...asked, task: { ...task, told: opinion.told } });
     }
     tell(options.compose.emit, call, resolution, opinion);
     return resolution;

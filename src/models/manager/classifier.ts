@@ -27,11 +27,14 @@ export interface Opinion {
   failed?: string;
 }
 
-/** Asks a small model about a text whose class the rules leave open. Never throws but for a call that was cancelled. */
+/**
+ * Asks a small model about a text whose class the rules leave open; undefined where nobody is there to ask. Never throws but
+ * for a call that was cancelled.
+ */
 export type Classify = (
   text: string,
   about: Pick<ModelQuestion, 'reqId' | 'tool' | 'payer' | 'signal'>,
-) => Promise<Opinion>;
+) => Promise<Opinion | undefined>;
 
 /** Somebody waits for the answer behind this question: what takes longer is not worth it. */
 const mostMs = 3_000;
@@ -50,7 +53,7 @@ const shape = z.object({ class: z.enum(tellableClasses) });
 
 export function createClassifier({ ask, route, state, mode }: ClassifierParts): Classify {
   return async (text, about) => {
-    if (mode === 'rules') return {};
+    if (mode === 'rules') return undefined;
     const question = safeCut(text, mostChars);
     const key = `manager/class/${createHash('sha256').update(question).digest('hex').slice(0, 32)}`;
     let asked: string | undefined;
@@ -66,7 +69,7 @@ export function createClassifier({ ask, route, state, mode }: ClassifierParts): 
       } as const;
       const candidates = (await route(request)).candidates.filter(({ model }) => isQuick(model)).slice(0, 1);
       const [candidate] = candidates;
-      if (!candidate) return {};
+      if (!candidate) return undefined;
       asked = `${candidate.model.provider}:${candidate.model.id}`;
       const limits = { firstByteMs: mostMs, idleMs: mostMs, totalMs: mostMs };
       const answer = await ask({ ...about, candidates, messages: messagesFor(question), maxOutputTokens, limits });

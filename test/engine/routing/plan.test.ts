@@ -211,5 +211,8 @@ describe('what the rules leave open', () => {
     await start(['google'], { AI_MANAGER: 'rules' });
     await chat(open);
     expect(google.requests).toHaveLength(1);
+    const told = (await crumbs()).find(({ type }) => type === 'route.plan');
+    expect(told).toMatchObject({ tool: 'chat' });
+    expect(told).not.toHaveProperty('classifier');
   });
 });
