@@ -77,6 +77,8 @@ export interface Connection {
   countTokens?(model: ModelInfo, call: LanguageModelV4CallOptions): Promise<number>;
   /** What is left to be spent there. Absent where the vendor does not tell. Throws an `AppError`. */
   balance?(signal: AbortSignal): Promise<AccountBalance>;
+  /** Gives back what it holds at the vendor for a thread that is no more; absent where that is nothing. */
+  forget?(thread: string): Promise<void>;
   /** Gives back what it holds at the vendor; absent where that is nothing. Waits a few seconds at the most, and never throws. */
   close?(): Promise<void>;
 }

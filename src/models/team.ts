@@ -91,6 +91,8 @@ export interface Team {
   health(): Promise<Health[]>;
   /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
   caches(): Promise<VendorCache[]>;
+  /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
+  forget(thread: string): Promise<void>;
   /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
   close(): Promise<void>;
 }
@@ -154,6 +156,11 @@ export function createTeam(options: TeamOptions): Team {
       return models.length;
     },
     balance: async (providerId, signal) => (await connection(providerId)).balance?.(signal),
+    async forget(thread) {
+      const all = state ? await listVendorCaches(state, clock.now()) : [];
+      const keepers = new Set(all.filter(cache => cache.thread === thread).map(({ provider }) => provider));
+      await Promise.all([...keepers].map(async provider => (await connection(provider)).forget?.(thread)));
+    },
     caches: async () => (state ? listVendorCaches(state, clock.now()) : []),
     async close() {
       await Promise.all([resilience.settled(), connection.close()]);

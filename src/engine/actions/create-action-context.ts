@@ -23,7 +23,7 @@ export interface ActionParts {
   /** Milliseconds that a client waits for a call. */
   patience(client: string | undefined): number;
   clock: Clock;
-  models: ModelActions & Pick<OpsActions, 'capabilities' | 'caches'>;
+  models: ModelActions & Pick<OpsActions, 'capabilities' | 'caches'> & { forget(thread: string): Promise<void> };
   /** What the calls of this process did lately. */
   recent: Recent;
   limits: OpsActions['limits'];
@@ -92,7 +92,7 @@ function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
 }
 
 function threadActions(
-  { threads, clock }: ActionParts,
+  { threads, clock, models }: ActionParts,
   { owner, root }: Principal,
   signal: AbortSignal,
 ): ThreadActions {
@@ -103,6 +103,11 @@ function threadActions(
     list: ({ everywhere, limit, before }) => store.list({ ...scope(everywhere), limit, before }),
     search: ({ everywhere, limit, text }) => store.search({ ...scope(everywhere), limit, text }),
     fork: (thread, upToSeq) => threads.fork(thread, upToSeq, `${thread.title} (fork at turn ${upToSeq})`),
-    remove: thread => threads.exclusively(thread.id, { signal }, () => store.remove(thread.id, clock.now())),
+    async remove(thread) {
+      const removed = await threads.exclusively(thread.id, { signal }, () => store.remove(thread.id, clock.now()));
+      // It is removed; what a vendor still keeps of it ends by itself within the hour.
+      await models.forget(thread.id).catch(() => undefined);
+      return removed;
+    },
   };
 }

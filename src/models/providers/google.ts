@@ -101,6 +101,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
       const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
       return toldCount(answer, 'totalTokens');
     },
+    forget: async thread => caches?.forget(thread),
     close: async () => caches?.close(),
   };
 }

@@ -16,7 +16,7 @@ export interface CacheRecords {
   /** Says that this process made, renewed or used it: it goes when this process does. */
   keep(cache: VendorCache): Promise<void>;
   use(cache: VendorCache): void;
-  forget(prompt: PromptOfThread, name: string): Promise<void>;
+  forget(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string): Promise<void>;
   /** Removes it at the vendor, without waiting for it. */
   part(name: string): void;
   /** Removes those that this process kept or used, record and all. */
@@ -29,7 +29,7 @@ export interface CacheRecordsOptions {
   clock: Clock;
 }
 
-export function keyOf({ model, thread }: PromptOfThread): string {
+export function keyOf({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string {
   return cacheKey({ provider, model, thread });
 }
 

@@ -2,7 +2,7 @@ import type { Clock, SharedState } from '../../../domain/ports.ts';
 import { type CacheRecords, cacheRecords, keyOf, within } from './cache-records.ts';
 import type { CachedContents } from './cached-contents.ts';
 import { type Beginning, beginningOf, beginsLike, filesOf, type PromptOfThread, tokensOf } from './prompt-of-thread.ts';
-import type { VendorCache } from './vendor-cache.ts';
+import { listVendorCaches, type VendorCache } from './vendor-cache.ts';
 
 const provider = 'google';
 const ttlSeconds = 3_600;
@@ -36,6 +36,8 @@ export interface GoogleCaches {
   answered(prompt: PromptOfThread): void;
   /** The vendor does not know it any more. */
   lost(prompt: PromptOfThread, name: string): Promise<void>;
+  /** Removes those of a thread that is no more, whichever process made them. */
+  forget(thread: string): Promise<void>;
   /** Removes those that this process made or used. */
   close(): Promise<void>;
 }
@@ -71,7 +73,7 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
     return { name: cache.name, messages: cache.messages, written: 0 };
   }
 
-  async function giveUp(prompt: PromptOfThread, name: string): Promise<void> {
+  async function giveUp(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string): Promise<void> {
     await records.forget(prompt, name);
     records.part(name);
   }
@@ -90,6 +92,11 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
       // That this prompt had a cache shows that it is worth one.
       before.remember(prompt);
       await records.forget(prompt, name);
+    },
+    async forget(thread) {
+      const all = await listVendorCaches(options.state, options.clock.now());
+      const gone = all.filter(cache => cache.provider === provider && cache.thread === thread);
+      await Promise.all(gone.map(cache => giveUp(cache, cache.name)));
     },
     close: records.close,
   };

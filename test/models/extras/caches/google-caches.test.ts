@@ -195,6 +195,24 @@ describe('the beginning of a thread with Gemini', () => {
     expect(vendor.violations).toEqual([]);
   });
 
+  it('is removed with its thread, also by a process that did not make it', async () => {
+    await start();
+    await chat('Read the gate.', gate());
+    await chat('Two.');
+    const made = polylogue;
+    polylogue = await testProduct({
+      root: project.root,
+      env: { ...vendorEnv({ google: vendor.url }), DEFAULT_MODEL: flash, POLYLOGUE_HOME: made.home },
+    });
+    const gone = await polylogue.call('threads', { action: 'delete', continuation_id: thread, confirm: true });
+    expect(gone.isError).toBe(false);
+    await expect.poll(() => vendor.caches.live()).toEqual([]);
+    expect(await made.product.team.caches()).toEqual([]);
+    await polylogue.close();
+    polylogue = made;
+    expect(vendor.violations).toEqual([]);
+  });
+
   it('is used by the next process on the store, and gone when that one ends', async () => {
     await start();
     await chat('Read the gate.', gate());
