@@ -26,7 +26,7 @@ export interface Identity {
   same: Sha256;
   /** The caller gave it a name of his own. */
   named: boolean;
-  /** Folders that it names: what lies in them is looked at when the call comes again. */
+  /** Folders that it names or searches: what lies in them is looked at when the call comes again. */
   folders: string[];
 }
 
@@ -56,6 +56,8 @@ export async function identify(
     }
     const thread = await threadOf(options, request);
     const { files, folders } = await pathsOf(options, request, writesTo);
+    // A search looks into all of the project, whatever it finds there.
+    if (/^\s*true\s*$/i.test(String(request.arguments.use_search))) folders.push(principal.root);
     const key = hashOf(canonical(['same', ...place, same, thread, files]));
     return { key, same, named: false, folders };
   } catch {

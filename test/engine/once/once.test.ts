@@ -190,6 +190,11 @@ describe('what makes a call another one', () => {
       files => files.write('src/a.ts', 'let b;\n'),
     ],
     [
+      'a file came into the project, which it searches',
+      { use_search: true },
+      files => files.write('c.ts', '// Review this.\nexport function review() {\n  return 1;\n}\n'),
+    ],
+    [
       'a file came into a folder that it names',
       { absolute_file_paths: ['src'] },
       files => files.write('src/b.ts', 'let b;\n'),
