@@ -82,8 +82,11 @@ export function wireEngine(parts: EngineParts): EngineOptions {
   };
 }
 
-function pricingOf({ allowUnpricedModels: allowUnpriced }: EngineParts['values'], { isLocal }: Pick<Team, 'isLocal'>) {
-  return { isLocal, allowUnpriced };
+function pricingOf(
+  { allowUnpricedModels: allowUnpriced }: EngineParts['values'],
+  { isLocal, cachesApart }: Pick<Team, 'isLocal' | 'cachesApart'>,
+) {
+  return { isLocal, cachesApart, allowUnpriced };
 }
 
 /** What the operator switched off changes nothing. */

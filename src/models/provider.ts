@@ -129,6 +129,8 @@ export interface ProviderDefinition {
   fallbackWindow?(settings: ProviderSettings): { tokens: number; assumed: boolean };
   /** Only what its live list names exists there: the catalogue's other models of this provider are left out. */
   listDecides?: boolean;
+  /** What it caches is sent to it once more: in one call a prompt may be paid to be kept, and to be read. */
+  cachesApart?(settings: ProviderSettings): boolean;
   /** On this machine or network: its time limits are wider. */
   local?(settings: ProviderSettings): boolean;
   /**

@@ -68,6 +68,8 @@ export interface Team {
   countPrompt: CountPrompt;
   /** Whether a provider runs on this machine or network. */
   isLocal(providerId: string): boolean;
+  /** Whether a prompt may be paid twice there in one call: to be kept, and to be read. */
+  cachesApart(providerId: string): boolean;
   /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
   runsHere(providerId: string): boolean;
   /** The words that may stand before the colon of a model's name. */
@@ -113,6 +115,7 @@ export function createTeam(options: TeamOptions): Team {
   const local = idsWhere(options, ({ local }, set) => local?.(set));
   const isLocal = (providerId: string) => local.includes(providerId);
   const here = idsWhere(options, ({ runsHere }, set) => runsHere?.(set));
+  const apart = idsWhere(options, ({ cachesApart }, set) => cachesApart?.(set));
   const searches = searcher(options);
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
@@ -120,6 +123,7 @@ export function createTeam(options: TeamOptions): Team {
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
     isLocal,
+    cachesApart: id => apart.includes(id),
     runsHere: id => here.includes(id),
     searches,
     prefixes: definitions,

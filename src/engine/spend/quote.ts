@@ -9,6 +9,8 @@ import { budgetFor } from '../../models/effort.ts';
 export interface Pricing {
   /** Nobody is paid for models on this machine or network. */
   isLocal(providerId: string): boolean;
+  /** Whether a prompt may be paid twice there in one call: to be kept in a cache, and to be read from it. */
+  cachesApart?(providerId: string): boolean;
   /** Models whose price nobody knows may be asked under a limit, and count as free. */
   allowUnpriced: boolean;
 }
@@ -28,12 +30,13 @@ export function quote(candidates: readonly Candidate[], inputTokens: number, pri
   let fixed = 0;
   let perToken = 0;
   for (const candidate of candidates) {
-    const { price } = candidate.model;
+    const { price, provider } = candidate.model;
     if (!price) continue;
     const rates = ratesFor(price, inputTokens);
     // Of what goes in, all may have to be written to the vendor's cache.
     const dearest = Math.max(rates.in, rates.cacheWrite ?? 0);
-    fixed = Math.max(fixed, (inputTokens * dearest + thinkingTokens(candidate) * rates.out) / 1_000_000);
+    const read = pricing.cachesApart?.(provider) ? (rates.cacheRead ?? rates.in) : 0;
+    fixed = Math.max(fixed, (inputTokens * (dearest + read) + thinkingTokens(candidate) * rates.out) / 1_000_000);
     perToken = Math.max(perToken, rates.out / 1_000_000);
   }
   return { fixed, perToken, ...(unpriced && { unpriced }) };

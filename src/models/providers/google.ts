@@ -67,6 +67,7 @@ export const google = defineProvider({
     },
   },
   configured: settings => settings.apiKey !== undefined,
+  cachesApart: settings => settings.cache !== 'off',
   connect,
   searches: googleSearches,
 });

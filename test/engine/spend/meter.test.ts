@@ -5,7 +5,7 @@ import type { Candidate, Price } from '../../../src/domain/model.ts';
 import { dayOf } from '../../../src/domain/usage.ts';
 import type { SpendCaps } from '../../../src/engine/spend/limits.ts';
 import { createMeter } from '../../../src/engine/spend/meter.ts';
-import { promptTokens } from '../../../src/engine/spend/quote.ts';
+import { promptTokens, quote } from '../../../src/engine/spend/quote.ts';
 import type { Store } from '../../../src/memory/store.ts';
 import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../../src/models/answer.ts';
@@ -231,6 +231,14 @@ describe('the meter before the models', () => {
     await expect(meterOf({ perRequest: 0.2 }).ask(questionOf({ candidates: [byEffort] }))).rejects.toMatchObject(
       refused(),
     );
+  });
+
+  it('counts what goes in twice where it may be kept and read in one call', () => {
+    const gemini = candidate({ in: 2, out: 10, cacheRead: 0.5 }, 'google');
+    const pricing = { isLocal: () => false, cachesApart: (id: string) => id === 'google', allowUnpriced: false };
+    expect(quote([gemini], 1_000_000, pricing)).toMatchObject({ fixed: 2.5, perToken: 10 / 1e6 });
+    const other = candidate({ in: 2, out: 10, cacheRead: 0.5 }, 'openai');
+    expect(quote([other], 1_000_000, pricing).fixed).toBe(2);
   });
 
   it('asks no model of unknown price under a limit, but where that is allowed; local ones cost nothing', async () => {
