@@ -20,7 +20,7 @@ export async function idFor(store: Store, reference: string, place: Place, now: 
   throw inputError(
     `"${shown}" is not a continuation_id: it is a UUID, as a reply's continuation_offer gives it, or "last".`,
     {
-      next: 'Send the id exactly as it was given, "last" for the newest thread of this project, or leave it out to begin a new one.',
+      next: 'Send the id exactly as it was given, or "last" for the newest thread of this project; a question without one begins a new thread.',
       validationErrors: [{ field: 'continuation_id', error: 'not a UUID', allowed: ['a UUID', 'last'] }],
     },
   );
@@ -32,7 +32,7 @@ async function newest(store: Store, place: Place, now: number): Promise<ThreadId
   throw new AppError('input', 'There is no thread in this project yet, so "last" names nothing.', {
     code: 'THREAD_NOT_FOUND',
     class: 'validation',
-    next: 'Leave continuation_id out to begin one.',
+    next: 'Ask something first: a question without continuation_id begins one.',
   });
 }
 
@@ -117,6 +117,6 @@ function notFound(id: ThreadId, why = ''): AppError {
   return new AppError('input', `There is no thread ${id}.${why}`, {
     code: 'THREAD_NOT_FOUND',
     class: 'validation',
-    next: 'List the threads of this project with the tool "threads", use "last", or leave continuation_id out to begin a new one.',
+    next: 'List the threads of this project with "threads", or use "last"; a question without continuation_id begins a new thread.',
   });
 }
