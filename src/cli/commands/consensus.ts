@@ -67,7 +67,7 @@ function numberOf(text: string | undefined, flag: string): number | undefined {
   if (text === undefined) return undefined;
   const number = text.trim() === '' ? Number.NaN : Number(text);
   if (Number.isFinite(number) && number >= 0) return number;
-  throw inputError(`${flag} takes a number, not "${text}".`, { next: `Write it as in: ${flag} 2` });
+  throw inputError(`${flag} takes a number of at least 0, not "${text}".`, { next: `Write it as in: ${flag} 2` });
 }
 
 function responsesOf({ responses }: JsonObject): Record<string, unknown>[] {

@@ -31,7 +31,7 @@ export type Outcome =
   | { status: 'success'; answer: ModelAnswer }
   | { status: 'error'; error: AppError; latencyMs: number }
   /** It was not asked: for its cost, or because no time was left. */
-  | { status: 'skipped'; because: 'cost' | 'deadline'; message: string };
+  | { status: 'skipped'; because: 'cost' | 'deadline'; message: string; next?: string };
 
 /** What the questions of one call have in common. */
 export interface Session {
@@ -61,7 +61,10 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
 export function consult(session: Session, question: Question): () => Promise<Outcome> {
   const { candidates, messages, sharers } = question;
   const grant = session.purse.take({ candidates, inputTokens: promptTokens(messages, candidates), sharers });
-  if ('refused' in grant) return async () => ({ status: 'skipped', because: 'cost', message: grant.refused });
+  if ('refused' in grant) {
+    const { refused: message, next } = grant;
+    return async () => ({ status: 'skipped', because: 'cost', message, next });
+  }
   return async () => {
     const outcome = await ask(session, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
     grant.settle(paidFor(outcome));
@@ -104,7 +107,7 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
   } catch (error) {
     throwIfAborted(call.signal);
     if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {
-      return { status: 'skipped', because: 'cost', message: error.message };
+      return { status: 'skipped', because: 'cost', message: error.message, next: error.details.next };
     }
     // One model's failure is told in its place; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;

@@ -1,6 +1,6 @@
 import type { Candidate } from '../../domain/model.ts';
-import type { CallLimit } from '../spend/limits.ts';
-import { dollars, type Pricing, quote, usefulAnswer } from '../spend/quote.ts';
+import { type CallLimit, limitAdvice } from '../spend/limits.ts';
+import { dollars, type Pricing, quote, unpricedAdvice, usefulAnswer } from '../spend/quote.ts';
 
 export interface Purchase {
   candidates: readonly Candidate[];
@@ -18,7 +18,7 @@ export interface Grant {
 
 /** The money of one call: shared out before a model is asked, so that each of several gets a part. */
 export interface Purse {
-  take(purchase: Purchase): Grant | { refused: string };
+  take(purchase: Purchase): Grant | { refused: string; next: string };
 }
 
 export function createPurse(limit: CallLimit | undefined, pricing: Pricing): Purse {
@@ -27,7 +27,12 @@ export function createPurse(limit: CallLimit | undefined, pricing: Pricing): Pur
     take({ candidates, inputTokens, sharers }) {
       if (limit === undefined) return { settle: () => {} };
       const { fixed, perToken, unpriced } = quote(candidates, inputTokens, pricing);
-      if (unpriced) return { refused: `No price is known for ${unpriced.id}, so ${limit.name} can't be kept.` };
+      if (unpriced) {
+        return {
+          refused: `No price is known for ${unpriced.id}, so ${limit.name} can't be kept.`,
+          next: unpricedAdvice,
+        };
+      }
       const free = limit.usd - spent;
       const { least, most: enough } = usefulAnswer(candidates);
       const affordable = perToken === 0 ? enough : Math.floor((free / sharers - fixed) / perToken);
@@ -37,6 +42,7 @@ export function createPurse(limit: CallLimit | undefined, pricing: Pricing): Pur
         const left = dollars(Math.max(0, free));
         return {
           refused: `It would cost about ${dollars(cost)}; ${left} of ${limit.name} ${dollars(limit.usd)} is left.`,
+          next: limitAdvice[limit.name],
         };
       }
       spent += cost;

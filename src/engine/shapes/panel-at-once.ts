@@ -127,13 +127,13 @@ function nobodyAnswered(voices: readonly Voice[]): AppError {
   const [first] = errors;
   const message = `None of the ${voices.length} models gave a verdict. ${told}`;
   if (!first) {
-    const byCost = voices.some(({ outcome }) => outcome.status === 'skipped' && outcome.because === 'cost');
+    const [dear] = voices.flatMap(({ outcome }) =>
+      outcome.status === 'skipped' && outcome.because === 'cost' ? [outcome] : [],
+    );
     return new AppError('limit', message, {
       code: 'LIMIT',
-      class: byCost ? 'cost' : 'over_capacity',
-      next: byCost
-        ? 'Raise max_cost_usd, or name cheaper models.'
-        : 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.',
+      class: dear ? 'cost' : 'over_capacity',
+      next: dear ? (dear.next ?? 'Name cheaper models.') : 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.',
     });
   }
   const { code, class: kind, next } = first.details;

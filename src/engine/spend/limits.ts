@@ -34,7 +34,8 @@ export function callLimit(perRequest: number | undefined, asked: unknown): CallL
 
 const dayMs = 24 * 3_600_000;
 
-const advice: Readonly<Record<Room['name'], string>> = {
+/** What to do where a limit leaves too little. */
+export const limitAdvice: Readonly<Record<Room['name'], string>> = {
   max_cost_usd: 'Raise max_cost_usd, name a cheaper model, or send less.',
   MAX_COST_PER_REQUEST: 'Name a cheaper model or send less; the operator can raise MAX_COST_PER_REQUEST.',
   MAX_COST_PER_THREAD:
@@ -51,7 +52,7 @@ export function refuseCost(needed: number, { name, usd, free }: Room, now: numbe
     'cost',
     `This could cost ${dollars(needed)}, and ${dollars(left)} of ${name} ${dollars(usd)} is left; nobody was asked.`,
     {
-      next: advice[name],
+      next: limitAdvice[name],
       retryable: name === 'MAX_COST_PER_DAY',
       ...(name === 'MAX_COST_PER_DAY' && { retryAfterSeconds: Math.ceil((dayMs - (now % dayMs)) / 1_000) }),
       data: known,

@@ -53,7 +53,12 @@ describe('the purse of a call', () => {
     const purse = createPurse(limit(0.045), pricing);
     const all = { candidates: [priced], inputTokens: 0, sharers: 1 };
     const first = purse.take(all);
-    expect(purse.take(all)).toHaveProperty('refused');
+    expect(purse.take(all)).toMatchObject({ next: expect.stringContaining('max_cost_usd') });
+    const operators = createPurse({ usd: 0.000_001, name: 'MAX_COST_PER_REQUEST' }, pricing);
+    expect(operators.take(all)).toMatchObject({
+      refused: expect.stringContaining('MAX_COST_PER_REQUEST'),
+      next: expect.stringContaining('the operator can raise MAX_COST_PER_REQUEST'),
+    });
     if ('settle' in first) first.settle(0.001);
     const second = purse.take(all);
     expect(second).toHaveProperty('maxOutputTokens', 4_000);
