@@ -1,6 +1,7 @@
 import { Command, Option } from 'commander';
 import { tables, version } from '../app.ts';
 import { flagHelp } from '../config/describe.ts';
+import { nearName } from '../config/near-name.ts';
 import type { OptionSpec } from '../domain/option.ts';
 import type { CommandDefinition, FlagSpec, Invocation } from './command.ts';
 import { commands } from './commands/index.gen.ts';
@@ -35,7 +36,17 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
     .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${flagHelp(allOptions())}\n${examples}`));
   for (const spec of Object.values(allOptions())) addSetting(program, spec);
   for (const definition of commands) addCommand(program, definition, run);
+  refuseUnknown(program, argv);
   await program.parseAsync([...argv], { from: 'user' });
+}
+
+/** A word that is no command would else be taken for an argument of the one that is run without a word. */
+function refuseUnknown(program: Command, [first = '', second = '']: readonly string[]): void {
+  const word = first === 'help' ? second : first;
+  const names = ['help', ...commands.map(({ name }) => name)];
+  if (word === '' || word.startsWith('-') || names.includes(word)) return;
+  const near = nearName(word, names);
+  program.error(`error: there is no command '${word}'.${near ? `\n(Did you mean ${near}?)` : ''}`);
 }
 
 function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): void {

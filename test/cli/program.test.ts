@@ -66,6 +66,18 @@ describe('the command line', () => {
     expect((await run(['--version'])).out.trim()).toBe(manifest.version);
   });
 
+  it.each([
+    ['promt "Hi"', ['promt', 'Hi'], "there is no command 'promt'.\n(Did you mean prompt?)"],
+    ['a flag behind it', ['aks', '--file', 'a.ts'], "there is no command 'aks'."],
+    ['a question for help', ['help', 'aks'], "there is no command 'aks'."],
+  ])('names a word that is no command: %s', async (_, args, told) => {
+    const { code, out, err } = await run(args);
+    expect(code).toBe(2);
+    expect(out).toBe('');
+    expect(err).toContain(told);
+    expect(err).not.toContain('stdio');
+  });
+
   it('serves MCP without a command, and ends with its input', async () => {
     expect(await run([])).toMatchObject({ code: 0, out: '' });
   });
