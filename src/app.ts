@@ -24,7 +24,7 @@ import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.t
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
-import { createTelemetry } from './telemetry/observe.ts';
+import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
@@ -56,6 +56,8 @@ export interface Product {
   /** The search index of a folder within the roots. */
   searchIndex: SearchIndexes['of'];
   team: Pick<Team, 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'>;
+  /** What is set up badly, as far as it has turned up. */
+  warned: Telemetry['warned'];
   /** Who would answer a call, and why. */
   explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
   /** What a server behind the store says of itself; absent where there is none. */
@@ -91,13 +93,13 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const meter = wireMeter({ values, team: models, store, clock, random, emit });
   const team = { ...models, ask: meter.ask };
   const services = wireServices(config, { clock, state, emit });
-  const { embedder } = services;
-  const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder });
+  const { embedder, noEmbedder } = services;
+  const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
   const instructions = instructionsFor(offer.tools);
-  for (const name of offer.unknown) warn('tools', `There is no tool "${name}".`);
+  for (const message of offer.unknown) warn('tools', message);
   const product: ProductFacts = {
     version,
     catalogueVersion: '',
@@ -123,6 +125,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     root,
     readable: found,
     team,
+    warned: telemetry.warned,
     explainRoute: (question, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     inspectStore: store.inspect,

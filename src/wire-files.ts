@@ -26,12 +26,14 @@ export interface FileSurroundings {
   isPrivate: boolean;
   /** Makes vectors for the search index; absent: words alone decide. */
   embedder: Embedder | undefined;
+  /** Why there is none, where one was wanted. */
+  noEmbedder: string | undefined;
 }
 
 /** Settings → what works on files. Opens nothing; threads and databases come with their first use. */
 export function wireFiles({ values, home }: AppConfig, around: FileSurroundings): FileParts {
   const { allowSecretFiles, maskSecrets } = values.app;
-  const { roots, clock, mask, isPrivate, embedder } = around;
+  const { roots, clock, mask, isPrivate, embedder, noEmbedder } = around;
   const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles });
   return {
     sandbox,
@@ -40,6 +42,7 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
     indexes: createSearchIndexes({
       ...(!isPrivate && { folder: join(home, 'index') }),
       ...(embedder && { embedder }),
+      ...(noEmbedder !== undefined && { noEmbedder }),
       sandbox,
       mask: maskSecrets ? mask : async text => ({ text, found: {} }),
       clock,

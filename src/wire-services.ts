@@ -23,6 +23,8 @@ export interface Services {
   /** Files of GLM's agents. */
   glmFiles?: VendorFiles;
   embedder?: Embedder;
+  /** Why there is none, where one is named. */
+  noEmbedder?: string;
 }
 
 const definitions: readonly ProviderDefinition[] = providers;
@@ -55,13 +57,24 @@ export function wireServices(config: AppConfig, { clock, state, emit }: ServiceS
       return undefined;
     }
   };
+  const embedderOf = (name: string): Pick<Services, 'embedder' | 'noEmbedder'> => {
+    const missing = (why: string) => ({ noEmbedder: `There are no vectors, so words alone decide: ${why}` });
+    try {
+      const embedder = namedEmbedder(name, settingsOf, now);
+      if (usable(name.split(':', 1)[0]?.trim().toLowerCase() ?? '')) return { embedder };
+      const mode = offline ? '--offline' : '--local-only';
+      return missing(`EMBEDDING_MODEL is ${name}, which is not on this machine or network, and ${mode} is on.`);
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      emit({ type: 'warning', where: 'configuration', message: error.message });
+      return missing(error.message);
+    }
+  };
   return {
     configured,
     ...(configured.includes('moonshot') && sound(() => kimiServices(settingsOf('moonshot'), { clock, state }))),
     ...(configured.includes('zhipu') && sound(() => glmServices(settingsOf('zhipu'), now))),
-    ...(embeddingModel !== undefined &&
-      usable(embeddingModel.split(':', 1)[0] ?? '') &&
-      sound(() => ({ embedder: namedEmbedder(embeddingModel, settingsOf, now) }))),
+    ...(embeddingModel !== undefined && embedderOf(embeddingModel)),
   };
 }
 

@@ -11,8 +11,10 @@ export function promptSizeLimit(values: Pick<Values, 'mcpPromptSizeLimit' | 'max
 }
 
 /** Which tools the operator wants to be offered. */
-export function exposurePolicy({ profile, toolsets, tools, disabledTools = [], readOnly }: Values) {
-  return { profile, toolsets, only: tools, disabled: disabledTools, readOnly };
+export function exposurePolicy(values: Values) {
+  const { profile, toolsets, tools, disabledTools = [], readOnly } = values;
+  const limited = [...rateLimits(values).limits.keys()];
+  return { profile, toolsets, only: tools, disabled: disabledTools, limited, readOnly };
 }
 
 const allowListSuffix = 'AllowedModels';

@@ -7,6 +7,7 @@ import type { Sink } from './sink.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
 import { createRecent } from './sinks/recent.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
+import { createWarned, type Warned } from './sinks/warned.ts';
 
 export interface TelemetryOptions {
   /** Where logs and the mask's key are kept; absent: nothing is written to disk. */
@@ -24,6 +25,8 @@ export interface Telemetry {
   mask: Mask;
   /** What the calls of this process did lately. */
   recent: Recent;
+  /** What is set up badly, as far as it has turned up. */
+  warned: readonly Warned[];
   close(): Promise<void>;
 }
 
@@ -39,19 +42,19 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const passing = createMask({ secret: maskKey(undefined, random), keys: [...secrets] });
   const stderr = createStderr({ write: writeError, level: logLevel });
   const recent = createRecent();
+  const warned = createWarned();
+  const inMemory = [stderr, recent, warned];
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
-    sinks:
-      home === undefined
-        ? [stderr, recent]
-        : [stderr, recent, ofCalls(createBreadcrumbs({ folder: join(home, 'logs') }))],
+    sinks: home === undefined ? inMemory : [...inMemory, ofCalls(createBreadcrumbs({ folder: join(home, 'logs') }))],
     onSinkError: (sink, error) => writeError(`polylogue: the sink ${sink} failed: ${String(error)}\n`),
   });
   return {
     emit: bus.emit,
     mask: (text, scope) => kept().mask(text, scope),
     recent: recent.recent,
+    warned: warned.warned,
     close: () => bus.close(),
   };
 }

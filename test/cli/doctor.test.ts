@@ -66,6 +66,24 @@ describe('polylogue doctor', () => {
     expect(find('Anthropic')?.state).toBe('ok');
   });
 
+  it('tells what the server would warn of when it starts', async () => {
+    const { findings } = await doctor({
+      OFFLINE: '1',
+      EMBEDDING_MODEL: 'foo',
+      POLYLOGUE_TOOLSETS: 'core,coed',
+      DISABLED_TOOLS: 'chatt',
+      RATE_LIMITS: 'chat,chet=1,debug=2',
+    });
+    const warned = findings.filter(({ state }) => state === 'warn').map(({ what, text }) => `${what}: ${text}`);
+    expect(warned).toEqual([
+      expect.stringMatching(/^configuration: EMBEDDING_MODEL is "foo"/),
+      'tools: There is no tool "chatt".',
+      'tools: There is no tool "chet".',
+      expect.stringMatching(/^tools: There is no toolset "coed"; there are .*code/),
+      'RATE_LIMITS: "chat" is not of the form tool=number.',
+    ]);
+  });
+
   it('gives up on a silent server after five seconds', async () => {
     const vendor = await startOpenAi();
     vendor.byDefault({ fault: 'hang_before_headers', on: 'models' });
@@ -124,8 +142,9 @@ describe('polylogue doctor', () => {
 
   it('says when that Redis is not there', async () => {
     const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
-    const { code, find } = await doctor(env, ['--offline']);
+    const { code, find, findings } = await doctor(env, ['--offline']);
     expect(code).toBe(1);
     expect(find('store')).toMatchObject({ state: 'fail', next: expect.stringContaining('REDIS_URL') });
+    expect(findings.filter(({ text }) => text.includes('ECONNREFUSED'))).toHaveLength(1);
   });
 });

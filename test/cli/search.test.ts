@@ -56,6 +56,23 @@ describe('polylogue index', () => {
 });
 
 describe('polylogue search', () => {
+  it.each([
+    [{ EMBEDDING_MODEL: 'foo' }, 'EMBEDDING_MODEL is "foo"'],
+    [{ EMBEDDING_MODEL: 'openai:vectors', OPENAI_API_KEY: 'sk-key' }, '--offline is on'],
+  ])('says on stderr and in its document why there are no vectors: %o', async (set, why) => {
+    const place = {
+      cwd: project.root,
+      env: { PROJECT_ROOT: project.root, POLYLOGUE_HOME: project.path('.home'), ...set },
+    };
+    for (const words of [['index'], ['search', 'pelican']]) {
+      const { code, err } = await runProgram([...words, '--offline'], place);
+      expect(code).toBe(0);
+      expect(err).toContain(why);
+      const { out } = await runProgram([...words, '--offline', '--json'], place);
+      expect(JSON.parse(out).warning).toContain(why);
+    }
+  });
+
   it('prints places with their lines, the best first', async () => {
     const { out, code } = await run('search', 'who', 'feeds', 'the', 'pelican');
     expect(out.split('\n')[0]).toMatch(/^src\/pelican\.ts:1-4\s+feedPelican$/);

@@ -25,7 +25,7 @@ export const doctor = defineCommand({
   run: context =>
     openProduct(context, async ({ product }) => {
       context.out.status('looking …');
-      const findings = [
+      const findings: Finding[] = [
         ...(await checkMachine(context)),
         ...(await checkStore(product.inspectStore)),
         rootsFinding(product),
@@ -35,6 +35,7 @@ export const doctor = defineCommand({
         toolsFinding(product),
         ...(await checkHandshakes(context)),
       ];
+      findings.push(...warnedFindings(product, findings));
       context.out.status('');
       const broken = findings.filter(({ state }) => state === 'fail').length;
       if (context.out.json) {
@@ -53,6 +54,14 @@ function rootsFinding({ readable: { roots, reason } }: Product): Finding {
     text: `no file: ${reason}`,
     next: 'Start it within a git repository, or add --roots with the directories to read.',
   };
+}
+
+/** What the server warned of, but for what was found anyway. */
+function warnedFindings({ warned, readable }: Product, found: readonly Finding[]): Finding[] {
+  return warned
+    .filter(({ where }) => where !== 'roots' || readable.roots.length > 0)
+    .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
+    .map(({ where, message }): Finding => ({ state: 'warn', what: where, text: message }));
 }
 
 function toolsFinding({ host }: Product): Finding {

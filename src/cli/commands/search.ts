@@ -19,7 +19,7 @@ export const search = defineCommand({
     ['polylogue search createSandbox --limit 3 --json', 'a name; one document'],
   ],
   async run(context) {
-    const { args, flags, out } = context;
+    const { args, flags, out, around } = context;
     const question = args.join(' ').trim();
     if (question === '') {
       throw inputError('There is nothing to look for.', { next: 'As in: polylogue search where are secrets masked' });
@@ -33,11 +33,11 @@ export const search = defineCommand({
       });
       out.status('');
       const hits = await index.search(question, limit, signal);
-      if (warning !== undefined) out.remark(warning);
       if (out.json) {
-        out.document({ status: 'success', root: product.root, hits: hits.map(hit => ({ ...hit })) });
+        out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
         return 0;
       }
+      if (warning !== undefined) around.writeError(`polylogue: ${warning}\n`);
       if (hits.length === 0) out.line('Nothing in this project speaks of it.');
       for (const { path, from, to, name, text } of hits) {
         // What files hold must not command a terminal.

@@ -10,6 +10,8 @@ export interface ExposurePolicy {
   only?: readonly string[];
   /** Tools to leave out, in any case. */
   disabled: readonly string[];
+  /** Tools whose calls are counted; named only to find words that name nothing. */
+  limited?: readonly string[];
   /** Nothing that writes or destroys. */
   readOnly: boolean;
   /** Ids of the providers that can be asked; absent: none. */
@@ -24,7 +26,7 @@ export interface Offer {
   unlisted: ToolDefinition[];
   /** Left out because they write. */
   readOnlyRefused: ReadonlySet<string>;
-  /** The words of the policy that name nothing. */
+  /** A sentence for each word of the policy that names nothing. */
   unknown: string[];
 }
 
@@ -52,12 +54,20 @@ export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy
   });
   const usable = policy.readOnly ? allowed.flatMap(withoutWrites) : allowed;
   const names = new Set(usable.map(tool => tool.name));
-  const known = new Set(tools.map(tool => tool.name));
+  const known = new Set([...tools.map(tool => tool.name), 'workflow']);
+  const toolsets = new Set<string>(tools.filter(({ tier }) => tier !== 'internal').map(({ toolset }) => toolset));
   return {
     tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)).map(leanly), ...workflowTool(usable)] : usable,
     unlisted: lean ? usable.filter(tool => !leanTools.has(tool.name)) : [],
     readOnlyRefused: new Set(allowed.map(tool => tool.name).filter(name => !names.has(name))),
-    unknown: [...off, ...only].filter(name => !known.has(name)),
+    unknown: [
+      ...[...off, ...only, ...(policy.limited ?? [])]
+        .filter(name => !known.has(name))
+        .map(name => `There is no tool "${name}".`),
+      ...policy.toolsets
+        .filter(name => !toolsets.has(name))
+        .map(name => `There is no toolset "${name}"; there are ${[...toolsets].join(', ')}.`),
+    ],
   };
 }
 

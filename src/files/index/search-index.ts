@@ -25,6 +25,8 @@ export interface SearchIndexesOptions {
   mask: Mask;
   /** Absent: words alone decide. */
   embedder?: Embedder;
+  /** Why it is absent, where one was wanted; told with each refresh. */
+  noEmbedder?: string;
   clock: Pick<Clock, 'after' | 'monotonic'>;
 }
 
@@ -128,7 +130,7 @@ function createIndex(options: SearchIndexesOptions, root: string, client: IndexC
     const work: Work = { ...options, ...how, root, client, report, bytes: 0 };
     if (how.rebuild) await client.ask({ op: 'clear' });
     await putChanged(work);
-    if (embedder) report.warning = await embedBare(work, embedder);
+    report.warning = embedder ? await embedBare(work, embedder) : options.noEmbedder;
     const counts = await client.ask({ op: 'counts', ...(embedder && { model: embedder.model }) });
     report.files = counts.files;
     report.chunks = counts.chunks;
