@@ -68,6 +68,13 @@ describe('polylogue ask', () => {
     expect(asked()[0]).not.toContain('const three');
   });
 
+  it('says on stderr what the reply warns of, as of a default model that there is not', async () => {
+    const { code, out, err } = await ask(['Hi', '--default-model', 'gtp-5']);
+    expect(code).toBe(0);
+    expect(out).toBe('Answer 1.\n');
+    expect(err).toMatch(/^polylogue: The default model was passed over: .*"gtp-5"/);
+  });
+
   it('says on stderr which of the named files were not sent, and answers all the same', async () => {
     await project.write('.env', 'KEY=1\n');
     const { code, err, out } = await ask(['Why?', '--file', 'src/a.ts', '--file', '.env']);

@@ -122,6 +122,15 @@ describe('polylogue doctor', () => {
     expect(run.out).not.toContain('\u001b');
   });
 
+  it('says which of the directories that were set are not there', async () => {
+    const { findings } = await doctor({ PROJECT_ROOT: `${project.root},/no/such/place`, OFFLINE: '1' });
+    const readable = findings.filter(({ what }) => what === 'readable');
+    expect(readable).toMatchObject([
+      { state: 'ok', text: expect.stringContaining(project.root) },
+      { state: 'warn', text: expect.stringContaining('/no/such/place is no directory') },
+    ]);
+  });
+
   it('says when the data folder is a file', async () => {
     await writeFile(project.path('home'), '');
     const { code, find } = await doctor({ POLYLOGUE_HOME: project.path('home') }, ['--offline', '--private']);

@@ -274,3 +274,18 @@ describe('init', () => {
     expect(out).toContain('nothing was changed');
   });
 });
+
+describe('a configuration that is broken', () => {
+  it.each([
+    ['claude', '.claude.json', '{ "mcpServers": {"a":{}}, bad'],
+    ['zed', '.config/zed/settings.json', '[]'],
+  ])('is named, and left as it is: %s', async (client, file, text) => {
+    const path = join(home, file);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text);
+    const { code, err } = await run(['--client', client]);
+    expect(code).toBe(2);
+    expect(err).toContain(path);
+    expect(await readFile(path, 'utf8')).toBe(text);
+  });
+});

@@ -5,6 +5,7 @@ import { type CommandContext, defineCommand } from '../command.ts';
 import { listFlag, textFlag } from '../flags.ts';
 import { openProduct } from '../open-product.ts';
 import { showFailure } from '../show-failure.ts';
+import { warningsOf } from '../warnings-of.ts';
 
 export const ask = defineCommand({
   name: 'ask',
@@ -47,6 +48,7 @@ export const ask = defineCommand({
       if (out.json) out.document(reply.document);
       else if (!shown.any) out.line(String(reply.document.content ?? ''));
       for (const line of skippedFiles(reply.document)) context.around.writeError(`polylogue: ${line}\n`);
+      for (const line of warningsOf(reply.document)) context.around.writeError(line);
       out.remark(closingRemark(reply.document));
       return 0;
     });

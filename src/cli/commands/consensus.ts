@@ -5,6 +5,7 @@ import { type CommandContext, defineCommand } from '../command.ts';
 import { listFlag, textFlag, wordsFlag } from '../flags.ts';
 import { openProduct } from '../open-product.ts';
 import { showFailure } from '../show-failure.ts';
+import { warningsOf } from '../warnings-of.ts';
 
 export const consensus = defineCommand({
   name: 'consensus',
@@ -36,6 +37,7 @@ export const consensus = defineCommand({
       const silent = responsesOf(document).filter(({ status }) => status !== 'success');
       for (const { model, error } of silent)
         context.around.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
+      for (const line of warningsOf(document)) context.around.writeError(line);
       out.remark(closingRemark(document));
       return silent.length > 0 ? 1 : 0;
     });

@@ -4,6 +4,7 @@ import { estimateTokens } from '../../domain/tokens.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { checkMachine } from '../doctor/check-machine.ts';
 import { checkProviders } from '../doctor/check-providers.ts';
+import { checkRoots } from '../doctor/check-roots.ts';
 import { checkSettings } from '../doctor/check-settings.ts';
 import { checkStore } from '../doctor/check-store.ts';
 import type { Finding } from '../doctor/finding.ts';
@@ -28,7 +29,7 @@ export const doctor = defineCommand({
       const findings: Finding[] = [
         ...(await checkMachine(context)),
         ...(await checkStore(product.inspectStore)),
-        rootsFinding(product),
+        ...(await checkRoots(product)),
         ...checkSettings(context),
         ...product.team.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
         ...(await checkProviders(product.team)),
@@ -45,16 +46,6 @@ export const doctor = defineCommand({
       return broken > 0 ? 1 : 0;
     }),
 });
-
-function rootsFinding({ readable: { roots, reason } }: Product): Finding {
-  if (roots.length > 0) return { state: 'ok', what: 'readable', text: `${roots.join(', ')} (${reason})` };
-  return {
-    state: 'warn',
-    what: 'readable',
-    text: `no file: ${reason}`,
-    next: 'Start it within a git repository, or add --roots with the directories to read.',
-  };
-}
 
 /** What the server warned of, but for what was found anyway. */
 function warnedFindings({ warned, readable }: Product, found: readonly Finding[]): Finding[] {

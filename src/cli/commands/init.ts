@@ -1,4 +1,4 @@
-import { inputError } from '../../domain/error.ts';
+import { configError, inputError, isAppError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { isOn, listFlag, textFlag } from '../flags.ts';
@@ -38,9 +38,19 @@ export const init = defineCommand({
     const host = hostOf(context);
     const name = nameOf(context);
     const file = openConfigFile(pathOf(context, host));
-    return isOn(context.flags, 'remove') ? remove(context, host, name, file) : install(context, host, name, file);
+    try {
+      return isOn(context.flags, 'remove') ? remove(context, host, name, file) : install(context, host, name, file);
+    } catch (error) {
+      throw naming(file, error);
+    }
   },
 });
+
+/** What can't be edited is said without its place, which is of use to whoever has to correct it. */
+function naming({ path }: ConfigFile, error: unknown): unknown {
+  if (!isAppError(error) || error.kind !== 'config' || error.message.includes(path)) return error;
+  return configError(`${path}: ${error.message}`, { next: error.details.next });
+}
 
 function hostOf({ flags }: CommandContext): HostDefinition {
   const host = hosts.find(candidate => candidate.name === textFlag(flags, 'client'));
