@@ -69,6 +69,19 @@ describe('polylogue threads', () => {
     expect(err).toContain(told);
   });
 
+  it.each([
+    [['delete', 'last', '--yes', '--dry-run'], /no --dry-run.*\n.*prune/],
+    [['--older-than', '30d'], /no --older-than.*\n.*prune/],
+    [['prune', '30d'], /no "30d".*\n.*--older-than/],
+    [['list', 'pelican'], /no "pelican".*\n.*search/],
+  ])('refuses what belongs to another action, and does nothing: %j', async (words, told) => {
+    const before = await idsOf();
+    const { code, err } = await run('threads', ...words);
+    expect(code).toBe(2);
+    expect(err).toMatch(told);
+    expect(await idsOf()).toEqual(before);
+  });
+
   it('says that a thread does not exist, with exit code 1', async () => {
     const { code, err } = await run('threads', 'read', '00000000-0000-4000-8000-000000000000');
     expect(code).toBe(1);

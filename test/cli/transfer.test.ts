@@ -61,6 +61,13 @@ describe('polylogue export and import', () => {
     });
   });
 
+  it('say that what is imported into memory is gone at once', async () => {
+    await project.write('kept.jsonl', (await run(['export', id])).out);
+    const { code, err } = await run(['import', 'kept.jsonl', '--private']);
+    expect(code).toBe(0);
+    expect(err).toContain('in memory alone');
+  });
+
   it('make a copy where the conversation is there already', async () => {
     await project.write('own.jsonl', (await run(['export', id])).out);
     const refused = await run(['import', 'own.jsonl']);

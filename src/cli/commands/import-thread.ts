@@ -37,6 +37,9 @@ export const importThread = defineCommand({
           out.document({ status: 'success', continuation_id: thread.id, title: thread.title, ...found });
           return 0;
         }
+        const { private: isPrivate, store } = context.config.values.app;
+        if (isPrivate || store === 'memory')
+          around.writeError('polylogue: Threads are in memory alone: it is gone now that this command ends.\n');
         out.line(`${thread.id}  ${turns} turns`);
         if (missing > 0) out.remark(`${missing} texts of files were not in it.`);
         const secrets = Object.values(masked).reduce((sum, count) => sum + count, 0);

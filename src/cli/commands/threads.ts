@@ -34,6 +34,7 @@ export const threads = defineCommand({
     ['polylogue threads prune --older-than 30d --dry-run', 'what of all projects would go'],
   ],
   async run(context) {
+    refuseStray(context);
     if (context.args[0] === 'prune') return pruneThreads(context);
     const args = argumentsOf(context);
     return openProduct(context, async ({ call }) => {
@@ -46,6 +47,32 @@ export const threads = defineCommand({
     });
   },
 });
+
+/** Which flags an action takes. */
+const flagsOf: Readonly<Record<string, readonly string[]>> = {
+  list: ['everywhere', 'cursor'],
+  search: ['everywhere'],
+  read: ['cursor'],
+  fork: ['turn'],
+  delete: ['yes'],
+  prune: ['older-than', 'dry-run'],
+};
+
+/** Whoever adds --dry-run to a delete, or names an age without its flag, wants something else than what would be done. */
+function refuseStray({ args: [action = 'list', ...rest], flags }: CommandContext): void {
+  if (!actions.includes(action)) return;
+  const known = [...(flagsOf[action] ?? []), 'json'];
+  const [stray] = Object.keys(flags).filter(name => flags[name] !== undefined && !known.includes(name));
+  if (stray !== undefined) {
+    const those = Object.keys(flagsOf).filter(name => flagsOf[name]?.includes(stray));
+    throw inputError(`"threads ${action}" takes no --${stray}.`, { next: `It goes with ${those.join(' and ')}.` });
+  }
+  if (rest.length > 0 && (action === 'list' || action === 'prune')) {
+    const next =
+      action === 'list' ? 'To look for words: polylogue threads search WORDS.' : 'An age goes with --older-than 30d.';
+    throw inputError(`"threads ${action}" takes no "${rest.join(' ')}".`, { next });
+  }
+}
 
 function argumentsOf({ args, flags }: CommandContext): Record<string, unknown> {
   const [action = 'list', ...rest] = args;
