@@ -36,6 +36,22 @@ describe('polylogue route', () => {
     expect(google.requests).toEqual([]);
   });
 
+  it('says which of the named files are not there', async () => {
+    const { code, err } = await route([
+      'Read it',
+      '--file',
+      'src/a.ts:1-1',
+      '--file',
+      'gone.ts',
+      '--image',
+      'gone.png',
+    ]);
+    expect(code).toBe(0);
+    expect(err).toBe(
+      `polylogue: There is no ${project.path('gone.ts')}.\npolylogue: There is no ${project.path('gone.png')}.\n`,
+    );
+  });
+
   it('explains every rule, and why others were left out', async () => {
     const env = { DENIED_MODELS: 'gemini-2.5-pro', OPENAI_ALLOWED_MODELS: 'gpt-4.1-nano' };
     const { out } = await route(['What is the weather in Oslo today?', '--explain'], env);

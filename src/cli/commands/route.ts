@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Product } from '../../app.ts';
 import { inputError } from '../../domain/error.ts';
@@ -32,7 +33,8 @@ export const route = defineCommand({
     const { args, flags, around, out } = context;
     const prompt = [args.join(' ').trim(), (await context.readInput())?.trim()].filter(Boolean).join('\n\n');
     const files = [...listFlag(flags, 'file')].map(path => resolve(around.cwd, path));
-    const images = listFlag(flags, 'image').length;
+    const pictures = listFlag(flags, 'image').map(path => resolve(around.cwd, path));
+    const images = pictures.length;
     const model = textFlag(flags, 'model');
     if (prompt === '' && files.length === 0 && images === 0 && model === undefined) {
       throw inputError('There is nothing to route.', {
@@ -52,12 +54,19 @@ export const route = defineCommand({
         },
         signal,
       );
-      if (out.json) out.document(documentOf(explanation, isOn(flags, 'explain')));
-      else print(context, explanation, isOn(flags, 'explain'));
+      const told = { ...explanation, warnings: [...explanation.warnings, ...missing([...files, ...pictures])] };
+      if (out.json) out.document(documentOf(told, isOn(flags, 'explain')));
+      else print(context, told, isOn(flags, 'explain'));
       return explanation.failure ? nobody : 0;
     });
   },
 });
+
+/** Who mistypes a path hears of a route for another call than he meant. */
+function missing(paths: readonly string[]): string[] {
+  const isThere = (path: string) => existsSync(path) || existsSync(path.replace(/:\d+(?:-\d*)?$/, ''));
+  return paths.filter(path => !isThere(path)).map(path => `There is no ${path}.`);
+}
 
 function documentOf(explanation: Explanation, whole: boolean): JsonObject {
   const { plan, candidates, leftOut, failure, classifier, corrected } = explanation;
