@@ -10,6 +10,7 @@ import { upstreamOf } from './resilience/breaker/upstream.ts';
 import type { Health } from './resilience/health.ts';
 import { createResilience, type Resilience } from './resilience/policy.ts';
 import type { Resolution } from './routing/resolve.ts';
+import { createRestrictions, isRestriction } from './routing/restrictions.ts';
 import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
 import { type CountPrompt, createCountPrompt } from './sources/count-prompt.ts';
 import {
@@ -74,7 +75,7 @@ export interface Team {
   runsHere(providerId: string): boolean;
   /** The words that may stand before the colon of a model's name. */
   prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
-  /** With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
+  /** The models that the operator lets be asked. With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
   providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
   /** Fetches facts about models anew. */
   refresh: ModelSources['refresh'];
@@ -194,14 +195,20 @@ function survey(
     },
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);
-      const { providers: states, models } = await sources.roster();
+      const roster = await sources.roster();
+      const { providers: states, models } = roster;
+      const refusalOf = createRestrictions(roster, policy);
+      const mayBeAsked = (model: ModelInfo) => {
+        const refusal = refusalOf(model);
+        return refusal === undefined || !isRestriction(refusal);
+      };
       return shown.map(({ id, names, title, options: table }) => ({
         id,
         names,
         title,
         configured: states.find(state => state.id === id)?.configured ?? false,
         env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),
-        models: models.filter(model => model.provider === id && model.status === 'active'),
+        models: models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model)),
         listing: listings.get(id),
       }));
     },

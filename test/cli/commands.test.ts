@@ -39,6 +39,16 @@ describe('polylogue models', () => {
     expect(out).toContain('--offline');
   });
 
+  it.each([
+    [{ OPENAI_ALLOWED_MODELS: 'gpt-5' }, ['gpt-5']],
+    [{ OPENAI_ALLOWED_MODELS: 'gpt-5,o3', DENIED_MODELS: 'o3' }, ['gpt-5']],
+    [{ LOCAL_ONLY: 'on' }, []],
+  ])('lists only those that the operator lets be asked: %j', async (set, ids) => {
+    const { out } = await run(['models', '--provider', 'openai', '--json'], { OPENAI_API_KEY: 'a-key', ...set });
+    const [openai] = JSON.parse(out).providers;
+    expect(openai.models.map((model: { id: string }) => model.id)).toEqual(ids);
+  });
+
   it('lists the models of what is configured, and of the others with --all', async () => {
     const env = { OPENAI_API_KEY: 'a-key' };
     expect((await run(['models'], env)).out).toMatch(/OpenAI \(openai\)\n.*list.*\n {2}gpt-/);

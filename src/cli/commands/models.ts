@@ -88,7 +88,7 @@ function print({ out }: CommandContext, shown: readonly Provider[], others: read
     out.line(out.style('bold', `${title} (${id})${configured ? '' : ', no key'}`));
     if (listing) out.line(out.style('dim', `  ${listingText(listing)}`));
     for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))) out.line(row(model));
-    out.line(list.length === 0 ? '  none may be asked (allow-lists, DENIED_MODELS)\n' : '');
+    out.line(list.length === 0 ? '  none may be asked (allow-lists, DENIED_MODELS, LOCAL_ONLY, OFFLINE)\n' : '');
   }
   if (!shown.some(provider => provider.configured)) {
     out.line('No provider is configured: set one key, or add --offline for the built-in models.');

@@ -39,7 +39,7 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
       state: 'warn',
       what,
       text: `${answer}, but none may be asked`,
-      next: 'Look at the allow-lists and DENIED_MODELS.',
+      next: 'Look at the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.',
     };
   } catch (error) {
     if (signal.aborted) {
