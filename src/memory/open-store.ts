@@ -18,10 +18,9 @@ export interface StoreChoice {
 export async function openStore({ file, redis, clock, random, emit }: StoreChoice): Promise<Store> {
   const onWarning = (message: string) => emit({ type: 'warning', where: 'store', message });
   if (redis) {
-    const protocol = URL.parse(redis.url)?.protocol;
-    if (protocol !== 'redis:' && protocol !== 'rediss:') {
+    if (!isRedisAddress(redis.url)) {
       throw configError('REDIS_URL is not the address of a Redis.', {
-        next: 'Write it as redis://user:password@host:port/database, or rediss:// for TLS.',
+        next: 'Write it as redis://user:password@host:port/database, or rediss:// for TLS; signs in the password such as / # % are written as %2F %23 %25.',
       });
     }
     if (/[{}]/.test(redis.prefix)) {
@@ -33,4 +32,20 @@ export async function openStore({ file, redis, clock, random, emit }: StoreChoic
     return createRedisStore({ ...redis, clock, random, onWarning });
   }
   return file === undefined ? createMemoryStore() : createSqliteStore({ file, clock, onWarning });
+}
+
+/** One that the client can make something of: what is wrong here does not heal by trying again. */
+function isRedisAddress(text: string): boolean {
+  const url = URL.parse(text);
+  if (!url || !/^rediss?:$/.test(url.protocol) || !/^(\/\d*)?$/.test(url.pathname)) return false;
+  return [url.username, url.password].every(isDecodable);
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

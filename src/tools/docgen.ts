@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject } from '../domain/json.ts';
+import { type JsonObject, numberIn, textsIn } from '../domain/json.ts';
 import { defineTool, type StepFacts, type WorkflowProgress } from '../engine/define.ts';
 import { hiddenFields, quietWorkflowFields, stepFields, workflowFields } from '../engine/fields.ts';
 
@@ -174,12 +174,4 @@ const mostShown = 30;
 function shown(paths: readonly string[]): string[] {
   if (paths.length <= mostShown) return [...paths];
   return [...paths.slice(0, mostShown), `… and ${paths.length - mostShown} more`];
-}
-
-function textsIn(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(String) : [];
-}
-
-function numberIn(value: unknown): number {
-  return typeof value === 'number' ? value : 0;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { inputError } from '../domain/error.ts';
-import { isRecord, type JsonObject } from '../domain/json.ts';
+import { isRecord, type JsonObject, numberIn, textIn } from '../domain/json.ts';
 import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../engine/define.ts';
 import { hiddenFields, stepFields, workflowFields } from '../engine/fields.ts';
 
@@ -65,11 +65,11 @@ function entriesIn(kept: JsonObject): Entry[] {
   const stored: unknown = kept.entries;
   if (!Array.isArray(stored)) return [];
   return stored.filter(isRecord).map(({ step, text, branch, from, revisedBy }) => ({
-    step: Number(step),
-    text: String(text),
+    step: numberIn(step),
+    text: textIn(text),
     ...(typeof branch === 'string' && { branch }),
     ...(typeof from === 'number' && { from }),
-    revisedBy: Array.isArray(revisedBy) ? revisedBy.map(Number) : [],
+    revisedBy: Array.isArray(revisedBy) ? revisedBy.map(numberIn) : [],
   }));
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { JsonObject } from '../domain/json.ts';
+import { type JsonObject, textsIn } from '../domain/json.ts';
 import { cutMiddle } from '../domain/text.ts';
 import { defineTool } from '../engine/define.ts';
 import { unadvertised, webSearchField, workflowFields } from '../engine/fields.ts';
@@ -70,7 +70,7 @@ export const thinkdeep = defineTool({
         files_checked: progress.filesChecked.length,
         relevant_files: progress.relevantFiles.length,
         thinking_confidence: progress.confidence,
-        analysis_focus: focusOf(progress.settings.focus_areas),
+        analysis_focus: textsIn(progress.settings.focus_areas),
       },
       ...(!step.nextStepRequired && {
         thinking_complete: true,
@@ -92,10 +92,6 @@ export const thinkdeep = defineTool({
 function plain(issue: Record<string, unknown>): JsonObject {
   const copy: JsonObject = JSON.parse(JSON.stringify(issue));
   return copy;
-}
-
-function focusOf(areas: unknown): string[] {
-  return Array.isArray(areas) ? areas.map(String) : [];
 }
 
 const early = [

@@ -138,6 +138,19 @@ describe('polylogue doctor', () => {
     expect(find('data folder')).toMatchObject({ state: 'fail', next: expect.stringContaining('POLYLOGUE_HOME') });
   });
 
+  it.each([
+    'redis://me:12/hidden-word@127.0.0.1',
+    'redis://127.0.0.1:1#hidden-word',
+    'redis://me:12#hidden-word@127.0.0.1',
+    'redis://:hidden#word@127.0.0.1',
+    'redis//me:hidden-word@127.0.0.1',
+    'redis://me:hidden-word@127.0.0.1/0',
+  ])('shows no part of a password in %s', async url => {
+    const { find, out } = await doctor({ REDIS_URL: url }, ['--offline']);
+    expect(find('REDIS_URL')?.text).toContain('not shown');
+    expect(out).not.toContain('hidden');
+  });
+
   it('asks the Redis in which threads live, and says what should be otherwise there', async () => {
     const server = await startRedis('--requirepass', 'hidden-word');
     const url = server.url.replace('//', '//:hidden-word@');

@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import { runProgram } from './run-program.ts';
@@ -43,6 +43,17 @@ describe('polylogue export and import', () => {
     const told = await run(['export', id, '--format', 'md', '--output', 'talk.html', '--overwrite', '--json']);
     expect(JSON.parse(told.out)).toMatchObject({ continuation_id: id, format: 'md', file: project.path('talk.html') });
     expect(await readFile(project.path('talk.html'), 'utf8')).toMatch(/^# About the pelican/);
+  });
+
+  it('follow no link that somebody put where the file is made', async () => {
+    await project.write('precious.txt', 'mine');
+    await symlink(project.path('precious.txt'), project.path('.linked.md.part'));
+    await symlink(project.path('precious.txt'), project.path('linked.md'));
+    expect((await run(['export', id, '--output', 'linked.md'])).code).toBe(1);
+    expect((await run(['export', id, '--output', 'linked.md', '--overwrite'])).code).toBe(0);
+    expect(await readFile(project.path('precious.txt'), 'utf8')).toBe('mine');
+    expect(await readFile(project.path('linked.md'), 'utf8')).toMatch(/^# About the pelican/);
+    expect((await readdir(project.root)).filter(name => name.startsWith('.polylogue'))).toEqual([]);
   });
 
   it('say what is wrong, and end with 2 for the command line and 1 for what failed', async () => {

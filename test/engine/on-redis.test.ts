@@ -168,6 +168,8 @@ describe('a product whose Redis fails', () => {
 
   it.each([
     ['REDIS_URL', { REDIS_URL: 'http://127.0.0.1' }],
+    ['REDIS_URL', { REDIS_URL: 'redis://me:100%zz@127.0.0.1' }],
+    ['REDIS_URL', { REDIS_URL: 'redis://127.0.0.1/threads' }],
     ['REDIS_PREFIX', { REDIS_PREFIX: 'a{b}' }],
   ])('refuses to start with a wrong %s', async (name, wrong) => {
     await expect(start(wrong)).rejects.toMatchObject({ kind: 'config', message: expect.stringContaining(name) });

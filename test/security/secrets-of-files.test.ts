@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { canaries } from '../support/canaries.ts';
@@ -156,6 +156,7 @@ describe('code that a model wrote around masked secrets', () => {
     expect(await readFile(project.path('answer.md'), 'utf8')).toBe(
       `Use this:\n${await readFile(project.path('conf.ts'), 'utf8')}`,
     );
+    expect((await stat(project.path('answer.md'))).mode & 0o777).toBe(0o600);
     expect(JSON.stringify(reply)).not.toContain(token);
     expect(sentTo(openai)).not.toContain(token);
   });
@@ -204,6 +205,31 @@ describe('a model that runs on this machine', () => {
     expect(sentTo(openai)).toContain(`export function open(token = '${token}')`);
     expect(sentTo(openai)).not.toContain('[masked:');
     expect(JSON.stringify(reply)).not.toContain(token);
+  });
+
+  it('repeats a secret that only its file tells into the code it writes, and not beside it', async () => {
+    const model = { model_name: 'own', allow_code_generation: true };
+    await project.write('models.json', JSON.stringify({ models: [model] }));
+    const word = 'q8Zr2Lx0Vw7Tn5Kd';
+    await project.write('conf.ts', `const db = 'postgres://me:${word}@127.0.0.1/db';\n`);
+    openai.byDefault({ answer: `It is ${word}.\n${artifact(`login('${word}');`)}` });
+    const other = await testProduct({
+      root: project.root,
+      env: {
+        CUSTOM_API_URL: openai.url,
+        CUSTOM_API_KEY: 'test-key',
+        CUSTOM_RUNS_HERE: 'true',
+        CUSTOM_MODELS_CONFIG_PATH: project.path('models.json'),
+      },
+    });
+    const args = { prompt: 'Look.', absolute_file_paths: ['conf.ts'], working_directory_absolute_path: project.root };
+    const reply = await other.call('chat', { ...args, model: 'custom:own' });
+    await other.close();
+    expect(reply.isError, JSON.stringify(reply.error)).toBe(false);
+    expect(sentTo(openai)).toContain(word);
+    expect(await readFile(project.path('polylogue_generated.code'), 'utf8')).toContain(word);
+    expect(reply.content).toMatch(/^It is \[masked:/);
+    expect(JSON.stringify(reply)).not.toContain(word);
   });
 
   it('is none that may hand a call on, or that is asked for one that another may have to answer', async () => {

@@ -1,5 +1,6 @@
 import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { recordsOf, sealedFile } from '../memory/transfer/transfer-rig.ts';
 import { type TestProduct, testProduct } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
@@ -8,7 +9,8 @@ let outside: TempProject;
 let polylogue: TestProduct;
 let id: string;
 
-const env = { POLYLOGUE_TOOLSETS: 'core,ops', POLYLOGUE_OFFLINE: 'true', DEFAULT_MODEL: 'offline-echo' };
+const env = { POLYLOGUE_TOOLSETS: 'core,code,ops', POLYLOGUE_OFFLINE: 'true', DEFAULT_MODEL: 'offline-echo' };
+const late = (kind: unknown) => kind === 'blob' || kind === 'end';
 const exported = (args: Record<string, unknown>) => polylogue.call('export_thread', { continuation_id: id, ...args });
 const imported = (args: Record<string, unknown>) => polylogue.call('import_thread', args);
 
@@ -92,6 +94,48 @@ describe('import_thread', () => {
     expect((await exported({ continuation_id: copy.continuation_id })).error.code).toBe('THREAD_NOT_FOUND');
     const read = { action: 'read', continuation_id: copy.continuation_id };
     expect((await polylogue.call('threads', read, { owner: 'bea' })).turns).toBe(2);
+  });
+
+  it.each([
+    ['no texts', { toString: 1 }],
+    ['no lists', 'x'],
+    ['lists of nothing', [{}, null, [{ valueOf: 1 }]]],
+  ])('goes on with workflows that were written by somebody who makes %s of them', async (_what, odd) => {
+    const names = ['request', 'evidence', 'confidence', 'relevantFiles', 'images', 'heard', 'files', 'totalSteps'];
+    const fields = [
+      'focus_areas',
+      'path',
+      'compare_to',
+      'relevant_files',
+      'severity_filter',
+      'review_type',
+      'trace_mode',
+    ];
+    const tools = ['codereview', 'consensus', 'docgen', 'planner', 'precommit', 'refactor', 'thinkdeep', 'tracer'];
+    const records = recordsOf((await exported({})).content);
+    const state = {
+      ...Object.fromEntries(names.map(name => [name, odd])),
+      ...{ lastStep: 1, proposal: 'x', models: [{ model: odd }] },
+      hypotheses: [{ step: odd, hypothesis: odd, confidence: odd }],
+      settings: Object.fromEntries(fields.map(name => [name, odd])),
+      kept: { entries: [{ step: odd, text: odd, revisedBy: [odd] }], scope: odd, documented: [odd], claimedDone: odd },
+    };
+    const states = tools.map(tool => ({ kind: 'workflow', tool, state }));
+    await project.write(
+      'odd.jsonl',
+      sealedFile([
+        ...records.filter(({ kind }) => !late(kind)),
+        ...states,
+        ...records.filter(({ kind }) => late(kind)),
+      ]),
+    );
+    const copy = await imported({ file_path: 'odd.jsonl', as_new: true });
+    expect(copy.isError).toBe(false);
+    for (const tool of tools) {
+      const step = { step: 's', step_number: 2, total_steps: 2, next_step_required: false, findings: 'f' };
+      const reply = await polylogue.call(tool, { ...step, continuation_id: copy.continuation_id });
+      expect([tool, reply.error?.class]).not.toEqual([tool, 'bug']);
+    }
   });
 
   it('reads nothing outside the project, no folder and no file that is not there', async () => {

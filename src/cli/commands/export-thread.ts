@@ -1,5 +1,5 @@
 import { open, rename, rm, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { AppError, inputError, isAppError } from '../../domain/error.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { isOn, textFlag } from '../flags.ts';
@@ -39,7 +39,8 @@ export const exportThread = defineCommand({
         const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
         const watched = watch(context, pieces, signal);
         if (file !== undefined) {
-          const path = await write(resolve(context.around.cwd, file), watched, isOn(context.flags, 'overwrite'));
+          const manner = { overwrite: isOn(context.flags, 'overwrite'), unique: context.around.random.uuid() };
+          const path = await write(resolve(context.around.cwd, file), watched, manner);
           if (context.out.json) context.out.document({ ...facts, file: path });
           else context.out.remark(`${thread.turns.length} turns are in ${path}.`);
         } else if (context.out.json) {
@@ -83,12 +84,19 @@ async function joined(pieces: AsyncIterable<string>): Promise<string> {
   return text;
 }
 
+interface Manner {
+  overwrite: boolean;
+  /** Tells drafts apart. */
+  unique: string;
+}
+
 /** Beside its place first, and for the user alone: nobody sees half of it. */
-async function write(path: string, pieces: AsyncIterable<string>, overwrite: boolean): Promise<string> {
-  const draft = join(dirname(path), `.${basename(path)}.part`);
+async function write(path: string, pieces: AsyncIterable<string>, { overwrite, unique }: Manner): Promise<string> {
+  const draft = join(dirname(path), `.polylogue-${unique}.part`);
   try {
     if (!overwrite && (await exists(path))) throw existing(path);
-    const handle = await open(draft, 'w', 0o600);
+    // Never what is there already: a link that somebody else put there would be followed.
+    const handle = await open(draft, 'wx', 0o600);
     try {
       await handle.writeFile(pieces);
       await handle.sync();

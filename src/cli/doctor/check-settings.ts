@@ -22,6 +22,10 @@ export function checkSettings({ config }: CommandContext): Finding[] {
 function shown({ secret }: OptionSpec, value: string): string {
   if (secret) return 'set, not shown';
   const url = URL.parse(value);
-  if (!url || (url.username === '' && url.password === '' && url.search === '')) return value;
+  // A password with a sign that has to be written in another way ends the host before its time, or all of the address.
+  const odd = url?.host ? /[@#]/.test(`${url.pathname}${url.hash}`) : /\/\/.*@/.test(value);
+  if (odd) return 'an address that is not shown: part of it may be a password';
+  if (!url?.host) return value;
+  if (url.username === '' && url.password === '' && url.search === '') return value;
   return `${url.protocol}//${url.host}${url.pathname}, with what is not shown`;
 }

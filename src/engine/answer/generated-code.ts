@@ -13,7 +13,8 @@ export const artifactName = 'polylogue_generated.code';
 
 /** The last generated-code element of an answer, and the answer without it; undefined when there is none. */
 export function splitGeneratedCode(text: string): { code: string; rest: string } | undefined {
-  const lower = text.toLowerCase();
+  // Some letters of other alphabets are more than one in lower case, and all that follows them would be shifted.
+  const lower = text.replace(/[A-Z]+/g, word => word.toLowerCase());
   const end = lower.lastIndexOf('</generated-code>');
   const start = end === -1 ? -1 : lower.lastIndexOf('<generated-code>', end);
   if (start === -1) return undefined;

@@ -32,11 +32,11 @@ export function createWriter({ options, call }: Fan, output: Output, question: s
   const used = new Set<string>();
   let count = 0;
 
-  async function write(wanted: string, text: string): Promise<FileFacts> {
+  async function write(wanted: string, text: string, mode = 0o666): Promise<FileFacts> {
     const name = unused(wanted, used);
     const { directory, overwrite } = output;
     const unique = `${call.reqId}-${++count}`;
-    const writing: Writing = { directory, name, text, unique, keep: !overwrite, mode: 0o666 };
+    const writing: Writing = { directory, name, text, unique, keep: !overwrite, mode };
     try {
       const { path, replaced } = await writeInside(sandbox, writing);
       return { path, facts: { file: path, overwritten: replaced ? true : undefined } };
@@ -60,7 +60,8 @@ export function createWriter({ options, call }: Fan, output: Output, question: s
       const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);
       if ('answer' in outcome) {
         const { text, count, left } = await clear(outcome.said);
-        const file = await write(name, text);
+        // The file with the secret may be readable for the user alone; this one must not be for more.
+        const file = await write(name, text, count > 0 ? 0o600 : undefined);
         if (file.path === undefined) return { facts: { ...facts, ...file.facts }, text: outcome.answer.text };
         const secrets = { secrets_put_back: count || undefined, secrets_left_masked: left.length || undefined };
         return { path: file.path, facts: { ...facts, ...file.facts, ...secrets } };

@@ -1,5 +1,5 @@
 import { inputError } from '../../domain/error.ts';
-import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../domain/json.ts';
 import type { WorkflowState } from '../../domain/thread.ts';
 import type { Vote } from '../verdicts/tally.ts';
 import { missing, type SeatRequest, type StepCall } from './arguments.ts';
@@ -41,7 +41,7 @@ export function agendaFor(call: StepCall, state: WorkflowState | undefined, thre
     return { proposal: call.step, models, files, images, heard: [] };
   }
   const agenda = readAgenda(state);
-  if (!agenda) throw withoutAgenda(stepNumber, threadGiven);
+  if (!agenda || agenda.heard.length >= agenda.models.length) throw withoutAgenda(stepNumber, threadGiven);
   const expected = agenda.heard.length + 1;
   if (stepNumber !== expected) {
     throw inputError(`consensus expected step ${expected} (or 1, to begin again), not ${stepNumber}.`, {
@@ -80,18 +80,18 @@ function readAgenda(state: WorkflowState | undefined): Agenda | undefined {
   return {
     proposal: state.proposal,
     models: records(state.models).map(({ model, stance, stancePrompt }) => ({
-      model: String(model),
+      model: textIn(model),
       stance: stanceOf(stance),
       ...(typeof stancePrompt === 'string' && { stancePrompt }),
     })),
-    files: strings(state.files),
-    images: strings(state.images),
+    files: textsIn(state.files),
+    images: textsIn(state.images),
     heard: records(state.heard).map(({ model, stance, status, text, turn, confidence, position }) => ({
-      model: String(model),
+      model: textIn(model),
       stance: stanceOf(stance),
-      status: String(status),
-      text: String(text),
-      turn: Number(turn),
+      status: textIn(status),
+      text: textIn(text),
+      turn: numberIn(turn),
       ...(typeof confidence === 'number' && { confidence }),
       ...(typeof position === 'string' && { position }),
     })),
@@ -100,10 +100,6 @@ function readAgenda(state: WorkflowState | undefined): Agenda | undefined {
 
 function stanceOf(value: unknown): SeatRequest['stance'] {
   return value === 'for' || value === 'against' ? value : 'neutral';
-}
-
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(String) : [];
 }
 
 function records(value: unknown): Record<string, unknown>[] {

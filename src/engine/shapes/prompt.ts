@@ -90,7 +90,8 @@ async function deliver(
       text: code.text,
       unique: reqId,
     });
-    const rest = (await options.mask(generated.rest, thread.id)).text;
+    // Of the text as it is stored: a model of this machine may repeat a secret that only its file tells.
+    const rest = splitGeneratedCode(answer.text)?.rest ?? '';
     const text = [rest, artifactInstructions(path, replaced), secretsNote(code)]
       .filter(part => part !== '')
       .join('\n\n');

@@ -55,7 +55,7 @@ export async function planWorkflow(
 ): Promise<Plan> {
   const tool = call.tool.name;
   const step = stepOf(call.args, shape.unsure);
-  const before = readProgress(call.thread.workflows[tool]);
+  const before = readProgress(call.thread.workflows[tool], call.tool.fields);
   checkOrder(tool, step, before, call.common.continuationId !== undefined);
   if (step.revises === undefined || !before) checkFirst(tool, shape, step, call.args);
   const stepCall = await record(shape, call, files, { step, before, source: settings });

@@ -1,29 +1,36 @@
+import { z } from 'zod';
 import { inputError } from '../../domain/error.ts';
-import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../domain/json.ts';
 import type { WorkflowState } from '../../domain/thread.ts';
 import type { Step, WorkflowProgress } from '../define.ts';
 
-/** What a thread remembers of a workflow; undefined when there is none or it was written by something else. */
-export function readProgress(state: WorkflowState | undefined): WorkflowProgress | undefined {
+/**
+ * What a thread remembers of a workflow; undefined when there is none or it was written by something else. `fields` are the
+ * tool's own, by which settings are judged: an imported thread may say anything.
+ */
+export function readProgress(
+  state: WorkflowState | undefined,
+  fields: Readonly<z.ZodRawShape>,
+): WorkflowProgress | undefined {
   if (!state || typeof state.lastStep !== 'number') return undefined;
   return {
     lastStep: state.lastStep,
-    totalSteps: Number(state.totalSteps),
-    request: String(state.request),
-    afterSeq: Number(state.afterSeq),
-    filesChecked: strings(state.filesChecked),
-    relevantFiles: strings(state.relevantFiles),
-    relevantContext: strings(state.relevantContext),
+    totalSteps: numberIn(state.totalSteps),
+    request: textIn(state.request),
+    afterSeq: numberIn(state.afterSeq),
+    filesChecked: textsIn(state.filesChecked),
+    relevantFiles: textsIn(state.relevantFiles),
+    relevantContext: textsIn(state.relevantContext),
     issuesFound: records(state.issuesFound),
-    images: strings(state.images),
+    images: textsIn(state.images),
     hypotheses: records(state.hypotheses).map(({ step, hypothesis, confidence }) => ({
-      step: Number(step),
-      hypothesis: String(hypothesis),
-      confidence: String(confidence),
+      step: numberIn(step),
+      hypothesis: textIn(hypothesis),
+      confidence: textIn(confidence),
     })),
-    confidence: String(state.confidence),
-    evidence: String(state.evidence),
-    settings: objectOf(state.settings),
+    confidence: textIn(state.confidence),
+    evidence: textIn(state.evidence),
+    settings: soundSettings(objectOf(state.settings), fields),
     kept: objectOf(state.kept),
     asked: state.asked === true,
   };
@@ -34,12 +41,16 @@ export function writeProgress(progress: WorkflowProgress): WorkflowState {
   return copy;
 }
 
-function objectOf(value: WorkflowState[string]): JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
+function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): JsonObject {
+  const isSound = ([name, value]: [string, unknown]) => {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    return field !== undefined && z.safeParse(field, value).success;
+  };
+  return Object.fromEntries(Object.entries(settings).filter(isSound));
 }
 
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.map(String) : [];
+function objectOf(value: WorkflowState[string]): JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
 function records(value: unknown): Record<string, unknown>[] {

@@ -148,16 +148,18 @@ function createIndex(options: SearchIndexesOptions, root: string, client: IndexC
     async search(question, limit, signal) {
       throwIfAborted(signal);
       const words = questionWords(question);
-      const near = embedder && (await vectorOf(embedder, question, signal));
+      const near = embedder && (await vectorOf(options, embedder, question, signal));
       const hits = await client.ask({ op: 'search', words, limit, ...(near && { near }) });
       return hits.map(hit => ({ ...hit, path: join(root, hit.path) }));
     },
   };
 }
 
-async function vectorOf(embedder: Embedder, question: string, signal: AbortSignal) {
+async function vectorOf({ mask }: SearchIndexesOptions, embedder: Embedder, question: string, signal: AbortSignal) {
+  // Like the files: who makes the vectors is somebody else.
+  const { text } = await mask(question.toWellFormed(), maskScope);
   try {
-    const [vector] = await embedder.embed([embeddable(question)], signal);
+    const [vector] = await embedder.embed([embeddable(text)], signal);
     return vector && { model: embedder.model, vector };
   } catch (error) {
     // Words find something too; that there are no vectors is told when they are made.

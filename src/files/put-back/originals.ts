@@ -19,7 +19,8 @@ export interface OriginalsRequest {
   signal?: AbortSignal;
 }
 
-const placeholder = /\[masked:\w{1,40}:[0-9a-f]{8}\]/g;
+/** With the flag `g`: for matching and replacing all. */
+export const placeholder = /\[masked:\w{1,40}:[0-9a-f]{8}\]/g;
 
 export function placeholdersIn(text: string): Set<string> {
   return new Set(text.match(placeholder));

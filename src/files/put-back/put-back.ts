@@ -1,4 +1,4 @@
-import { type Originals, placeholdersIn } from './originals.ts';
+import { type Originals, placeholder } from './originals.ts';
 
 /** A text with its secrets in their places again. */
 export interface PutBack {
@@ -35,17 +35,14 @@ export function putBack(text: string, originals: Originals): PutBack {
   let shift = { old: 0, new: 0 };
 
   const restored = (line: string, number: number): string => {
-    let result = line;
-    for (const placeholder of placeholdersIn(line)) {
-      const original = originals.get(placeholder);
-      if (original === undefined) {
-        left.push({ placeholder, line: number });
-        continue;
-      }
-      const parts = result.split(placeholder);
-      count += parts.length - 1;
-      result = parts.join(original);
-    }
+    const missed = new Set<string>();
+    const result = line.replace(placeholder, found => {
+      const original = originals.get(found);
+      if (original === undefined) missed.add(found);
+      else count++;
+      return original ?? found;
+    });
+    for (const found of missed) left.push({ placeholder: found, line: number });
     return result;
   };
 

@@ -251,6 +251,13 @@ describe('the search index with a model for vectors', () => {
     expect(vendor.texts).toEqual([expect.stringContaining('giveBack')]);
   });
 
+  it('shows nobody a secret in a question either', async () => {
+    await refresh();
+    vendor.texts.length = 0;
+    await search(`where is ${secret}?`);
+    expect(vendor.texts).toEqual(['where is [masked]?']);
+  });
+
   it('finds by meaning what has none of the words', async () => {
     indexes = open();
     await refresh();

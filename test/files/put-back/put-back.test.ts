@@ -130,3 +130,17 @@ describe('a patch over masked lines', () => {
     expect({ applied: await apply(text), count }).toEqual({ applied: config.replace('80', '81'), count: 0 });
   });
 });
+
+describe('a secret that looks like what stands for another', () => {
+  it('is put back as it is', () => {
+    const [one, other] = ['[masked:password:00000001]', '[masked:password:00000002]'];
+    const found = putBack(
+      `${one} ${other}`,
+      new Map([
+        [one, other],
+        [other, 'other'],
+      ]),
+    );
+    expect(found).toEqual({ text: `${other} other`, count: 2, left: [] });
+  });
+});

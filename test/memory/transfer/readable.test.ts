@@ -5,17 +5,24 @@ import { here, transferRig } from './transfer-rig.ts';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
+const sources = [
+  { title: 'The <manual>', url: 'https://a.example/?a=1&b="2"', provider: 'openai' },
+  { title: 'Not a link', url: 'javascript:alert(1)', provider: 'openai' },
+];
+
 /** One exchange with all that a turn can hold. */
-async function threadOf(question: string, answer: string, files: [path: string, text: string][] = [], title = 'How?') {
+async function threadOf(
+  question: string,
+  answer: string,
+  files: [path: string, text: string][] = [],
+  title = 'How?',
+  citations = sources,
+) {
   const rig = transferRig();
   const blobs = [...files.map(([, text]) => text), png].map(text => ({ sha256: hashOf(text), text }));
   const records = files.map(([path, text]): FileRecord => {
     return { path, form: 'full', size: 1, mtimeMs: 1, lines: 1, sha256: hashOf(text), base: hashOf(text) };
   });
-  const citations = [
-    { title: 'The <manual>', url: 'https://a.example/?a=1&b="2"', provider: 'openai' },
-    { title: 'Not a link', url: 'javascript:alert(1)', provider: 'openai' },
-  ];
   const thread = { ...rig.threads.start(here, 'chat'), title };
   const exchange = rig.threads.newExchange();
   const common = { exchange, timestamp: start, toolName: 'chat', citations: [], images: [], tokens: 1 };
@@ -53,6 +60,48 @@ describe('a thread as Markdown', () => {
     );
     expect(md).toContain('\\<!-- gone\n\\## 7. openai:gpt (chat)\n`<b>` \\`\\<details>');
     expect(md).toContain('```js\nlet a;\n## 8. not a heading\n```\n\n**Sources**');
+  });
+
+  it.each([
+    ['a run of backticks without an end', '```<img src=x>`'],
+    ['code that ends in the next line', 'a `\nb` <img src=x> `c`'],
+    ['code behind an empty line', 'a `\n\nb ` <i> ` <img src=x> `c`'],
+    ['lines that end in a carriage return', 'a `\r\r` c <i> ` <img src=x> `d`'],
+    ['a line that is empty to some alone', 'a `\n\u00a0\nb` <img src=x> `c`'],
+    ['an escaped backtick', '\\`<img src=x>`'],
+    ['escapes within code', '`a\\` <img src=x> `b`'],
+    ['code that began before', 'a ``\n\\`` \\\\<img src=x> `b`'],
+  ])('makes no tag of %s', async (_what, answer) => {
+    const { md } = await threadOf('Why?', answer);
+    expect(md).toMatch(/(?<!\\)(?:\\\\)*\\<img/);
+  });
+
+  it('leaves code within a line as it is', async () => {
+    const { md } = await threadOf('Why?', 'Either `<a>` or `` `<b>` ``, and\n`<c>` too.');
+    expect(md).toContain('Either `<a>` or `` `<b>` ``, and\n`<c>` too.');
+  });
+
+  it('ends a fence of tildes, whatever stands behind it', async () => {
+    const { md } = await threadOf('Why?', 'Look:\n~~~ js `x`\nlet a;');
+    expect(md).toContain('\n```js\nlet a;\n```\n\n**Sources**');
+  });
+
+  it('links to what was told, with the escapes that are there', async () => {
+    const url = 'https://a.example/a%20b c?q=ä>(1)\ud800`';
+    const { md } = await threadOf('Why?', 'Because.', [], 'How?', [{ title: 'It', url, provider: 'openai' }]);
+    expect(md).toContain('- [It](<https://a.example/a%20b%20c?q=%C3%A4%3E(1)%EF%BF%BD%60>)');
+  });
+
+  it.each([
+    ['letters', `\`\`\`${'a'.repeat(150_000)}\``],
+    ['spaces', `\`\`\`${' '.repeat(150_000)}\``],
+    ['backticks', `a${'`'.repeat(150_000)}b`],
+    ['backslashes', `a${'\\'.repeat(150_000)}<b>`],
+    ['single backticks', 'a ` '.repeat(50_001)],
+  ])('is made at once of a line that is long for its %s', async (_what, answer) => {
+    const before = performance.now();
+    await threadOf('Why?', answer);
+    expect(performance.now() - before).toBeLessThan(1_500);
   });
 });
 

@@ -2,6 +2,7 @@ import { printablePath } from '../../../domain/text.ts';
 import type { StoredTurn } from '../../../domain/thread.ts';
 import type { Exported } from '../export-jsonl.ts';
 import { fenced, splitFences } from './fences.ts';
+import { withoutTags } from './no-tags.ts';
 import { factsOf, minuteOf, shownFile, speakerOf } from './turn-facts.ts';
 
 /** A thread to read, as Markdown; in pieces, one a turn. What was said stands there as Markdown too, and can end nothing of ours. */
@@ -23,27 +24,28 @@ function* notes({ images, citations }: StoredTurn): Generator<string> {
   if (citations.length === 0) return;
   const list = citations.map(({ title, url }) => {
     const name = plain(printablePath(title) || 'source');
-    return /^https?:\/\//i.test(url)
-      ? `- [${name}](<${encodeURI(url).replace(/[<>]/g, encodeURIComponent)}>)`
-      : `- ${name}`;
+    return /^https?:\/\//i.test(url) ? `- [${name}](<${linkTarget(url)}>)` : `- ${name}`;
   });
   yield `\n**Sources**\n\n${list.join('\n')}\n`;
 }
 
+/** As it was told, but for what can't stand in a link: escapes that are there already stay. */
+function linkTarget(url: string): string {
+  return url.toWellFormed().replace(/[^!#-;=?-[\]_a-z~]/gu, encodeURIComponent);
+}
+
 /** A heading that would pass for a turn of ours. */
 const forged = /^( {0,3})(?=##? +\d+\.)/gm;
-/** What is escaped already and code within a line stay; any other tag could swallow what follows it. */
-const tags = /\\.|(`+)[^\n]*?\1(?!`)|<(?=[A-Za-z/!?])/g;
-
 /** Markdown of somebody else: it makes no tags, and its code stays code to its own end and no further. */
 function contained(markdown: string): string {
-  return splitFences(markdown)
+  // To readers, a carriage return ends a line too.
+  return splitFences(markdown.replace(/\r\n?/g, '\n'))
     .map(({ language, text }) => (language === undefined ? harmless(text) : fenced(text, language)))
     .join('\n');
 }
 
 function harmless(text: string): string {
-  return text.replace(tags, found => (found === '<' ? '\\<' : found)).replace(forged, '$1\\');
+  return withoutTags(text).replace(forged, '$1\\');
 }
 
 /** Text that is no Markdown. */

@@ -5,7 +5,17 @@ export interface Stretch {
   text: string;
 }
 
-const opening = /^ {0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)[^`]*$/;
+const opening = /^ {0,3}(`{3,}|~{3,})/;
+
+/** The fence that a line opens, and the word behind it. Each sign is looked at once: lines may be as long as anybody likes. */
+function openingIn(line: string): { fence: string; language: string } | undefined {
+  const [begin = '', fence] = opening.exec(line) ?? [];
+  if (fence === undefined) return undefined;
+  const info = line.slice(begin.length);
+  // Backticks behind backticks are code within a line.
+  if (fence.startsWith('`') && info.includes('`')) return undefined;
+  return { fence, language: info.trim().split(/\s/, 1)[0] ?? '' };
+}
 
 /** Takes fenced code out of Markdown. A fence that nobody closed goes to the end. */
 export function splitFences(markdown: string): Stretch[] {
@@ -19,10 +29,10 @@ export function splitFences(markdown: string): Stretch[] {
     lines = [];
   };
   for (const line of markdown.split('\n')) {
-    const mark = open ? undefined : opening.exec(line);
-    if (mark) {
+    const begun = open ? undefined : openingIn(line);
+    if (begun) {
       close();
-      open = { fence: mark[1] ?? '', language: mark[2] ?? '' };
+      open = begun;
     } else if (open && closes(line, open.fence)) {
       close();
       open = undefined;
