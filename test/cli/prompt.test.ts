@@ -41,7 +41,7 @@ const asked = ({ requests }: FakeVendor) =>
 function recorded(page: string): { command: string; shown: string[] }[] {
   const [, block = ''] = /```console\n([\s\S]*?)```/.exec(page) ?? [];
   return block
-    .split(/^\$ npx polylogue /m)
+    .split(/^\$ polylogue /m)
     .slice(1)
     .map(part => {
       const [command = '', ...lines] = part.trim().split('\n');
