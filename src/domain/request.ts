@@ -12,6 +12,22 @@ export interface Principal {
   client?: string;
 }
 
+/** What a caller may use of what a process offers. Absent members leave it as it is; none of them adds to it. */
+export interface Permissions {
+  /** Groups of tools. */
+  toolsets?: readonly string[];
+  /** The only tools, by names in which `*` stands for any letters. */
+  allow?: readonly string[];
+  /** Tools to leave out, written the same way; it wins over `allow`. */
+  deny?: readonly string[];
+  /** Nothing that writes or destroys. */
+  readOnly: boolean;
+  /** The directories whose files may be read, each within those of the process. The first is the caller's project. */
+  roots?: readonly string[];
+  /** US dollars that the owner's calls may cost on one day (UTC). */
+  maxCostPerDay?: number;
+}
+
 export interface ProgressUpdate {
   /** Grows with every update of one call. */
   progress: number;

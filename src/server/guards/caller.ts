@@ -1,0 +1,13 @@
+import type { Permissions } from '../../domain/request.ts';
+
+/** Somebody who may call, and what he may do. */
+export interface Caller {
+  /** Names the token, for logs; not the token itself. */
+  name: string;
+  /** Whose threads and jobs these are. Several tokens may share one owner. */
+  owner: string;
+  permissions: Permissions;
+}
+
+/** Everybody on this machine, where no token is set. */
+export const operator: Caller = { name: 'operator', owner: 'local', permissions: { readOnly: false } };

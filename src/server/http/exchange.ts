@@ -1,0 +1,18 @@
+import type { Caller } from '../guards/caller.ts';
+
+/** A request that passed the guards. */
+export interface GuardedRequest {
+  request: Request;
+  /** The body as JSON; undefined where there is none. */
+  body: unknown;
+  caller: Caller;
+}
+
+/** What a door answers. */
+export interface Exchange {
+  response: Response;
+  /** It lasts for as long as its client likes, and nobody waits for its end. */
+  listens?: boolean;
+  /** Called when the response is over: whether all of it was handed to the client's side. */
+  onWritten?: (whole: boolean) => void;
+}

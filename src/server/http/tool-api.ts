@@ -1,0 +1,99 @@
+import { isRecord } from '../../domain/json.ts';
+import type { ToolReply, ToolRequest } from '../../domain/request.ts';
+import { refusalResponse } from '../guards/refusal.ts';
+import type { Exchange, GuardedRequest } from './exchange.ts';
+import type { Gate } from './gate.ts';
+import type { CallerProduct } from './mcp-door.ts';
+
+export interface ToolApiOptions {
+  gate: Gate;
+  productOf(caller: GuardedRequest['caller']): Promise<CallerProduct>;
+}
+
+/** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
+export function createToolApi({ gate, productOf }: ToolApiOptions) {
+  return async ({ request, body, caller }: GuardedRequest, tool: string | undefined): Promise<Exchange> => {
+    const { host, root } = await productOf(caller);
+    if (tool === undefined) return { response: Response.json({ tools: host.list() }) };
+    if (!isRecord(body)) return { response: refusalResponse(noObject) };
+    const key = request.headers.get('idempotency-key');
+    const call: ToolRequest = {
+      name: tool,
+      arguments: body,
+      principal: { owner: caller.owner, root, client: clientOf(request) },
+      rateLimited: true,
+      // Whoever names his call comes again for it when the answer does not arrive; else nobody would.
+      ...(key !== null && { session: { gone: request.signal, idempotencyKey: key } }),
+    };
+    const signal = key === null ? request.signal : new AbortController().signal;
+    const gated = gate.before(host, caller.name);
+    if (request.headers.get('accept')?.includes('text/event-stream')) {
+      return streamed(watch => gated.call({ ...call, ...watch }, signal));
+    }
+    const reply = await gated.call(call, signal);
+    return { response: jsonOf(reply), onWritten: whole => whole && reply.delivered?.() };
+  };
+}
+
+/** One event `progress` after the other, then one event `result` with the reply. */
+function streamed(run: (watch: Pick<ToolRequest, 'onProgress'>) => Promise<ToolReply>): Exchange {
+  const encoder = new TextEncoder();
+  let reply: ToolReply | undefined;
+  let gone = false;
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const tell = (event: string, data: unknown) => {
+        if (!gone) controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+      };
+      // Not awaited: the stream is there for its reader while the work goes on.
+      run({ onProgress: update => tell('progress', update) }).then(
+        done => {
+          reply = done;
+          tell('result', { is_error: done.isError, reply: done.document });
+          if (!gone) controller.close();
+        },
+        error => !gone && controller.error(error),
+      );
+    },
+    cancel() {
+      gone = true;
+    },
+  });
+  const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' };
+  return { response: new Response(body, { headers }), onWritten: whole => whole && reply?.delivered?.() };
+}
+
+const statuses: Readonly<Record<string, number>> = {
+  INVALID_INPUT_FORMAT: 400,
+  MISSING_PARAMETER: 400,
+  TOOL_NOT_FOUND: 404,
+  PROVIDER_NOT_FOUND: 404,
+  MODEL_NOT_FOUND: 404,
+  THREAD_NOT_FOUND: 404,
+  THREAD_EXPIRED: 410,
+  SECURITY: 403,
+  LIMIT: 429,
+  API_ERROR: 502,
+};
+
+function jsonOf({ isError, document }: ToolReply): Response {
+  const { error } = document;
+  const told = isRecord(error) ? error : {};
+  const status = isError ? (statuses[String(told.code)] ?? 500) : 200;
+  const isBusy = told.class === 'over_capacity';
+  return Response.json(document, {
+    status: isBusy ? 503 : status,
+    headers: typeof told.retry_after_s === 'number' ? { 'Retry-After': String(Math.ceil(told.retry_after_s)) } : {},
+  });
+}
+
+function clientOf(request: Request): string {
+  return (request.headers.get('user-agent') ?? 'http').slice(0, 100);
+}
+
+const noObject = {
+  status: 400,
+  class: 'json',
+  message: 'The body is no JSON object.',
+  next: 'Send the arguments of the tool as one JSON object.',
+} as const;

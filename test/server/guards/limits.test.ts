@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { createCapacity } from '../../../src/server/guards/capacity.ts';
+import { readJson } from '../../../src/server/guards/json-body.ts';
+import { createRates } from '../../../src/server/guards/rates.ts';
+
+const never = new AbortController().signal;
+
+describe('rates', () => {
+  test('let a burst through, then as many as the minute holds', () => {
+    let now = 0;
+    const check = createRates({ perMinute: 60, burst: 3 }, { monotonic: () => now });
+    expect([1, 2, 3].map(() => check('a'))).toEqual([undefined, undefined, undefined]);
+    expect(check('a')).toMatchObject({ status: 429, class: 'rate', retryAfterSeconds: 1 });
+    expect(check('b')).toBeUndefined();
+    now = 1_000;
+    expect(check('a')).toBeUndefined();
+    expect(check('a')).toMatchObject({ status: 429 });
+    now = 3_600_000;
+    expect([1, 2, 3, 4].map(() => check('a')?.status)).toEqual([undefined, undefined, undefined, 429]);
+  });
+
+  test('forget who was quiet longest, not who is refused', () => {
+    const check = createRates({ perMinute: 1, burst: 1 }, { monotonic: () => 0 });
+    check('busy');
+    for (let at = 0; at < 30_000; at += 1) {
+      check(`client-${at}`);
+      if (at % 1_000 === 0) expect(check('busy')).toMatchObject({ status: 429 });
+    }
+    expect(check('client-0')).toBeUndefined();
+  });
+});
+
+describe('capacity', () => {
+  test('holds one caller’s calls to his share, and all to theirs', async () => {
+    const capacity = createCapacity({ perCaller: 2, inAll: 3, queued: 10 });
+    const leaves = [await capacity.enter('a', never), await capacity.enter('a', never)];
+    const third = capacity.enter('a', never);
+    const other = await capacity.enter('b', never);
+    const more = capacity.enter('b', never);
+    expect([capacity.running(), capacity.waiting()]).toEqual([3, 2]);
+    leaves[0]?.();
+    leaves[0]?.();
+    (await third)();
+    (await more)();
+    other();
+    leaves[1]?.();
+    expect([capacity.running(), capacity.waiting(), capacity.callers()]).toEqual([0, 0, 0]);
+  });
+
+  test('lets others pass a caller whose share is used up', async () => {
+    const capacity = createCapacity({ perCaller: 1, inAll: 2, queued: 10 });
+    const leave = await capacity.enter('a', never);
+    const waiting = [capacity.enter('a', never), capacity.enter('a', never)];
+    (await capacity.enter('b', never))();
+    leave();
+    for (const turn of waiting) (await turn)();
+    expect(capacity.running()).toBe(0);
+  });
+
+  test('refuses when too many wait, and takes the next once there is room', async () => {
+    const capacity = createCapacity({ perCaller: 1, inAll: 1, queued: 1 });
+    const leave = await capacity.enter('a', never);
+    const second = capacity.enter('b', never);
+    await expect(capacity.enter('c', never)).rejects.toMatchObject({
+      details: { class: 'over_capacity', retryable: true, retryAfterSeconds: 5 },
+    });
+    leave();
+    (await second)();
+    (await capacity.enter('c', never))();
+    expect(capacity.callers()).toBe(0);
+  });
+
+  test('gives up the place of a call that is cancelled while it waits', async () => {
+    const capacity = createCapacity({ perCaller: 1, inAll: 1, queued: 5 });
+    const leave = await capacity.enter('a', never);
+    const cancel = new AbortController();
+    const second = capacity.enter('a', cancel.signal);
+    cancel.abort();
+    await expect(second).rejects.toMatchObject({ kind: 'cancelled' });
+    expect(capacity.waiting()).toBe(0);
+    leave();
+    expect(capacity.running()).toBe(0);
+    await expect(capacity.enter('a', cancel.signal)).rejects.toMatchObject({ kind: 'cancelled' });
+  });
+
+  test('counts right after 10,000 refused calls', async () => {
+    const capacity = createCapacity({ perCaller: 1, inAll: 1, queued: 0 });
+    const leave = await capacity.enter('a', never);
+    const all = Array.from({ length: 10_000 }, (_, at) => capacity.enter(`caller-${at}`, never));
+    expect((await Promise.allSettled(all)).every(({ status }) => status === 'rejected')).toBe(true);
+    leave();
+    expect([capacity.running(), capacity.waiting(), capacity.callers()]).toEqual([0, 0, 0]);
+  });
+});
+
+describe('the JSON of a body', () => {
+  test('is read', () => {
+    expect(readJson('{"a":["[[[[",{"b":"\\"]"}]}')).toEqual({ value: { a: ['[[[[', { b: '"]' }] } });
+    expect(readJson(`"${'['.repeat(1_000)}"`)).toEqual({ value: '['.repeat(1_000) });
+  });
+
+  test.each([['['], ['{"a":']])('is refused when it is 100,000 levels of %s deep', opening => {
+    const closing = opening === '[' ? ']' : '}';
+    const deep = `${opening.repeat(100_000)}1${closing.repeat(100_000)}`;
+    expect(readJson(deep)).toMatchObject({ refusal: { status: 400, class: 'depth' } });
+  });
+
+  test('is refused without a word of it when it is none', () => {
+    expect(JSON.stringify(readJson('{"secret": sk-12'))).not.toContain('sk-12');
+    expect(readJson('')).toMatchObject({ refusal: { class: 'json' } });
+  });
+});
