@@ -4,6 +4,8 @@ import { createBus } from './bus.ts';
 import { maskKey } from './mask-key.ts';
 import { createMask } from './redact.ts';
 import type { Sink } from './sink.ts';
+import { createActivity } from './sinks/activity.ts';
+import { createAudit } from './sinks/audit.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
 import { createRecent } from './sinks/recent.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
@@ -31,7 +33,7 @@ export interface Telemetry {
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { home, secrets, logLevel, clock, random, writeError } = options;
   let masking: ReturnType<typeof createMask> | undefined;
-  const kept = () => {
+  const lasting = () => {
     masking ??= createMask({ secret: maskKey(home, random), keys: [...secrets] });
     return masking;
   };
@@ -42,19 +44,25 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
-    sinks:
-      home === undefined
-        ? [stderr, recent]
-        : [stderr, recent, ofCalls(createBreadcrumbs({ folder: join(home, 'logs') }))],
+    sinks: [
+      stderr,
+      recent,
+      ...(home === undefined ? [] : kept.map(create => ofCalls(create({ folder: logsOf(home) })))),
+    ],
     onSinkError: (sink, error) => writeError(`polylogue: the sink ${sink} failed: ${String(error)}\n`),
   });
   return {
     emit: bus.emit,
-    mask: (text, scope) => kept().mask(text, scope),
+    mask: (text, scope) => lasting().mask(text, scope),
     recent: recent.recent,
     close: () => bus.close(),
   };
 }
+
+/** What is written to disk. */
+const kept = [createBreadcrumbs, createActivity, createAudit] as const;
+
+const logsOf = (home: string) => join(home, 'logs');
 
 /** A sink for what belongs to a call: starting up leaves no trace on disk. */
 function ofCalls(sink: Sink): Sink {

@@ -42,6 +42,8 @@ function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
       return event.to === 'open' || event.to === 'quarantined' ? 'warning' : 'info';
     case 'files.read':
       return event.skipped.length > 0 ? 'info' : 'debug';
+    case 'files.written':
+      return event.code === undefined ? 'info' : 'warning';
     case 'thread.compacted':
       return 'info';
     case 'warning':
@@ -71,6 +73,8 @@ function sentence(event: AppEvent): string {
       return `${event.tool}: ${event.class} → ${event.chosen.join(', ')}${note(event.reasons.join('; '))}${classified(event.classifier)}`;
     case 'files.read':
       return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
+    case 'files.written':
+      return `${event.tool}: ${event.code === undefined ? 'wrote' : 'did not write'} ${event.path}${note(event.code)}`;
     case 'thread.compacted':
       return `thread ${event.thread}: turns up to ${event.upToSeq} summed up for a window of ${event.window} tokens`;
     case 'warning':
