@@ -64,6 +64,8 @@ export interface Product {
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
+  /** What this process did since it began, in Prometheus' text format 0.0.4. */
+  metrics(): string;
   /** The operator's own threads as files, and what is over with. */
   transfer: OwnTransfer;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -130,6 +132,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
+    metrics: telemetry.metrics,
     spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
       await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);

@@ -7,6 +7,7 @@ import type { Sink } from './sink.ts';
 import { createActivity } from './sinks/activity.ts';
 import { createAudit } from './sinks/audit.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
+import { createMetrics } from './sinks/metrics.ts';
 import { createRecent } from './sinks/recent.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
 
@@ -26,6 +27,8 @@ export interface Telemetry {
   mask: Mask;
   /** What the calls of this process did lately. */
   recent: Recent;
+  /** What this process did since it began, in Prometheus' text format 0.0.4. */
+  metrics(): string;
   close(): Promise<void>;
 }
 
@@ -41,6 +44,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const passing = createMask({ secret: maskKey(undefined, random), keys: [...secrets] });
   const stderr = createStderr({ write: writeError, level: logLevel });
   const recent = createRecent();
+  const metrics = createMetrics();
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
@@ -55,6 +59,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     emit: bus.emit,
     mask: (text, scope) => lasting().mask(text, scope),
     recent: recent.recent,
+    metrics: metrics.render,
     close: () => bus.close(),
   };
 }
