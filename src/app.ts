@@ -14,7 +14,7 @@ import { instructionsFor } from './engine/offer/instructions.ts';
 import { createOnce } from './engine/once/once.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
-import { defaultRoots, type Roots } from './files/default-roots.ts';
+import type { Roots } from './files/default-roots.ts';
 import type { SearchIndexes } from './files/index/search-index.ts';
 import { openStore } from './memory/open-store.ts';
 import { openState } from './memory/shared-state/open-state.ts';
@@ -28,7 +28,7 @@ import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
-import { wireFiles } from './wire-files.ts';
+import { rootsOf, wireFiles } from './wire-files.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
 
@@ -66,6 +66,8 @@ export interface Product {
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
+  /** What this process did since it began, in Prometheus' text format 0.0.4. */
+  metrics(): string;
   /** The operator's own threads as files, and what is over with. */
   transfer: OwnTransfer;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -133,6 +135,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
+    metrics: telemetry.metrics,
     spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
       await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);
@@ -143,8 +146,4 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
       await telemetry.close();
     },
   };
-}
-
-function rootsOf({ values: { app } }: AppConfig, { cwd, homeDir: home }: Surroundings) {
-  return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
 }

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Clock, Embedder, Mask } from './domain/ports.ts';
+import { defaultRoots, type Roots } from './files/default-roots.ts';
 import { createGit, type Git } from './files/git/git.ts';
 import { createSearchIndexes, type SearchIndexes } from './files/index/search-index.ts';
 import { createSandbox, type Sandbox } from './files/sandbox.ts';
@@ -48,4 +49,12 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
       clock,
     }),
   };
+}
+
+/** The folders that may be read, as settings, host and working directory tell. */
+export function rootsOf(
+  { values: { app } }: AppConfig,
+  { cwd, homeDir: home }: { cwd: string; homeDir: string },
+): Promise<Roots> {
+  return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
 }

@@ -40,7 +40,11 @@ const rooms: HouseTable['rooms'] = {
   // Only declarations, one word of the product a file: more of them than a room of behaviour should have.
   domain: { imports: [], folders: { estimate: 'plain' }, files: 16, pure: true },
   config: { imports: ['domain'], folders: { tables: 'plain', endpoints: 'plain' }, pure: true },
-  telemetry: { imports: ['domain'], folders: { sinks: 'list' }, pure: true },
+  telemetry: {
+    imports: ['domain'],
+    folders: { sinks: 'list', log: 'plain', comms: 'plain', metrics: 'plain' },
+    pure: true,
+  },
   files: {
     imports: ['domain'],
     folders: {
@@ -231,6 +235,8 @@ const builtins: HouseTable['builtins'] = {
     'memory/stores',
     'telemetry/mask-key.ts',
     'telemetry/sinks',
+    'telemetry/log',
+    'telemetry/comms',
   ],
   'node:os': [...outside, 'main.ts', 'wire-files.ts', 'engine/agent', 'engine/bridge'],
   'node:child_process': [...outside, 'engine/agent', 'engine/bridge', 'files/git/run-git.ts'],
@@ -241,7 +247,7 @@ const builtins: HouseTable['builtins'] = {
   'node:tls': ['server', 'cli/use-proxy.ts'],
   'node:http': ['server', 'cli/use-proxy.ts'],
   'node:https': ['server'],
-  'node:readline': [...outside, 'files', 'telemetry/sinks'],
+  'node:readline': [...outside, 'files', 'telemetry/comms'],
   'node:perf_hooks': outside,
   'node:process': [...outside, 'main.ts'],
   'node:tty': ['cli'],

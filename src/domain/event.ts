@@ -4,7 +4,17 @@ import type { Usage } from './usage.ts';
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
 export type AppEvent =
   | { type: 'call.start'; reqId: string; tool: string; owner: string; client?: string }
-  | { type: 'call.end'; reqId: string; tool: string; status: string; elapsedMs: number; code?: ErrorCode }
+  | { type: 'call.stage'; reqId: string; tool: string; stage: string }
+  | {
+      type: 'call.end';
+      reqId: string;
+      tool: string;
+      status: string;
+      elapsedMs: number;
+      code?: ErrorCode;
+      /** Why it failed, in the words of the reply. */
+      reason?: string;
+    }
   | {
       type: 'model.attempt';
       reqId: string;
@@ -19,6 +29,8 @@ export type AppEvent =
       class?: string;
       status?: number;
       usage?: Usage;
+      /** US dollars; absent: it told no usage, or nobody knows the price. */
+      costUsd?: number;
       /** Milliseconds until the next attempt, when there is one. */
       nextInMs?: number;
       /** What comes now: `retry`, the next candidate as `provider:model`, or `none`. */
@@ -57,5 +69,14 @@ export type AppEvent =
       classifier?: { asked?: string; told?: string; failed?: string };
     }
   | { type: 'files.read'; reqId: string; tool: string; embedded: string[]; skipped: { path: string; code: string }[] }
+  | {
+      type: 'files.written';
+      reqId: string;
+      tool: string;
+      /** Where it is, or was to be. */
+      path: string;
+      /** The error's code, when it could not be written or was not allowed to. */
+      code?: ErrorCode;
+    }
   | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
   | { type: 'warning'; reqId?: string; where: string; message: string };

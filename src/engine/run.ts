@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
-import type { JsonObject } from '../domain/json.ts';
+import { isRecord, type JsonObject } from '../domain/json.ts';
 import type { Mask, Random } from '../domain/ports.ts';
 import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
@@ -50,6 +50,10 @@ export interface EngineOptions extends AskOptions {
   actionContext(principal: Principal, signal: AbortSignal): ActionContext;
 }
 
+function reasonOf({ error }: JsonObject): string | undefined {
+  return isRecord(error) && typeof error.message === 'string' ? error.message : undefined;
+}
+
 const commonFields = z.object({ ...hiddenFields, model: modelField, continuation_id: continuationId });
 
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
@@ -85,7 +89,8 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     const { isError, code } = reply;
     const document = isError ? await maskDocument(options.compose.mask, reply.document, reqId) : reply.document;
     const status = String(document.status);
-    emit({ type: 'call.end', reqId, tool: toolName, status, code, elapsedMs: clock.monotonic() - startedAt });
+    const elapsedMs = clock.monotonic() - startedAt;
+    emit({ type: 'call.end', reqId, tool: toolName, status, code, reason: reasonOf(document), elapsedMs });
     return rendered({ isError, document: capDocument(document, options.replyTokens) }, options.replyFormat);
   }
 

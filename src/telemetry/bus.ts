@@ -1,5 +1,6 @@
 import type { AppEvent } from '../domain/event.ts';
 import type { Clock, Emit } from '../domain/ports.ts';
+import { createLane } from './lane.ts';
 import type { Observation, Sink } from './sink.ts';
 
 export interface BusParts {
@@ -31,7 +32,10 @@ export function createBus(parts: BusParts): Bus {
       // There is nobody left to tell, and observing must not break the work that is observed.
     }
   };
-  const lanes = sinks.map(sink => createLane(sink, maxWaiting, onSinkError));
+  const lanes = sinks.map(sink => {
+    const write = (batch: readonly Observation[]) => sink.write(batch);
+    return createLane({ name: sink.name, write, maxWaiting, onError: onSinkError });
+  });
   let open = true;
 
   const flush = async (timeoutMs = 2_000): Promise<void> => {
@@ -56,51 +60,6 @@ export function createBus(parts: BusParts): Bus {
       await flush(timeoutMs);
       await atMost(clock, timeoutMs, Promise.all(sinks.map(sink => closeSink(sink, onSinkError))));
     },
-  };
-}
-
-interface Lane {
-  push(observation: Observation): void;
-  idle(): Promise<void>;
-}
-
-/** The queue of one sink. */
-function createLane(sink: Sink, maxWaiting: number, onSinkError: (sink: string, error: unknown) => void): Lane {
-  let waiting: Observation[] = [];
-  let dropped = 0;
-  let failing = false;
-  let running: Promise<void> | undefined;
-
-  const writeBatch = async (batch: readonly Observation[]): Promise<void> => {
-    try {
-      await sink.write(batch);
-      failing = false;
-    } catch (error) {
-      // Observing goes on without this batch: no call may fail because of it.
-      if (!failing) onSinkError(sink.name, error);
-      failing = true;
-    }
-  };
-  const drain = async (): Promise<void> => {
-    // The sink's own code never runs within `emit`.
-    await Promise.resolve();
-    while (waiting.length > 0) {
-      const batch = waiting;
-      waiting = [];
-      await writeBatch(batch);
-    }
-    running = undefined;
-    if (dropped > 0) onSinkError(sink.name, new Error(`${dropped} events were left out: the sink was too slow`));
-    dropped = 0;
-  };
-
-  return {
-    push(observation) {
-      if (waiting.length >= maxWaiting) dropped++;
-      else waiting.push(observation);
-      running ??= drain();
-    },
-    idle: async () => running,
   };
 }
 

@@ -4,7 +4,10 @@ import { createBus } from './bus.ts';
 import { maskKey } from './mask-key.ts';
 import { createMask } from './redact.ts';
 import type { Sink } from './sink.ts';
+import { createActivity } from './sinks/activity.ts';
+import { createAudit } from './sinks/audit.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
+import { createMetrics } from './sinks/metrics.ts';
 import { createRecent } from './sinks/recent.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
 import { createWarned, type Warned } from './sinks/warned.ts';
@@ -27,6 +30,8 @@ export interface Telemetry {
   recent: Recent;
   /** What is set up badly, as far as it has turned up. */
   warned: readonly Warned[];
+  /** What this process did since it began, in Prometheus' text format 0.0.4. */
+  metrics(): string;
   close(): Promise<void>;
 }
 
@@ -34,7 +39,7 @@ export interface Telemetry {
 export function createTelemetry(options: TelemetryOptions): Telemetry {
   const { home, secrets, logLevel, clock, random, writeError } = options;
   let masking: ReturnType<typeof createMask> | undefined;
-  const kept = () => {
+  const lasting = () => {
     masking ??= createMask({ secret: maskKey(home, random), keys: [...secrets] });
     return masking;
   };
@@ -43,21 +48,33 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const stderr = createStderr({ write: writeError, level: logLevel });
   const recent = createRecent();
   const warned = createWarned();
-  const inMemory = [stderr, recent, warned];
+  const metrics = createMetrics();
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
-    sinks: home === undefined ? inMemory : [...inMemory, ofCalls(createBreadcrumbs({ folder: join(home, 'logs') }))],
+    sinks: [
+      stderr,
+      recent,
+      warned,
+      metrics,
+      ...(home === undefined ? [] : kept.map(create => ofCalls(create({ folder: logsOf(home) })))),
+    ],
     onSinkError: (sink, error) => writeError(`polylogue: the sink ${sink} failed: ${String(error)}\n`),
   });
   return {
     emit: bus.emit,
-    mask: (text, scope) => kept().mask(text, scope),
+    mask: (text, scope) => lasting().mask(text, scope),
     recent: recent.recent,
     warned: warned.warned,
+    metrics: metrics.render,
     close: () => bus.close(),
   };
 }
+
+/** What is written to disk. */
+const kept = [createBreadcrumbs, createActivity, createAudit] as const;
+
+const logsOf = (home: string) => join(home, 'logs');
 
 /** A sink for what belongs to a call: starting up leaves no trace on disk. */
 function ofCalls(sink: Sink): Sink {

@@ -146,7 +146,7 @@ describe('the bus', () => {
     release();
     await bus.flush();
     expect(seen).toHaveLength(11);
-    expect(problems).toEqual(['slow: Error: 15 events were left out: the sink was too slow']);
+    expect(problems).toEqual(['slow: Error: 15 records were left out: writing was too slow']);
   });
 
   it('closes its sinks after the last event, and takes no more', async () => {

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { isAppError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { findOriginals, placeholdersIn } from '../../files/put-back/originals.ts';
@@ -28,7 +29,7 @@ type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts
 
 /** `question`: the file that was sent, whose masked secrets are put back into what is written. */
 export function createWriter({ options, call }: Fan, output: Output, question: string): Writer {
-  const { sandbox, mask, maxFileBytes: maxBytes } = options.compose;
+  const { sandbox, mask, emit, maxFileBytes: maxBytes } = options.compose;
   const used = new Set<string>();
   let count = 0;
 
@@ -39,10 +40,13 @@ export function createWriter({ options, call }: Fan, output: Output, question: s
     const writing: Writing = { directory, name, text, unique, keep: !overwrite, mode };
     try {
       const { path, replaced } = await writeInside(sandbox, writing);
+      emit({ type: 'files.written', reqId: call.reqId, tool: call.tool.name, path });
       return { path, facts: { file: path, overwritten: replaced ? true : undefined } };
     } catch (error) {
       // The answer was paid for: it comes in the reply, with the reason why it is there.
       if (!isAppError(error)) throw error;
+      const { code } = error.details;
+      emit({ type: 'files.written', reqId: call.reqId, tool: call.tool.name, path: join(directory, name), code });
       return { facts: { file_error: errorOf(error) } };
     }
   }

@@ -1,4 +1,5 @@
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
+import { isAppError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { parsePathReference } from '../../files/path-reference.ts';
 import { placeholdersIn } from '../../files/put-back/originals.ts';
@@ -76,7 +77,7 @@ async function questionOf(shape: Shape, { args, request, signal, thread }: Resum
 async function deliver(
   options: ComposeOptions,
   directory: string | undefined,
-  { answer, said, reqId, thread, turn, signal }: Answered,
+  { answer, said, reqId, tool, thread, turn, signal }: Answered,
 ): Promise<Delivery> {
   const generated = directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(said) : undefined;
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
@@ -90,6 +91,7 @@ async function deliver(
       text: code.text,
       unique: reqId,
     });
+    options.emit({ type: 'files.written', reqId, tool: tool.name, path });
     // Of the text as it is stored: a model of this machine may repeat a secret that only its file tells.
     const rest = splitGeneratedCode(answer.text)?.rest ?? '';
     const text = [rest, artifactInstructions(path, replaced), secretsNote(code)]
@@ -100,6 +102,8 @@ async function deliver(
   } catch (error) {
     // The code was paid for: it comes in the reply, with the reason why it is there.
     const reason = error instanceof Error ? error.message : String(error);
+    const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
+    options.emit({ type: 'files.written', reqId, tool: tool.name, path: join(directory, artifactName), code });
     return {
       text: `${answer.text}\n\nWARNING: the code could not be written to ${directory}: ${reason}`,
       document: {},

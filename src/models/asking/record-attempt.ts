@@ -22,7 +22,8 @@ export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInM
   const { status } = last.error?.details ?? {};
   const event = { reqId, attempt: run.attempts.length, tool, provider, model, elapsedMs, outcome, class: failureClass };
   const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
-  run.parts.emit({ type: 'model.attempt', ...event, status, usage: last.usage, nextInMs, next: follows });
+  const costUsd = last.costUsd ?? (last.usage && costOf(last.usage, last.candidate.model.price));
+  run.parts.emit({ type: 'model.attempt', ...event, status, usage: last.usage, costUsd, nextInMs, next: follows });
   // The text of a broken attempt may yet be the answer.
   if (outcome !== 'ok' && last !== run.broken) tellWaste(run, last);
 }

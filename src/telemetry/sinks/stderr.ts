@@ -29,6 +29,7 @@ export function createStderr({ write, level }: StderrParts): Sink {
 function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
   switch (event.type) {
     case 'call.start':
+    case 'call.stage':
       return 'debug';
     case 'route.plan':
       return event.classifier?.failed === undefined ? 'debug' : 'info';
@@ -41,6 +42,8 @@ function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
       return event.to === 'open' || event.to === 'quarantined' ? 'warning' : 'info';
     case 'files.read':
       return event.skipped.length > 0 ? 'info' : 'debug';
+    case 'files.written':
+      return event.code === undefined ? 'info' : 'warning';
     case 'thread.compacted':
       return 'info';
     case 'warning':
@@ -58,6 +61,8 @@ function sentence(event: AppEvent): string {
   switch (event.type) {
     case 'call.start':
       return `${event.tool}: called${event.client === undefined ? '' : ` by ${event.client}`}`;
+    case 'call.stage':
+      return `${event.tool}: ${event.stage}`;
     case 'call.end':
       return `${event.tool}: ${event.status}${note(event.code)} after ${seconds(event.elapsedMs)}`;
     case 'model.attempt':
@@ -68,6 +73,8 @@ function sentence(event: AppEvent): string {
       return `${event.tool}: ${event.class} → ${event.chosen.join(', ')}${note(event.reasons.join('; '))}${classified(event.classifier)}`;
     case 'files.read':
       return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
+    case 'files.written':
+      return `${event.tool}: ${event.code === undefined ? 'wrote' : 'did not write'} ${event.path}${note(event.code)}`;
     case 'thread.compacted':
       return `thread ${event.thread}: turns up to ${event.upToSeq} summed up for a window of ${event.window} tokens`;
     case 'warning':

@@ -1,0 +1,65 @@
+export interface LaneParts<Item> {
+  /** For messages about it. */
+  name: string;
+  /** Gets everything that came in since the last time; called again only after it ended. */
+  write(batch: readonly Item[]): void | Promise<void>;
+  /** The most that may wait, by `sizeOf`; more is left out. */
+  maxWaiting: number;
+  /** Absent: each counts one. */
+  sizeOf?(item: Item): number;
+  /** Hears of a write that began to fail, once until one works again, and of what was left out. */
+  onError(name: string, error: unknown): void;
+}
+
+export interface Lane<Item> {
+  /** Never throws, never waits. */
+  push(item: Item): void;
+  /** Resolves when everything pushed so far was written, or given up. Never rejects. */
+  idle(): Promise<void>;
+}
+
+/** The queue of one writer: whoever pushes neither waits for it nor hears of its troubles. */
+export function createLane<Item>({ name, write, maxWaiting, sizeOf, onError }: LaneParts<Item>): Lane<Item> {
+  let waiting: Item[] = [];
+  let size = 0;
+  let dropped = 0;
+  let failing = false;
+  let running: Promise<void> | undefined;
+
+  const writeBatch = async (batch: readonly Item[]): Promise<void> => {
+    try {
+      await write(batch);
+      failing = false;
+    } catch (error) {
+      // Observing goes on without this batch: no call may fail because of it.
+      if (!failing) onError(name, error);
+      failing = true;
+    }
+  };
+  const drain = async (): Promise<void> => {
+    // The writer's own code never runs within `push`.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const batch = waiting;
+      waiting = [];
+      size = 0;
+      await writeBatch(batch);
+    }
+    running = undefined;
+    if (dropped > 0) onError(name, new Error(`${dropped} records were left out: writing was too slow`));
+    dropped = 0;
+  };
+
+  return {
+    push(item) {
+      const own = sizeOf?.(item) ?? 1;
+      if (size + own > maxWaiting) dropped++;
+      else {
+        size += own;
+        waiting.push(item);
+      }
+      running ??= drain();
+    },
+    idle: async () => running,
+  };
+}

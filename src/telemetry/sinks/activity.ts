@@ -1,0 +1,56 @@
+import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
+import { createOpenCalls, type OpenCall } from '../log/open-calls.ts';
+import { createRotatingLog, type LogRecord, type LogRules } from '../log/rotating-log.ts';
+import type { Observation, Sink } from '../sink.ts';
+
+interface Notes {
+  /** As `provider:model`, in the order in which they were asked first. */
+  models: Set<string>;
+  attempts: number;
+  usage: Usage;
+  /** US dollars of the attempts whose price is known. */
+  costUsd: number;
+  filesSent: number;
+}
+
+/** `activity.jsonl`: one line when a call begins and one with all that it came to when it ends. */
+export function createActivity(rules: LogRules): Sink {
+  const log = createRotatingLog('activity', rules);
+  const calls = createOpenCalls<Notes>(() => ({
+    models: new Set(),
+    attempts: 0,
+    usage: noUsage,
+    costUsd: 0,
+    filesSent: 0,
+  }));
+  return {
+    name: 'activity',
+    write: observations => log.append(observations.flatMap(observation => linesOf(observation, calls.of(observation)))),
+  };
+}
+
+function linesOf({ at, event }: Observation, call: OpenCall<Notes> | undefined): LogRecord[] {
+  if (!call) return [];
+  const { notes, ...who } = call;
+  switch (event.type) {
+    case 'call.start':
+      return [{ at, fields: { act: 'begin', ...who } }];
+    case 'model.attempt':
+      if (event.outcome === 'skipped') return [];
+      notes.models.add(`${event.provider}:${event.model}`);
+      notes.attempts++;
+      notes.usage = addUsage(notes.usage, event.usage ?? noUsage);
+      notes.costUsd += event.costUsd ?? 0;
+      return [];
+    case 'files.read':
+      notes.filesSent += event.embedded.length;
+      return [];
+    case 'call.end': {
+      const { status, code, elapsedMs } = event;
+      const { models, ...sums } = notes;
+      return [{ at, fields: { act: 'end', ...who, status, code, elapsedMs, models: [...models], ...sums } }];
+    }
+    default:
+      return [];
+  }
+}

@@ -1,0 +1,47 @@
+import type { ErrorCode } from '../../domain/error.ts';
+import { createOpenCalls, type OpenCall } from '../log/open-calls.ts';
+import { createRotatingLog, type LogRecord, type LogRules } from '../log/rotating-log.ts';
+import type { Observation, Sink } from '../sink.ts';
+
+/** What a call is refused with, as against what goes wrong in one that was allowed. */
+const refusals: readonly ErrorCode[] = ['SECURITY', 'LIMIT', 'TOOL_NOT_FOUND'];
+/** Why a file is kept from models; anything else (its size, its kind, no such file) is no decision about the caller. */
+const forbidden: readonly string[] = ['outside_roots', 'secret', 'not_regular'];
+
+/** `audit.jsonl`: who called what, which files were read and written for it, and what was refused. */
+export function createAudit(rules: LogRules): Sink {
+  const log = createRotatingLog('audit', rules);
+  const calls = createOpenCalls(() => undefined);
+  return {
+    name: 'audit',
+    write: observations => log.append(observations.flatMap(observation => linesOf(observation, calls.of(observation)))),
+  };
+}
+
+function linesOf({ at, event }: Observation, call: OpenCall<undefined> | undefined): LogRecord[] {
+  if (!call) return [];
+  const { notes: _, ...who } = call;
+  const line = (act: string, refused: boolean, rest: object = {}): LogRecord => ({
+    at,
+    fields: { act, decision: refused ? 'refused' : 'allowed', ...who, ...rest },
+  });
+  switch (event.type) {
+    case 'files.read': {
+      const refused = event.skipped.filter(({ code }) => forbidden.includes(code));
+      return [
+        ...(event.embedded.length > 0 ? [line('read', false, { files: event.embedded })] : []),
+        ...refused.map(({ path, code }) => line('read', true, { files: [path], reason: code })),
+      ];
+    }
+    case 'files.written': {
+      const { path, code } = event;
+      return [line('write', code !== undefined, { files: [path], reason: code })];
+    }
+    case 'call.end': {
+      const { status, code, reason } = event;
+      return [line('call', code !== undefined && refusals.includes(code), { status, code, reason })];
+    }
+    default:
+      return [];
+  }
+}
