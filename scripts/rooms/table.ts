@@ -128,7 +128,7 @@ const rooms: HouseTable['rooms'] = {
   server: { imports: ['domain'], folders: { dashboard: 'plain', guards: 'plain', http: 'plain', daemon: 'plain' } },
   cli: {
     imports: ['domain', 'config', 'app.ts', 'version.ts'],
-    folders: { commands: 'list', hosts: 'list', init: 'plain', doctor: 'plain' },
+    folders: { commands: 'list', hosts: 'list', init: 'plain', doctor: 'plain', demo: 'plain' },
   },
 };
 
