@@ -1,29 +1,14 @@
 import { createMcpHandler, isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/server';
 import { isRecord } from '../../domain/json.ts';
-import type { Random } from '../../domain/ports.ts';
-import type { ToolHost } from '../../domain/request.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
+import type { DoorParts } from './door-parts.ts';
 import type { Exchange, GuardedRequest } from './exchange.ts';
-import type { Gate } from './gate.ts';
 import { createOwnerChanges } from './owner-changes.ts';
 import { openSession } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
-/** The product as one caller may use it. */
-export interface CallerProduct {
-  host: ToolHost;
-  /** The project his relative paths start from. */
-  root: string;
-  instructions: string;
-}
-
-export interface McpDoorOptions {
-  version: string;
-  random: Random;
-  gate: Gate;
+export interface McpDoorOptions extends Pick<DoorParts, 'version' | 'random' | 'gate' | 'productOf' | 'onError'> {
   sessions: Sessions;
-  productOf(caller: GuardedRequest['caller']): Promise<CallerProduct>;
-  onError(error: Error): void;
 }
 
 export interface McpDoor {
