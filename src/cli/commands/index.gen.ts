@@ -13,6 +13,7 @@ import { prompt } from './prompt.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
 import { serve } from './serve.ts';
+import { status } from './status.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -33,6 +34,7 @@ export const commands = [
   route,
   search,
   serve,
+  status,
   stdio,
   threads,
   trust,
