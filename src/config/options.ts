@@ -8,6 +8,7 @@ import { searchOptions } from './tables/search-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
+import { wsOptions } from './tables/ws-options.ts';
 
 /** Every setting of the product itself, by theme. Vendors' keys and addresses stand in the providers' own files. */
 export const options = {
@@ -21,4 +22,5 @@ export const options = {
   ...operationOptions,
   ...networkOptions,
   ...spendOptions,
+  ...wsOptions,
 };

@@ -28,7 +28,8 @@ function waitingHost() {
         asked.push({
           request,
           signal,
-          answer: (reply = replyOf({ said: Number(request.arguments.n) || 'yes' })) => resolve(reply),
+          answer: (reply = replyOf({ said: typeof request.arguments.n === 'number' ? request.arguments.n : 'yes' })) =>
+            resolve(reply),
         });
       }),
   );

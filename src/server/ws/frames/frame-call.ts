@@ -138,12 +138,14 @@ function streamWriter({ stream, requestId, clock, send }: FrameCallOptions) {
 function latencyOf(times: { receivedAt: number; heldAt: number | undefined; endedAt: number }, reply?: ToolReply) {
   const { receivedAt, heldAt = times.endedAt, endedAt } = times;
   const facts = isRecord(reply?.document.metadata) ? reply.document.metadata : {};
-  const { provider_used: provider, queue_ms: queued } = facts;
-  const processing = endedAt - heldAt - (typeof queued === 'number' ? queued : 0);
+  const { provider_used: provider, queue_ms: told } = facts;
+  // A reply says so only where there was a wait.
+  const queued = typeof told === 'number' ? told : 0;
+  const processing = endedAt - heldAt - queued;
   return {
     latency_ms: Math.round(endedAt - receivedAt),
     global_sem_wait_ms: Math.round(heldAt - receivedAt),
-    ...(typeof queued === 'number' && { provider_sem_wait_ms: Math.round(queued) }),
+    ...(typeof provider === 'string' && { provider_sem_wait_ms: Math.round(queued) }),
     processing_ms: Math.max(0, Math.round(processing)),
     ...(typeof provider === 'string' && { provider_name: provider }),
   };
