@@ -9,7 +9,7 @@ export const wsOptions = {
     min: 1,
     max: 300,
     doc: 'Seconds that a client of the frame protocol has for its first message.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsPingSeconds: {
     env: ['POLYLOGUE_WS_PING_INTERVAL', 'EXAI_WS_PING_INTERVAL'],
@@ -18,7 +18,7 @@ export const wsOptions = {
     min: 1,
     max: 3_600,
     doc: 'Seconds between two pings of a WebSocket.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsSilenceSeconds: {
     env: ['POLYLOGUE_WS_PING_TIMEOUT', 'EXAI_WS_PING_TIMEOUT'],
@@ -27,7 +27,7 @@ export const wsOptions = {
     min: 1,
     max: 3_600,
     doc: 'Seconds without a sign of life, an answer to a ping included, after which a WebSocket is closed.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsProgressSeconds: {
     env: ['POLYLOGUE_WS_PROGRESS_INTERVAL', 'EXAI_WS_PROGRESS_INTERVAL_SECS'],
@@ -37,7 +37,7 @@ export const wsOptions = {
     max: 600,
     fractional: true,
     doc: 'Seconds between two `progress` messages of a call in the frame protocol; some clients take 10 seconds of silence for an end.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsResultSeconds: {
     env: ['POLYLOGUE_WS_RESULT_TTL', 'EXAI_WS_RESULT_TTL'],
@@ -46,7 +46,7 @@ export const wsOptions = {
     min: 1,
     max: 86_400,
     doc: 'Seconds that results, and sessions whose client is gone, are kept for a client that comes back.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsCallSeconds: {
     env: ['POLYLOGUE_WS_CALL_TIMEOUT', 'EXAI_WS_CALL_TIMEOUT'],
@@ -55,7 +55,7 @@ export const wsOptions = {
     min: 1,
     max: 86_400,
     doc: 'Seconds that a call in the frame protocol may take, where it brings no limit of its own.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsFilesCallSeconds: {
     env: ['POLYLOGUE_WS_FILES_CALL_TIMEOUT'],
@@ -64,7 +64,7 @@ export const wsOptions = {
     min: 1,
     max: 86_400,
     doc: 'The same for a call with files, or one that searches.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsReasoningCallSeconds: {
     env: ['POLYLOGUE_WS_REASONING_CALL_TIMEOUT'],
@@ -73,19 +73,19 @@ export const wsOptions = {
     min: 1,
     max: 86_400,
     doc: 'The same for a call whose model reasons.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsCompatText: {
     env: ['EXAI_WS_COMPAT_TEXT', 'POLYLOGUE_WS_COMPAT_TEXT'],
     type: 'boolean',
     default: true,
     doc: 'Adds all outputs of a result as one `text`, for older clients of the frame protocol.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
   wsNotJoined: {
     env: ['POLYLOGUE_WS_NOT_JOINED', 'EXAI_WS_DISABLE_COALESCE_FOR_TOOLS'],
     type: 'list',
     doc: 'Tools whose identical calls in one session of the frame protocol are made one by one, instead of once for all that come while it runs.',
-    group: 'Sockets',
+    group: 'Daemon',
   },
 } as const satisfies Record<string, OptionSpec>;
