@@ -127,7 +127,15 @@ const rooms: HouseTable['rooms'] = {
   tools: { imports: ['domain', 'engine/define.ts', 'engine/fields.ts'], list: true, pure: true },
   server: {
     imports: ['domain'],
-    folders: { dashboard: 'plain', guards: 'plain', http: 'plain', streamable: 'plain', daemon: 'plain' },
+    folders: {
+      dashboard: 'plain',
+      guards: 'plain',
+      http: 'plain',
+      streamable: 'plain',
+      daemon: 'plain',
+      ws: 'plain',
+      'ws/frames': 'plain',
+    },
   },
   cli: {
     imports: ['domain', 'config', 'app.ts', 'version.ts'],
