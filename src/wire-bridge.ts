@@ -24,14 +24,14 @@ export interface BridgeSettings {
 const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
 
 /** Settings → the way of one client to a daemon that many share. */
-export async function wireBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
+export async function openBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
   const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
   const { cwd, clock, launch, onRemark } = settings;
   const { roots } = await rootsOf(config, settings);
-  const { openBridge } = await import('./server/bridge/open-bridge.ts');
-  const ofProject = new Set(projectOptions.flatMap(({ env }) => [...env]));
+  const door = await import('./server/bridge/open-bridge.ts');
+  const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
   const env = Object.entries({ ...settings.programEnv, POLYLOGUE_HOME: config.home });
-  return openBridge({
+  return door.openBridge({
     url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
     token,
     root: roots[0] ?? cwd,
@@ -60,7 +60,8 @@ function localUrl(host: string, port: number): string {
 
 function addressOf(text: string): string {
   const url = URL.parse(text);
-  const isPlain = url && ['http:', 'https:'].includes(url.protocol) && url.pathname === '/' && !url.search && !url.username;
+  const isPlain =
+    url && ['http:', 'https:'].includes(url.protocol) && url.pathname === '/' && !url.search && !url.username;
   if (isPlain) return url.origin;
   throw configError('--url takes the address of a daemon, without a path.', {
     next: 'Write it as http://127.0.0.1:8765 or https://polylogue.example; a token goes into POLYLOGUE_TOKEN.',

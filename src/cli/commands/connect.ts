@@ -8,7 +8,11 @@ export const connect = defineCommand({
   summary: 'serve one MCP client over standard input and output by a daemon that many share; starts it when absent',
   usage: '',
   flags: [
-    { name: 'url', value: 'address', doc: 'The daemon, as http://127.0.0.1:8765; the one of this machine unless told.' },
+    {
+      name: 'url',
+      value: 'address',
+      doc: 'The daemon, as http://127.0.0.1:8765; the one of this machine unless told.',
+    },
     { name: 'running', doc: 'Only by a daemon that runs already.' },
   ],
   examples: [
