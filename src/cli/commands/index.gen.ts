@@ -3,6 +3,7 @@ import { ask } from './ask.ts';
 import { completion } from './completion.ts';
 import { connect } from './connect.ts';
 import { consensus } from './consensus.ts';
+import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { exportThread } from './export-thread.ts';
 import { importThread } from './import-thread.ts';
@@ -23,6 +24,7 @@ export const commands = [
   completion,
   connect,
   consensus,
+  demo,
   doctor,
   exportThread,
   importThread,
