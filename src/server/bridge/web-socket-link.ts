@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http';
 import { type ClientOptions, WebSocket } from 'ws';
+import { z } from 'zod';
 import { type AppError, configError, securityError, storageError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
 import type { Link, LinkListener, Loss } from './link.ts';
@@ -15,6 +17,9 @@ export interface DaemonAddress {
 const handshakeMs = 10_000;
 /** A daemon that gives no sign of life for two of these is gone. */
 const heartbeatMs = 30_000;
+const mostRefusalBytes = 16_384;
+const refusalSchema = z.object({ error: z.object({ message: z.string(), next: z.string() }) });
+type Refused = z.infer<typeof refusalSchema>['error'];
 /** Close codes that say that a message was refused for what it is. */
 const refusals = new Set([1003, 1007, 1008, 1009]);
 
@@ -29,17 +34,15 @@ export function openWebSocketLink(
     handshakeTimeout: handshakeMs,
     perMessageDeflate: false,
     maxPayload: 268_435_456,
-    headers: {
-      'polylogue-root': encodeURIComponent(root),
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
-    },
+    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   };
-  const socket = new WebSocket(webSocketUrl(url), 'mcp', options);
+  const socket = new WebSocket(webSocketUrl(url, root), 'mcp', options);
   let trouble: string | undefined;
   let stopBeat = () => {};
   socket.once('unexpected-response', (request, response) => {
-    request.destroy();
-    reject(refusedBy(url, response.statusCode ?? 0));
+    refusalIn(response)
+      .then(told => reject(refusedBy(url, response.statusCode ?? 0, told)))
+      .finally(() => request.destroy());
   });
   socket.on('error', error => {
     trouble = error.message;
@@ -95,24 +98,43 @@ function lossOf(code: number, reason: string | undefined): Loss {
   return { why: `it was closed with ${code}${reason ? ` (${reason})` : ''}`, refused: refusals.has(code) };
 }
 
-function webSocketUrl(url: string): string {
-  return `${url.replace(/^http/, 'ws').replace(/\/+$/, '')}/ws`;
+function webSocketUrl(url: string, root: string): string {
+  return `${url.replace(/^http/, 'ws')}/ws?root=${encodeURIComponent(root)}`;
 }
 
-function refusedBy(url: string, status: number): AppError {
-  if (status === 401 || status === 403) {
-    return securityError(`The daemon at ${url} does not let this client in (HTTP ${status}).`, {
-      next: 'Set POLYLOGUE_TOKEN to a token that it knows, and start within a project that the token may read.',
+/** What a daemon says of its refusal; undefined where it is none of a daemon. */
+async function refusalIn(response: IncomingMessage): Promise<Refused | undefined> {
+  try {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of response) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > mostRefusalBytes) return undefined;
+    }
+    return refusalSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8'))).error;
+  } catch {
+    // Whatever it was, no daemon wrote it.
+    return undefined;
+  }
+}
+
+function refusedBy(url: string, status: number, told: Refused | undefined): AppError {
+  if (!told) {
+    return configError(`What answers at ${url} is no Polylogue daemon (HTTP ${status}).`, {
+      next: 'Set POLYLOGUE_PORT to a free port, or name the daemon with --url.',
     });
   }
-  if (status === 503 || status === 429) {
-    return storageError('unavailable', `The daemon at ${url} takes no more clients now (HTTP ${status}).`, {
-      retryable: true,
-      next: 'Try again in a minute, or end sessions that nobody needs.',
+  const { message } = told;
+  if (status === 401) {
+    return securityError(`The daemon at ${url} does not let this client in: ${message}`, {
+      next: 'Set POLYLOGUE_TOKEN to a token that it knows; of a daemon of another user, choose another POLYLOGUE_PORT.',
     });
   }
-  return configError(`What answers at ${url} is no Polylogue daemon (HTTP ${status}).`, {
-    next: 'Set POLYLOGUE_PORT to a free port, or name the daemon with --url.',
+  if (status === 403) return securityError(`The daemon at ${url} refuses: ${message}`, { next: told.next });
+  return storageError('unavailable', `The daemon at ${url} takes no client now: ${message}`, {
+    retryable: true,
+    next: told.next,
   });
 }
 
