@@ -26,7 +26,7 @@ const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
 /** Settings → the way of one client to a daemon that many share. */
 export async function openBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
   const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
-  const { cwd, clock, launch, onRemark } = settings;
+  const { clock, launch, onRemark } = settings;
   const { roots } = await rootsOf(config, settings);
   const door = await import('./server/bridge/open-bridge.ts');
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
@@ -34,7 +34,7 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
   return door.openBridge({
     url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
     token,
-    root: roots[0] ?? cwd,
+    root: roots[0],
     home: config.home,
     daemon: settings.onlyRunning
       ? undefined

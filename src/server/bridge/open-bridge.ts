@@ -16,8 +16,8 @@ export interface BridgeOptions {
   url: string;
   /** The operator's word; absent: the token of daemons that bridges start, for one on this machine. */
   token: string | undefined;
-  /** The client's project. */
-  root: string;
+  /** The client's project; absent: he is in none. */
+  root: string | undefined;
   /** Folder in which this user's bridges keep the token and agree on who starts a daemon. */
   home: string;
   /** How to start a daemon where there is none; absent: none is started. Its token is added to the environment. */

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /** How a daemon is started. */
@@ -20,10 +20,14 @@ export interface StartedDaemon {
   end(): string | undefined;
 }
 
+/** A log of more bytes is begun anew with the next start; what lasts is in the logs of the daemon itself. */
+const mostLogged = 4_194_304;
+
 /** Starts a program that outlives this one. */
 export function startDaemon({ command, args, cwd, env, log }: DaemonCommand): StartedDaemon {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
-  const output = openSync(log, 'a', 0o600);
+  const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
+  const output = openSync(log, size > mostLogged ? 'w' : 'a', 0o600);
   let failure: string | undefined;
   let hasEnded = false;
   const child = spawn(command, args, {

@@ -10,8 +10,8 @@ export interface DaemonAddress {
   url: string;
   /** Sent as a bearer token; absent: the daemon asks for none. */
   token: string | undefined;
-  /** The project of the client, an absolute path. */
-  root: string;
+  /** The project of the client, an absolute path; absent: he is in none. */
+  root: string | undefined;
 }
 
 const handshakeMs = 10_000;
@@ -98,8 +98,9 @@ function lossOf(code: number, reason: string | undefined): Loss {
   return { why: `it was closed with ${code}${reason ? ` (${reason})` : ''}`, refused: refusals.has(code) };
 }
 
-function webSocketUrl(url: string, root: string): string {
-  return `${url.replace(/^http/, 'ws')}/ws?root=${encodeURIComponent(root)}`;
+function webSocketUrl(url: string, root: string | undefined): string {
+  const query = root === undefined ? '' : `?root=${encodeURIComponent(root)}`;
+  return `${url.replace(/^http/, 'ws')}/ws${query}`;
 }
 
 /** What a daemon says of its refusal; undefined where it is none of a daemon. */
