@@ -25,6 +25,7 @@ import { createHosts } from './wire-hosts.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
 
+export { openBridge } from './wire-bridge.ts';
 export { type AppConfig, loadConfig, tables, version };
 
 /** What only the outermost layer may touch, handed down. */

@@ -135,6 +135,7 @@ const rooms: HouseTable['rooms'] = {
       daemon: 'plain',
       ws: 'plain',
       'ws/frames': 'plain',
+      bridge: 'plain',
     },
   },
   cli: {
@@ -157,6 +158,7 @@ const doors: HouseTable['doors'] = {
       'server',
       'version.ts',
       'wire-daemon.ts',
+      'wire-bridge.ts',
       'wire-engine.ts',
       'wire-files.ts',
       'wire-host.ts',
@@ -203,6 +205,10 @@ const doors: HouseTable['doors'] = {
   'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
+  'wire-bridge.ts': {
+    imports: ['domain', 'config', 'server', 'wire-files.ts', 'wire-models.ts'],
+    lines: 150,
+  },
   'version.ts': { imports: ['../package.json'] },
   'main.ts': { imports: ['version.ts'], lazyImports: ['app.ts', 'cli'] },
   'index.ts': {
