@@ -24,13 +24,14 @@ import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.t
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
-import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
+import type { Telemetry } from './telemetry/observe.ts';
 import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
 import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { rootsOf, wireFiles } from './wire-files.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
+import { type Observed, wireObserved, wireTelemetry } from './wire-telemetry.ts';
 
 export { type AppConfig, loadConfig, tables, version };
 
@@ -47,7 +48,7 @@ export interface Surroundings {
   writeError(line: string): void;
 }
 
-export interface Product {
+export interface Product extends Observed {
   host: ToolHost;
   /** The project that this process serves; the working directory when no project was found. */
   root: string;
@@ -66,8 +67,6 @@ export interface Product {
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
-  /** What this process did since it began, in Prometheus' text format 0.0.4. */
-  metrics(): string;
   /** The operator's own threads as files, and what is over with. */
   transfer: OwnTransfer;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -79,9 +78,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
   const place = storePlace(values, config.home);
-  const kept = { home: place.isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
-  const telemetry = createTelemetry({ ...around, ...kept });
-  const { emit, recent, mask } = telemetry;
+  const telemetry = await wireTelemetry(config, around);
+  const { emit, recent, mask, tellComms } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
   const found = await rootsOf(config, around);
@@ -91,7 +89,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const models = await wireModels(config, { clock, random, emit, state, isPrivate });
+  const models = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate });
   const meter = wireMeter({ values, team: models, store, clock, random, emit });
   const team = { ...models, ask: meter.ask };
   const services = wireServices(config, { clock, state, emit });
@@ -135,7 +133,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
-    metrics: telemetry.metrics,
+    ...wireObserved(telemetry, team, random),
     spent: from => store.spend.rows({ owner: 'local', from }),
     async close(hurry) {
       await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);

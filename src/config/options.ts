@@ -6,6 +6,7 @@ import { operationOptions } from './tables/operation-options.ts';
 import { replyOptions } from './tables/reply-options.ts';
 import { searchOptions } from './tables/search-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
+import { telemetryOptions } from './tables/telemetry-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
 
@@ -20,5 +21,6 @@ export const options = {
   ...fileOptions,
   ...operationOptions,
   ...networkOptions,
+  ...telemetryOptions,
   ...spendOptions,
 };

@@ -1,3 +1,5 @@
+import type { Clock } from '../domain/ports.ts';
+
 export interface LaneParts<Item> {
   /** For messages about it. */
   name: string;
@@ -62,4 +64,15 @@ export function createLane<Item>({ name, write, maxWaiting, sizeOf, onError }: L
     },
     idle: async () => running,
   };
+}
+
+/** Waits for `work`, which never rejects, but no longer than `ms`. */
+export async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  await new Promise<void>(resolve => {
+    const cancel = clock.after(ms, resolve);
+    void work.then(() => {
+      cancel();
+      resolve();
+    });
+  });
 }

@@ -9,6 +9,7 @@ import { indexFiles } from './index-files.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
 import { prompt } from './prompt.ts';
+import { replay } from './replay.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
 import { stdio } from './stdio.ts';
@@ -27,6 +28,7 @@ export const commands = [
   init,
   models,
   prompt,
+  replay,
   route,
   search,
   stdio,

@@ -17,6 +17,8 @@ export interface LogRules {
 export interface RotatingLog {
   /** The file that is written now. */
   file: string;
+  /** The paths of it and of those that were put aside, the youngest first, whether they are there or not. */
+  files(): string[];
   /** One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. */
   append(records: readonly LogRecord[]): Promise<void>;
 }
@@ -26,6 +28,8 @@ export interface LogRecord {
   at: number;
   /** Plain data; its names are written as every log of the product has them: `reqId` → `req_id`. */
   fields: object;
+  /** Plain data whose names are written as they are, behind the others. */
+  asIs?: object;
 }
 
 const week = 7 * 24 * 3_600_000;
@@ -50,6 +54,7 @@ export function createRotatingLog(
 
   return {
     file,
+    files: () => Array.from({ length: keep + 1 }, (_, index) => (index === 0 ? file : `${file}.${index}`)),
     async append(records) {
       const last = records.at(-1);
       if (!last) return;
@@ -74,8 +79,8 @@ async function write(file: string, text: string): Promise<void> {
   }
 }
 
-function lineOf({ at, fields }: LogRecord): string {
-  return `${JSON.stringify({ ts: new Date(at).toISOString(), ...Object.fromEntries(snakeCased(fields)) })}\n`;
+function lineOf({ at, fields, asIs }: LogRecord): string {
+  return `${JSON.stringify({ ts: new Date(at).toISOString(), ...Object.fromEntries(snakeCased(fields)), ...asIs })}\n`;
 }
 
 function snakeCased(record: object): [name: string, value: unknown][] {
