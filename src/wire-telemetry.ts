@@ -19,12 +19,14 @@ const megabyte = 1024 * 1024;
 export function wireTelemetry(config: AppConfig, around: TelemetrySurroundings): Promise<Telemetry> {
   const values = config.values.app;
   const traces = traceSettings(values);
+  const headers = Object.values(traces?.headers ?? {});
   return createTelemetry({
     clock: around.clock,
     random: around.random,
     writeError: around.writeError,
     home: storePlace(values, config.home).isPrivate ? undefined : config.home,
-    secrets: [...config.secrets, ...Object.values(traces?.headers ?? {})],
+    // With a header such as `Bearer TOKEN` the token alone is a secret too.
+    secrets: [...config.secrets, ...headers.flatMap(value => [value, ...value.split(' ')])],
     logLevel: values.logLevel,
     ...(values.commsLog && { comms: { maxBytes: values.commsLogMaxMb * megabyte } }),
     ...(traces && { traces }),

@@ -66,7 +66,7 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
   const metrics = createMetrics();
   const log = await openComms(options, passing, onSinkError);
   const traces = await openTracing(options, passing, onSinkError);
-  const written = home === undefined ? [] : kept.map(create => ofCalls(create({ folder: logsOf(home) })));
+  const written = home === undefined ? [] : kept.map(create => ofCalls(create({ folder: logsOf(home) }, clock)));
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),

@@ -39,11 +39,13 @@ export interface Traces extends Sink {
 
 /** Long enough to send several spans at once; what waits when the process ends is sent then. */
 const betweenExportsMs = 2_000;
+/** A process that ends waits no longer for a collector that is not there. */
+const exportMs = 3_000;
 
 /** Loads OpenTelemetry. Nothing global is registered: a program that uses this one as a library keeps its own traces. */
 export function openTraces(settings: TraceSettings, { mask, version, onError }: TraceParts): Traces {
   const { url, headers, content: isWanted } = settings;
-  const exporter = told(new OTLPTraceExporter({ url, headers: { ...headers } }), onError);
+  const exporter = told(new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs }), onError);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ ...settings.resource, 'service.version': version }),
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sampleRatio) }),
@@ -54,7 +56,10 @@ export function openTraces(settings: TraceSettings, { mask, version, onError }: 
   return {
     name: 'traces',
     ...createCallSpans({ tracer, ...(content && { contentOf: content.of, onEnd: content.forget }) }),
-    close: () => provider.shutdown(),
+    async close() {
+      // What could not be sent was told already.
+      await provider.shutdown().catch(() => undefined);
+    },
     ...(content && { tell: content.tell }),
   };
 }
