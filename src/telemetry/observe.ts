@@ -141,7 +141,7 @@ function ofCalls(sink: Sink): Sink {
     ...sink,
     write(observations) {
       const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
-      return own.length > 0 ? sink.write(own) : undefined;
+      return own.length > 0 && sink.write(own);
     },
   };
 }

@@ -2,6 +2,7 @@ import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { AppError } from '../../domain/error.ts';
 import type { Candidate } from '../../domain/model.ts';
 import type { CommsNote } from '../../domain/ports.ts';
+import { costOf } from '../../domain/usage.ts';
 import type { AttemptOutcome } from '../attempt.ts';
 import type { Run } from './run.ts';
 
@@ -31,7 +32,8 @@ export function tellRequest(run: Run, { model, effort, thinkingBudget }: Candida
   const began = clock.monotonic();
   return (outcome: Omit<AttemptOutcome, 'failure'>, error: AppError | undefined): void => {
     const { text, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
-    const came = { text, finish, usage, costUsd, citations, warnings, reasoningChars };
+    const cost = costUsd ?? (usage && costOf(usage, model.price));
+    const came = { text, finish, usage, costUsd: cost, citations, warnings, reasoningChars };
     const kind = error ? 'error' : 'response';
     const elapsedMs = clock.monotonic() - began;
     tell({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...failureOf(error), ...came } });

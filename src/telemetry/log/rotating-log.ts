@@ -19,8 +19,11 @@ export interface RotatingLog {
   file: string;
   /** The paths of it and of those that were put aside, the youngest first, whether they are there or not. */
   files(): string[];
-  /** One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. */
-  append(records: readonly LogRecord[]): Promise<void>;
+  /**
+   * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
+   * there were none.
+   */
+  append(records: readonly LogRecord[]): Promise<boolean>;
 }
 
 export interface LogRecord {
@@ -57,13 +60,14 @@ export function createRotatingLog(
     files: () => Array.from({ length: keep + 1 }, (_, index) => (index === 0 ? file : `${file}.${index}`)),
     async append(records) {
       const last = records.at(-1);
-      if (!last) return;
+      if (!last) return false;
       if (await isFull(last.at)) {
         const done = await putAside(file, keep, () => isFull(last.at));
         begun = undefined;
         if (done) await onPutAside();
       }
       await write(file, records.map(lineOf).join(''));
+      return true;
     },
   };
 }
