@@ -3,13 +3,14 @@ import { isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
 import { isRecord, type JsonObject } from '../domain/json.ts';
 import type { Mask, Random } from '../domain/ports.ts';
-import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
 import type { Thread } from '../domain/thread.ts';
 import { createTracer } from '../files/graph/tracer.ts';
 import { missingPaths } from '../files/missing.ts';
 import { listSourceFiles } from '../files/walk/list-source-files.ts';
 import type { ActionContext } from './actions/action-context.ts';
+import type { ActionCall } from './actions/create-action-context.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
@@ -47,7 +48,7 @@ export interface EngineOptions extends AskOptions {
   promptLimit: number;
   replyFormat: ReplyFormat;
   /** What an action's handler may touch, for one caller. */
-  actionContext(principal: Principal, signal: AbortSignal): ActionContext;
+  actionContext(call: ActionCall): ActionContext;
 }
 
 function reasonOf({ error }: JsonObject): string | undefined {
@@ -97,11 +98,11 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
   async function run(parsed: Parsed): Promise<Reply> {
     const { shape } = parsed.tool;
     if (shape.kind === 'action') {
-      const document = await shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
+      const document = await shape.run(parsed.args, actionContext(options, parsed));
       return success(withMetadata(document, localMetadata(parsed, clock.monotonic() - parsed.startedAt)));
     }
     if (shape.kind === 'relay') {
-      return shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
+      return shape.run(parsed.args, actionContext(options, parsed));
     }
     if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));
@@ -146,6 +147,13 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
   }
 
   return { list: () => listings, call };
+}
+
+function actionContext(
+  { actionContext: create }: EngineOptions,
+  { request, signal, reqId, tool }: Parsed,
+): ActionContext {
+  return create({ principal: request.principal, signal, reqId, tool: tool.name });
 }
 
 async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Parsed> {
