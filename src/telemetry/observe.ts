@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Clock, Emit, Mask, Random, Recent } from '../domain/ports.ts';
+import type { Clock, Emit, Mask, Random, Recent, WatchedCalls } from '../domain/ports.ts';
 import { createBus } from './bus.ts';
 import { maskKey } from './mask-key.ts';
 import { createMask } from './redact.ts';
@@ -7,6 +7,7 @@ import type { Sink } from './sink.ts';
 import { createActivity } from './sinks/activity.ts';
 import { createAudit } from './sinks/audit.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
+import { createLiveCalls } from './sinks/live-calls.ts';
 import { createMetrics } from './sinks/metrics.ts';
 import { createRecent } from './sinks/recent.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
@@ -28,6 +29,8 @@ export interface Telemetry {
   mask: Mask;
   /** What the calls of this process did lately. */
   recent: Recent;
+  /** Its calls, one by one. */
+  calls: WatchedCalls;
   /** What is set up badly, as far as it has turned up. */
   warned: readonly Warned[];
   /** What this process did since it began, in Prometheus' text format 0.0.4. */
@@ -47,6 +50,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const passing = createMask({ secret: maskKey(undefined, random), keys: [...secrets] });
   const stderr = createStderr({ write: writeError, level: logLevel });
   const recent = createRecent();
+  const live = createLiveCalls();
   const warned = createWarned();
   const metrics = createMetrics();
   const bus = createBus({
@@ -55,6 +59,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     sinks: [
       stderr,
       recent,
+      live,
       warned,
       metrics,
       ...(home === undefined ? [] : kept.map(create => ofCalls(create({ folder: logsOf(home) })))),
@@ -65,6 +70,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     emit: bus.emit,
     mask: (text, scope) => lasting().mask(text, scope),
     recent: recent.recent,
+    calls: live.calls,
     warned: warned.warned,
     metrics: metrics.render,
     close: () => bus.close(),
