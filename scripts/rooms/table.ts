@@ -125,7 +125,10 @@ const rooms: HouseTable['rooms'] = {
     pure: true,
   },
   tools: { imports: ['domain', 'engine/define.ts', 'engine/fields.ts'], list: true, pure: true },
-  server: { imports: ['domain'], folders: { dashboard: 'plain', guards: 'plain', http: 'plain', daemon: 'plain' } },
+  server: {
+    imports: ['domain'],
+    folders: { dashboard: 'plain', 'dashboard/pages': 'plain', guards: 'plain', http: 'plain', daemon: 'plain' },
+  },
   cli: {
     imports: ['domain', 'config', 'app.ts', 'version.ts'],
     folders: { commands: 'list', hosts: 'list', init: 'plain', doctor: 'plain' },
