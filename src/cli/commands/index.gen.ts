@@ -11,6 +11,7 @@ import { models } from './models.ts';
 import { prompt } from './prompt.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
+import { serve } from './serve.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -29,6 +30,7 @@ export const commands = [
   prompt,
   route,
   search,
+  serve,
   stdio,
   threads,
   trust,

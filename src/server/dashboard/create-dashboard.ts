@@ -1,5 +1,7 @@
 import type { Clock, Random } from '../../domain/ports.ts';
 import type { Caller } from '../guards/caller.ts';
+import { type Refusal, refusalResponse } from '../guards/refusal.ts';
+import type { DoorParts, Route } from '../http/door-parts.ts';
 import { assetAnswer, bareAnswer, onward, pageAnswer, problemOf } from './answers.ts';
 import { assets } from './assets.ts';
 import type { DashboardData } from './dashboard-data.ts';
@@ -17,6 +19,8 @@ export interface DashboardParts {
   findToken(token: string): Caller | undefined;
   clock: Pick<Clock, 'now' | 'after'>;
   random: Pick<Random, 'uuid'>;
+  /** Counts a request of somebody who came by a cookie; a refusal when there were too many of late. */
+  admit(caller: Caller): Refusal | undefined;
   /** Hears of failures that nobody foresaw. */
   onError(error: Error): void;
 }
@@ -51,6 +55,8 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     const signed = signIn.who(request, known);
     if (url.pathname === '/login') return login(request, url, fields, signed);
     if (!signed) return stranger(request, url);
+    const tooMany = signed.byCookie ? parts.admit(signed.caller) : undefined;
+    if (tooMany) return refusalResponse(tooMany);
     if (request.method === 'POST' && !isSame(fields.get('csrf') ?? '', signed.csrf))
       return refused(
         request,
@@ -160,3 +166,12 @@ const broken = problemPage(
   'Something failed that should not have. The log of the server has more.',
 );
 const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open. Close some of them.');
+
+/** The dashboard as a part of the daemon: whatever is at no path of another's. */
+export function dashboardRoute(data: DashboardData): (door: DoorParts) => Route {
+  return ({ tokens, clock, random, admit, onError }) => {
+    const dashboard = createDashboard({ data, findToken: tokens.find, clock, random, admit, onError });
+    const handle: Route['handle'] = ({ request, caller }) => dashboard(request, caller);
+    return { path: '/', methods: ['GET', 'HEAD', 'POST'], access: 'anybody', handle };
+  };
+}

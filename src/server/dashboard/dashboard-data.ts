@@ -57,7 +57,8 @@ export interface ThreadsData {
   change?: {
     /** A new thread that begins with the turns up to `seq`; throws where no exchange ends there. */
     fork(thread: Thread, seq: number): Promise<ThreadHead>;
-    remove(thread: Thread): Promise<void>;
+    /** Waits for the calls that work on it. */
+    remove(thread: Thread, signal: AbortSignal): Promise<void>;
   };
 }
 

@@ -141,10 +141,10 @@ async function fork({ visit, fields }: Asked, threads: ThreadsData, thread: Thre
   return onward(`/threads/${child.id}`);
 }
 
-async function remove({ visit, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+async function remove({ request, visit, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
   if (!threads.change) return pageAnswer(readingOnly, visit);
   if (fields.get('sure') !== 'yes') return pageAnswer(unsure, visit);
-  await threads.change.remove(thread);
+  await threads.change.remove(thread, request.signal);
   return onward('/threads');
 }
 

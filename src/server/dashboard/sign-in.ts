@@ -97,10 +97,10 @@ function isEncrypted({ url, headers }: Request): boolean {
   return new URL(url).protocol === 'https:' || headers.get('x-forwarded-proto')?.split(',')[0]?.trim() === 'https';
 }
 
-/** Whether the page that sent a form is one of this very address. Programs say nothing of it. */
+/** Whether the page that sent a form is one of this very address. Programs and old browsers say nothing of it. */
 export function isFromHere({ headers }: Request): boolean {
   const site = headers.get('sec-fetch-site');
-  if (site !== null && site !== 'same-origin' && site !== 'none') return false;
+  if (site !== null) return site === 'same-origin' || site === 'none';
   const origin = headers.get('origin');
   if (origin === null) return true;
   return URL.canParse(origin) && new URL(origin).host === headers.get('host')?.toLowerCase();
