@@ -22,6 +22,7 @@ footer p { margin: 0; }
 h1 { font-size: 1.6rem; line-height: 1.25; letter-spacing: -.01em; margin: 0 0 .35rem; }
 h2 { font-size: 1.05rem; line-height: 1.35; margin: 0 0 .75rem; }
 h3 { font-size: .95rem; margin: 0; }
+.tight { margin: 0; }
 p { margin: 0 0 .6rem; }
 section { margin-top: 2rem; }
 a { color: var(--accent); text-underline-offset: .15em; }
@@ -64,7 +65,7 @@ const parts = `
 .pill.good { background: var(--good-tint); color: var(--good); } .pill.bad { background: var(--bad-tint); color: var(--bad); }
 .pill.warn { background: var(--warn-tint); color: var(--warn); } .pill.busy { background: var(--accent-tint); color: var(--accent); }
 .tag { display: inline-block; padding: .02rem .45rem; border: 1px solid var(--line); border-radius: .3rem; font-size: .8rem; color: var(--soft); }
-.facts { display: flex; flex-wrap: wrap; gap: .6rem 1.75rem; margin: .75rem 0 0; }
+.facts { display: flex; flex-wrap: wrap; gap: .6rem 1.75rem; margin: .75rem 0 1rem; } .facts:last-child { margin-bottom: 0; }
 .facts dt { color: var(--soft); font-size: .8rem; } .facts dd { margin: 0; font-variant-numeric: tabular-nums; }
 .empty { border: 1px dashed var(--edge); border-radius: .6rem; padding: 1.5rem 1.25rem; color: var(--soft); }
 .empty .lead { color: var(--ink); font-weight: 600; margin-bottom: .25rem; } .empty p:last-child { margin: 0; }
@@ -85,10 +86,11 @@ td.wide { min-width: 14rem; overflow-wrap: anywhere; }
 `;
 
 const forms = `
-button, .button { font: inherit; font-size: .88rem; font-weight: 600; padding: .38rem .85rem; border-radius: .45rem; border: 1px solid var(--edge); background: var(--card); color: var(--ink); cursor: pointer; text-decoration: none; display: inline-block; }
+button, .button { white-space: nowrap; font: inherit; font-size: .88rem; font-weight: 600; padding: .38rem .85rem; border-radius: .45rem; border: 1px solid var(--edge); background: var(--card); color: var(--ink); cursor: pointer; text-decoration: none; display: inline-block; }
 button:hover, .button:hover { background: var(--raised); }
 button.main { background: var(--accent); border-color: var(--accent); color: var(--on-accent); } button.main:hover { filter: brightness(1.08); }
 button.danger { border-color: var(--bad); color: var(--bad); } button.quiet { border-color: transparent; color: var(--soft); font-weight: 400; }
+::placeholder { color: var(--soft); opacity: 1; }
 input[type=search], input[type=password], input[type=text] { font: inherit; color: inherit; background: var(--card); border: 1px solid var(--edge); border-radius: .45rem; padding: .42rem .7rem; width: 100%; min-width: 0; }
 label { font-size: .88rem; } label.above { display: block; margin-bottom: .3rem; font-weight: 600; }
 .search { display: flex; gap: .5rem; margin: 1.1rem 0; max-width: 34rem; }
@@ -96,7 +98,7 @@ label { font-size: .88rem; } label.above { display: block; margin-bottom: .3rem;
 .choice a { padding: .2rem .65rem; border-radius: .4rem; text-decoration: none; border: 1px solid var(--line); background: var(--card); font-size: .85rem; }
 .choice a[aria-current] { background: var(--accent-tint); border-color: var(--accent); font-weight: 600; }
 summary { cursor: pointer; } details > summary { width: fit-content; max-width: 100%; }
-.login label { margin-top: 1rem; } .login button { margin-top: 1rem; width: 100%; padding: .55rem; }
+.login label { margin-top: 1rem; } .login button { margin: 1rem 0 1.1rem; width: 100%; padding: .55rem; } .login p:last-child { margin: 0; }
 `;
 
 const reading = `
@@ -107,16 +109,20 @@ const reading = `
 .turn > header { display: flex; flex-wrap: wrap; gap: .2rem .75rem; align-items: baseline; margin-bottom: .6rem; }
 .turn > header h2 { margin: 0; } .turn > header .soft { font-size: .82rem; }
 .said { white-space: pre-wrap; unicode-bidi: plaintext; max-width: 46rem; } .said .head { font-weight: 650; }
-.said p { margin: 0; } .said + pre, pre + .said, .said + .said { margin-top: .7rem; }
+.said .head { display: block; margin-top: .8rem; } .said > .head:first-child { margin-top: 0; } .said .gap { display: block; height: .65rem; }
+.said .item { display: list-item; list-style: disc; margin-left: 1.2rem; } .said + pre, pre + .said, .said + .said { margin-top: .7rem; }
+pre code { font-size: inherit; }
 pre { margin: 0; overflow-x: auto; padding: .75rem .9rem; border: 1px solid var(--line); border-radius: .45rem; background: var(--paper); tab-size: 2; line-height: 1.45; overflow-wrap: normal; unicode-bidi: plaintext; max-height: 40rem; }
 .files { list-style: none; margin: .9rem 0 0; padding: 0; display: grid; gap: .4rem; grid-template-columns: minmax(0, 1fr); font-size: .88rem; }
 .files pre { margin-top: .5rem; } .add { color: var(--good); background: var(--good-tint); } .cut { color: var(--bad); background: var(--bad-tint); } .hunk { color: var(--soft); }
 .add, .cut, .hunk { display: inline-block; min-width: 100%; }
 .sources { margin: .9rem 0 0; padding: .7rem 0 0; border-top: 1px solid var(--line); font-size: .88rem; } .sources ol { margin: .3rem 0 0; padding-left: 1.3rem; }
 img.shown { max-width: 100%; max-height: 20rem; border-radius: .4rem; }
-.steps { list-style: none; margin: 0; padding: 0; }
+.steps { list-style: none; margin: 0; } .steps.card { padding: .25rem 1.15rem; }
 .steps li { display: grid; grid-template-columns: 5.5rem minmax(0, 1fr); gap: 0 1rem; padding: .6rem 0; border-bottom: 1px solid var(--line); } .steps li:last-child { border-bottom: 0; }
 .steps .at { color: var(--soft); font-variant-numeric: tabular-nums; font-size: .85rem; padding-top: .1rem; } .steps p { margin: 0; } .steps ul { display: block; list-style: disc; padding-left: 1.1rem; margin: .2rem 0 0; } .steps ul li { display: list-item; padding: 0; border: 0; } .steps svg { display: block; width: 100%; height: .55rem; margin-top: .35rem; border-radius: .2rem; background: var(--raised); }
+.fork { margin-top: .75rem; } .fork button { border-color: var(--line); } .actions { margin: .25rem 0 .5rem; } .plainlist { list-style: none; margin: 0; padding: 0; gap: .7rem; }
+.summary .said { max-width: none; columns: 24rem 2; column-gap: 2.5rem; } .summary { margin-bottom: .9rem; }
 .verdict .said { max-width: none; font-size: .93rem; } .verdict header { margin-bottom: .75rem; display: grid; gap: .3rem; }
 .verdict svg { width: 100%; height: .4rem; background: var(--raised); border-radius: .2rem; }
 `;
@@ -135,6 +141,7 @@ td svg.share { width: 7rem; height: .55rem; border-radius: .2rem; background: va
 const narrow = `
 @media (max-width: 40rem) {
   main { padding: 1.25rem .9rem 2.5rem; } .bar { padding: .5rem .9rem; gap: .3rem .75rem; } h1 { font-size: 1.35rem; }
+  .switch button { padding: .25rem .42rem; } .who { gap: .2rem; } .who .quiet { padding: .38rem .4rem; }
   nav { order: 3; width: 100%; } nav a { padding: .35rem .55rem; } .steps li { grid-template-columns: minmax(0, 1fr); }
   .tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); } th, td { padding: .45rem .65rem; }
 }

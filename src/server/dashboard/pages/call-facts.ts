@@ -41,7 +41,9 @@ type Ended = Extract<AppEvent, { type: 'call.end' }>;
 function endOf({ code, status }: Ended): Pick<CallFacts, 'mood' | 'outcome'> {
   if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
   if (code !== undefined) return { mood: 'bad', outcome: line(code.toLowerCase().replaceAll('_', ' '), 40) };
-  return { mood: 'good', outcome: line(status.replaceAll('_', ' '), 40) };
+  // What every tool says when all went well tells nothing.
+  const isUsual = status === 'success' || status === 'continuation_available';
+  return { mood: 'good', outcome: isUsual ? 'done' : line(status.replaceAll('_', ' '), 40) };
 }
 
 export function outcomePill({ mood, outcome }: CallFacts): Markup {

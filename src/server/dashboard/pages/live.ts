@@ -58,10 +58,10 @@ function idle(isFirst: boolean): Markup {
 
 function card(call: WatchedCall, now: number): Markup {
   const facts = factsOf(call, now);
-  const asked =
-    facts.attempts > 0 ? `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}` : 'nobody asked yet';
+  const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
+  const told = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
   return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>
-<p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${call.client !== undefined && `${line(call.client, 60)} · `}${line(asked, 200)}</p></div>
+<p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${told.join(' · ')}</p></div>
 <p class="clock">${runningClock(facts.tookMs)}</p></article>`;
 }
 

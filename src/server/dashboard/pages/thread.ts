@@ -116,7 +116,7 @@ async function files(threads: ThreadsData, thread: Thread, turn: StoredTurn): Pr
   const diffs = turn.files.flatMap(({ form: kind }, index) => (kind === 'diff' ? [index] : [])).slice(0, shownDiffs);
   const items = turn.files.map(async (file, index) => {
     const address = `/threads/${thread.id}/turns/${turn.seq}/files/${index}`;
-    const name = html`<code class="bidi">${line(file.path)}</code>`;
+    const name = html`<code class="bidi">${line(within(thread.workspace, file.path))}</code>`;
     if (diffs.includes(index)) {
       const view = await threads.file(thread, turn.seq, index);
       return html`<li><a href="${address}">${name}</a> <span class="tag">diff</span>${view && fileText(view, mostOfDiff, address)}</li>`;
@@ -128,6 +128,12 @@ async function files(threads: ThreadsData, thread: Thread, turn: StoredTurn): Pr
     return html`<li>${isShown ? html`<a href="${address}">${name}</a>` : name} <span class="tag">${file.form}</span> <span class="soft">${file.form !== 'deleted' && extent}</span></li>`;
   });
   return html`<ul class="files" aria-label="Files of turn ${turn.seq}">${await Promise.all(items)}</ul>`;
+}
+
+/** A path as it is within its project, where it is in there. */
+function within(workspace: string, path: string): string {
+  const isInside = workspace !== '' && path.startsWith(workspace) && /^[\\/]./.test(path.slice(workspace.length));
+  return isInside ? path.slice(workspace.length + 1) : path;
 }
 
 function fileText({ text, language }: FileView, most: number, rest: string): Child {

@@ -62,7 +62,7 @@ export function pageStart(seq: number): number {
 function entry(head: ThreadHead, now: number, more: Child = undefined): Markup {
   const { id, title, toolName, workspace, seq, totals, updatedAt, parent } = head;
   return html`<li class="card"><h2><a class="bidi" href="/threads/${id}">${line(title, 120) || 'Untitled'}</a></h2>
-<p class="soft small"><span class="tag">${line(toolName, 60)}</span> ${plural(seq, 'turn')} · ${amount(totals.tokens)} tokens${totals.costUsd > 0 && ` · ${money(totals.costUsd)}`} · ${ago(updatedAt, now)} · <span class="bidi">${line(lastPart(workspace), 60)}</span>${parent && ' · a fork'}</p>${more}</li>`;
+<p class="soft small"><span class="tag">${line(toolName, 60)}</span> ${plural(seq, 'turn')} ${totals.tokens > 0 && `· ${amount(totals.tokens)} tokens `}${totals.costUsd > 0 && `· ${money(totals.costUsd)} `}· ${ago(updatedAt, now)} · <span class="bidi">${line(lastPart(workspace), 60)}</span>${parent && ' · a fork'}</p>${more}</li>`;
 }
 
 /** A project by the last part of its path. */

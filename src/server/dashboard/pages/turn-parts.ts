@@ -23,17 +23,29 @@ export function cutTo(text: string, most: number, rest: string): { text: string;
 
 export function codeBlock(text: string, language = ''): Markup {
   const inner: Child = language === 'diff' ? text.split('\n').map(diffLine) : text;
-  // A line break right behind the tag is dropped by the reader, so that one is put there.
-  return html`<pre tabindex="0" aria-label="${language === '' ? 'Code' : `Code, ${line(language, 30)}`}" role="group"><code>
-${inner}</code></pre>`;
+  // A line break right behind the tag is dropped by the browser, so that one is put there.
+  return html`<pre tabindex="0" aria-label="${language === '' ? 'Code' : `Code, ${line(language, 30)}`}" role="group">
+<code>${inner}</code></pre>`;
 }
 
+/** Headings and points stand on lines of their own; the other lines break where they were broken. */
 function running(text: string): Child {
-  return text.split('\n').map((each, index) => {
-    const heading = /^#{1,6} +(?=\S)/.exec(each);
-    const words = heading ? html`<span class="head">${inline(each.slice(heading[0].length))}</span>` : inline(each);
-    return index === 0 ? words : ['\n', words];
+  const lines = text.split('\n').map(lineOf);
+  return lines.map((each, index) => {
+    const before = lines[index - 1]?.kind;
+    const isBetween = (before === 'text' || before === 'item') && lines[index + 1]?.kind !== 'head';
+    if (each.kind === 'gap') return isBetween && html`<span class="gap"></span>`;
+    if (each.kind === 'text') return [before === 'text' && '\n', inline(each.text)];
+    return html`<span class="${each.kind}">${inline(each.text)}</span>`;
   });
+}
+
+function lineOf(text: string): { kind: 'head' | 'item' | 'gap' | 'text'; text: string } {
+  if (text.trim() === '') return { kind: 'gap', text: '' };
+  const head = /^#{1,6} +(?=\S)/.exec(text)?.[0];
+  if (head !== undefined) return { kind: 'head', text: text.slice(head.length) };
+  const item = /^ {0,12}[-*] +(?=\S)/.exec(text)?.[0];
+  return item === undefined ? { kind: 'text', text } : { kind: 'item', text: text.slice(item.length) };
 }
 
 const marked = /`([^`\n]+)`|\*\*([^*\n]+)\*\*/g;

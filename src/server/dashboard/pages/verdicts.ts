@@ -38,7 +38,7 @@ ${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html
 function panelPart({ stretches }: DashboardData, thread: Thread, panel: Panel): Markup {
   const { seq, voices, summary } = panel;
   return html`<section id="panel-${seq}" aria-labelledby="panel-${seq}-name"><h2 id="panel-${seq}-name">${plural(voices.length, 'model')}, up to <a href="/threads/${thread.id}?from=${seq}#turn-${seq}">turn ${seq}</a> ${tally(voices)}</h2>
-${summary !== '' && html`<div class="card">${said(stretches, summary)}</div><p></p>`}
+${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</div>`}
 <div class="columns">${voices.map(heard => verdict(stretches, thread, heard))}</div></section>`;
 }
 

@@ -1,6 +1,9 @@
 import { printablePath, safeCut } from '../../../domain/text.ts';
 import { type Child, html, type Markup } from '../html.ts';
 
+/** A number and its unit stay on one line. */
+const nbsp = '\u00a0';
+
 /** US dollars, with as many digits as it takes to see that it is not nothing. */
 export function money(usd: number): string {
   if (usd === 0) return '$0';
@@ -12,17 +15,19 @@ export function money(usd: number): string {
 export function amount(value: number): string {
   const rounded = Math.round(value);
   if (rounded < 10_000) return rounded.toLocaleString('en-US');
-  return rounded < 1_000_000 ? `${(rounded / 1_000).toFixed(1)} k` : `${(rounded / 1_000_000).toFixed(1)} M`;
+  return rounded < 1_000_000
+    ? `${(rounded / 1_000).toFixed(1)}${nbsp}k`
+    : `${(rounded / 1_000_000).toFixed(1)}${nbsp}M`;
 }
 
 export function duration(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))}${nbsp}ms`;
   const seconds = ms / 1_000;
-  if (seconds < 60) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${seconds.toFixed(1)}${nbsp}s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  if (minutes < 60) return `${minutes}${nbsp}min ${Math.floor(seconds % 60)}${nbsp}s`;
   const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`;
+  return hours < 48 ? `${hours}${nbsp}h ${minutes % 60}${nbsp}min` : `${Math.floor(hours / 24)}${nbsp}days`;
 }
 
 /** A point in time, by how long ago it is, with the whole of it for who points at it. */
@@ -54,10 +59,10 @@ function iso(at: number): string {
 
 function briefly(ms: number): string {
   const minutes = ms / 60_000;
-  if (minutes < 1) return `${Math.round(ms / 1_000)} s`;
-  if (minutes < 60) return `${Math.round(minutes)} min`;
+  if (minutes < 1) return `${Math.round(ms / 1_000)}${nbsp}s`;
+  if (minutes < 60) return `${Math.round(minutes)}${nbsp}min`;
   const hours = minutes / 60;
-  return hours < 48 ? `${Math.round(hours)} h` : `${Math.round(hours / 24)} days`;
+  return hours < 48 ? `${Math.round(hours)}${nbsp}h` : `${Math.round(hours / 24)}${nbsp}days`;
 }
 
 /** Somebody else's words on one line: no line break or right-to-left mark in them does anything to what stands around. */
