@@ -209,7 +209,8 @@ export function loadCart(user: string): Item[] {
 export function saveCart(user: string, items: Item[]): void {
   storage.write(sessionKey(), JSON.stringify(items));
 }
-`;
+
+${Array.from({ length: 60 }, (_, index) => `/** Rebate ${index + 1} of the shop, in cents. */\nexport function rebate${index + 1}(items: Item[]): number {\n  return items.length > ${index + 2} ? ${(index + 1) * 50} : 0;\n}\n`).join('\n')}`;
 
 const cartAfter = cartBefore
   .replace('storage.write(sessionKey(), JSON.stringify(items));', 'storage.write(user, JSON.stringify(items));')
