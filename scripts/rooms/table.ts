@@ -138,7 +138,7 @@ const rooms: HouseTable['rooms'] = {
   },
   cli: {
     imports: ['domain', 'config', 'app.ts', 'version.ts'],
-    folders: { commands: 'list', hosts: 'list', init: 'plain', doctor: 'plain' },
+    folders: { commands: 'list', hosts: 'list', init: 'plain', doctor: 'plain', demo: 'plain' },
   },
 };
 

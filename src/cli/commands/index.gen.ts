@@ -2,6 +2,7 @@
 import { ask } from './ask.ts';
 import { completion } from './completion.ts';
 import { consensus } from './consensus.ts';
+import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { exportThread } from './export-thread.ts';
 import { importThread } from './import-thread.ts';
@@ -21,6 +22,7 @@ export const commands = [
   ask,
   completion,
   consensus,
+  demo,
   doctor,
   exportThread,
   importThread,

@@ -1,8 +1,8 @@
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { isRecord } from '../../domain/json.ts';
+import type { Connection } from '../connection.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
-import { type Arrivals, createArrivals, requestIds } from './arrivals.ts';
 import { createOwnerChanges } from './owner-changes.ts';
 
 /** How 2026 clients of one caller are served: request by request. */
@@ -15,11 +15,12 @@ export interface ModernLeg {
 
 export function createModernLeg(mcp: McpOptions, onError: (error: Error) => void): ModernLeg {
   const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
-  const arrivals = new Map<Request, Arrivals>();
+  const gone = new AbortController();
+  const open = new Map<Request, Connection>();
   let listening = 0;
   const handler = createMcpHandler(
     ({ requestInfo }) => {
-      const connection = requestInfo && arrivals.get(requestInfo)?.connection;
+      const connection = requestInfo && open.get(requestInfo);
       return createMcpServer({ ...mcp, ...(connection && { connection }) }, 'modern');
     },
     {
@@ -47,14 +48,15 @@ export function createModernLeg(mcp: McpOptions, onError: (error: Error) => void
   }
 
   return {
-    open: () => arrivals.size + listening,
+    open: () => open.size + listening,
     async handle(request, body) {
       if (isRecord(body) && body.method === 'subscriptions/listen') return listen(request, body);
-      const arrival = createArrivals();
-      arrivals.set(request, arrival);
+      const arrivals: (() => void)[] = [];
+      // Once its answer is written the server ends the exchange, which is no cancelling: what counts is whether it was.
+      open.set(request, { gone: gone.signal, onAnswered: (_id, _cancelled, then) => void arrivals.push(then) });
       const onWritten = (whole: boolean) => {
-        arrivals.delete(request);
-        if (whole) arrival.arrived(requestIds(body));
+        open.delete(request);
+        if (whole && !gone.signal.aborted) for (const arrived of arrivals) arrived();
       };
       try {
         return { response: await handler.fetch(request, { parsedBody: body }), onWritten };
@@ -65,7 +67,7 @@ export function createModernLeg(mcp: McpOptions, onError: (error: Error) => void
     },
     async close() {
       // Before their requests are aborted: it is not their clients who cancel them.
-      for (const arrival of arrivals.values()) arrival.lose();
+      gone.abort();
       await handler.close();
     },
   };
