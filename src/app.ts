@@ -112,7 +112,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      return wireDaemon({ config, hosts, store, version, clock, random, emit }, options);
+      const seen = { threads, transfer, team, calls: telemetry.calls };
+      return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit }, options);
     },
     async close(hurry) {
       await Promise.all([jobs.close(values.detachedGraceSeconds * 1_000, hurry), hosts.settle(hurry)]);

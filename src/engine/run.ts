@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
 import { isRecord, type JsonObject } from '../domain/json.ts';
-import type { Mask, Random } from '../domain/ports.ts';
+import type { Emit, Mask, Random } from '../domain/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
 import type { Thread } from '../domain/thread.ts';
@@ -24,7 +24,7 @@ import { refuseMisshapen, refuseOverlong } from './gather/refuse-oversized.ts';
 import { rememberLocal } from './local.ts';
 import type { Offer } from './offer/exposure.ts';
 import { createToolTable, longestToolName } from './offer/tool-table.ts';
-import { createProgress } from './progress.ts';
+import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
@@ -78,7 +78,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
       refuseOverlong(request.name, args, options.promptLimit);
       await options.admit(request);
       options.meter.begin(reqId, args.max_cost_usd);
-      const progress = createProgress(clock, request.onProgress);
+      const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
       const common = commonOf(args);
       reply = await run({ reqId, request, signal, progress, startedAt, tool: found.tool, args, common, warnings });
     } catch (error) {
@@ -154,6 +154,14 @@ function actionContext(
   { request, signal, reqId, tool }: Parsed,
 ): ActionContext {
   return create({ principal: request.principal, signal, reqId, tool: tool.name });
+}
+
+/** Each stage is told to the observers, and to the caller where he asked for it. */
+function stagesOf(emit: Emit, call: { reqId: string; tool: string }, { onProgress }: ToolRequest): Report {
+  return update => {
+    emit({ type: 'call.stage', ...call, stage: update.message });
+    onProgress?.(update);
+  };
 }
 
 async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Parsed> {
