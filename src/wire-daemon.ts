@@ -14,6 +14,8 @@ import {
   type TokenEntry,
   type Tokens,
 } from './server/guards/tokens.ts';
+import { openWs } from './server/ws/open-ws.ts';
+import { type WsSettings, wsRules } from './server/ws/ws-rules.ts';
 import type { Hosts } from './wire-hosts.ts';
 import type { AppConfig } from './wire-models.ts';
 
@@ -63,8 +65,24 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
     notReady: () => storeFault(parts),
     onError: error => warn(error.message),
     routes: [],
-    upgrades: [],
+    upgrades: [parts => openWs({ ...parts, ...wsRules(wsSettings(values)), kindOf: hosts.own.kindOf })],
   });
+}
+
+function wsSettings(values: AppConfig['values']['app']): WsSettings {
+  return {
+    helloSeconds: values.wsHelloSeconds,
+    pingSeconds: values.wsPingSeconds,
+    silenceSeconds: values.wsSilenceSeconds,
+    progressSeconds: values.wsProgressSeconds,
+    resultSeconds: values.wsResultSeconds,
+    callSeconds: values.wsCallSeconds,
+    filesCallSeconds: values.wsFilesCallSeconds,
+    reasoningCallSeconds: values.wsReasoningCallSeconds,
+    compatText: values.wsCompatText,
+    notJoined: values.wsNotJoined ?? [],
+    mostConnections: values.maxSessions,
+  };
 }
 
 async function wireTokens(

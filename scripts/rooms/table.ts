@@ -134,6 +134,8 @@ const rooms: HouseTable['rooms'] = {
       streamable: 'plain',
       daemon: 'plain',
       bridge: 'plain',
+      ws: 'plain',
+      'ws/frames': 'plain',
     },
   },
   cli: {

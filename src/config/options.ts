@@ -9,6 +9,7 @@ import { serverOptions } from './tables/server-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
+import { wsOptions } from './tables/ws-options.ts';
 
 /** Every setting of the product itself, by theme. Vendors' keys and addresses stand in the providers' own files. */
 export const options = {
@@ -23,4 +24,5 @@ export const options = {
   ...networkOptions,
   ...spendOptions,
   ...serverOptions,
+  ...wsOptions,
 };

@@ -33,7 +33,8 @@ export function createAskModel(parts: AskModelParts): AskModel {
     await parts.resilience?.refresh();
     let left = [...question.candidates];
     const totalMs = Math.max(...left.map(candidate => limitsOf(parts, question, candidate).totalMs));
-    const run: Run = { parts, question, started: parts.clock.monotonic(), totalMs, attempts: [], failures: [] };
+    const started = parts.clock.monotonic();
+    const run: Run = { parts, question, started, queuedMs: 0, totalMs, attempts: [], failures: [] };
     for (let candidate = left.shift(); candidate; candidate = left.shift()) {
       const last = await askCandidate(run, candidate, left);
       if (!last.error) {
@@ -134,11 +135,14 @@ async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<
   const remainingMs = () => started + totalMs - parts.clock.monotonic();
   const owner = question.payer?.owner ?? '';
   const { provider } = model;
+  const cameAt = parts.clock.monotonic();
   let leave: () => void;
   try {
     leave = await resilience.enter({ provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs });
   } catch (error) {
     return skip(errorOf(run, candidate, error));
+  } finally {
+    run.queuedMs += parts.clock.monotonic() - cameAt;
   }
   try {
     const pass = await resilience.admit(model, Math.max(0, remainingMs()));
