@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { configError, isAppError } from './domain/error.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
 import type { Store } from './memory/store.ts';
+import { findDaemons as daemonsIn, type FoundDaemon } from './server/daemon/find-daemons.ts';
 import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
 import { openTokenStore } from './server/daemon/token-store.ts';
 import { dashboardRoute } from './server/dashboard/create-dashboard.ts';
@@ -36,7 +38,16 @@ export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version'
   clock: Clock;
   random: Random;
   emit: Emit;
+  /** Nothing is written to disk. */
+  isPrivate: boolean;
 }
+
+/** The daemons that told of themselves in the data folder. */
+export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  return daemonsIn(healthFolder(home), clock);
+}
+
+const healthFolder = (home: string) => join(home, 'daemon');
 
 /** A store that takes longer than this is not there, for a client. */
 const storeMs = 2_000;
@@ -66,6 +77,7 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
     },
     notReady: () => storeFault(parts),
     onError: error => warn(error.message),
+    ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [dashboardRoute(wireDashboard(parts))],
     upgrades: [parts => openWs({ ...parts, ...wsRules(wsSettings(values)), kindOf: hosts.own.kindOf })],
   });

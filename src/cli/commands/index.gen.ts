@@ -15,6 +15,7 @@ import { replay } from './replay.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
 import { serve } from './serve.ts';
+import { status } from './status.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -37,6 +38,7 @@ export const commands = [
   route,
   search,
   serve,
+  status,
   stdio,
   threads,
   trust,
