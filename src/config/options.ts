@@ -5,6 +5,7 @@ import { networkOptions } from './tables/network-options.ts';
 import { operationOptions } from './tables/operation-options.ts';
 import { replyOptions } from './tables/reply-options.ts';
 import { searchOptions } from './tables/search-options.ts';
+import { serverOptions } from './tables/server-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
 import { telemetryOptions } from './tables/telemetry-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
@@ -23,4 +24,5 @@ export const options = {
   ...networkOptions,
   ...telemetryOptions,
   ...spendOptions,
+  ...serverOptions,
 };
