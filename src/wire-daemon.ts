@@ -1,6 +1,7 @@
 import { configError, isAppError } from './domain/error.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
 import type { Store } from './memory/store.ts';
+import { metricsRoute } from './server/daemon/metrics-route.ts';
 import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
 import { openTokenStore } from './server/daemon/token-store.ts';
 import type { Caller } from './server/guards/caller.ts';
@@ -14,7 +15,6 @@ import {
   type TokenEntry,
   type Tokens,
 } from './server/guards/tokens.ts';
-import { metricsRoute } from './server/daemon/metrics-route.ts';
 import type { Hosts } from './wire-hosts.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Observed } from './wire-telemetry.ts';

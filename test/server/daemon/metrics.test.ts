@@ -5,6 +5,9 @@ import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 
+/** The machine may be busy. */
+const patience = { timeout: 10_000 };
+
 const tokens = {
   operator: 'operators-token-4Xy9Zq',
   scraper: 'scrapers-token-8Kd3Wn5Q',
@@ -52,9 +55,9 @@ function samplesOf(lines: readonly string[]): Map<string, number> {
 describe('/metrics of a daemon', () => {
   it('tells what runs now and what it came to: sessions, calls, the queue, tokens, costs, breakers', async () => {
     const session = await daemon.connect('legacy', { token: tokens.operator });
-    vendor.script({ delayMs: 400, usage: { input: 1_000, output: 100 } });
+    vendor.script({ delayMs: 1_000, usage: { input: 1_000, output: 100 } });
     const call = session.call('chat', { prompt: 'Hi' });
-    await expect.poll(() => vendor.requests.length).toBe(1);
+    await expect.poll(() => vendor.requests.length, patience).toBe(1);
     const during = samplesOf(await metrics());
     expect(Object.fromEntries(during)).toMatchObject({
       polylogue_sessions: 1,
