@@ -103,7 +103,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
   const hosts = createHosts({ ...running, config, team, facts, around: { ...around, mask } }, found, around.cwd);
-  const { host, offer, instructions, explain } = hosts.own;
+  const { host, offer, instructions, explain, ask } = hosts.own;
+  const observed = wireObserved(telemetry, { ...team, ask }, random);
   for (const message of offer.unknown) warn('tools', message);
   return {
     host,
@@ -117,11 +118,11 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
-    ...wireObserved(telemetry, team, random),
+    ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      const seen = { threads, transfer, team, calls: telemetry.calls };
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
       return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {

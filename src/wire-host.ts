@@ -14,6 +14,7 @@ import { type CallExplanation, createExplainer, type RouteQuestion } from './eng
 import { createEngine } from './engine/run.ts';
 import type { Meter } from './engine/spend/meter.ts';
 import type { Transfer } from './memory/transfer/transfer.ts';
+import type { AskModel } from './models/answer.ts';
 import { tools } from './tools/index.gen.ts';
 import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
@@ -40,6 +41,8 @@ export interface SharedParts
 export interface WiredHost {
   host: ToolHost;
   offer: Offer;
+  /** The models, within what may be spent. */
+  ask: AskModel;
   instructions: string;
   explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
   /** What a call is expected to be. Never rejects. */
@@ -76,6 +79,7 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   return {
     host: createHost({ ...context, threads, engine, offer, emit, once, replyFormat: values.replyFormat }),
     offer,
+    ask: meter.ask,
     instructions: instructionsFor(offer.tools),
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),

@@ -204,7 +204,16 @@ const doors: HouseTable['doors'] = {
   },
   'wire-hosts.ts': { imports: ['domain', 'files', 'wire-host.ts'], lines: 150 },
   'wire-daemon.ts': {
-    imports: ['domain', 'memory', 'server', 'wire-dashboard.ts', 'wire-hosts.ts', 'wire-models.ts'],
+    imports: [
+      'domain',
+      'memory',
+      'server',
+      'config',
+      'wire-dashboard.ts',
+      'wire-hosts.ts',
+      'wire-models.ts',
+      'wire-telemetry.ts',
+    ],
     lines: 150,
   },
   // The product as the dashboard shows it.
