@@ -219,7 +219,7 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
 function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {
   const { model, effort, thinkingBudget } = candidate;
   const { messages, warnings: unseen } = fitImages(question.messages, model, connection.imageLimits?.(model));
-  const { prompt, warnings } = toPrompt(messages, connection, model);
+  const { prompt, warnings } = toPrompt(messages, connection, model, (question.tools ?? []).length > 0);
   if (model.input.includes('image')) warnings.push(...unseen);
   const refused = model.temperature === 'none' && question.temperature !== undefined;
   if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
@@ -238,7 +238,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
       maxOutputTokens,
       temperature: refused ? undefined : question.temperature,
       ...(tools.length > 0 && { tools }),
-      ...(question.toolChoice && { toolChoice: { type: question.toolChoice } }),
+      ...(question.toolChoice && tools.length > 0 && { toolChoice: { type: question.toolChoice } }),
       providerOptions: connection.providerOptions(params),
     },
     warnings,

@@ -28,9 +28,16 @@ export interface BuiltPrompt {
  * The messages in the vendor's order and roles. System messages in front stay what they are; later ones are system messages
  * only where the model takes them there, else user text. The tail comes last. Messages of one role that follow each other
  * become one, because many chat templates insist on alternation; their texts stay separate parts, so that the beginning of
- * a growing conversation stays the same.
+ * a growing conversation stays the same. Calls of tools are told as texts unless the question has tools.
  */
-export function toPrompt(messages: readonly Message[], connection: Connection, model: ModelInfo): BuiltPrompt {
+export function toPrompt(
+  given: readonly Message[],
+  connection: Connection,
+  model: ModelInfo,
+  callsTools = false,
+): BuiltPrompt {
+  // Vendors refuse calls in a conversation without tools; what came of them is still of use.
+  const messages = callsTools ? given : given.map(withoutCalls);
   const warnings = new Set<string>();
   const lateRole = connection.tailRole(model);
   const marked = marksToKeep(messages, connection);
@@ -145,4 +152,17 @@ function resultParts(
     output: { type: failed ? 'error-text' : 'text', value: text.trim() === '' ? '(nothing)' : text },
     ...(mark && index === results.length - 1 ? { providerOptions: mark } : {}),
   }));
+}
+
+function withoutCalls(message: Message): Message {
+  const { said, results, ...rest } = message;
+  if (!said && !results) return message;
+  const texts = [
+    ...(said ?? []).flatMap(part => {
+      if (part.type === 'text') return [part.text];
+      return part.type === 'call' ? [`[called ${part.name} with ${JSON.stringify(part.args)}]`] : [];
+    }),
+    ...(results ?? []).map(({ name, text }) => `[what ${name} brought]\n${text}`),
+  ];
+  return { ...rest, parts: texts.map(text => ({ type: 'text', text })) };
 }

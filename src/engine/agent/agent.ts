@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../domain/json.ts';
-import type { Message, ToolCall } from '../../domain/message.ts';
+import type { Message } from '../../domain/message.ts';
 import type { Candidate } from '../../domain/model.ts';
 import type { Clock, Emit, Mask } from '../../domain/ports.ts';
 import type { Usage } from '../../domain/usage.ts';
@@ -128,7 +128,7 @@ export interface AgentInput {
   /** Time limits of one request to a model. */
   callLimits?: Partial<CallLimits>;
   temperature?: number;
-  /** Absent: 8,192. */
+  /** Absent: 8,192, or 32,768 where thoughts come out of it too. */
   maxOutputTokens?: number;
   /** Equal for all runs whose prompts share a beginning. Absent: `reqId`. */
   cacheKey?: string;
@@ -179,6 +179,3 @@ export interface AgentResult {
   candidate: Candidate;
   warnings: string[];
 }
-
-/** A message of the model with the calls that it made. */
-export type { ToolCall };
