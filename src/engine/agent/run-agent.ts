@@ -22,6 +22,7 @@ const outOfRounds =
   'You have used all your rounds; no tool can be called any more. Answer now: what was done, what came of it, and what is left to do.';
 const outOfRoom =
   'The conversation has become too long; no tool can be called any more. Conclude now: what was done, what came of it, and what is left to do.';
+const nothingSaid = '(The model gave no closing answer.)';
 const outputTokens = 8_192;
 /** Thoughts come out of the same room. */
 const thinkingOutputTokens = 32_768;
@@ -71,8 +72,10 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
 
 type Closing = 'max_rounds' | 'max_bytes';
 
-function closingOf({ rounds, limits, conversation }: Run): Closing | undefined {
-  if (bytesOf(messagesOf(conversation, limits.truncLimit)) > limits.bytes) return 'max_bytes';
+/** What was trimmed counts too: a run that goes on for ever must end. */
+function closingOf({ rounds, limits, conversation, all }: Run): Closing | undefined {
+  const whole = messagesOf({ ...conversation, exchanges: all }, limits.truncLimit);
+  if (bytesOf(whole) > limits.bytes) return 'max_bytes';
   return rounds >= limits.rounds ? 'max_rounds' : undefined;
 }
 
@@ -151,7 +154,7 @@ async function work(run: Run, answer: ModelAnswer, calls: readonly ToolCall[]): 
 
 async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): Promise<AgentResult> {
   const { parts, input, limits, rounds, toolCalls, usage, costUsd } = run;
-  const { text } = await parts.mask(answer.text.toWellFormed(), input.reqId);
+  const { text } = await parts.mask(answer.text.trim() === '' ? nothingSaid : answer.text.toWellFormed(), input.reqId);
   return {
     text,
     turns: turnsOf({ ...run.conversation, exchanges: run.all }, limits.truncLimit, lastMessage(answer)),
@@ -169,6 +172,6 @@ async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): P
 function lastMessage({ text, said: parts }: ModelAnswer): Message {
   const kept = parts?.filter(part => part.type !== 'call') ?? [];
   const last = kept.findLastIndex(part => part.type === 'text');
-  if (last === -1) return said('assistant', 'turn', text);
+  if (last === -1) return said('assistant', 'turn', text.trim() === '' ? nothingSaid : text);
   return { role: 'assistant', section: 'turn', parts: [], said: kept.slice(0, last + 1) };
 }
