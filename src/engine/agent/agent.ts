@@ -21,8 +21,8 @@ export interface AgentTool {
   check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
   show?(args: Record<string, unknown>): string;
-  /** Whether this very call needs nobody's approval, whatever the effect. Absent: the effect decides. */
-  harmless?(args: Record<string, unknown>): boolean;
+  /** Why this very call can't be made, whoever approves it; asked before the gate. What it throws is such a reason too. */
+  verify?(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | undefined>;
   /** Answers the text that the model reads. What it throws is told to the model as a failure. */
   run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
 }

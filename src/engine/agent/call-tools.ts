@@ -111,6 +111,13 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
   }
   const sound = check(tool, call.args);
   if ('problem' in sound) return invalid(`${sound.problem} Correct the arguments and call ${call.name} again.`);
+  const refused = (problem: string, args: unknown): Judged => ({
+    outcome: 'refused',
+    problem: `Refused, and not run: ${problem}`,
+    args,
+  });
+  const unfit = await unverified(input, tool, call.id, sound.args);
+  if (unfit !== undefined) return refused(unfit, sound.args);
   const verdict = (await input.onToolCall?.({
     ...sound,
     tool,
@@ -121,13 +128,28 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
     action: 'allow',
   };
   throwIfAborted(input.signal);
-  if (verdict.action === 'deny') {
-    return { outcome: 'refused', problem: `Refused, and not run: ${verdict.reason}`, args: sound.args };
-  }
+  if (verdict.action === 'deny') return refused(verdict.reason, sound.args);
   if (!verdict.args) return { tool, args: sound.args };
   const edited = check(tool, verdict.args);
   if ('problem' in edited) return invalid(`The edited arguments don't fit: ${edited.problem}`);
-  return { tool, args: edited.args };
+  const wrong = await unverified(input, tool, call.id, edited.args);
+  return wrong === undefined ? { tool, args: edited.args } : refused(wrong, edited.args);
+}
+
+/** What the tool itself has against a call. */
+async function unverified(
+  { signal }: AgentInput,
+  tool: AgentTool,
+  callId: string,
+  args: Record<string, unknown>,
+): Promise<string | undefined> {
+  try {
+    return await tool.verify?.(args, { callId, signal });
+  } catch (error) {
+    throwIfAborted(signal);
+    // The model is told what is wrong with its call.
+    return failureText(error);
+  }
 }
 
 function check(
@@ -149,8 +171,9 @@ async function run(
   const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(roundChars / of)));
   const shown = cutMiddle(whole, share);
   const hint = brought.failed && parts.triage ? await hintFor(parts, input, { name, args, text: shown }) : '';
+  const outcome = brought.refused ? 'refused' : brought.failed ? 'failed' : 'ok';
   return {
-    record: { round: number, id, name, args, outcome: brought.failed ? 'failed' : 'ok', result: whole, elapsedMs: 0 },
+    record: { round: number, id, name, args, outcome, result: whole, elapsedMs: 0 },
     result: { id, name, text: shown + hint, ...(brought.failed && { failed: true }) },
     seen: brought.seen ?? [],
   };
@@ -162,7 +185,7 @@ async function outputOf(
   tool: AgentTool,
   args: Record<string, unknown>,
   { input, id, ms }: { input: AgentInput; id: string; ms: number },
-): Promise<ToolOutput> {
+): Promise<ToolOutput & { refused?: boolean }> {
   const time = new AbortController();
   const signal = AbortSignal.any([input.signal, time.signal]);
   const stop = clock.after(ms, () => time.abort(new Error('too slow')));
@@ -174,7 +197,7 @@ async function outputOf(
     if (time.signal.aborted)
       return { text: `It took longer than ${Math.round(ms / 1_000)} s and was ended.`, failed: true };
     // The model is told, and decides what to do about it.
-    return { text: failureText(error), failed: true };
+    return { text: failureText(error), failed: true, refused: isAppError(error) && error.kind === 'security' };
   } finally {
     stop();
   }
