@@ -2,6 +2,7 @@
 import { ask } from './ask.ts';
 import { completion } from './completion.ts';
 import { consensus } from './consensus.ts';
+import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
 import { exportThread } from './export-thread.ts';
 import { importThread } from './import-thread.ts';
@@ -11,6 +12,7 @@ import { models } from './models.ts';
 import { prompt } from './prompt.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
+import { serve } from './serve.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -20,6 +22,7 @@ export const commands = [
   ask,
   completion,
   consensus,
+  demo,
   doctor,
   exportThread,
   importThread,
@@ -29,6 +32,7 @@ export const commands = [
   prompt,
   route,
   search,
+  serve,
   stdio,
   threads,
   trust,
