@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
 import { inputError } from '../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../domain/json.ts';
 import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
@@ -56,17 +57,24 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
   return { task, ...(files.length > 0 && { files }), model: textFlag(flags, 'model') };
 }
 
-/** At the terminal, one question after the other. What is put aside is refused. */
+/** At the terminal, one question after the other. Whatever is no number of a choice is a refusal. */
 async function askUser(
-  { out }: CommandContext,
+  { out, around }: CommandContext,
   { message, schema }: UserQuestion,
   signal: AbortSignal,
 ): Promise<UserAnswer> {
-  const { isCancel, select } = await import('@clack/prompts');
-  const options = decisionsOf(schema).map(value => ({ value, label: value }));
+  const decisions = decisionsOf(schema);
   out.status('');
-  const decision = await select({ message, options, signal, output: process.stderr });
-  return isCancel(decision) ? { action: 'cancel' } : { action: 'accept', content: { decision } };
+  around.writeError(`${message}\n`);
+  around.writeError(decisions.map((decision, index) => `  ${index + 1}  ${decision}`).join('\n'));
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const typed = await lines.question('Which? ', { signal });
+    const decision = decisions[Number(typed.trim()) - 1];
+    return decision === undefined ? { action: 'decline' } : { action: 'accept', content: { decision } };
+  } finally {
+    lines.close();
+  }
 }
 
 function decisionsOf({ properties }: JsonObject): string[] {
