@@ -16,6 +16,7 @@ import type { Meter } from './engine/spend/meter.ts';
 import type { Transfer } from './memory/transfer/transfer.ts';
 import type { AskModel } from './models/answer.ts';
 import { tools } from './tools/index.gen.ts';
+import { wireAgent } from './wire-agent.ts';
 import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
@@ -71,7 +72,17 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
   const engineOptions = wireEngine({ ...shared, values, context, offer, team, meter, files });
-  const engine = createEngine(engineOptions);
+  const { git } = files;
+  const agent = wireAgent({
+    ...shared.around,
+    ...shared,
+    ...engineOptions,
+    values,
+    git,
+    meter,
+    version: facts.version,
+  });
+  const engine = createEngine({ ...engineOptions, agent });
   product.catalogueVersion = catalogueVersion(engine.list());
   const graceMs = values.detachedGraceSeconds * 1_000;
   const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
@@ -84,7 +95,10 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
-    settle: hurry => once.close(hurry),
+    async settle(hurry) {
+      await agent.close();
+      await once.close(hurry);
+    },
     flush: () => meter.flush(),
   };
 }
