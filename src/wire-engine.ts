@@ -58,6 +58,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       prefixes: team.prefixes,
     },
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
+    diagnose: { git: files.git, ...(files.backups !== undefined && { backups: files.backups }) },
     actionContext: (principal, signal) => createActionContext(context, principal, signal),
     compose: {
       store,

@@ -50,6 +50,7 @@ const rooms: HouseTable['rooms'] = {
     folders: {
       walk: 'plain',
       write: 'plain',
+      patch: 'plain',
       outline: 'plain',
       graph: 'plain',
       'graph/report': 'plain',
@@ -118,6 +119,7 @@ const rooms: HouseTable['rooms'] = {
       actions: 'plain',
       documents: 'plain',
       once: 'plain',
+      diagnose: 'plain',
       agent: 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',

@@ -2,6 +2,7 @@
 import { ask } from './ask.ts';
 import { completion } from './completion.ts';
 import { consensus } from './consensus.ts';
+import { diagnose } from './diagnose.ts';
 import { doctor } from './doctor.ts';
 import { exportThread } from './export-thread.ts';
 import { importThread } from './import-thread.ts';
@@ -20,6 +21,7 @@ export const commands = [
   ask,
   completion,
   consensus,
+  diagnose,
   doctor,
   exportThread,
   importThread,
