@@ -1,19 +1,10 @@
-import { exposurePolicy, storePlace } from './config/derive.ts';
+import { storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
-import { requestId } from './domain/ids.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
-import type { ProductFacts } from './engine/actions/action-context.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
-import { patienceMs } from './engine/jobs/patience.ts';
-import { catalogueVersion } from './engine/offer/catalogue-version.ts';
-import { exposed } from './engine/offer/exposure.ts';
-import { createHost } from './engine/offer/host.ts';
-import { instructionsFor } from './engine/offer/instructions.ts';
-import { createOnce } from './engine/once/once.ts';
-import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
-import { createEngine } from './engine/run.ts';
+import type { CallExplanation, RouteQuestion } from './engine/routing/explain-call.ts';
 import type { Roots } from './files/default-roots.ts';
 import type { SearchIndexes } from './files/index/search-index.ts';
 import { openStore } from './memory/open-store.ts';
@@ -23,12 +14,14 @@ import { createThreads } from './memory/threads.ts';
 import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
+import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
-import { tools } from './tools/index.gen.ts';
 import { version } from './version.ts';
-import { maskFor, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import type { DaemonSettings } from './wire-daemon.ts';
+import { maskFor } from './wire-engine.ts';
 import { rootsOf, wireFiles } from './wire-files.ts';
+import { createHosts } from './wire-hosts.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
 
@@ -64,6 +57,8 @@ export interface Product {
   inspectStore: Store['inspect'];
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
+  /** Serves many clients over HTTP; rejects where it may not, or can't. */
+  openDaemon(options: DaemonSettings): Promise<Daemon>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
   /** What this process did since it began, in Prometheus' text format 0.0.4. */
@@ -91,45 +86,24 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const models = await wireModels(config, { clock, random, emit, state, isPrivate });
-  const meter = wireMeter({ values, team: models, store, clock, random, emit });
-  const team = { ...models, ask: meter.ask };
+  const team = await wireModels(config, { clock, random, emit, state, isPrivate });
   const services = wireServices(config, { clock, state, emit });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
-  const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
-  const offer = exposed(tools, { ...exposurePolicy(values), configured: services.configured });
-  const instructions = instructionsFor(offer.tools);
-  for (const message of offer.unknown) warn('tools', message);
-  const product: ProductFacts = {
-    version,
-    catalogueVersion: '',
-    nodeVersion: around.nodeVersion,
-    platform: around.platform,
-    store: place.name,
-    roots: files.sandbox.roots,
-    tools: offer.tools.map(tool => tool.name),
-  };
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
-  const running = { store, files, mask, random, clock, emit, home, services };
-  const acting = { ...running, threads, jobs, product, patience, recent, transfer };
-  const context = wireActions({ ...acting, values, team });
-  const engineOptions = wireEngine({ ...running, values, context, offer, team, meter, state });
-  const engine = createEngine(engineOptions);
-  const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
-  product.catalogueVersion = catalogueVersion(engine.list());
-  const graceMs = values.detachedGraceSeconds * 1_000;
-  const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
-  const host = createHost({ ...context, engine, offer, emit, once, replyFormat: values.replyFormat });
+  const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
+  const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
+  const hosts = createHosts({ ...running, config, team, facts, around: { ...around, mask } }, found, around.cwd);
+  const { host, offer, instructions, explain } = hosts.own;
+  for (const message of offer.unknown) warn('tools', message);
   return {
     host,
     root,
     readable: found,
     team,
     warned: telemetry.warned,
-    explainRoute: (question, signal) =>
-      explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
+    explainRoute: (question, signal) => explain(question, root, signal),
     inspectStore: store.inspect,
     searchIndex: files.indexes.of,
     openStdio: (input, onError) =>
@@ -137,10 +111,14 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
     metrics: telemetry.metrics,
     spent: from => store.spend.rows({ owner: 'local', from }),
+    openDaemon: async options => {
+      const { wireDaemon } = await import('./wire-daemon.ts');
+      return wireDaemon({ config, hosts, store, version, clock, random, emit }, options);
+    },
     async close(hurry) {
-      await Promise.all([jobs.close(graceMs, hurry), once.close(hurry)]);
+      await Promise.all([jobs.close(values.detachedGraceSeconds * 1_000, hurry), hosts.settle(hurry)]);
       await team.close();
-      await meter.flush();
+      await hosts.flush();
       await Promise.all([files.pool.close(), files.indexes.close()]);
       await store.close();
       await telemetry.close();

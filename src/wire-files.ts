@@ -54,6 +54,20 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
   };
 }
 
+/** The same for a caller who may read these folders and no others. */
+export function wireFilesWithin({ values }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
+  const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles });
+  const { pool, indexes } = files;
+  return {
+    sandbox,
+    git: createGit({ ...around, sandbox }),
+    pool,
+    indexes: { of: root => indexes.of(root, sandbox), close: indexes.close },
+  };
+}
+
+export type CallerFiles = Pick<FileSurroundings, 'roots' | 'homeDir' | 'platform' | 'programEnv' | 'clock' | 'mask'>;
+
 /** The folders that may be read, as settings, host and working directory tell. */
 export function rootsOf(
   { values: { app } }: AppConfig,

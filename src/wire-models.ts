@@ -36,8 +36,14 @@ export async function wireModels(config: AppConfig, { isPrivate, ...around }: Mo
     const message = `MAX_CONCURRENT_PER_PROVIDER: "${entry}" is left out; it takes provider=number.`;
     around.emit({ type: 'warning', where: 'configuration', message });
   }
+  const definitions = [...providers, ...own.definitions];
+  for (const name of Object.keys(atOnce.perProvider).filter(name => !definitions.some(({ id }) => id === name))) {
+    const ids = definitions.map(({ id }) => id).join(', ');
+    const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids}.`;
+    around.emit({ type: 'warning', where: 'configuration', message });
+  }
   const team = createTeam({
-    definitions: [...providers, ...own.definitions],
+    definitions,
     settings: { ...vendors, ...own.settings },
     policy: routingPolicy(values),
     totalMs: callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000,

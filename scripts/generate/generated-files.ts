@@ -58,8 +58,8 @@ export async function generatedFiles(root: string): Promise<Map<string, string>>
   };
   if (existsSync(join(root, 'src/domain/estimate'))) {
     // The vocabulary is large: loaded only where something is made of it.
-    const { eastAsianFilterText } = await import('./east-asian-filter.ts');
-    add('src/domain/estimate/east-asian.gen.ts', eastAsianFilterText());
+    const { vocabularyFilterText } = await import('./vocabulary-filter.ts');
+    add('src/domain/estimate/vocabulary.gen.ts', vocabularyFilterText());
   }
   const lists = findLists(root);
   for (const { spec, members } of lists) add(`${spec.folder}/index.gen.ts`, listText(spec, members));

@@ -5,6 +5,7 @@ import { networkOptions } from './tables/network-options.ts';
 import { operationOptions } from './tables/operation-options.ts';
 import { replyOptions } from './tables/reply-options.ts';
 import { searchOptions } from './tables/search-options.ts';
+import { serverOptions } from './tables/server-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
@@ -21,4 +22,5 @@ export const options = {
   ...operationOptions,
   ...networkOptions,
   ...spendOptions,
+  ...serverOptions,
 };

@@ -48,6 +48,24 @@ describe('polylogue doctor', () => {
     expect(find('readable')?.text).toContain(project.root);
   });
 
+  it('warns of a model for summaries and of a provider for limits that do not exist', async () => {
+    const vendor = await startOpenAi({ models: [{ id: 'gpt-5' }] });
+    const limits = { MAX_CONCURRENT_PER_PROVIDER: 'opnai=3' };
+    const wrong = await doctor({
+      ...vendorEnv({ openai: vendor.url }),
+      ...limits,
+      COMPACTION_MODEL: 'nothing-like-it',
+    });
+    const right = await doctor({ ...vendorEnv({ openai: vendor.url }), COMPACTION_MODEL: 'gpt-5' });
+    await vendor.close();
+    expect(wrong.code).toBe(0);
+    const summaries = wrong.findings.filter(({ what }) => what === 'COMPACTION_MODEL');
+    expect(summaries.map(({ state }) => state)).toContain('warn');
+    expect(summaries.find(({ state }) => state === 'warn')?.text).toContain('nothing-like-it');
+    expect(wrong.out).toContain('there is no provider \\"opnai\\"; there are');
+    expect(right.findings.find(({ text }) => text === 'gpt-5 sums up long threads')?.state).toBe('ok');
+  });
+
   it('tells what is left on an account, where the vendor says so', async () => {
     const vendor = await startMoonshot();
     const { code, find } = await doctor({ MOONSHOT_API_KEY: 'test-key', MOONSHOT_BASE_URL: vendor.url });

@@ -59,5 +59,8 @@ describe('polylogue models refresh', () => {
     const wrong = await run('reload');
     expect(wrong.code).toBe(2);
     expect(wrong.err).toContain('models refresh');
+    const half = await run('refresh', '--provider', 'openai');
+    expect(half.code).toBe(2);
+    expect(half.err).toContain('Leave --provider out.');
   });
 });

@@ -35,11 +35,14 @@ const samples: Record<string, string> = {
 };
 
 describe('estimateTokens', () => {
-  it.each(Object.entries(samples))('is not under o200k for %s, and at most three times it', (_name, text) => {
-    const exact = o200kTokens(text).length;
-    expect(estimateTokens(text)).toBeGreaterThanOrEqual(exact);
-    expect(estimateTokens(text)).toBeLessThanOrEqual(exact * 3);
-  });
+  it.each(Object.entries(samples))(
+    'is at most a twentieth under o200k for %s, and at most three times it',
+    (_name, text) => {
+      const exact = o200kTokens(text).length;
+      expect(estimateTokens(text)).toBeGreaterThanOrEqual(exact * 0.95);
+      expect(estimateTokens(text)).toBeLessThanOrEqual(exact * 3);
+    },
+  );
 
   it('is never above the length in bytes, the most that a byte-level tokenizer needs', () => {
     expect(estimateTokens('\u{1F469}')).toBeLessThanOrEqual(4);
@@ -78,40 +81,39 @@ const corpora: Record<string, string[]> = {
   'minified programs': sources.map(minified),
   'East Asian texts': eastAsian,
   'base64 of random bytes': Array.from({ length: 8 }, () => bytes(3_000).toString('base64')),
+  hex: Array.from({ length: 8 }, () => bytes(2_000).toString('hex')),
   'base64 of text': sources.slice(0, 20).map(text => Buffer.from(text.repeat(3)).toString('base64')),
 };
 
-describe('an estimate of real texts', () => {
-  it.each(Object.entries(corpora))(
-    'is within a tenth of o200k for %s, all together and nearly each',
-    (_name, texts) => {
-      const ratios = texts.map(text => estimateTokens(text) / o200kTokens(text).length);
-      const estimated = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
-      const exact = texts.reduce((sum, text) => sum + o200kTokens(text).length, 0);
-      expect(estimated / exact).toBeGreaterThan(0.98);
-      expect(estimated / exact).toBeLessThan(1.1);
-      const near = ratios.filter(ratio => ratio > 0.9 && ratio < 1.1).length;
-      expect(near / ratios.length).toBeGreaterThanOrEqual(0.75);
-    },
-  );
+const counted = new Map<string, number>();
+function exactly(text: string): number {
+  const count = counted.get(text) ?? o200kTokens(text).length;
+  counted.set(text, count);
+  return count;
+}
 
-  /** What was measured of the families' own tokenizers. */
+describe('an estimate of real texts', () => {
+  it.each(Object.entries(corpora))('is within a tenth of o200k, or one token, for each of %s', (_name, texts) => {
+    const far = texts.filter(text => {
+      const exact = exactly(text);
+      return Math.abs(estimateTokens(text) - exact) > Math.max(1, exact / 10);
+    });
+    expect(far).toEqual([]);
+    expect(texts.length).toBeGreaterThan(3);
+  });
+
+  /** How many times o200k's tokens the families' own tokenizers make, as measured. */
   it.each([
     ['claude-opus-5', 1.43],
     ['glm-5', 1.3],
     ['gemini-3-pro', 1],
-  ])('is never under what %s makes of a corpus, and hardly ever of a single text', (model, measured) => {
+    ['a-model-nobody-knows', 1],
+  ])('is never under what %s makes of any of them', (model, measured) => {
     const factor = tokenFactor(model);
-    const surpluses = Object.values(corpora).flatMap(texts => {
-      const made = texts.map(text => ({
-        estimated: estimateTokens(text, factor),
-        real: o200kTokens(text).length * measured,
-      }));
-      const sum = (key: 'estimated' | 'real') => made.reduce((total, each) => total + each[key], 0);
-      expect(sum('estimated')).toBeGreaterThanOrEqual(sum('real'));
-      return made.map(({ estimated, real }) => estimated / real);
-    });
-    expect(surpluses.filter(surplus => surplus < 1).length / surpluses.length).toBeLessThan(0.03);
+    const under = Object.values(corpora)
+      .flat()
+      .filter(text => estimateTokens(text, factor) < exactly(text) * measured);
+    expect(under).toEqual([]);
   });
 });
 

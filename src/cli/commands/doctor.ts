@@ -7,6 +7,7 @@ import { checkProviders } from '../doctor/check-providers.ts';
 import { checkRoots } from '../doctor/check-roots.ts';
 import { checkSettings } from '../doctor/check-settings.ts';
 import { checkStore } from '../doctor/check-store.ts';
+import { checkSummaries } from '../doctor/check-summaries.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { checkHandshakes } from '../doctor/handshake.ts';
 import { openProduct } from '../open-product.ts';
@@ -33,6 +34,7 @@ export const doctor = defineCommand({
         ...checkSettings(context),
         ...product.team.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
         ...(await checkProviders(product.team)),
+        ...(await checkSummaries(context, product)),
         toolsFinding(product),
         ...(await checkHandshakes(context)),
       ];

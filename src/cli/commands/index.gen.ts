@@ -2,6 +2,7 @@
 import { ask } from './ask.ts';
 import { completion } from './completion.ts';
 import { consensus } from './consensus.ts';
+import { demo } from './demo.ts';
 import { diagnose } from './diagnose.ts';
 import { doctor } from './doctor.ts';
 import { exportThread } from './export-thread.ts';
@@ -12,6 +13,7 @@ import { models } from './models.ts';
 import { prompt } from './prompt.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
+import { serve } from './serve.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -21,6 +23,7 @@ export const commands = [
   ask,
   completion,
   consensus,
+  demo,
   diagnose,
   doctor,
   exportThread,
@@ -31,6 +34,7 @@ export const commands = [
   prompt,
   route,
   search,
+  serve,
   stdio,
   threads,
   trust,

@@ -26,7 +26,14 @@ export const models = defineCommand({
   run: context =>
     openProduct(context, async ({ product, signal }) => {
       const [word] = context.args;
-      if (word === 'refresh') return refresh(context, product, signal);
+      if (word === 'refresh') {
+        if (textFlag(context.flags, 'provider') !== undefined) {
+          throw inputError('"polylogue models refresh" fetches the facts about all providers at once.', {
+            next: 'Leave --provider out.',
+          });
+        }
+        return refresh(context, product, signal);
+      }
       if (word !== undefined) {
         throw inputError(`"polylogue models" knows no "${word}".`, {
           next: 'Say "polylogue models refresh", or no word.',

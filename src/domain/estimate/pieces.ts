@@ -1,65 +1,82 @@
-/** What one character is to a tokenizer that cuts words at changes of case and digits in threes. */
-export const kinds = { space: 0, newline: 1, lower: 2, upper: 3, digit: 4, mark: 5, control: 6, beyond: 7 } as const;
+/** What one UTF-16 unit is to o200k, which cuts a text into pieces before it merges any. */
+const kinds = { unknown: 0, newline: 1, space: 2, upper: 3, lower: 4, letter: 5, digit: 6, mark: 7 } as const;
 
-const ascii = new Uint8Array(128).map((_, code) => {
-  if (code === 10 || code === 13) return kinds.newline;
-  if (code === 32 || code === 9) return kinds.space;
-  if (code < 32 || code === 127) return kinds.control;
-  if (code >= 97 && code <= 122) return kinds.lower;
-  if (code >= 65 && code <= 90) return kinds.upper;
-  if (code >= 48 && code <= 57) return kinds.digit;
-  return kinds.mark;
-});
+let table: Uint8Array | undefined;
 
-/** `beyond` for all that is not ASCII; NaN, beyond the end of a text, is none of them. */
-export function kindOf(code: number): number {
-  return code < 128 ? (ascii[code] ?? -1) : code >= 128 ? kinds.beyond : -1;
+function kindAt(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  if (Number.isNaN(code)) return kinds.unknown;
+  table ??= new Uint8Array(0x10000);
+  const known = table[code];
+  if (known) return known;
+  const kind = kindOf(String.fromCharCode(code));
+  table[code] = kind;
+  return kind;
 }
 
-export function isLetter(kind: number): boolean {
-  return kind === kinds.lower || kind === kinds.upper;
+function kindOf(character: string): number {
+  if (/[\r\n]/.test(character)) return kinds.newline;
+  if (/\s/.test(character)) return kinds.space;
+  if (/[\p{Lu}\p{Lt}]/u.test(character)) return kinds.upper;
+  if (/\p{Ll}/u.test(character)) return kinds.lower;
+  if (/[\p{Lm}\p{Lo}\p{M}]/u.test(character)) return kinds.letter;
+  return /\p{N}/u.test(character) ? kinds.digit : kinds.mark;
 }
 
-/** A stretch of letters, digits and the marks of base64, with how often the kind of character changes in it. */
-export interface DenseRun {
-  end: number;
-  changes: number;
-  digits: number;
-  uppers: number;
-  lowers: number;
-}
-
+const blank = 32;
 const slash = 47;
-const plus = 43;
-const equals = 61;
-const dash = 45;
-const underscore = 95;
+const apostrophe = 39;
 
-/** The run that begins at `from`. */
-export function denseRun(text: string, from: number): DenseRun {
-  const run: DenseRun = { end: from, changes: 0, digits: 0, uppers: 0, lowers: 0 };
-  let before = -1;
-  for (; run.end < text.length; run.end++) {
-    const code = text.charCodeAt(run.end);
-    const kind = kindOf(code);
-    if (kind === kinds.digit) run.digits++;
-    else if (kind === kinds.upper) run.uppers++;
-    else if (kind === kinds.lower) run.lowers++;
-    else if (code !== slash && code !== plus && code !== equals && code !== dash && code !== underscore) break;
-    if (kind !== before) run.changes++;
-    before = kind;
-  }
-  return run;
+function isLetter(kind: number): boolean {
+  return kind === kinds.upper || kind === kinds.lower || kind === kinds.letter;
 }
 
-/** Shorter runs are words and names. */
-const leastEncoded = 20;
+/** Where the piece ends that begins at `at`: a word with what stands before it, three digits, marks, or white space. */
+export function pieceEnd(text: string, at: number): number {
+  const kind = kindAt(text, at);
+  if (isLetter(kind)) return wordEnd(text, at);
+  if (kind === kinds.digit) return digitsEnd(text, at);
+  const next = kindAt(text, at + 1);
+  if (kind !== kinds.newline && isLetter(next)) return wordEnd(text, at + 1);
+  if (kind === kinds.mark) return marksEnd(text, at);
+  if (next === kinds.mark && text.charCodeAt(at) === blank) return marksEnd(text, at + 1);
+  return spaceEnd(text, at);
+}
 
-/** Tokens of a run that is encoded data rather than words, by how restless it is; undefined for words. */
-export function encodedTokens(from: number, { end, changes, digits, uppers, lowers }: DenseRun): number | undefined {
-  const length = end - from;
-  if (length < leastEncoded) return undefined;
-  const restless = changes / length;
-  if (uppers > 0 && lowers > 0 && digits > 0 && restless > 0.38) return length * (0.425 + restless * 0.41);
-  return (uppers === 0 || lowers === 0) && digits > length / 4 ? length * (0.34 + restless * 0.5) : undefined;
+/** A word ends where a capital follows a small letter; `'s` and its like belong to it. */
+function wordEnd(text: string, from: number): number {
+  let at = from;
+  let kind = kindAt(text, at);
+  while (kind === kinds.upper || kind === kinds.letter) kind = kindAt(text, ++at);
+  while (kind === kinds.lower || kind === kinds.letter) kind = kindAt(text, ++at);
+  if (text.charCodeAt(at) !== apostrophe) return at;
+  return at + (/^'(?:s|t|re|ve|m|ll|d)/i.exec(text.slice(at, at + 3))?.[0].length ?? 0);
+}
+
+function digitsEnd(text: string, from: number): number {
+  let at = from;
+  while (at < from + 3 && kindAt(text, at) === kinds.digit) at++;
+  return at;
+}
+
+/** Marks take line ends and slashes along. */
+function marksEnd(text: string, from: number): number {
+  let at = from;
+  while (kindAt(text, at) === kinds.mark) at++;
+  while (kindAt(text, at) === kinds.newline || text.charCodeAt(at) === slash) at++;
+  return at;
+}
+
+/** White space is one piece up to its last line end; what follows leaves its last unit to what stands after it. */
+function spaceEnd(text: string, from: number): number {
+  let at = from;
+  let lineEnd = from;
+  for (;;) {
+    const kind = kindAt(text, at);
+    if (kind !== kinds.space && kind !== kinds.newline) break;
+    at++;
+    if (kind === kinds.newline) lineEnd = at;
+  }
+  if (lineEnd > from) return lineEnd;
+  return at < text.length && at - from > 1 ? at - 1 : at;
 }

@@ -31,7 +31,7 @@ export interface Offer {
 }
 
 /** Always offered: without them nobody can find out what is wrong. */
-const alwaysOn = new Set(['version', 'listmodels']);
+export const alwaysOn: ReadonlySet<string> = new Set(['version', 'listmodels']);
 /** The tools of the lean profile, with the fields that it advertises; without a list: all. The others are taken all the same. */
 const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
   chat: ['prompt', 'absolute_file_paths', 'model', 'continuation_id'],

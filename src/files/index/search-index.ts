@@ -62,8 +62,11 @@ export interface SearchIndex {
 }
 
 export interface SearchIndexes {
-  /** The index of a workspace, by its folder. Throws an `AppError` of kind `security` for one outside the roots. */
-  of(root: string): Promise<SearchIndex>;
+  /**
+   * The index of a workspace, by its folder. Throws an `AppError` of kind `security` for one outside the roots: those of
+   * `sandbox`, where callers have roots of their own.
+   */
+  of(root: string, sandbox?: Sandbox): Promise<SearchIndex>;
   close(): Promise<void>;
 }
 
@@ -95,14 +98,15 @@ const maskScope = 'index';
 export function createSearchIndexes(options: SearchIndexesOptions): SearchIndexes {
   const open = new Map<string, { index: SearchIndex; client: IndexClient }>();
   return {
-    async of(root) {
-      const real = await options.sandbox.assertWithin(root);
+    async of(root, sandbox = options.sandbox) {
+      const real = await sandbox.assertWithin(root);
       const known = open.get(real);
       if (known) return known.index;
       const name = createHash('sha256').update(real).digest('hex').slice(0, 24);
       const file = options.folder && join(options.folder, `${name}.sqlite`);
       const client = new IndexClient({ ...(file && { file }) }, options.clock);
-      const index = createIndex(options, real, client);
+      // What lies below a folder is the same for everybody who may read the folder: links in it are not followed.
+      const index = createIndex({ ...options, sandbox }, real, client);
       open.set(real, { index, client });
       return index;
     },

@@ -7,6 +7,8 @@ export interface Caller {
   /** Whose threads and jobs these are. Several tokens may share one owner. */
   owner: string;
   permissions: Permissions;
+  /** The project that he declares may be any of this machine, as long as the operator set no roots: who he is was shown. */
+  isAtHome?: boolean;
 }
 
 /** Everybody on this machine, where no token is set. */

@@ -1,6 +1,7 @@
 import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 import { configError } from '../../domain/error.ts';
+import { isRecord } from '../../domain/json.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from './tokens.ts';
 
 const word = z.string().min(1).max(200);
@@ -43,6 +44,20 @@ export function readTokens(text: string, path: string): TokenEntry[] {
     }
   }
   return entries;
+}
+
+/** The same file with another token in one entry, as its hash; undefined where there is no such entry. */
+export function withToken(text: string, path: string, { digest, caller }: TokenEntry): string | undefined {
+  const document = jsonIn(text, path);
+  if (!isRecord(document) || !Array.isArray(document.tokens)) return undefined;
+  const told: unknown[] = document.tokens;
+  if (!told.some(entry => isRecord(entry) && entry.name === caller.name)) return undefined;
+  const tokens = told.map(entry => {
+    if (!isRecord(entry) || entry.name !== caller.name) return entry;
+    const { token: _old, ...kept } = entry;
+    return { ...kept, sha256: digest.toString('hex') };
+  });
+  return `${JSON.stringify({ ...document, tokens }, undefined, 2)}\n`;
 }
 
 function entryOf(entry: z.infer<typeof entrySchema>, path: string): TokenEntry {

@@ -24,7 +24,12 @@ export interface Tokens {
 export const shortestToken = 16;
 const longestToken = 4_096;
 
-export function createTokens(given: readonly TokenEntry[], operator: Caller): Tokens {
+/** `onRotated` hears of each token that came in the place of another, so that it can be kept. */
+export function createTokens(
+  given: readonly TokenEntry[],
+  operator: Caller,
+  onRotated?: (entry: TokenEntry) => void,
+): Tokens {
   let entries = [...given];
 
   function entryOf(token: string): TokenEntry | undefined {
@@ -47,7 +52,9 @@ export function createTokens(given: readonly TokenEntry[], operator: Caller): To
     rotate(old, replacement) {
       const before = entryOf(old);
       if (!before || !isToken(replacement) || entryOf(replacement)) return false;
-      entries = entries.map(entry => (entry === before ? { ...entry, digest: digestOf(replacement) } : entry));
+      const after = { ...before, digest: digestOf(replacement) };
+      entries = entries.map(entry => (entry === before ? after : entry));
+      onRotated?.(after);
       return true;
     },
   };

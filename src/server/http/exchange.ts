@@ -6,6 +6,8 @@ export interface GuardedRequest {
   /** The body as JSON; undefined where there is none. */
   body: unknown;
   caller: Caller;
+  /** The project that the client says it is in, an absolute path. */
+  root: string | undefined;
 }
 
 /** What a door answers. */

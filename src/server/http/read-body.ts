@@ -1,9 +1,15 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Refusal } from '../guards/refusal.ts';
 
-/** The whole body as text; a refusal once it is larger than `limit` bytes, before the rest is read. */
-export async function readBody(incoming: IncomingMessage, limit: number): Promise<{ text: string } | Refusal> {
-  if (Number(incoming.headers['content-length'] ?? 0) > limit) return tooLarge(limit);
+/** The whole body; a refusal once it is larger than `limit` bytes, before the rest is read. */
+export async function readBody(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  limit: number,
+): Promise<{ bytes: Buffer } | Refusal> {
+  const declared = Number(incoming.headers['content-length'] ?? 0);
+  if (declared > limit) return tooLarge(limit);
+  if (incoming.headers.expect !== undefined) outgoing.writeContinue();
   const chunks: Buffer[] = [];
   let size = 0;
   const parts: AsyncIterable<Buffer> = incoming.iterator({ destroyOnReturn: false });
@@ -12,7 +18,7 @@ export async function readBody(incoming: IncomingMessage, limit: number): Promis
     if (size > limit) return tooLarge(limit);
     chunks.push(chunk);
   }
-  return { text: Buffer.concat(chunks).toString('utf8') };
+  return { bytes: Buffer.concat(chunks) };
 }
 
 function tooLarge(limit: number): Refusal {

@@ -1,17 +1,11 @@
 import { isRecord } from '../../domain/json.ts';
 import type { ToolReply, ToolRequest } from '../../domain/request.ts';
 import { refusalResponse } from '../guards/refusal.ts';
+import type { DoorParts } from './door-parts.ts';
 import type { Exchange, GuardedRequest } from './exchange.ts';
-import type { Gate } from './gate.ts';
-import type { CallerProduct } from './mcp-door.ts';
-
-export interface ToolApiOptions {
-  gate: Gate;
-  productOf(caller: GuardedRequest['caller']): Promise<CallerProduct>;
-}
 
 /** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
-export function createToolApi({ gate, productOf }: ToolApiOptions) {
+export function createToolApi({ gate, productOf }: Pick<DoorParts, 'gate' | 'productOf'>) {
   return async ({ request, body, caller }: GuardedRequest, tool: string | undefined): Promise<Exchange> => {
     const { host, root } = await productOf(caller);
     if (tool === undefined) return { response: Response.json({ tools: host.list() }) };

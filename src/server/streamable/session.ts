@@ -1,9 +1,8 @@
-import { type RequestId, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
-import { isRecord } from '../../domain/json.ts';
-import type { Connection } from '../connection.ts';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
+import { createArrivals, requestIds } from './arrivals.ts';
 import { createEventLog } from './event-log.ts';
-import type { Exchange } from './exchange.ts';
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
 export interface Session {
@@ -25,7 +24,7 @@ export interface SessionOptions {
 
 export async function openSession({ id, caller, mcp, onClosed, onError }: SessionOptions): Promise<Session> {
   const log = createEventLog();
-  const { connection, arrived, lose } = sessionConnection();
+  const { connection, arrived, lose } = createArrivals();
   const server = createMcpServer({ ...mcp, connection }, 'legacy');
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore: log });
   transport.onerror = onError;
@@ -51,39 +50,4 @@ export async function openSession({ id, caller, mcp, onClosed, onError }: Sessio
     },
     close: () => transport.close(),
   };
-}
-
-/** Knows which answers reached a client: those whose streams were written to their ends. */
-function sessionConnection(): { connection: Connection; arrived(ids: readonly RequestId[]): void; lose(): void } {
-  const gone = new AbortController();
-  const awaited = new Map<RequestId, () => void>();
-  return {
-    connection: {
-      gone: gone.signal,
-      onAnswered(id, cancelled, then) {
-        if (cancelled.aborted || gone.signal.aborted) return;
-        awaited.set(id, then);
-        cancelled.addEventListener('abort', () => awaited.delete(id), { once: true });
-      },
-    },
-    arrived(ids) {
-      if (gone.signal.aborted) return;
-      for (const id of ids) {
-        awaited.get(id)?.();
-        awaited.delete(id);
-      }
-    },
-    lose() {
-      gone.abort();
-      awaited.clear();
-    },
-  };
-}
-
-function requestIds(body: unknown): RequestId[] {
-  const messages: unknown[] = Array.isArray(body) ? body : [body];
-  return messages.flatMap(message => {
-    if (!isRecord(message) || typeof message.method !== 'string') return [];
-    return typeof message.id === 'string' || typeof message.id === 'number' ? [message.id] : [];
-  });
 }

@@ -1,0 +1,157 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig, tables } from '../../app.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { type Account, accountIn, keptOf } from '../demo/account.ts';
+import { editExampleProject, programFile, testFile, writeExampleProject } from '../demo/example-project.ts';
+import { type OpenProduct, openProduct } from '../open-product.ts';
+
+const question = 'How does the cart add up, and what could go wrong?';
+
+/** One call of the demonstration, as it is told. */
+interface Step {
+  title: string;
+  tool: string;
+  args: JsonObject;
+}
+
+const before: readonly Step[] = [
+  {
+    title: 'analyze: the first step says what to look at',
+    tool: 'analyze',
+    args: {
+      step: question,
+      step_number: 1,
+      total_steps: 2,
+      next_step_required: true,
+      findings: 'total() goes over the items with an index.',
+      relevant_files: [programFile, testFile],
+      model: 'offline-east:echo-east',
+    },
+  },
+  {
+    title: 'analyze: the last step, and a model of the first vendor is asked',
+    tool: 'analyze',
+    args: {
+      step: 'Conclusion.',
+      step_number: 2,
+      total_steps: 2,
+      next_step_required: false,
+      findings: 'The loop ends one item too late.',
+      relevant_files: [programFile, testFile],
+      model: 'offline-east:echo-east',
+    },
+  },
+  {
+    title: 'chat goes on in the same conversation: no file is sent again',
+    tool: 'chat',
+    args: {
+      prompt: 'Which test is missing?',
+      absolute_file_paths: [programFile],
+      model: 'offline-east:echo-east',
+    },
+  },
+];
+
+const after: readonly Step[] = [
+  {
+    title: 'debug takes over, with a model of another vendor: it has it all, and the file as it is now',
+    tool: 'debug',
+    args: {
+      step: 'Does the edit mend it?',
+      step_number: 1,
+      total_steps: 1,
+      next_step_required: false,
+      findings: 'The loop was edited.',
+      hypothesis: 'It now ends where the items end.',
+      confidence: 'high',
+      relevant_files: [programFile],
+      model: 'offline-west:echo-west',
+    },
+  },
+];
+
+export const demo = defineCommand({
+  name: 'demo',
+  summary: 'show on a small example, without any key, what is sent to models and what is remembered',
+  usage: '',
+  examples: [
+    ['polylogue demo', 'two tools, a restart, an edited file and two vendors in one conversation'],
+    ['polylogue demo --json', 'the same as one document'],
+  ],
+  async run(context) {
+    const place = await mkdtemp(join(tmpdir(), 'polylogue-demo-'));
+    try {
+      return await inPlace(context, place);
+    } finally {
+      await rm(place, { recursive: true, force: true });
+    }
+  },
+});
+
+async function inPlace(context: CommandContext, place: string): Promise<number> {
+  const project = join(place, 'cart');
+  await mkdir(project);
+  await writeExampleProject(project);
+  const apart = contextIn(context, place, project);
+  const told: Told = { steps: [] };
+  await openProduct(apart, open => runSteps(context, open, before, told));
+  await editExampleProject(project);
+  say(context, `\nThe server was ended, ${programFile} was edited, and a new server starts.`);
+  await openProduct(apart, open => runSteps(context, open, after, told));
+  if (context.out.json) context.out.document({ status: 'success', steps: told.steps });
+  else {
+    say(context, '\nThe models were built-in ones that only tell what they were given. With a key, real ones answer:');
+    say(context, '"polylogue init" enters Polylogue into your editor, "polylogue doctor" looks what is there.');
+  }
+  return 0;
+}
+
+/** The example's own folder and data, whatever this machine has set. */
+function contextIn(context: CommandContext, place: string, project: string): CommandContext {
+  const { around } = context;
+  const { homeDir, platform } = around;
+  const env = { POLYLOGUE_HOME: join(place, 'home'), PROJECT_ROOT: project };
+  const argvFlags = { offline: true };
+  const config = loadConfig({ tables, env, argvFlags, homeDir, platform, cwd: project, readFile: () => undefined });
+  return { ...context, config, around: { ...around, cwd: project } };
+}
+
+interface Told {
+  steps: JsonObject[];
+  id?: string;
+  account?: Account;
+}
+
+async function runSteps(context: CommandContext, { call }: OpenProduct, steps: readonly Step[], told: Told) {
+  for (const { title, tool, args } of steps) {
+    const continued = told.id === undefined ? {} : { continuation_id: told.id };
+    const { document, isError, text } = await call(tool, { ...args, ...continued });
+    if (isError) throw new Error(text);
+    told.id ??= String(document.continuation_id);
+    const account = accountIn(document);
+    const kept = account && told.account ? keptOf(told.account, account) : undefined;
+    told.account = account ?? told.account;
+    told.steps.push({ title, tool, status: String(document.status), sent: account && sent(account, kept) });
+    say(context, `\n${context.out.style('bold', title)}`);
+    say(context, `  ${tool} → ${document.status}, continuation_id ${told.id}`);
+    if (!account) continue;
+    say(context, `  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
+    say(context, `  files in the prompt: ${account.files.join(', ')}`);
+    if (kept !== undefined) say(context, `  ${percent(kept)} of the prompt before opens this one unchanged`);
+  }
+}
+
+function sent({ tokens, messages, files }: Account, kept: number | undefined): JsonObject {
+  return { tokens, messages: messages.length, files, kept_of_the_prompt_before: kept };
+}
+
+function percent(part: number): string {
+  return `${Math.round(part * 100)} %`;
+}
+
+function say({ out }: CommandContext, line: string): void {
+  if (!out.json) out.line(line);
+}

@@ -1,0 +1,81 @@
+import { type AppConfig, createProduct } from '../../app.ts';
+import { inputError } from '../../domain/error.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { textFlag } from '../flags.ts';
+
+export const serve = defineCommand({
+  name: 'serve',
+  summary: 'serve many clients at once over HTTP, from one process with one memory',
+  usage: '',
+  flags: [
+    { name: 'host', value: 'address', doc: 'What to listen on; 127.0.0.1 unless POLYLOGUE_HOST says otherwise.' },
+    {
+      name: 'port',
+      value: 'number',
+      doc: 'The port; 8765 unless POLYLOGUE_PORT says otherwise, 0 for any that is free.',
+    },
+    {
+      name: 'token',
+      value: 'token',
+      doc: "The operator's token, for a try: other users of this machine see it in the list of processes. Else POLYLOGUE_TOKEN.",
+    },
+  ],
+  examples: [
+    ['polylogue serve', 'MCP at http://127.0.0.1:8765/mcp, for programs on this machine'],
+    ['POLYLOGUE_TOKEN=… polylogue serve --host 0.0.0.0', 'for other machines too: a token is a must then'],
+    ['polylogue serve --port 0 --offline', 'a free port and built-in models, for a try'],
+  ],
+  async run(context) {
+    const { around } = context;
+    const settings = settingsOf(context);
+    const product = await createProduct(asDaemon(context.config), around);
+    const asked = Promise.withResolvers<void>();
+    const onSignal = () => asked.resolve();
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, onSignal);
+    try {
+      const daemon = await product.openDaemon(settings);
+      around.writeError(`polylogue: listening on ${daemon.url} (MCP at ${daemon.url}/mcp)\n`);
+      await asked.promise;
+      // Who asks twice wants the end now.
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
+      const hurry = new AbortController();
+      const drainMs = context.config.values.app.drainSeconds * 1_000;
+      const stopTimer = around.clock.after(drainMs, () => hurry.abort());
+      around.writeError('polylogue: stopping; calls under way may end\n');
+      await daemon.drain(drainMs);
+      await daemon.close();
+      await product.close(hurry.signal);
+      stopTimer();
+      return 0;
+    } catch (error) {
+      await product.close(AbortSignal.abort());
+      throw error;
+    }
+  },
+});
+
+function settingsOf({ flags }: CommandContext) {
+  const port = textFlag(flags, 'port');
+  if (port !== undefined && !/^\d{1,5}$/.test(port)) {
+    throw inputError(`"${port}" is no port.`, { next: 'Give --port a number from 0 to 65535.' });
+  }
+  const host = textFlag(flags, 'host');
+  const token = textFlag(flags, 'token');
+  return {
+    ...(host !== undefined && { host }),
+    ...(port !== undefined && { port: Number(port) }),
+    ...(token && { token }),
+  };
+}
+
+/** Vendors that answer few at a time get no more of one daemon, unless the operator said how many. */
+function asDaemon(config: AppConfig): AppConfig {
+  const { app } = config.values;
+  const told = app.maxConcurrentPerProvider ?? [];
+  const isTold = (provider: string) => told.some(entry => entry.trim().toLowerCase().startsWith(provider));
+  const usual = [`moonshot=${app.kimiCalls}`, `zhipu=${app.glmCalls}`].filter(
+    entry => !isTold(entry.split('=')[0] ?? ''),
+  );
+  const maxConcurrentPerProvider = [...usual, ...told];
+  return { ...config, values: { ...config.values, app: { ...app, maxConcurrentPerProvider } } };
+}

@@ -1,0 +1,79 @@
+import type { Clock, Random } from '../../domain/ports.ts';
+import { type CapacityRules, createCapacity } from '../guards/capacity.ts';
+import { createRates, type RateRules } from '../guards/rates.ts';
+import type { Tokens } from '../guards/tokens.ts';
+import type { DoorParts, Route, UpgradeDoor } from '../http/door-parts.ts';
+import { createGate } from '../http/gate.ts';
+import { type HttpOptions, openHttp } from '../http/open-http.ts';
+
+export interface DaemonOptions
+  extends Pick<HttpOptions, 'bind' | 'hosts' | 'origins' | 'sessions' | 'notReady' | 'version' | 'onError'> {
+  tokens: Tokens;
+  rates: RateRules;
+  capacity: CapacityRules;
+  maxBodyBytes: number;
+  productOf: DoorParts['productOf'];
+  clock: Clock;
+  random: Random;
+  /** What is at paths of its own beside MCP and the tools. */
+  routes: readonly ((parts: DoorParts) => Route)[];
+  /** What connections may become. */
+  upgrades: readonly ((parts: DoorParts) => UpgradeDoor)[];
+  /** Milliseconds; the usual ones unless told. */
+  patience?: Partial<HttpOptions['patience'] & Pick<DoorParts, 'stallMs'>>;
+}
+
+/** What runs now. */
+export interface DaemonLoad {
+  sessions: number;
+  callsRunning: number;
+  callsWaiting: number;
+}
+
+/** The product behind a port, for many clients at once. */
+export interface Daemon {
+  /** Where it listens, without a path. */
+  url: string;
+  port: number;
+  load(): DaemonLoad;
+  /** Takes no more calls; resolves when none runs, or after `ms`. */
+  drain(ms: number): Promise<void>;
+  /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
+  close(): Promise<void>;
+}
+
+const usualPatience = { headMs: 10_000, requestMs: 60_000, stallMs: 30_000 };
+
+/** Listens; rejects where it may not, or can't. */
+export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
+  const { clock, random, tokens, version, productOf, maxBodyBytes, onError } = options;
+  const capacity = createCapacity(options.capacity);
+  const checkRate = createRates(options.rates, clock);
+  const { stallMs, ...patience } = { ...usualPatience, ...options.patience };
+  const parts: DoorParts = {
+    version,
+    clock,
+    random,
+    tokens,
+    gate: createGate(capacity, clock),
+    productOf,
+    admit: caller => checkRate(caller.name),
+    maxBodyBytes,
+    stallMs,
+    onError,
+  };
+  const http = await openHttp({
+    ...options,
+    ...parts,
+    patience,
+    routes: options.routes.map(make => make(parts)),
+    upgrades: options.upgrades.map(make => make(parts)),
+  });
+  return {
+    url: http.url,
+    port: http.port,
+    load: () => ({ sessions: http.sessions(), callsRunning: capacity.running(), callsWaiting: capacity.waiting() }),
+    drain: http.drain,
+    close: http.close,
+  };
+}

@@ -1,0 +1,165 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Caller } from '../guards/caller.ts';
+import { readJson } from '../guards/json-body.ts';
+import { type Refusal, refusalResponse } from '../guards/refusal.ts';
+import type { Tokens } from '../guards/tokens.ts';
+import type { DoorParts, Route } from './door-parts.ts';
+import type { Exchange, GuardedRequest } from './exchange.ts';
+import type { Gate } from './gate.ts';
+import { readBody } from './read-body.ts';
+import { brokenOff, nowhere, refusalOf, wrongMethod, wrongType } from './refusals.ts';
+import { addressOf, toRequest } from './to-request.ts';
+
+export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {
+  /** Refuses by Host and Origin, before anything else is looked at. */
+  checkAddress(incoming: IncomingMessage): Refusal | undefined;
+  mcp(guarded: GuardedRequest): Promise<Exchange>;
+  tool(guarded: GuardedRequest, name: string | undefined): Promise<Exchange>;
+  routes: readonly Route[];
+  /** Why it can't work now, as one sentence; undefined: it can. */
+  notReady(): Promise<string | undefined>;
+}
+
+/** What a request gets as far as nobody has to be waited for. */
+export type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
+
+/** One of the daemon's own doors, which take JSON. */
+interface Door {
+  methods: readonly string[];
+  open(guarded: GuardedRequest): Promise<Exchange>;
+}
+
+/** From a request to its answer, past the guards: host and origin, path, token, rate, method, body. */
+export function createRouter(parts: RouterParts): Router {
+  const routes = parts.routes.toSorted((a, b) => b.path.length - a.path.length);
+
+  function doorAt(path: string): Door | undefined {
+    if (path === '/mcp') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
+    const [, tool] = /^\/api\/tools(?:\/([A-Za-z0-9_.-]{1,128}))?$/.exec(path) ?? [undefined, false as const];
+    if (tool === false) return undefined;
+    return { methods: [tool === undefined ? 'GET' : 'POST'], open: guarded => parts.tool(guarded, tool) };
+  }
+
+  async function throughDoor(door: Door, url: URL, call: Call, caller: Caller): Promise<Exchange> {
+    const { incoming, outgoing } = call;
+    let value: unknown;
+    if (incoming.method === 'POST') {
+      if (!/^application\/json\s*(;|$)/i.test(incoming.headers['content-type'] ?? '')) return refused(call, wrongType);
+      const body = await readBody(incoming, outgoing, parts.maxBodyBytes);
+      if (!('bytes' in body)) return refused(call, body);
+      const read = readJson(body.bytes.toString('utf8'));
+      if ('refusal' in read) return refused(call, read.refusal);
+      value = read.value;
+    }
+    const root = rootOf(incoming);
+    // The body was read; what goes on only says that there is one.
+    const request = toRequest(incoming, outgoing, url, incoming.method === 'POST' ? Buffer.from('{}') : undefined);
+    return held(parts.gate, () => door.open({ request, body: value, caller, root }));
+  }
+
+  async function throughRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
+    const { incoming, outgoing } = call;
+    const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, parts.maxBodyBytes) : undefined;
+    if (body && !('bytes' in body)) return refused(call, body);
+    const response = await route.handle({ request: toRequest(incoming, outgoing, url, body?.bytes), caller });
+    return { response: response ?? refusalResponse(nowhere) };
+  }
+
+  async function answer(call: Call): Promise<Exchange> {
+    const { incoming } = call;
+    const refusal = parts.checkAddress(incoming);
+    if (refusal) return refused(call, refusal);
+    const url = addressOf(incoming);
+    if (!url) return refused(call, nowhere);
+    const { pathname } = url;
+    if (pathname === '/healthz') return { response: Response.json({ status: 'ok', version: parts.version }) };
+    if (pathname === '/readyz') return { response: await readiness(parts) };
+    const door = doorAt(pathname);
+    const route = door ? undefined : routes.find(({ path }) => fits(path, pathname));
+    const caller = callerOf(parts.tokens, incoming, route);
+    if (caller && 'status' in caller) return refused(call, caller);
+    const tooMany = caller && parts.admit(caller);
+    if (tooMany) return refused(call, tooMany);
+    const way = door ?? route;
+    if (!way) return refused(call, nowhere);
+    const methods: readonly string[] = way.methods;
+    if (!methods.includes(incoming.method ?? '')) {
+      call.outgoing.setHeader('Allow', methods.join(', '));
+      return refused(call, wrongMethod(methods));
+    }
+    if (route) return throughRoute(route, url, call, caller);
+    return door && caller ? throughDoor(door, url, call, caller) : refused(call, nowhere);
+  }
+
+  return async (incoming, outgoing) => {
+    try {
+      return await answer({ incoming, outgoing });
+    } catch (error) {
+      if (incoming.destroyed && !incoming.complete) return refused({ incoming, outgoing }, brokenOff);
+      const refusal = refusalOf(error);
+      if (refusal.class === 'bug') throw error;
+      return refused({ incoming, outgoing }, refusal);
+    }
+  };
+}
+
+/** Until its answer is written: the gate is empty when everybody has what he asked for. Who only listens does not count. */
+async function held(gate: Gate, open: () => Promise<Exchange>): Promise<Exchange> {
+  const release = gate.hold();
+  try {
+    const { response, listens, onWritten } = await open();
+    if (listens) release();
+    const onOver = (whole: boolean) => {
+      release();
+      onWritten?.(whole);
+    };
+    return { response, onWritten: onOver };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+interface Call {
+  incoming: IncomingMessage;
+  outgoing: ServerResponse;
+}
+
+function callerOf(
+  tokens: Tokens,
+  { headers }: IncomingMessage,
+  route: Route | undefined,
+): Caller | Refusal | undefined {
+  const isOpen = route?.access === 'anybody' && headers.authorization === undefined && tokens.count() > 0;
+  return isOpen ? undefined : tokens.identify(headers.authorization);
+}
+
+function fits(path: string, pathname: string): boolean {
+  return pathname === path || (path.endsWith('/') && pathname.startsWith(path));
+}
+
+/** The header in which a client names its project. */
+function rootOf({ headers }: IncomingMessage): string | undefined {
+  const told = headers['polylogue-root'];
+  if (typeof told !== 'string' || told === '') return undefined;
+  try {
+    return decodeURIComponent(told);
+  } catch {
+    // Not encoded after all: it is taken as it stands, and judged as a path.
+    return told;
+  }
+}
+
+function refused({ incoming, outgoing }: Call, refusal: Refusal): Exchange {
+  // What was not read of the body stays unread.
+  if (!incoming.complete) outgoing.setHeader('Connection', 'close');
+  return { response: refusalResponse(refusal) };
+}
+
+async function readiness({ gate, notReady }: RouterParts): Promise<Response> {
+  if (gate.isShut()) return Response.json({ status: 'draining' }, { status: 503 });
+  const reason = await notReady();
+  return reason === undefined
+    ? Response.json({ status: 'ready' })
+    : Response.json({ status: 'not_ready', reason }, { status: 503 });
+}

@@ -1,0 +1,74 @@
+import { createMcpHandler } from '@modelcontextprotocol/server';
+import { isRecord } from '../../domain/json.ts';
+import type { Connection } from '../connection.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { createMcpServer, type McpOptions } from '../mcp.ts';
+import { createOwnerChanges } from './owner-changes.ts';
+
+/** How 2026 clients of one caller are served: request by request. */
+export interface ModernLeg {
+  handle(request: Request, body: unknown): Promise<Exchange>;
+  /** Requests under way, and streams that listen. */
+  open(): number;
+  close(): Promise<void>;
+}
+
+export function createModernLeg(mcp: McpOptions, onError: (error: Error) => void): ModernLeg {
+  const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
+  const gone = new AbortController();
+  const open = new Map<Request, Connection>();
+  let listening = 0;
+  const handler = createMcpHandler(
+    ({ requestInfo }) => {
+      const connection = requestInfo && open.get(requestInfo);
+      return createMcpServer({ ...mcp, ...(connection && { connection }) }, 'modern');
+    },
+    {
+      legacy: 'reject',
+      // A call that says nothing for minutes would look dead to its client otherwise.
+      responseMode: 'sse',
+      bus: changes,
+      onerror: onError,
+    },
+  );
+
+  async function listen(request: Request, body: unknown): Promise<Exchange> {
+    const end = await changes.begin();
+    listening += 1;
+    const onWritten = () => {
+      listening -= 1;
+      end();
+    };
+    try {
+      return { response: await handler.fetch(request, { parsedBody: body }), listens: true, onWritten };
+    } catch (error) {
+      onWritten();
+      throw error;
+    }
+  }
+
+  return {
+    open: () => open.size + listening,
+    async handle(request, body) {
+      if (isRecord(body) && body.method === 'subscriptions/listen') return listen(request, body);
+      const arrivals: (() => void)[] = [];
+      // Once its answer is written the server ends the exchange, which is no cancelling: what counts is whether it was.
+      open.set(request, { gone: gone.signal, onAnswered: (_id, _cancelled, then) => void arrivals.push(then) });
+      const onWritten = (whole: boolean) => {
+        open.delete(request);
+        if (whole && !gone.signal.aborted) for (const arrived of arrivals) arrived();
+      };
+      try {
+        return { response: await handler.fetch(request, { parsedBody: body }), onWritten };
+      } catch (error) {
+        onWritten(false);
+        throw error;
+      }
+    },
+    async close() {
+      // Before their requests are aborted: it is not their clients who cancel them.
+      gone.abort();
+      await handler.close();
+    },
+  };
+}

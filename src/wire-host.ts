@@ -1,0 +1,88 @@
+import { exposurePolicy } from './config/derive.ts';
+import { requestId } from './domain/ids.ts';
+import type { Permissions, ToolHost } from './domain/request.ts';
+import type { ActionParts } from './engine/actions/create-action-context.ts';
+import { patienceMs } from './engine/jobs/patience.ts';
+import { catalogueVersion } from './engine/offer/catalogue-version.ts';
+import type { Offer } from './engine/offer/exposure.ts';
+import { createHost } from './engine/offer/host.ts';
+import { instructionsFor } from './engine/offer/instructions.ts';
+import { narrow } from './engine/offer/narrow.ts';
+import { createOnce } from './engine/once/once.ts';
+import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
+import { createEngine } from './engine/run.ts';
+import type { Meter } from './engine/spend/meter.ts';
+import type { Transfer } from './memory/transfer/transfer.ts';
+import { tools } from './tools/index.gen.ts';
+import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
+import type { AppConfig } from './wire-models.ts';
+import type { Services } from './wire-services.ts';
+
+/** What all callers of one process share. */
+export interface SharedParts
+  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home'> {
+  config: AppConfig;
+  team: EngineParts['team'];
+  services: Services;
+  /** With the product's own roots. */
+  files: FileParts;
+  around: Omit<CallerFiles, 'roots'>;
+  threads: ActionParts['threads'];
+  jobs: ActionParts['jobs'];
+  recent: ActionParts['recent'];
+  transfer: Transfer;
+  facts: Pick<ActionParts['product'], 'version' | 'nodeVersion' | 'platform' | 'store'>;
+}
+
+/** The product as callers with the same permissions use it. */
+export interface WiredHost {
+  host: ToolHost;
+  offer: Offer;
+  instructions: string;
+  explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
+  /** Gives calls whose callers are gone their grace, or until `hurry` is aborted. */
+  settle(hurry?: AbortSignal): Promise<void>;
+  /** Resolves when the ledger has everything. */
+  flush(): Promise<void>;
+}
+
+/** Everybody who may use all of it. */
+export const unlimited: Permissions = { readOnly: false };
+
+/** Running parts → the host of callers with these permissions; `roots` of theirs are real folders within those of the process. */
+export function wireHost(shared: SharedParts, permissions: Permissions): WiredHost {
+  const { config, store, threads, jobs, random, clock, emit, facts } = shared;
+  const values = narrowValues(config.values.app, permissions);
+  const { roots } = permissions;
+  const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
+  const policy = { ...exposurePolicy(values), configured: shared.services.configured };
+  const offer = narrow(tools, policy, permissions);
+  const meter: Meter = wireMeter({ values, team: shared.team, store, clock, random, emit });
+  const team = { ...shared.team, ask: meter.ask };
+  const { sandbox } = files;
+  const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
+  const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
+  const context = wireActions({ ...shared, values, team, files, product, patience });
+  const engineOptions = wireEngine({ ...shared, values, context, offer, team, meter, files });
+  const engine = createEngine(engineOptions);
+  product.catalogueVersion = catalogueVersion(engine.list());
+  const graceMs = values.detachedGraceSeconds * 1_000;
+  const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
+  const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
+  return {
+    host: createHost({ ...context, threads, engine, offer, emit, once, replyFormat: values.replyFormat }),
+    offer,
+    instructions: instructionsFor(offer.tools),
+    explain: (question, root, signal) =>
+      explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
+    settle: hurry => once.close(hurry),
+    flush: () => meter.flush(),
+  };
+}
+
+/** The settings as they are for somebody who may spend less. */
+function narrowValues(values: AppConfig['values']['app'], { maxCostPerDay: own }: Permissions) {
+  const { maxCostPerDay = own } = values;
+  return { ...values, maxCostPerDay: own === undefined ? maxCostPerDay : Math.min(own, maxCostPerDay ?? own) };
+}

@@ -1,0 +1,53 @@
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { type Era, eraVersions, type SessionCall } from './mcp-session.ts';
+import type { Document } from './product.ts';
+
+export interface HttpSession {
+  client: Client;
+  /** Of the 2025 era. */
+  sessionId(): string | undefined;
+  /** The reply's document with `isError`. */
+  call(name: string, args?: Record<string, unknown>, options?: SessionCall): Promise<Document>;
+  close(): Promise<void>;
+}
+
+export interface HttpSessionOptions {
+  token?: string;
+  /** The project that the client says it is in. */
+  root?: string;
+  /** In the place of the platform's own. */
+  fetch?: typeof fetch;
+}
+
+/** The official client at a daemon. */
+export async function connectHttp(url: string, era: Era, options: HttpSessionOptions = {}): Promise<HttpSession> {
+  const { token, root, fetch } = options;
+  const headers = {
+    ...(token !== undefined && { Authorization: `Bearer ${token}` }),
+    ...(root !== undefined && { 'Polylogue-Root': encodeURIComponent(root) }),
+  };
+  const transport = new StreamableHTTPClientTransport(new URL(`${url}/mcp`), {
+    requestInit: { headers },
+    reconnectionOptions: {
+      initialReconnectionDelay: 20,
+      maxReconnectionDelay: 100,
+      reconnectionDelayGrowFactor: 1.5,
+      maxRetries: 20,
+    },
+    ...(fetch && { fetch }),
+  });
+  const mode = era === 'modern' ? { pin: eraVersions.modern } : era;
+  const client = new Client({ name: 'polylogue-test', version: '1.0.0' }, { versionNegotiation: { mode } });
+  await client.connect(transport);
+  return {
+    client,
+    sessionId: () => transport.sessionId,
+    async call(name, args = {}, callOptions = {}) {
+      const result = await client.callTool({ name, arguments: args }, callOptions);
+      const [block] = result.content;
+      if (block?.type !== 'text') throw new Error(`no text: ${JSON.stringify(result)}`);
+      return { ...JSON.parse(block.text), isError: result.isError ?? false };
+    },
+    close: () => client.close(),
+  };
+}
