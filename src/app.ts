@@ -1,4 +1,3 @@
-import { storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
@@ -20,12 +19,13 @@ import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
 import type { DaemonSettings } from './wire-daemon.ts';
 import { maskFor } from './wire-engine.ts';
+import { type Extensions, loadAppConfig, placeOf } from './wire-extensions.ts';
 import { rootsOf, wireFiles } from './wire-files.ts';
 import { createHosts } from './wire-hosts.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
 
-export { type AppConfig, loadConfig, tables, version };
+export { type AppConfig, type Extensions, loadAppConfig, loadConfig, tables, version };
 
 /** What only the outermost layer may touch, handed down. */
 export interface Surroundings {
@@ -38,6 +38,8 @@ export interface Surroundings {
   /** The environment as programs that are started may see it. */
   programEnv: Readonly<Record<string, string | undefined>>;
   writeError(line: string): void;
+  /** Tools, providers and stores from outside the package. */
+  extensions?: Extensions;
 }
 
 export interface Product {
@@ -73,7 +75,7 @@ export interface Product {
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
-  const place = storePlace(values, config.home);
+  const place = placeOf(config, around.extensions);
   const kept = { home: place.isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
   const telemetry = createTelemetry({ ...around, ...kept });
   const { emit, recent, mask } = telemetry;
@@ -83,18 +85,23 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const { isPrivate } = place;
+  const { providers: extraProviders, tools: extraTools } = around.extensions ?? {};
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = await wireModels(config, { clock, random, emit, state, isPrivate });
-  const services = wireServices(config, { clock, state, emit });
+  const team = await wireModels(config, { clock, random, emit, state, isPrivate, extraProviders });
+  const services = wireServices(config, { clock, state, emit, extraProviders });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const hosts = createHosts({ ...running, config, team, facts, around: { ...around, mask } }, found, around.cwd);
+  const hosts = createHosts(
+    { ...running, config, team, facts, around: { ...around, mask }, extraTools },
+    found,
+    around.cwd,
+  );
   const { host, offer, instructions, explain } = hosts.own;
   for (const message of offer.unknown) warn('tools', message);
   return {

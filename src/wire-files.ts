@@ -57,11 +57,11 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
 /** The same for a caller who may read these folders and no others. */
 export function wireFilesWithin({ values }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
   const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles });
-  const { pool, indexes } = files;
+  const { indexes } = files;
   return {
+    ...files,
     sandbox,
     git: createGit({ ...around, sandbox }),
-    pool,
     indexes: { of: root => indexes.of(root, sandbox), close: indexes.close },
   };
 }

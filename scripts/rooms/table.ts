@@ -155,6 +155,7 @@ const doors: HouseTable['doors'] = {
       'version.ts',
       'wire-daemon.ts',
       'wire-engine.ts',
+      'wire-extensions.ts',
       'wire-files.ts',
       'wire-host.ts',
       'wire-hosts.ts',
@@ -200,6 +201,14 @@ const doors: HouseTable['doors'] = {
   'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
+  'wire-extensions.ts': {
+    imports: ['domain', 'config', 'memory', 'models', 'engine/define.ts', 'tools', 'wire-models.ts'],
+    lazyImports: ['load-extensions.ts'],
+    lines: 150,
+  },
+  'load-extensions.ts': {
+    imports: ['domain', 'memory/store.ts', 'models/provider.ts', 'engine/define.ts', 'wire-extensions.ts'],
+  },
   'version.ts': { imports: ['../package.json'] },
   'main.ts': { imports: ['version.ts'], lazyImports: ['app.ts', 'cli'] },
   'index.ts': {
@@ -282,7 +291,7 @@ const builtins: HouseTable['builtins'] = {
   'node:perf_hooks': outside,
   'node:process': [...outside, 'main.ts'],
   'node:tty': ['cli'],
-  'node:module': ['app.ts', 'main.ts'],
+  'node:module': ['app.ts', 'main.ts', 'load-extensions.ts'],
   'node:async_hooks': ['app.ts', 'server'],
 };
 
