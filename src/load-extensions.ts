@@ -1,21 +1,20 @@
 import { createRequire } from 'node:module';
-import { isAbsolute, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { configError, isAppError } from './domain/error.ts';
+import { join } from 'node:path';
+import { configError } from './domain/error.ts';
 import { isRecord } from './domain/json.ts';
 import type { ToolDefinition } from './engine/define.ts';
+import type { Extensions } from './extensions.ts';
 import type { StoreDefinition } from './memory/store.ts';
 import type { ProviderDefinition } from './models/provider.ts';
-import type { Extensions } from './wire-extensions.ts';
 
 /**
  * The modules that POLYLOGUE_EXTENSIONS names: absolute paths, paths from `home` that begin with a dot, or packages installed
  * below `home`. Each exports `tools`, `providers` or `stores`: lists of definitions. They run with all rights of this process.
  */
-export async function loadExtensions(names: readonly string[], home: string): Promise<Required<Extensions>> {
+export function loadExtensions(names: readonly string[], home: string): Required<Extensions> {
   const all: Required<Extensions> = { tools: [], providers: [], stores: [] };
   for (const name of names) {
-    const loaded = await load(name, home);
+    const loaded = load(name, home);
     const tools = listIn(name, loaded, 'tools', isTool);
     const providers = listIn(name, loaded, 'providers', isProvider);
     const stores = listIn(name, loaded, 'stores', isStore);
@@ -27,13 +26,11 @@ export async function loadExtensions(names: readonly string[], home: string): Pr
   return all;
 }
 
-async function load(name: string, home: string): Promise<Record<string, unknown>> {
+function load(name: string, home: string): Record<string, unknown> {
   try {
-    const path = isAbsolute(name) ? name : createRequire(join(home, 'package.json')).resolve(name);
-    const loaded: unknown = await import(pathToFileURL(path).href);
+    const loaded: unknown = createRequire(join(home, 'package.json'))(name);
     return isRecord(loaded) ? loaded : {};
   } catch (error) {
-    if (isAppError(error)) throw error;
     const reason = error instanceof Error ? error.message.split('\n', 1)[0] : String(error);
     throw configError(`The extension "${name}" can't be loaded: ${reason}`, {
       next: `Name a file by its absolute path or from ${home} (./mine.js), or install the package in ${home}; or remove it from POLYLOGUE_EXTENSIONS.`,

@@ -1,18 +1,10 @@
 import { type StorePlace, storePlace } from './config/derive.ts';
 import { type ConfigSources, loadConfig } from './config/load.ts';
 import { configError } from './domain/error.ts';
-import type { ToolDefinition } from './engine/define.ts';
-import type { Store, StoreAround, StoreDefinition } from './memory/store.ts';
-import type { ProviderDefinition } from './models/provider.ts';
+import type { Extensions } from './extensions.ts';
+import type { Store, StoreAround } from './memory/store.ts';
 import { tools } from './tools/index.gen.ts';
 import { type AppConfig, tables } from './wire-models.ts';
-
-/** What comes from outside the package and stands beside what is in it. */
-export interface Extensions {
-  tools?: readonly ToolDefinition[];
-  providers?: readonly ProviderDefinition[];
-  stores?: readonly StoreDefinition[];
-}
 
 const idForm = /^[a-z][a-z0-9-]{0,39}$/;
 const toolForm = /^[a-z][a-z0-9_]{0,63}$/;
@@ -47,7 +39,7 @@ export async function loadAppConfig(
   if (names.length === 0) return { config: plain(), extensions: given };
   const { home } = loadConfig({ ...sources, tables: { app: { home: tables.app.home } } });
   const { loadExtensions } = await import('./load-extensions.ts');
-  const loaded = await loadExtensions(names, home);
+  const loaded = loadExtensions(names, home);
   const extensions = {
     tools: [...(given.tools ?? []), ...loaded.tools],
     providers: [...(given.providers ?? []), ...loaded.providers],
