@@ -105,6 +105,6 @@ export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): Wi
   const chosen: string = config.values.app.store;
   const own = config.values.app.private ? undefined : stores.find(({ name }) => name === chosen);
   if (!own) return storePlace(config.values.app, config.home);
-  const { name, isPrivate = false } = own;
-  return { name, isPrivate, own: around => own.open(config.textsOf(tableOf(name)), around) };
+  const { name } = own;
+  return { name, isPrivate: false, own: around => own.open(config.textsOf(tableOf(name)), around) };
 }

@@ -1,6 +1,6 @@
 import { exposurePolicy } from './config/derive.ts';
 import { requestId } from './domain/ids.ts';
-import type { Permissions, ToolHost } from './domain/request.ts';
+import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
 import type { ToolDefinition } from './engine/define.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
@@ -10,6 +10,7 @@ import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
 import { narrow } from './engine/offer/narrow.ts';
 import { createOnce } from './engine/once/once.ts';
+import { createCallKind } from './engine/routing/call-kind.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import type { Meter } from './engine/spend/meter.ts';
@@ -44,6 +45,8 @@ export interface WiredHost {
   offer: Offer;
   instructions: string;
   explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
+  /** What a call is expected to be. Never rejects. */
+  kindOf(request: ToolRequest): Promise<CallKind>;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted. */
   settle(hurry?: AbortSignal): Promise<void>;
   /** Resolves when the ledger has everything. */
@@ -79,6 +82,7 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
     instructions: instructionsFor(offer.tools),
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
+    kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
     settle: hurry => once.close(hurry),
     flush: () => meter.flush(),
   };

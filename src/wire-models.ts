@@ -4,7 +4,7 @@ import { readModelFiles } from './config/endpoints/read-model-files.ts';
 import type { Config } from './config/load.ts';
 import { options } from './config/options.ts';
 import { readIfPresent } from './config/settings-files.ts';
-import type { Clock, Emit, Random, SharedState } from './domain/ports.ts';
+import type { Clock, Emit, Random, SharedState, TellComms } from './domain/ports.ts';
 import { createKeptTexts } from './memory/shared-state/kept-texts.ts';
 import type { ProviderDefinition } from './models/provider.ts';
 import { providers } from './models/providers/index.gen.ts';
@@ -19,6 +19,7 @@ export interface ModelSurroundings {
   clock: Clock;
   random: Random;
   emit: Emit;
+  tellComms?: TellComms;
   state: SharedState;
   /** From outside the package; they come after those of the product. */
   extraProviders?: readonly ProviderDefinition[];

@@ -42,7 +42,7 @@ const rooms: HouseTable['rooms'] = {
   config: { imports: ['domain'], folders: { tables: 'plain', endpoints: 'plain' }, pure: true },
   telemetry: {
     imports: ['domain'],
-    folders: { sinks: 'list', log: 'plain', comms: 'plain', metrics: 'plain' },
+    folders: { sinks: 'list', log: 'plain', comms: 'plain', metrics: 'plain', traces: 'plain' },
     pure: true,
   },
   files: {
@@ -132,7 +132,17 @@ const rooms: HouseTable['rooms'] = {
   tools: { imports: ['domain', 'engine/define.ts', 'engine/fields.ts'], list: true, pure: true },
   server: {
     imports: ['domain'],
-    folders: { dashboard: 'plain', guards: 'plain', http: 'plain', streamable: 'plain', daemon: 'plain' },
+    folders: {
+      dashboard: 'plain',
+      'dashboard/pages': 'plain',
+      guards: 'plain',
+      http: 'plain',
+      streamable: 'plain',
+      daemon: 'plain',
+      ws: 'plain',
+      'ws/frames': 'plain',
+      bridge: 'plain',
+    },
   },
   cli: {
     imports: ['domain', 'config', 'app.ts', 'version.ts'],
@@ -155,6 +165,7 @@ const doors: HouseTable['doors'] = {
       'version.ts',
       'extensions.ts',
       'wire-daemon.ts',
+      'wire-bridge.ts',
       'wire-engine.ts',
       'wire-extensions.ts',
       'wire-files.ts',
@@ -162,6 +173,7 @@ const doors: HouseTable['doors'] = {
       'wire-hosts.ts',
       'wire-models.ts',
       'wire-services.ts',
+      'wire-telemetry.ts',
     ],
     lazyImports: ['wire-daemon.ts'],
     lines: 150,
@@ -198,8 +210,20 @@ const doors: HouseTable['doors'] = {
     lines: 150,
   },
   'wire-hosts.ts': { imports: ['domain', 'files', 'wire-host.ts'], lines: 150 },
-  'wire-daemon.ts': { imports: ['domain', 'memory', 'server', 'wire-hosts.ts', 'wire-models.ts'], lines: 150 },
+  'wire-daemon.ts': {
+    imports: ['domain', 'memory', 'server', 'wire-dashboard.ts', 'wire-hosts.ts', 'wire-models.ts'],
+    lines: 150,
+  },
+  // The product as the dashboard shows it.
+  'wire-dashboard.ts': {
+    imports: ['domain', 'config', 'engine', 'memory', 'models', 'server', 'tools', 'wire-models.ts'],
+    lines: 150,
+  },
   'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
+  'wire-telemetry.ts': {
+    imports: ['domain', 'config', 'telemetry', 'models', 'version.ts', 'wire-models.ts'],
+    lines: 150,
+  },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
   'extensions.ts': { imports: ['engine/define.ts', 'memory/store.ts', 'models/provider.ts'] },
@@ -210,6 +234,10 @@ const doors: HouseTable['doors'] = {
   },
   'load-extensions.ts': {
     imports: ['domain', 'memory/store.ts', 'models/provider.ts', 'engine/define.ts', 'extensions.ts'],
+  },
+  'wire-bridge.ts': {
+    imports: ['domain', 'config', 'server', 'wire-files.ts', 'wire-models.ts'],
+    lines: 150,
   },
   'version.ts': { imports: ['../package.json'] },
   'main.ts': { imports: ['version.ts'], lazyImports: ['app.ts', 'cli'] },

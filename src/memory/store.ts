@@ -210,8 +210,6 @@ export interface StoreDefinition {
   name: string;
   /** Its settings, by the name under which `open` gets them; absent: none. */
   options?: Readonly<Record<string, OptionSpec>>;
-  /** Nothing of it outlives the process: no backups, no logs on disk. Absent: it lasts. */
-  isPrivate?: boolean;
   /** The store, as a `Store` is to be. Called once, at the start, which has no side effects: it opens on first use. */
   open(settings: Readonly<Record<string, string | undefined>>, around: StoreAround): Store | Promise<Store>;
 }
