@@ -14,6 +14,7 @@ import { createThreads } from './memory/threads.ts';
 import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
+import type { FoundDaemon } from './server/daemon/find-daemons.ts';
 import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import type { Telemetry } from './telemetry/observe.ts';
@@ -26,7 +27,16 @@ import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
 import { type Observed, wireObserved, wireTelemetry } from './wire-telemetry.ts';
 
+export { openBridge } from './wire-bridge.ts';
 export { type AppConfig, loadConfig, tables, version };
+
+export type DaemonOnFile = FoundDaemon;
+
+/** The daemons that run on a data folder, as far as they told. */
+export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  const wire = await import('./wire-daemon.ts');
+  return wire.findDaemons(config, clock);
+}
 
 /** What only the outermost layer may touch, handed down. */
 export interface Surroundings {
@@ -112,7 +122,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      return wireDaemon({ config, hosts, store, version, clock, random, emit, observed }, options);
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
+      return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {
       await Promise.all([jobs.close(values.detachedGraceSeconds * 1_000, hurry), hosts.settle(hurry)]);

@@ -1,3 +1,4 @@
+import { agentOptions } from './tables/agent-options.ts';
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
 import { modelSourceOptions } from './tables/model-source-options.ts';
@@ -10,6 +11,7 @@ import { spendOptions } from './tables/spend-options.ts';
 import { telemetryOptions } from './tables/telemetry-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
+import { wsOptions } from './tables/ws-options.ts';
 
 /** Every setting of the product itself, by theme. Vendors' keys and addresses stand in the providers' own files. */
 export const options = {
@@ -18,6 +20,7 @@ export const options = {
   ...searchOptions,
   ...threadOptions,
   ...toolOptions,
+  ...agentOptions,
   ...replyOptions,
   ...fileOptions,
   ...operationOptions,
@@ -25,4 +28,5 @@ export const options = {
   ...telemetryOptions,
   ...spendOptions,
   ...serverOptions,
+  ...wsOptions,
 };

@@ -90,6 +90,32 @@ export interface RecentEvent {
 /** The newest `limit` events of one owner's calls in this process that hold all the words, oldest first. */
 export type Recent = (query: { owner: string; words: readonly string[]; limit: number }) => RecentEvent[];
 
+/** A call of this process, as its events tell of it. */
+export interface WatchedCall {
+  reqId: string;
+  tool: string;
+  owner: string;
+  /** Name of the client, when it told. */
+  client?: string;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  /** Absent while it runs. */
+  endedAt?: number;
+  /** Its events, oldest first; of a call with very many, the newest are left out, but never the last one of all. */
+  events: readonly RecentEvent[];
+  /** How many were left out. */
+  omitted: number;
+}
+
+/** The calls of this process, those under way and the latest that ended. Nobody hears of another owner's. */
+export interface WatchedCalls {
+  /** Those under way first, then the newest. */
+  list(owner: string): readonly WatchedCall[];
+  find(owner: string, reqId: string): WatchedCall | undefined;
+  /** Calls `listener` with the id of each call of this owner of which there is news, until `signal` is aborted. */
+  subscribe(owner: string, listener: (reqId: string) => void, signal: AbortSignal): void;
+}
+
 /** A text whose secrets were replaced by stable placeholders, and how many of each kind were. */
 export interface Masked {
   text: string;

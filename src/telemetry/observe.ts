@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Clock, CommsReader, Emit, Mask, Random, Recent, TellComms } from '../domain/ports.ts';
+import type { Clock, CommsReader, Emit, Mask, Random, Recent, TellComms, WatchedCalls } from '../domain/ports.ts';
 import { createBus } from './bus.ts';
 import { maskKey } from './mask-key.ts';
 import type { Registry } from './metrics/registry.ts';
@@ -8,6 +8,7 @@ import type { Sink } from './sink.ts';
 import { createActivity } from './sinks/activity.ts';
 import { createAudit } from './sinks/audit.ts';
 import { createBreadcrumbs } from './sinks/breadcrumbs.ts';
+import { createLiveCalls } from './sinks/live-calls.ts';
 import { createMetrics } from './sinks/metrics.ts';
 import { createRecent } from './sinks/recent.ts';
 import { createStderr, type LogLevel } from './sinks/stderr.ts';
@@ -39,6 +40,8 @@ export interface Telemetry {
   comms?: CommsReader;
   /** What the calls of this process did lately. */
   recent: Recent;
+  /** Its calls, one by one. */
+  calls: WatchedCalls;
   /** What is set up badly, as far as it has turned up. */
   warned: readonly Warned[];
   /** What this process did since it began, in Prometheus' text format 0.0.4. */
@@ -62,6 +65,7 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
     writeError(`polylogue: the sink ${sink} failed: ${passing.maskSync(String(error), 'log').text}\n`);
   const stderr = createStderr({ write: writeError, level: logLevel });
   const recent = createRecent();
+  const live = createLiveCalls();
   const warned = createWarned();
   const metrics = createMetrics();
   const log = await openComms(options, passing, onSinkError);
@@ -70,7 +74,7 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
-    sinks: [stderr, recent, warned, metrics, ...written, ...(traces ? [traces] : [])],
+    sinks: [stderr, recent, live, warned, metrics, ...written, ...(traces ? [traces] : [])],
     onSinkError,
   });
   const tells = [log?.tell, traces?.tell].filter(tell => tell !== undefined);
@@ -80,6 +84,7 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
     ...(tells.length > 0 && { tellComms: toAll(tells, onSinkError) }),
     ...(home !== undefined && { comms: lazyReader(logsOf(home)) }),
     recent: recent.recent,
+    calls: live.calls,
     warned: warned.warned,
     metrics: metrics.render,
     gauge: metrics.gauge,

@@ -43,6 +43,8 @@ export interface Run {
   question: ModelQuestion;
   /** Monotonic milliseconds. */
   started: number;
+  /** Milliseconds that its attempts waited for places to run in. */
+  queuedMs: number;
   /** The widest total limit among the candidates; the call ends then. */
   totalMs: number;
   attempts: AttemptRecord[];
