@@ -241,6 +241,11 @@ export interface RelayShape<Args> {
   run(args: Args, context: ActionContext): Promise<JobReply>;
 }
 
+/** A model works with tools of its own, round by round, within what the operator and the user allow. */
+export interface AgentShape {
+  kind: 'agent';
+}
+
 /** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
 export interface DispatchShape {
   kind: 'dispatch';
@@ -277,7 +282,8 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | WrapperShape
     | ActionShape<z.output<z.ZodObject<Fields>>>
     | RelayShape<z.output<z.ZodObject<Fields>>>
-    | DispatchShape;
+    | DispatchShape
+    | AgentShape;
 }
 
 /** Typed identity; a tool is one file that exports one of these. */
