@@ -3,6 +3,7 @@ import type { Clock, Emit, Random } from './domain/ports.ts';
 import type { Store } from './memory/store.ts';
 import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
 import { openTokenStore } from './server/daemon/token-store.ts';
+import { dashboardRoute } from './server/dashboard/create-dashboard.ts';
 import type { Caller } from './server/guards/caller.ts';
 import { operator } from './server/guards/caller.ts';
 import { isLoopback } from './server/guards/loopback.ts';
@@ -16,6 +17,7 @@ import {
 } from './server/guards/tokens.ts';
 import { openWs } from './server/ws/open-ws.ts';
 import { type WsSettings, wsRules } from './server/ws/ws-rules.ts';
+import { type DashboardSources, wireDashboard } from './wire-dashboard.ts';
 import type { Hosts } from './wire-hosts.ts';
 import type { AppConfig } from './wire-models.ts';
 
@@ -26,7 +28,7 @@ export interface DaemonSettings {
   token?: string;
 }
 
-export interface DaemonParts {
+export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version' | 'clock'> {
   config: AppConfig;
   hosts: Hosts;
   store: Pick<Store, 'mark'>;
@@ -64,7 +66,7 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
     },
     notReady: () => storeFault(parts),
     onError: error => warn(error.message),
-    routes: [],
+    routes: [dashboardRoute(wireDashboard(parts))],
     upgrades: [parts => openWs({ ...parts, ...wsRules(wsSettings(values)), kindOf: hosts.own.kindOf })],
   });
 }

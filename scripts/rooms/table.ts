@@ -42,7 +42,7 @@ const rooms: HouseTable['rooms'] = {
   config: { imports: ['domain'], folders: { tables: 'plain', endpoints: 'plain' }, pure: true },
   telemetry: {
     imports: ['domain'],
-    folders: { sinks: 'list', log: 'plain', comms: 'plain', metrics: 'plain' },
+    folders: { sinks: 'list', log: 'plain', comms: 'plain', metrics: 'plain', traces: 'plain' },
     pure: true,
   },
   files: {
@@ -129,6 +129,7 @@ const rooms: HouseTable['rooms'] = {
     imports: ['domain'],
     folders: {
       dashboard: 'plain',
+      'dashboard/pages': 'plain',
       guards: 'plain',
       http: 'plain',
       streamable: 'plain',
@@ -165,6 +166,7 @@ const doors: HouseTable['doors'] = {
       'wire-hosts.ts',
       'wire-models.ts',
       'wire-services.ts',
+      'wire-telemetry.ts',
     ],
     lazyImports: ['wire-daemon.ts'],
     lines: 150,
@@ -201,8 +203,20 @@ const doors: HouseTable['doors'] = {
     lines: 150,
   },
   'wire-hosts.ts': { imports: ['domain', 'files', 'wire-host.ts'], lines: 150 },
-  'wire-daemon.ts': { imports: ['domain', 'memory', 'server', 'wire-hosts.ts', 'wire-models.ts'], lines: 150 },
+  'wire-daemon.ts': {
+    imports: ['domain', 'memory', 'server', 'wire-dashboard.ts', 'wire-hosts.ts', 'wire-models.ts'],
+    lines: 150,
+  },
+  // The product as the dashboard shows it.
+  'wire-dashboard.ts': {
+    imports: ['domain', 'config', 'engine', 'memory', 'models', 'server', 'tools', 'wire-models.ts'],
+    lines: 150,
+  },
   'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
+  'wire-telemetry.ts': {
+    imports: ['domain', 'config', 'telemetry', 'models', 'version.ts', 'wire-models.ts'],
+    lines: 150,
+  },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
   'wire-bridge.ts': {

@@ -7,6 +7,7 @@ import { replyOptions } from './tables/reply-options.ts';
 import { searchOptions } from './tables/search-options.ts';
 import { serverOptions } from './tables/server-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
+import { telemetryOptions } from './tables/telemetry-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
 import { wsOptions } from './tables/ws-options.ts';
@@ -22,6 +23,7 @@ export const options = {
   ...fileOptions,
   ...operationOptions,
   ...networkOptions,
+  ...telemetryOptions,
   ...spendOptions,
   ...serverOptions,
   ...wsOptions,

@@ -8,6 +8,7 @@ import { givesLastAnswer, lastAnswer } from './asking/last-answer.ts';
 import { recordAttempt, tellWaste } from './asking/record-attempt.ts';
 import { repaired, signerOf } from './asking/repair.ts';
 import type { AskModelParts, Run, Try } from './asking/run.ts';
+import { tellRequest } from './asking/tell-comms.ts';
 import { attempt, orAbort } from './attempt.ts';
 import { toModelError } from './errors.ts';
 import { toPrompt } from './prompt.ts';
@@ -209,8 +210,10 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
       onText: question.onText,
       onProgress: question.onProgress,
     };
+    const tellOutcome = tellRequest(run, candidate, call);
     const { failure, ...rest } = await attempt(input);
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
+    tellOutcome?.(rest, error);
     return { ...rest, candidate, warnings: [...warnings, ...rest.warnings], error };
   } finally {
     clocks.stop(false);

@@ -11,6 +11,7 @@ import { indexFiles } from './index-files.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
 import { prompt } from './prompt.ts';
+import { replay } from './replay.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
 import { serve } from './serve.ts';
@@ -32,6 +33,7 @@ export const commands = [
   init,
   models,
   prompt,
+  replay,
   route,
   search,
   serve,

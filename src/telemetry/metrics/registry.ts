@@ -126,7 +126,12 @@ function block({ name, help }: MetricSpec, type: string, samples: readonly strin
 
 function sample({ name, labels: names }: MetricSpec, labels: Labels, value: number): string {
   const pairs = names.map((label, index) => `${label}="${(labels[index] ?? '').replace(/[\\"\n]/g, escaped)}"`);
-  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}`;
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${shown(value)}`;
+}
+
+/** Without the dust that sums of fractions gather (0.6400000000000001). */
+function shown(value: number): string {
+  return String(Number.isFinite(value) ? Number(value.toPrecision(15)) : value);
 }
 
 function escaped(sign: string): string {
