@@ -1,6 +1,6 @@
 import { exposurePolicy } from './config/derive.ts';
 import { requestId } from './domain/ids.ts';
-import type { Permissions, ToolHost } from './domain/request.ts';
+import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
@@ -9,10 +9,12 @@ import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
 import { narrow } from './engine/offer/narrow.ts';
 import { createOnce } from './engine/once/once.ts';
+import { createCallKind } from './engine/routing/call-kind.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import type { Meter } from './engine/spend/meter.ts';
 import type { Transfer } from './memory/transfer/transfer.ts';
+import type { AskModel } from './models/answer.ts';
 import { tools } from './tools/index.gen.ts';
 import { wireAgent } from './wire-agent.ts';
 import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
@@ -40,8 +42,12 @@ export interface SharedParts
 export interface WiredHost {
   host: ToolHost;
   offer: Offer;
+  /** The models, within what may be spent. */
+  ask: AskModel;
   instructions: string;
   explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
+  /** What a call is expected to be. Never rejects. */
+  kindOf(request: ToolRequest): Promise<CallKind>;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted. */
   settle(hurry?: AbortSignal): Promise<void>;
   /** Resolves when the ledger has everything. */
@@ -84,9 +90,11 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   return {
     host: createHost({ ...context, threads, engine, offer, emit, once, replyFormat: values.replyFormat }),
     offer,
+    ask: meter.ask,
     instructions: instructionsFor(offer.tools),
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
+    kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
     async settle(hurry) {
       await agent.close();
       await once.close(hurry);

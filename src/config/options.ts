@@ -8,8 +8,10 @@ import { replyOptions } from './tables/reply-options.ts';
 import { searchOptions } from './tables/search-options.ts';
 import { serverOptions } from './tables/server-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
+import { telemetryOptions } from './tables/telemetry-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
+import { wsOptions } from './tables/ws-options.ts';
 
 /** Every setting of the product itself, by theme. Vendors' keys and addresses stand in the providers' own files. */
 export const options = {
@@ -23,6 +25,8 @@ export const options = {
   ...fileOptions,
   ...operationOptions,
   ...networkOptions,
+  ...telemetryOptions,
   ...spendOptions,
   ...serverOptions,
+  ...wsOptions,
 };

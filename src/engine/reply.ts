@@ -142,6 +142,8 @@ export function metadataOf(
     cost_usd: answer.costUsd === undefined ? undefined : Number(answer.costUsd.toFixed(6)),
     thread_total: { tokens: totals.tokens, cost_usd: Number(totals.costUsd.toFixed(6)) },
     latency_ms: Math.round(answer.latencyMs),
+    // Nearly all calls find a place at once.
+    queue_ms: Math.round(answer.queuedMs ?? 0) || undefined,
     overhead_ms: Math.max(0, Math.round(elapsedMs - answer.latencyMs)),
     finish_reason: answer.finish.raw ?? answer.finish.kind,
     files: fileFacts(files),

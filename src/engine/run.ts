@@ -2,14 +2,15 @@ import { z } from 'zod';
 import { isAppError } from '../domain/error.ts';
 import { requestId } from '../domain/ids.ts';
 import { isRecord, type JsonObject } from '../domain/json.ts';
-import type { Mask, Random } from '../domain/ports.ts';
-import type { Principal, ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
+import type { Emit, Mask, Random } from '../domain/ports.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { safeCut } from '../domain/text.ts';
 import type { Thread } from '../domain/thread.ts';
 import { createTracer } from '../files/graph/tracer.ts';
 import { missingPaths } from '../files/missing.ts';
 import { listSourceFiles } from '../files/walk/list-source-files.ts';
 import type { ActionContext } from './actions/action-context.ts';
+import type { ActionCall } from './actions/create-action-context.ts';
 import type { AgentRunner } from './agent/runner.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
@@ -24,7 +25,7 @@ import { refuseMisshapen, refuseOverlong } from './gather/refuse-oversized.ts';
 import { rememberLocal } from './local.ts';
 import type { Offer } from './offer/exposure.ts';
 import { createToolTable, longestToolName } from './offer/tool-table.ts';
-import { createProgress } from './progress.ts';
+import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
@@ -48,7 +49,7 @@ export interface EngineOptions extends AskOptions {
   promptLimit: number;
   replyFormat: ReplyFormat;
   /** What an action's handler may touch, for one caller. */
-  actionContext(principal: Principal, signal: AbortSignal): ActionContext;
+  actionContext(call: ActionCall): ActionContext;
 }
 
 function reasonOf({ error }: JsonObject): string | undefined {
@@ -77,7 +78,7 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
       refuseOverlong(request.name, args, options.promptLimit);
       await options.admit(request);
       options.meter.begin(reqId, args.max_cost_usd);
-      const progress = createProgress(clock, request.onProgress);
+      const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
       const { tool } = found;
       reply = await run({ reqId, request, signal, progress, startedAt, tool, args, common: commonOf(args), warnings });
     } catch (error) {
@@ -97,11 +98,11 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
   async function run(parsed: Parsed): Promise<Reply> {
     const { shape } = parsed.tool;
     if (shape.kind === 'action') {
-      const document = await shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
+      const document = await shape.run(parsed.args, actionContext(options, parsed));
       return success(withMetadata(document, localMetadata(parsed, clock.monotonic() - parsed.startedAt)));
     }
     if (shape.kind === 'relay') {
-      return shape.run(parsed.args, options.actionContext(parsed.request.principal, parsed.signal));
+      return shape.run(parsed.args, actionContext(options, parsed));
     }
     if (shape.kind === 'agent') return options.agent.conduct(await maskParsed(mask, parsed, parsed.reqId));
     if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
@@ -148,6 +149,21 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
   }
 
   return { list: () => listings, call };
+}
+
+function actionContext(
+  { actionContext: create }: EngineOptions,
+  { request, signal, reqId, tool }: Parsed,
+): ActionContext {
+  return create({ principal: request.principal, signal, reqId, tool: tool.name });
+}
+
+/** Each stage is told to the observers, and to the caller where he asked for it. */
+function stagesOf(emit: Emit, call: { reqId: string; tool: string }, { onProgress }: ToolRequest): Report {
+  return update => {
+    emit({ type: 'call.stage', ...call, stage: update.message });
+    onProgress?.(update);
+  };
 }
 
 async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Parsed> {

@@ -98,6 +98,8 @@ export interface ModelAnswer {
   couldSearch?: boolean;
   attempts: AttemptRecord[];
   latencyMs: number;
+  /** Of it, waiting for a place to run in; absent: none. */
+  queuedMs?: number;
   /** What the provider could not do as asked, one sentence each. */
   warnings: string[];
 }

@@ -9,6 +9,7 @@ import { recordAttempt, tellWaste } from './asking/record-attempt.ts';
 import { repaired, signerOf } from './asking/repair.ts';
 import type { AskModelParts, Run, Try } from './asking/run.ts';
 import { createSaying } from './asking/said.ts';
+import { tellRequest } from './asking/tell-comms.ts';
 import { toolsOf } from './asking/tools-of.ts';
 import { attempt, orAbort } from './attempt.ts';
 import { toModelError } from './errors.ts';
@@ -35,7 +36,8 @@ export function createAskModel(parts: AskModelParts): AskModel {
     await parts.resilience?.refresh();
     let left = [...question.candidates];
     const totalMs = Math.max(...left.map(candidate => limitsOf(parts, question, candidate).totalMs));
-    const run: Run = { parts, question, started: parts.clock.monotonic(), totalMs, attempts: [], failures: [] };
+    const started = parts.clock.monotonic();
+    const run: Run = { parts, question, started, queuedMs: 0, totalMs, attempts: [], failures: [] };
     for (let candidate = left.shift(); candidate; candidate = left.shift()) {
       const last = await askCandidate(run, candidate, left);
       if (!last.error) {
@@ -136,11 +138,14 @@ async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<
   const remainingMs = () => started + totalMs - parts.clock.monotonic();
   const owner = question.payer?.owner ?? '';
   const { provider } = model;
+  const cameAt = parts.clock.monotonic();
   let leave: () => void;
   try {
     leave = await resilience.enter({ provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs });
   } catch (error) {
     return skip(errorOf(run, candidate, error));
+  } finally {
+    run.queuedMs += parts.clock.monotonic() - cameAt;
   }
   try {
     const pass = await resilience.admit(model, Math.max(0, remainingMs()));
@@ -208,8 +213,10 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
       onProgress: question.onProgress,
       ...(question.tools && { saying: createSaying(signerOf(languageModel), connection.echoesThoughts ?? false) }),
     };
+    const tellOutcome = tellRequest(run, candidate, call);
     const { failure, ...rest } = await attempt(input);
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
+    tellOutcome?.(rest, error);
     return { ...rest, candidate, warnings: [...warnings, ...rest.warnings], error };
   } finally {
     clocks.stop(false);

@@ -2,6 +2,7 @@
 import { agent } from './agent.ts';
 import { ask } from './ask.ts';
 import { completion } from './completion.ts';
+import { connect } from './connect.ts';
 import { consensus } from './consensus.ts';
 import { demo } from './demo.ts';
 import { doctor } from './doctor.ts';
@@ -11,9 +12,11 @@ import { indexFiles } from './index-files.ts';
 import { init } from './init.ts';
 import { models } from './models.ts';
 import { prompt } from './prompt.ts';
+import { replay } from './replay.ts';
 import { route } from './route.ts';
 import { search } from './search.ts';
 import { serve } from './serve.ts';
+import { status } from './status.ts';
 import { stdio } from './stdio.ts';
 import { threads } from './threads.ts';
 import { trust } from './trust.ts';
@@ -23,6 +26,7 @@ export const commands = [
   agent,
   ask,
   completion,
+  connect,
   consensus,
   demo,
   doctor,
@@ -32,9 +36,11 @@ export const commands = [
   init,
   models,
   prompt,
+  replay,
   route,
   search,
   serve,
+  status,
   stdio,
   threads,
   trust,

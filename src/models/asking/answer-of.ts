@@ -33,6 +33,7 @@ export function answerOf(run: Run, last: Try): ModelAnswer {
     ...(run.question.webSearch && { couldSearch: run.parts.searches?.(model) ?? false }),
     attempts: run.attempts,
     latencyMs: run.parts.clock.monotonic() - run.started,
+    queuedMs: run.queuedMs,
     warnings: [...warnings],
   };
 }
