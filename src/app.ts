@@ -18,6 +18,7 @@ import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
+import { wireClis } from './wire-clis.ts';
 import type { DaemonSettings } from './wire-daemon.ts';
 import { maskFor } from './wire-engine.ts';
 import { rootsOf, wireFiles } from './wire-files.ts';
@@ -86,14 +87,30 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = await wireModels(config, { clock, random, emit, state, isPrivate });
+  const { desk, programs } = wireClis(config, { ...around, root, emit });
+  const team = await wireModels(config, { clock, random, emit, state, isPrivate, programs });
   const services = wireServices(config, { clock, state, emit });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
-  const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
+  const running = {
+    store,
+    state,
+    files,
+    mask,
+    random,
+    clock,
+    emit,
+    home,
+    services,
+    threads,
+    jobs,
+    recent,
+    transfer,
+    bridge: desk,
+  };
   const hosts = createHosts({ ...running, config, team, facts, around: { ...around, mask } }, found, around.cwd);
   const { host, offer, instructions, explain } = hosts.own;
   for (const message of offer.unknown) warn('tools', message);

@@ -95,6 +95,7 @@ const rooms: HouseTable['rooms'] = {
       'extras/embeddings': 'plain',
       'extras/upstream': 'plain',
       'extras/search': 'plain',
+      'extras/programs': 'plain',
     },
     pure: true,
   },
@@ -121,6 +122,8 @@ const rooms: HouseTable['rooms'] = {
       agent: 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',
+      'bridge/run': 'plain',
+      'bridge/output': 'plain',
     },
     pure: true,
   },
@@ -148,6 +151,7 @@ const doors: HouseTable['doors'] = {
       'tools',
       'server',
       'version.ts',
+      'wire-clis.ts',
       'wire-daemon.ts',
       'wire-engine.ts',
       'wire-files.ts',
@@ -174,6 +178,7 @@ const doors: HouseTable['doors'] = {
     ],
     lines: 150,
   },
+  'wire-clis.ts': { imports: ['domain', 'config', 'engine', 'wire-models.ts'], lines: 150 },
   'wire-host.ts': {
     imports: [
       'domain',

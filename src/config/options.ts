@@ -1,3 +1,4 @@
+import { cliOptions } from './tables/cli-options.ts';
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
 import { modelSourceOptions } from './tables/model-source-options.ts';
@@ -22,5 +23,6 @@ export const options = {
   ...operationOptions,
   ...networkOptions,
   ...spendOptions,
+  ...cliOptions,
   ...serverOptions,
 };

@@ -78,5 +78,22 @@ export type AppEvent =
       /** The error's code, when it could not be written or was not allowed to. */
       code?: ErrorCode;
     }
+  | {
+      /** A program that answers used a tool of its own, or that tool ended. */
+      type: 'program.step';
+      reqId: string;
+      tool: string;
+      /** Its name, as in `cli:name`. */
+      program: string;
+      step: 'tool_use' | 'tool_result';
+      /** The program's own name for the tool; empty where a result does not repeat it. */
+      name: string;
+      /** Ties a result to its use. */
+      id?: string;
+      /** What it was asked, or what came of it; cut. */
+      detail: string;
+      /** Of a result. */
+      ok?: boolean;
+    }
   | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
   | { type: 'warning'; reqId?: string; where: string; message: string };

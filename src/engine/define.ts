@@ -241,6 +241,11 @@ export interface RelayShape<Args> {
   run(args: Args, context: ActionContext): Promise<JobReply>;
 }
 
+/** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
+export interface BridgeShape {
+  kind: 'bridge';
+}
+
 /** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
 export interface DispatchShape {
   kind: 'dispatch';
@@ -277,6 +282,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | WrapperShape
     | ActionShape<z.output<z.ZodObject<Fields>>>
     | RelayShape<z.output<z.ZodObject<Fields>>>
+    | BridgeShape
     | DispatchShape;
 }
 

@@ -13,6 +13,7 @@ import type { ActionContext } from './actions/action-context.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
+import type { BridgeDesk } from './bridge/bridge.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { WorkflowShape } from './define.ts';
 import type { FanoutSettings } from './fanout/fan.ts';
@@ -26,6 +27,7 @@ import { createToolTable, longestToolName } from './offer/tool-table.ts';
 import { createProgress } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
+import { conductBridge } from './shapes/bridge.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
@@ -43,6 +45,8 @@ export interface EngineOptions extends AskOptions {
   workflow: WorkflowSettings;
   panel: PanelSettings;
   fanout: FanoutSettings;
+  /** The CLIs of this machine. */
+  bridge: BridgeDesk;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -125,27 +129,29 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
 
   async function conduct(call: Resumed): Promise<Reply> {
     if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
-    const plan = await planOf(call);
+    if (call.tool.shape.kind === 'bridge') return conductBridge(options, call);
+    const plan = await planOf(options, call);
     return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
   }
 
-  async function planOf(call: Resumed): Promise<Plan> {
-    const { shape } = call.tool;
-    switch (shape.kind) {
-      case 'prompt':
-        return planPrompt(shape, call, options.compose);
-      case 'workflow':
-        return planStep(options, shape, call);
-      case 'panel':
-      case 'wrapper':
-      case 'action':
-      case 'relay':
-      case 'dispatch':
-        throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
-    }
-  }
-
   return { list: () => listings, call };
+}
+
+async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
+  const { shape } = call.tool;
+  switch (shape.kind) {
+    case 'prompt':
+      return planPrompt(shape, call, options.compose);
+    case 'workflow':
+      return planStep(options, shape, call);
+    case 'panel':
+    case 'wrapper':
+    case 'action':
+    case 'relay':
+    case 'bridge':
+    case 'dispatch':
+      throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
+  }
 }
 
 async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Parsed> {

@@ -139,6 +139,7 @@ export function createTeam(options: TeamOptions): Team {
       isLocal,
       searches,
       limits: { ...limits, totalMs },
+      limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
       keyName,
       resilience,
       lastAnswer: options.lastAnswer,

@@ -5,6 +5,7 @@ import { apilookup } from './apilookup.ts';
 import { ceoAndBoard } from './ceo-and-board.ts';
 import { challenge } from './challenge.ts';
 import { chat } from './chat.ts';
+import { clink } from './clink.ts';
 import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
@@ -42,6 +43,7 @@ export const tools = [
   ceoAndBoard,
   challenge,
   chat,
+  clink,
   codereview,
   consensus,
   debug,

@@ -32,6 +32,7 @@ export function answerOf(run: Run, last: Try): ModelAnswer {
     attempts: run.attempts,
     latencyMs: run.parts.clock.monotonic() - run.started,
     warnings: [...warnings],
+    ...(last.told && { told: last.told }),
   };
 }
 
