@@ -5,7 +5,7 @@ import type { ProgramAnswer, ProgramQuestion } from '../../models/extras/program
 import type { CliDefinition, CliEvent } from './cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
 import { type CliOutput, readOutput } from './output/read-output.ts';
-import { asksForLogin, failureOf, notInstalled } from './output/recognise-failure.ts';
+import { asksForLogin, failureOf, longestLogin, notInstalled } from './output/recognise-failure.ts';
 import { cliEnvironment, markName } from './run/cli-environment.ts';
 import { findExecutable, type ProgramEnv } from './run/find-executable.ts';
 import { narrowed } from './run/narrow-arguments.ts';
@@ -28,6 +28,9 @@ export interface AskCliParts {
 /** Longer command lines are refused by systems; a prompt that must be an argument can't be longer. */
 const longestArgument = 100_000;
 
+/** What a CLI gets to end once it has said that it is done: some wait for what they started, for ever. */
+const settleMs = 3_000;
+
 /** Runs one CLI on one question. */
 export async function askCli(
   parts: AskCliParts,
@@ -40,54 +43,100 @@ export async function askCli(
   if (file === undefined) throw notInstalled(cli);
   const prompt = neutralPrompt(cli, question.prompt);
   const { args, leftOut } = commandOf(parts, cli, question);
-  const shownCommand = [cli.executable, ...args, ...(cli.promptBy === 'last' ? ['<prompt>'] : [])];
+  const inArguments = cli.promptBy === 'last' ? [argument(cli, prompt.text)] : [];
   const mark = parts.random.uuid();
-  const full = new AbortController();
+  const stops = createStops(parts.clock, question.signal);
+  const stream = holdBack(delta => question.onText(prompt.restored(delta)));
   const reader = readOutput(cli, {
-    onText: delta => question.onText(prompt.restored(delta)),
-    onEvent: event => tell(parts.emit, cli, question, event),
-    onFull: () => full.abort(),
+    onText: stream.push,
+    onEvent(event) {
+      if (event.type === 'end') stops.settle();
+      tell(parts.emit, cli, question, event);
+    },
+    onFull: stops.full,
   });
   const began = parts.clock.monotonic();
   const exit = await runCli({
     file,
-    args: cli.promptBy === 'last' ? [...args, argument(cli, prompt.text)] : args,
+    args: [...args, ...inArguments],
     cwd: cli.directory ?? question.root ?? parts.root,
     env: cliEnvironment(cli, parts.programEnv, mark),
     input: cli.promptBy === 'last' ? '' : prompt.text,
     mark,
     platform: parts.platform,
     clock: parts.clock,
-    signal: AbortSignal.any([question.signal, full.signal]),
+    signal: stops.signal,
     onStdout: reader.push,
   });
+  stops.clear();
   throwIfAborted(question.signal);
   const output = reader.end();
-  const cut = full.signal.aborted;
+  const cut = stops.wasFull();
   if (output.text.trim() === '' || asksForLogin(cli, output)) {
     throw cut ? tooMuch(cli) : failureOf({ cli, output, exit, resumed: question.session !== undefined });
   }
+  stream.flush();
+  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')];
   return {
     finish: cut ? 'output_limit' : 'stop',
     session: output.session,
     usage: output.usage,
     usageOfSession: output.usageOfSession,
     costUsd: output.costUsd,
-    told: toldOf(cli, question, { output, exit, command: shownCommand, ms: parts.clock.monotonic() - began }),
+    told: toldOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
     warnings: [...leftOut, ...warningsOf(cli, output, exit, cut)],
   };
+}
+
+/** All that ends a run before it ends by itself. */
+function createStops(clock: Clock, caller: AbortSignal) {
+  const own = new AbortController();
+  let full = false;
+  let cancel = () => {};
+  return {
+    signal: AbortSignal.any([caller, own.signal]),
+    full() {
+      full = true;
+      own.abort();
+    },
+    settle() {
+      cancel();
+      cancel = clock.after(settleMs, () => own.abort());
+    },
+    wasFull: () => full,
+    clear: () => cancel(),
+  };
+}
+
+/** The beginning of an answer waits until it can't be a prompt for a login any more: what was passed on is not taken back. */
+function holdBack(pass: (delta: string) => void) {
+  let held: string | undefined = '';
+  const flush = () => {
+    const waiting = held ?? '';
+    held = undefined;
+    if (waiting !== '') pass(waiting);
+  };
+  const push = (delta: string) => {
+    if (held === undefined) return pass(delta);
+    held += delta;
+    if (held.length > longestLogin) flush();
+  };
+  return { push, flush };
 }
 
 function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: ProgramQuestion) {
   const { model, session, role } = question;
   const mayWrite = allowed && question.mayWrite;
   const roleArgs = cli.roles.find(({ name }) => name === role)?.args ?? [];
-  const extra = [...cli.extra, ...roleArgs];
-  const { kept, leftOut } = mayWrite ? { kept: extra, leftOut: [] } : narrowed(extra, cli.widening);
+  const narrow = (args: readonly string[]) =>
+    mayWrite ? { kept: [...args], leftOut: [] } : narrowed(args, cli.widening);
+  const prefix = narrow(cli.prefix);
+  const extra = narrow([...cli.extra, ...roleArgs]);
   const own = cli.command({ model, session, mayWrite }, []);
   // Flags that are there already would be given twice, which some refuse.
-  const fresh = kept.filter(arg => !(arg.startsWith('-') && own.includes(arg)));
-  const args = cli.command({ model, session, mayWrite }, fresh);
+  const fresh = extra.kept.filter(arg => !(arg.startsWith('--') && own.includes(arg)));
+  const args = [...prefix.kept, ...cli.command({ model, session, mayWrite }, fresh)];
+  const leftOut = [...prefix.leftOut, ...extra.leftOut];
   const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;
   return { args, leftOut: leftOut.length > 0 ? [warning] : [] };
 }
@@ -120,8 +169,7 @@ function tooMuch({ name, title }: CliDefinition): AppError {
 }
 
 function warningsOf(cli: CliDefinition, { errors, warnings }: CliOutput, exit: CliExit, cut: boolean): string[] {
-  const code =
-    exit.code !== 0 && !cut ? [`${cli.title} ended with ${exit.signal ?? `code ${exit.code}`} after its answer.`] : [];
+  const code = exit.code !== 0 && !cut ? [`${cli.title} ended with code ${exit.code} after its answer.`] : [];
   const limit = cut
     ? [`${cli.title} was ended: it said more than is kept. What it said until then is the answer.`]
     : [];

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { cancelledError } from '../../domain/error.ts';
 import { safeCut } from '../../domain/text.ts';
 import type { Program, Programs } from '../../models/extras/programs/program.ts';
 import type { AskCliParts } from './ask-cli.ts';
@@ -26,6 +27,7 @@ export interface Bridge {
 /** The CLIs of this machine. Nothing is looked for, read or loaded before one of them is asked. */
 export function createBridge(parts: AskCliParts, clis: readonly ConfiguredCli[]): Bridge {
   const running = new Set<Promise<unknown>>();
+  const closing = new AbortController();
   const names = clis.map(({ name }) => name);
   const find = (name: string): ConfiguredCli => {
     const found = clis.find(cli => cli.name === name.trim().toLowerCase());
@@ -36,7 +38,8 @@ export function createBridge(parts: AskCliParts, clis: readonly ConfiguredCli[])
     list: clis.map(({ name, window, timeLimitMs }): Program => ({ name, window, timeLimitMs })),
     async ask(question) {
       const { askCli } = await import('./ask-cli.ts');
-      const answer = askCli(parts, find(question.name), question);
+      const signal = AbortSignal.any([question.signal, closing.signal]);
+      const answer = askCli(parts, find(question.name), { ...question, signal });
       running.add(answer);
       try {
         return await answer;
@@ -45,7 +48,7 @@ export function createBridge(parts: AskCliParts, clis: readonly ConfiguredCli[])
       }
     },
     async close() {
-      // Their calls were aborted before; what is waited for is the end of their processes.
+      closing.abort(cancelledError('The server is closing.'));
       await Promise.allSettled(running);
     },
   };

@@ -6,6 +6,8 @@ import { splitCommand } from './split-command.ts';
 
 /** A CLI as it is used: the built-in knowledge, with what the operator's files say over it. */
 export interface ConfiguredCli extends CliDefinition {
+  /** What stands behind the executable before all else: `npx gemini` is `gemini` behind `npx`. */
+  prefix: readonly string[];
   /** Arguments of the configuration. */
   extra: readonly string[];
   roles: readonly CliRole[];
@@ -71,7 +73,7 @@ export function configuredClis(
   const found = new Map<string, ConfiguredCli>(
     clis.map(cli => [
       cli.name,
-      { ...cli, extra: [], roles: usualRoles.map(name => ({ name, args: [] })), timeLimitMs },
+      { ...cli, prefix: [], extra: [], roles: usualRoles.map(name => ({ name, args: [] })), timeLimitMs },
     ]),
   );
   for (const { path, document } of files) {
@@ -113,7 +115,8 @@ function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: str
     name: entry.name,
     title: entry.title ?? (before?.name === entry.name ? start.title : entry.name),
     executable: place,
-    extra: [...fixed, ...(entry.additional_args ?? (before ? start.extra : []))],
+    prefix: executable === undefined ? start.prefix : fixed,
+    extra: entry.additional_args ?? start.extra,
     roles: rolesOf(entry, start.roles, path),
     env: [...start.env, ...(entry.pass_env ?? [])],
     set: { ...start.set, ...entry.env },
@@ -158,6 +161,7 @@ function newCli(entry: FileEntry): Laid {
     env: [],
     login: /not logged in|please (?:log|sign) ?in|login required|authentication required|run \S+ (?:auth )?login/i,
     loginHint: `Run "${name}" once in a terminal and log in.`,
+    prefix: [],
     extra: [],
     roles: usualRoles.map(role => ({ name: role, args: [] })),
   };

@@ -19,7 +19,7 @@ const lost =
 const shown = 2_000;
 
 /** Longer answers are no prompts for a login, whatever words they have. */
-const longestLogin = 800;
+export const longestLogin = 800;
 
 /** Some print what they want on their way out, and leave with a success. */
 export function asksForLogin({ login, output: kind }: CliDefinition, { text, failed }: CliOutput): boolean {

@@ -58,7 +58,17 @@ export async function runCli(run: CliRun): Promise<CliExit> {
     forceKillAfterDelay: graceMs,
   });
   let stderr = '';
-  child.stdout.on('data', run.onStdout);
+  // A failure of ours must end this call, not the process: nobody else would catch it.
+  let broken: { error: unknown } | undefined;
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (broken) return;
+    try {
+      run.onStdout(chunk);
+    } catch (error) {
+      broken = { error };
+      stop();
+    }
+  });
   child.stderr.on('data', (chunk: Buffer) => {
     stderr = (stderr + chunk.toString('utf8')).slice(-keptStderr * 2);
   });
@@ -88,6 +98,7 @@ export async function runCli(run: CliRun): Promise<CliExit> {
     child.stderr.destroy();
   }
   const result = await child;
+  if (broken) throw broken.error;
   return {
     code: result.exitCode,
     signal: result.signal,
