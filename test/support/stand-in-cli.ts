@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -34,10 +34,10 @@ export interface StandInCall {
 }
 
 export interface StandIn {
-  /** The folder with the executables, for PATH. */
-  folder: string;
-  /** The environment with which the program finds the stand-ins, and they their script. */
-  env(steps: readonly StandInStep[], more?: Record<string, string>): Record<string, string>;
+  /** The environment in which they are found. */
+  env: Record<string, string>;
+  /** What all of them do from now on. */
+  script(steps: readonly StandInStep[]): void;
   calls(): StandInCall[];
   /** Processes that bear the mark of a run and have not ended. */
   left(): Promise<string[]>;
@@ -54,14 +54,8 @@ export async function standIn(...names: string[]): Promise<StandIn> {
   for (const name of names) symlinkSync(script, join(bin, name));
   symlinkSync(process.execPath, join(bin, 'node'));
   return {
-    folder: bin,
-    env: (steps, more = {}) => ({
-      PATH: `${bin}:/usr/bin:/bin`,
-      HOME: folder,
-      STAND_IN: JSON.stringify(steps),
-      STAND_IN_RECORD: record,
-      ...more,
-    }),
+    env: { PATH: `${bin}:/usr/bin:/bin`, HOME: folder },
+    script: steps => writeFileSync(join(folder, 'steps.json'), JSON.stringify(steps)),
     calls: () =>
       existsSync(record)
         ? readFileSync(record, 'utf8')
@@ -69,7 +63,7 @@ export async function standIn(...names: string[]): Promise<StandIn> {
             .split('\n')
             .map((line): StandInCall => JSON.parse(line))
         : [],
-    left: () => markedProcesses(record),
+    left: () => markedProcesses(`HOME=${folder}\0`),
     dispose: () => rm(folder, { recursive: true, force: true }),
   };
 }
@@ -93,3 +87,17 @@ export async function markedProcesses(text: string): Promise<string[]> {
   );
   return found.flat();
 }
+
+/** What Gemini CLI prints when it answers one text. */
+export const geminiAnswers = (text: string, session = 'aaaa-1'): StandInStep[] => [
+  { event: { type: 'init', timestamp: 't', session_id: session, model: 'gemini-3-pro' } },
+  { event: { type: 'message', role: 'user', content: 'what it was asked' } },
+  { event: { type: 'message', role: 'assistant', content: text, delta: true } },
+  {
+    event: {
+      type: 'result',
+      status: 'success',
+      stats: { total_tokens: 120, input_tokens: 100, output_tokens: 20, cached: 40, models: { 'gemini-3-pro': {} } },
+    },
+  },
+];

@@ -48,14 +48,14 @@ export async function cliRig({
   const program = await standIn(...clis);
   const folder = project.path('.cli-files');
   await mkdir(folder, { recursive: true });
-  const entries = Object.fromEntries(clis.map(name => [name, { name, pass_env: ['STAND_IN*'], ...files[name] }]));
-  for (const [name, entry] of Object.entries({ ...files, ...entries })) {
-    await writeFile(join(folder, `${name}.json`), JSON.stringify(entry));
+  for (const [name, entry] of Object.entries(files)) {
+    await writeFile(join(folder, `${name}.json`), JSON.stringify({ name, ...entry }));
   }
+  program.script(steps);
   const polylogue = await testProduct({
     root: project.root,
     env: { CLI_CLIENTS_CONFIG_PATH: folder, POLYLOGUE_TOOLSETS: 'core,code,agent', ...env },
-    programEnv: program.env(steps, programEnv),
+    programEnv: { ...program.env, ...programEnv },
   });
   open.push(
     () => project.dispose(),
@@ -75,17 +75,3 @@ export async function cliRig({
       vi.waitFor(async () => expect(await program.left()).toEqual([]), { timeout: 6_000, interval: 50 }),
   };
 }
-
-/** The lines with which each real CLI answers one text. */
-export const geminiAnswers = (text: string, session = 'aaaa-1'): StandInStep[] => [
-  { event: { type: 'init', timestamp: 't', session_id: session, model: 'gemini-3-pro' } },
-  { event: { type: 'message', role: 'user', content: 'what it was asked' } },
-  { event: { type: 'message', role: 'assistant', content: text, delta: true } },
-  {
-    event: {
-      type: 'result',
-      status: 'success',
-      stats: { total_tokens: 120, input_tokens: 100, output_tokens: 20, cached: 40, models: { 'gemini-3-pro': {} } },
-    },
-  },
-];

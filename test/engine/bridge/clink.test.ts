@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
-import { cliRig, geminiAnswers } from './cli-rig.ts';
+import { geminiAnswers } from '../../support/stand-in-cli.ts';
+import { cliRig } from './cli-rig.ts';
 
 describe('clink', () => {
   it('has a CLI answer in the project of the caller, with the prompt on its standard input', async () => {
@@ -88,7 +89,7 @@ describe('clink', () => {
     const script =
       'const r = process.argv.includes("--resume"); process.stdin.resume(); process.stdin.on("end", () => { if (r) { console.error("Error resuming session: Invalid session identifier \\"aaaa-1\\"."); process.exit(42); } console.log(JSON.stringify({ type: "message", role: "assistant", content: "Again." })); });';
     await writeFile(rig.project.path('lost.mjs'), script);
-    const file = { name: 'gemini', command: [process.execPath, rig.project.path('lost.mjs')], pass_env: ['STAND_IN*'] };
+    const file = { name: 'gemini', command: [process.execPath, rig.project.path('lost.mjs')] };
     await writeFile(rig.project.path('.cli-files/gemini.json'), JSON.stringify(file));
     await rig.polylogue.restart();
     const reply = await rig.call({ prompt: 'Which word?', continuation_id });

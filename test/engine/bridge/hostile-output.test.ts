@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { cliRig, geminiAnswers } from './cli-rig.ts';
+import { geminiAnswers } from '../../support/stand-in-cli.ts';
+import { cliRig } from './cli-rig.ts';
 
 const message = (content: string) => ({ event: { type: 'message', role: 'assistant', content, delta: true } });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { StandInStep } from '../../support/stand-in-cli.ts';
-import { type CliRig, cliRig, geminiAnswers } from './cli-rig.ts';
+import { geminiAnswers, type StandInStep } from '../../support/stand-in-cli.ts';
+import { type CliRig, cliRig } from './cli-rig.ts';
 
 /** One child of each kind: obedient, deaf to signals, and a daemon in a session of its own that keeps the pipes open. */
 const family: StandInStep[] = [{ child: 'plain' }, { child: 'deaf' }, { child: 'daemon' }];
