@@ -1,10 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { cancelledError } from '../../domain/error.ts';
+import { cancelledError, inputError } from '../../domain/error.ts';
 import { safeCut } from '../../domain/text.ts';
 import type { Program, Programs } from '../../models/extras/programs/program.ts';
 import type { AskCliParts } from './ask-cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
-import { unknownCli } from './output/recognise-failure.ts';
 import { builtInRoles } from './roles.ts';
 
 /** What the tool `clink` has to know of the CLIs. */
@@ -71,4 +70,11 @@ async function rolePrompt({ roles }: Pick<ConfiguredCli, 'roles'>, name: string)
       warnings: [`The prompt of the role "${name}" can't be read (${role.promptFile}); the built-in one is used.`],
     };
   }
+}
+
+function unknownCli(name: string, known: readonly string[]) {
+  return inputError(`There is no CLI "${name}".`, {
+    next: `Name one of ${known.join(', ')}; docs/clis.md says how another one is added.`,
+    validationErrors: [{ field: 'cli_name', error: 'unknown', allowed: [...known] }],
+  });
 }

@@ -118,12 +118,3 @@ function notStarted({ name, executable }: CliDefinition, why: string): AppError 
     data: { cli_name: name, return_code: null },
   });
 }
-
-export function unknownCli(name: string, known: readonly string[]): AppError {
-  return new AppError('input', `There is no CLI "${name}".`, {
-    code: 'INVALID_INPUT_FORMAT',
-    class: 'validation',
-    next: `Name one of ${known.join(', ')}; docs/clis.md says how another one is added.`,
-    validationErrors: [{ field: 'cli_name', error: 'unknown', allowed: [...known] }],
-  });
-}
