@@ -59,7 +59,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     },
     bridge: parts.bridge,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
-    actionContext: (principal, signal) => createActionContext(context, principal, signal),
+    actionContext: call => createActionContext(context, call),
     compose: {
       store,
       sandbox: files.sandbox,
@@ -128,6 +128,7 @@ export function wireActions({
   }
   return {
     ...parts,
+    emit,
     models: { ...team, defaultModel: values.defaultModel },
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),

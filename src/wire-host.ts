@@ -1,6 +1,6 @@
 import { exposurePolicy } from './config/derive.ts';
 import { requestId } from './domain/ids.ts';
-import type { Permissions, ToolHost } from './domain/request.ts';
+import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
 import { withoutPrograms } from './engine/bridge/without-programs.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
@@ -10,11 +10,14 @@ import { createHost } from './engine/offer/host.ts';
 import { instructionsFor } from './engine/offer/instructions.ts';
 import { narrow } from './engine/offer/narrow.ts';
 import { createOnce } from './engine/once/once.ts';
+import { createCallKind } from './engine/routing/call-kind.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
 import { createEngine } from './engine/run.ts';
 import type { Meter } from './engine/spend/meter.ts';
 import type { Transfer } from './memory/transfer/transfer.ts';
+import type { AskModel } from './models/answer.ts';
 import { tools } from './tools/index.gen.ts';
+import { wireAgent } from './wire-agent.ts';
 import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
@@ -40,8 +43,12 @@ export interface SharedParts
 export interface WiredHost {
   host: ToolHost;
   offer: Offer;
+  /** The models, within what may be spent. */
+  ask: AskModel;
   instructions: string;
   explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
+  /** What a call is expected to be. Never rejects. */
+  kindOf(request: ToolRequest): Promise<CallKind>;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted. */
   settle(hurry?: AbortSignal): Promise<void>;
   /** Resolves when the ledger has everything. */
@@ -68,7 +75,17 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
   const engineOptions = wireEngine({ ...shared, values, context, offer, team, meter, files });
-  const engine = createEngine(engineOptions);
+  const { git } = files;
+  const agent = wireAgent({
+    ...shared.around,
+    ...shared,
+    ...engineOptions,
+    values,
+    git,
+    meter,
+    version: facts.version,
+  });
+  const engine = createEngine({ ...engineOptions, agent });
   product.catalogueVersion = catalogueVersion(engine.list());
   const graceMs = values.detachedGraceSeconds * 1_000;
   const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
@@ -76,10 +93,15 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   return {
     host: createHost({ ...context, threads, engine, offer, emit, once, replyFormat: values.replyFormat }),
     offer,
+    ask: meter.ask,
     instructions: instructionsFor(offer.tools),
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
-    settle: hurry => once.close(hurry),
+    kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
+    async settle(hurry) {
+      await agent.close();
+      await once.close(hurry);
+    },
     flush: () => meter.flush(),
   };
 }

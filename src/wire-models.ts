@@ -4,7 +4,7 @@ import { readModelFiles } from './config/endpoints/read-model-files.ts';
 import type { Config } from './config/load.ts';
 import { options } from './config/options.ts';
 import { readIfPresent } from './config/settings-files.ts';
-import type { Clock, Emit, Random, SharedState } from './domain/ports.ts';
+import type { Clock, Emit, Random, SharedState, TellComms } from './domain/ports.ts';
 import { createKeptTexts } from './memory/shared-state/kept-texts.ts';
 import { type Programs, programProviderId } from './models/extras/programs/program.ts';
 import { programProvider } from './models/extras/programs/program-provider.ts';
@@ -20,6 +20,7 @@ export interface ModelSurroundings {
   clock: Clock;
   random: Random;
   emit: Emit;
+  tellComms?: TellComms;
   state: SharedState;
   /** Nothing is written to disk. */
   isPrivate: boolean;

@@ -1,3 +1,4 @@
+import { agentOptions } from './tables/agent-options.ts';
 import { cliOptions } from './tables/cli-options.ts';
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
@@ -8,8 +9,10 @@ import { replyOptions } from './tables/reply-options.ts';
 import { searchOptions } from './tables/search-options.ts';
 import { serverOptions } from './tables/server-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
+import { telemetryOptions } from './tables/telemetry-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
+import { wsOptions } from './tables/ws-options.ts';
 
 /** Every setting of the product itself, by theme. Vendors' keys and addresses stand in the providers' own files. */
 export const options = {
@@ -18,11 +21,14 @@ export const options = {
   ...searchOptions,
   ...threadOptions,
   ...toolOptions,
+  ...agentOptions,
   ...replyOptions,
   ...fileOptions,
   ...operationOptions,
   ...networkOptions,
+  ...telemetryOptions,
   ...spendOptions,
   ...cliOptions,
   ...serverOptions,
+  ...wsOptions,
 };

@@ -48,6 +48,9 @@ export type UserAnswer =
   | { action: 'decline' }
   | { action: 'cancel' };
 
+/** What a call is expected to be, as far as that can be said before it begins: how long it may take follows from it. */
+export type CallKind = 'quick' | 'files' | 'reasoning';
+
 /** How a transport lets a caller come again for a call whose reply did not arrive. */
 export interface CallSession {
   /** Aborted when the caller is gone without having cancelled: what was paid for goes on, for who sends the same call again. */

@@ -246,6 +246,11 @@ export interface BridgeShape {
   kind: 'bridge';
 }
 
+/** A model works with tools of its own, round by round, within what the operator and the user allow. */
+export interface AgentShape {
+  kind: 'agent';
+}
+
 /** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
 export interface DispatchShape {
   kind: 'dispatch';
@@ -283,7 +288,8 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | ActionShape<z.output<z.ZodObject<Fields>>>
     | RelayShape<z.output<z.ZodObject<Fields>>>
     | BridgeShape
-    | DispatchShape;
+    | DispatchShape
+    | AgentShape;
 }
 
 /** Typed identity; a tool is one file that exports one of these. */

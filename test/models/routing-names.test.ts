@@ -52,7 +52,7 @@ const resolved: Row[] = [
   { name: 'groq:llama-3.3-70b-versatile', is: 'groq/llama-3.3-70b-versatile' },
   { name: 'q:openai/gpt-oss-20b', is: 'groq/openai/gpt-oss-20b' },
   { name: 'deepseek:deepseek-v4-flash', is: 'deepseek/deepseek-v4-flash' },
-  { name: 'd:reasoner', is: 'deepseek/deepseek-reasoner' },
+  { name: 'd:reasoner', is: 'deepseek/deepseek-reasoner', warns: 'retired' },
   { name: 'moonshot:kimi-k2.5', is: 'moonshot/kimi-k2.5' },
   { name: 'kimi:kimi-k3', is: 'moonshot/kimi-k3' },
   { name: 'k:k2.6', is: 'moonshot/kimi-k2.6' },
@@ -124,7 +124,7 @@ const resolved: Row[] = [
   // undated names, shortened names, typing mistakes
   { name: 'claude-3-5-sonnet', is: 'anthropic/claude-3-5-sonnet-20241022', corrected: true, warns: 'retired' },
   { name: 'llama-3.3-70b', is: 'groq/llama-3.3-70b-versatile', corrected: true, in: only('groq') },
-  { name: 'deepseek-reas', is: 'deepseek/deepseek-reasoner', corrected: true },
+  { name: 'deepseek-reas', is: 'deepseek/deepseek-reasoner', corrected: true, warns: 'retired' },
   { name: 'gemini-2.5-falsh', is: 'google/gemini-2.5-flash', corrected: true },
   { name: 'gemini-2.5-por', is: 'google/gemini-2.5-pro', corrected: true },
   { name: 'claud-opus-4.5', is: 'anthropic/claude-opus-4-5', corrected: true },

@@ -49,6 +49,7 @@ export async function completeIfCut(
     citations: [...answer.citations, ...rest.citations],
     attempts: [...answer.attempts, ...rest.attempts],
     latencyMs: answer.latencyMs + rest.latencyMs,
+    queuedMs: (answer.queuedMs ?? 0) + (rest.queuedMs ?? 0),
     warnings: [
       ...new Set([...answer.warnings, ...rest.warnings, 'The answer was cut at its limit and continued once.']),
     ],

@@ -82,7 +82,7 @@ export function createExplainer({ tools, explain, classify, compose, efforts }: 
 }
 
 /** What a tool says of the model that it asks; undefined: it asks none. */
-function askingShape({ shape }: ToolDefinition): { category?: Category; effort?: Effort } | undefined {
+export function askingShape({ shape }: ToolDefinition): { category?: Category; effort?: Effort } | undefined {
   if (shape.kind === 'workflow') return shape.expert && shape;
   return 'category' in shape ? shape : undefined;
 }

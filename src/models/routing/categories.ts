@@ -72,6 +72,8 @@ export function rankModels(
   return valued
     .sort(
       (a, b) =>
+        // What its vendor retires is asked when nothing else is there.
+        Number(a.model.status === 'deprecated') - Number(b.model.status === 'deprecated') ||
         b.value - a.value ||
         priorityOf(a.model.provider) - priorityOf(b.model.provider) ||
         newerFirst(a.model, b.model),

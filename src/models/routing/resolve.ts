@@ -279,5 +279,5 @@ function unmetNeeds({ request: { needs } }: Scene, model: ModelInfo): string[] {
 }
 
 function retirement(model: ModelInfo): string[] {
-  return model.status === 'deprecated' ? [`${model.id} is being retired by its vendor.`] : [];
+  return model.status === 'deprecated' ? [`${model.id} is retired by its vendor, or soon will be.`] : [];
 }

@@ -14,6 +14,8 @@ export interface Capacity {
   enter(caller: string, signal: AbortSignal): Promise<() => void>;
   running(): number;
   waiting(): number;
+  /** What may run at the same time in all. */
+  most(): number;
   /** Callers that are remembered: those with calls that run. */
   callers(): number;
 }
@@ -56,6 +58,7 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
   return {
     running: () => all,
     waiting: () => line.length,
+    most: () => inAll,
     callers: () => running.size,
     async enter(caller, signal) {
       if (signal.aborted) throw cancelledError();

@@ -10,6 +10,8 @@ export interface Gate {
   /** Counts something that has to end before the gate is empty; the result ends it. */
   hold(): () => void;
   isShut(): boolean;
+  /** Calls that run, that wait for their turn, and that may run at the same time. */
+  load(): { running: number; waiting: number; most: number };
   /** Lets no call in any more; resolves when none runs, or after `ms`. */
   shut(ms: number): Promise<void>;
 }
@@ -33,6 +35,7 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gat
   return {
     hold,
     isShut: () => shut,
+    load: () => ({ running: capacity.running(), waiting: capacity.waiting(), most: capacity.most() }),
     before: (host, client) => ({
       ...host,
       async call(request, signal) {

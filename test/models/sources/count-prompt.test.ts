@@ -174,13 +174,13 @@ describe('in a call', () => {
 
   it('sends what the vendor says will fit, though the worst case of its family would not', async () => {
     const text = dense(26_000);
-    const told = await ask(text, 25_500, 'told');
+    const told = await ask(text, 28_000, 'told');
     expect(told.counts).toBeGreaterThan(0);
     expect(told.reply.isError).toBe(false);
     expect(told.asked[0]?.canonical).toContain(text);
     expect(told.violations).toEqual([]);
 
-    const failing = await ask(text, 25_500, 'failing');
+    const failing = await ask(text, 28_000, 'failing');
     expect(failing.counts).toBeGreaterThan(0);
     expect(failing.asked.some(({ canonical }) => canonical.includes(text))).toBe(false);
   });

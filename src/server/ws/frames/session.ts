@@ -1,0 +1,209 @@
+import type { Clock, Random } from '../../../domain/ports.ts';
+import type { Principal, ToolReply } from '../../../domain/request.ts';
+import type { Gate } from '../../http/gate.ts';
+import { type FrameCall, openFrameCall } from './frame-call.ts';
+import { ownError } from './frame-error.ts';
+import type { CallFrame, ResultFrame, ServerFrame } from './frames.ts';
+import { createKeptResults, type KeptRules } from './kept-results.ts';
+import { nameOfCall, sameCall, toolNameOf } from './same-call.ts';
+import { startWork, type Work, type WorkOptions } from './work.ts';
+
+export interface FrameSessionRules extends KeptRules {
+  /** Milliseconds between two signs that a call goes on. */
+  progressMs: number;
+  compatText: boolean;
+  /** Tools whose identical calls are not joined. */
+  notJoined: readonly string[];
+}
+
+export interface FrameSessionOptions extends Omit<WorkOptions, 'client' | 'clock'> {
+  id: string;
+  /** Names it among all sessions of all callers. */
+  scope: string;
+  principal: Principal;
+  rules: FrameSessionRules;
+  gate: Gate;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
+  random: Pick<Random, 'uuid'>;
+}
+
+/** The connection that a session is on at the moment. */
+export interface Link {
+  /** Resolves once it was handed to the system; false: the connection ended before. Never rejects. */
+  send(frame: ServerFrame): Promise<boolean>;
+  /** Another connection has taken the session over. */
+  replace(): void;
+}
+
+/** What a client has under way and what he has not got yet. It outlasts his connections. */
+export interface FrameSession {
+  id: string;
+  /** Goes on over this connection, and sends what came meanwhile. */
+  attach(link: Link): void;
+  /** The connection is over. Whether the session has none now. */
+  detach(link: Link): boolean;
+  call(frame: CallFrame): void;
+  isRunning(requestId: string): boolean;
+  cancel(requestId: string): void;
+}
+
+interface Entry {
+  same: string;
+  call: FrameCall;
+  /** The connection on which it was last asked for. */
+  link: Link | undefined;
+}
+
+/** Requests of one session at the same time; those that wait for their turn count too. */
+const mostRunning = 512;
+/** Ends of calls that are told to a client who comes back. */
+const mostUntold = 512;
+
+export function createFrameSession(options: FrameSessionOptions): FrameSession {
+  return new SessionDesk(options);
+}
+
+class SessionDesk implements FrameSession {
+  readonly id: string;
+  readonly #options: FrameSessionOptions;
+  readonly #kept;
+  readonly #running = new Map<string, Entry>();
+  readonly #works = new Map<string, Work>();
+  /** Ends that were sent to nobody, oldest first; of those that are kept, only that they are. */
+  readonly #untold: { requestId: string; error?: ResultFrame; reply?: ToolReply }[] = [];
+  #link: Link | undefined;
+  #presence = new AbortController();
+
+  constructor(options: FrameSessionOptions) {
+    this.#options = options;
+    this.id = options.id;
+    this.#kept = createKeptResults(options.rules, options.clock);
+  }
+
+  isRunning(requestId: string): boolean {
+    return this.#running.has(requestId);
+  }
+
+  attach(link: Link): void {
+    const before = this.#link;
+    this.#link = link;
+    before?.replace();
+    if (this.#presence.signal.aborted) {
+      this.#presence = new AbortController();
+      for (const work of this.#works.values()) work.rejoin(this.#presence.signal);
+    }
+    for (const { requestId, error, reply } of this.#untold.splice(0)) {
+      const frame = error ?? this.#kept.find(requestId)?.frame;
+      if (frame) void this.#tell(frame, reply);
+    }
+    for (const { call } of this.#running.values()) call.tell();
+  }
+
+  detach(link: Link): boolean {
+    if (this.#link !== link) return false;
+    this.#link = undefined;
+    this.#presence.abort();
+    return true;
+  }
+
+  call(frame: CallFrame): void {
+    const requestId = frame.request_id ?? this.#options.random.uuid();
+    const same = sameCall(frame);
+    const entry = this.#running.get(requestId);
+    const kept = this.#kept.find(requestId);
+    if (entry) this.#again(requestId, frame.name, same, entry);
+    else if (kept?.same === same) void this.#send({ ...kept.frame, from_cache: true });
+    else if (this.#running.size >= mostRunning) void this.#send(this.#busy(requestId, frame.name));
+    else this.#begin(requestId, same, frame);
+  }
+
+  cancel(requestId: string): void {
+    this.#running.get(requestId)?.call.cancel();
+  }
+
+  /** A request that runs is sent once more: by a client who lost his connection meanwhile, or by mistake. */
+  #again(requestId: string, name: string, same: string, entry: Entry): void {
+    if (entry.same === same && entry.link !== this.#link) {
+      entry.link = this.#link;
+      entry.call.tell();
+      return;
+    }
+    const message = `The request_id "${requestId}" is that of a call that still runs.`;
+    const next = 'Wait for its call_tool_res, cancel it, or give this call an id of its own.';
+    const error = ownError({ code: 'DUPLICATE', class: 'running', message, next, tool: name });
+    void this.#send({ op: 'error', request_id: requestId, message, error });
+  }
+
+  #begin(requestId: string, same: string, frame: CallFrame): void {
+    const { clock, rules, gate } = this.#options;
+    const release = gate.hold();
+    const work = this.#workFor(requestId, same, frame);
+    const call = openFrameCall({
+      requestId,
+      name: frame.name,
+      work,
+      stream: frame.stream === true,
+      ...(frame.timeout && { timeoutMs: frame.timeout * 1_000 }),
+      clock,
+      progressMs: rules.progressMs,
+      compatText: rules.compatText,
+      send: told => this.#send(told),
+      onEnd: (ended, reply) => {
+        this.#running.delete(requestId);
+        if (!ended.error) this.#kept.keep(requestId, { same, frame: ended });
+        void this.#tell(ended, reply).then(release);
+      },
+    });
+    this.#running.set(requestId, { same, call, link: this.#link });
+  }
+
+  #workFor(requestId: string, same: string, frame: CallFrame): Work {
+    const { rules, principal, id, scope } = this.#options;
+    const name = toolNameOf(frame.name);
+    // What streams is told from its beginning to one request alone.
+    const isJoined = frame.stream !== true && !rules.notJoined.includes(name);
+    const key = isJoined ? same : `${same} ${requestId}`;
+    const running = this.#works.get(key);
+    if (running) return running;
+    const work = startWork(
+      { ...this.#options, client: `session ${id}` },
+      {
+        requestId,
+        request: { name, arguments: frame.arguments ?? {}, principal, rateLimited: true },
+        idempotencyKey: nameOfCall([scope, requestId, same]),
+        gone: this.#presence.signal,
+        stream: frame.stream === true,
+        onOver: () => {
+          if (this.#works.get(key) === work) this.#works.delete(key);
+        },
+      },
+    );
+    this.#works.set(key, work);
+    return work;
+  }
+
+  /** Hands the end of a call to the client, now or when he is back. */
+  async #tell(frame: ResultFrame, reply: ToolReply | undefined): Promise<void> {
+    if (await this.#send(frame)) return reply?.delivered?.();
+    this.#untold.push({ requestId: frame.request_id, reply, ...(frame.error && { error: frame }) });
+    if (this.#untold.length > mostUntold) this.#untold.shift();
+  }
+
+  async #send(frame: ServerFrame): Promise<boolean> {
+    return (await this.#link?.send(frame)) ?? false;
+  }
+
+  #busy(requestId: string, tool: string): ResultFrame {
+    const error = ownError({
+      code: 'OVER_CAPACITY',
+      class: 'over_capacity',
+      tool,
+      message: `This session has ${mostRunning} requests under way already.`,
+      next: 'Send the same call again once some of them are over.',
+      retryAfterSeconds: 5,
+    });
+    const { compatText } = this.#options.rules;
+    const outputs = [{ type: 'text' as const, text: '' }];
+    return { op: 'call_tool_res', request_id: requestId, outputs, ...(compatText && { text: '' }), error };
+  }
+}

@@ -1,0 +1,71 @@
+import type { Clock } from '../../../domain/ports.ts';
+import type { FrameSession, Link } from './session.ts';
+
+export interface FrameSessionsRules {
+  /** Milliseconds that a session without a connection is kept. */
+  awayMs: number;
+  /** The most sessions; the caller's own one that was away longest makes room for a new one. */
+  most: number;
+}
+
+/** The sessions of all callers. Nobody comes into another caller's, whatever id he names. */
+export interface FrameSessions {
+  /** The session of that id, to be attached to at once, and whether it was there already; undefined: no room for another. */
+  enter(
+    place: { caller: string; root: string; id: string },
+    make: (scope: string) => FrameSession,
+  ): { session: FrameSession; resumed: boolean } | undefined;
+  leave(session: FrameSession, link: Link): void;
+  count(): number;
+}
+
+interface Entry {
+  session: FrameSession;
+  caller: string;
+  /** Present while it has no connection. */
+  stopTimer?: () => void;
+}
+
+export function createFrameSessions({ awayMs, most }: FrameSessionsRules, clock: Pick<Clock, 'after'>): FrameSessions {
+  // Of those without a connection, the one that was away longest stands first.
+  const entries = new Map<string, Entry>();
+  const keys = new WeakMap<FrameSession, string>();
+
+  function forget(key: string): void {
+    entries.get(key)?.stopTimer?.();
+    entries.delete(key);
+  }
+
+  function makeRoom(caller: string): boolean {
+    if (entries.size < most) return true;
+    for (const [key, entry] of entries) {
+      if (entry.caller !== caller || !entry.stopTimer) continue;
+      forget(key);
+      return true;
+    }
+    return false;
+  }
+
+  return {
+    count: () => entries.size,
+    enter({ caller, root, id }, make) {
+      const key = JSON.stringify([caller, root, id]);
+      const found = entries.get(key);
+      if (!found && !makeRoom(caller)) return undefined;
+      const entry = found ?? { session: make(key), caller };
+      entry.stopTimer?.();
+      entry.stopTimer = undefined;
+      entries.set(key, entry);
+      keys.set(entry.session, key);
+      return { session: entry.session, resumed: found !== undefined };
+    },
+    leave(session, link) {
+      const key = keys.get(session) ?? '';
+      const entry = entries.get(key);
+      if (!session.detach(link) || !entry) return;
+      entries.delete(key);
+      entries.set(key, entry);
+      entry.stopTimer = clock.after(awayMs, () => forget(key));
+    },
+  };
+}

@@ -1,0 +1,20 @@
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { type WatchedConnection, watchConnection } from '../connection.ts';
+import { type Listening, listeningOn } from '../listening.ts';
+import { createMcpServer, type McpOptions } from '../mcp.ts';
+import type { LiveSocket } from './live-socket.ts';
+import { createSocketTransport } from './socket-transport.ts';
+
+/** Serves one MCP client over a WebSocket, in whichever era it speaks, as over standard input and output. */
+export function serveMcp(options: McpOptions, socket: LiveSocket, onError: (error: Error) => void): void {
+  const transport = createSocketTransport(socket);
+  // Assigned below, before a client can have sent anything.
+  let listening: Listening | undefined;
+  let connection: WatchedConnection | undefined;
+  serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
+    transport,
+    onerror: onError,
+  });
+  listening = listeningOn(transport);
+  connection = watchConnection(transport);
+}

@@ -1,0 +1,47 @@
+import type { FrameDoorOptions } from './frames/serve-frames.ts';
+import type { WsRules } from './open-ws.ts';
+
+/** The door's settings as an operator writes them, in seconds. */
+export interface WsSettings {
+  helloSeconds: number;
+  pingSeconds: number;
+  silenceSeconds: number;
+  progressSeconds: number;
+  resultSeconds: number;
+  callSeconds: number;
+  filesCallSeconds: number;
+  reasoningCallSeconds: number;
+  compatText: boolean;
+  notJoined: readonly string[];
+  /** Connections, and sessions of the frame protocol. */
+  mostConnections: number;
+}
+
+/** What may wait for one client, and what of his results is kept. */
+const mostBuffered = 1_048_576;
+const mostKept = 8_388_608;
+
+export function wsRules(settings: WsSettings): { rules: WsRules } & Pick<FrameDoorOptions, 'ceilings'> {
+  const { compatText, notJoined, mostConnections } = settings;
+  return {
+    ceilings: {
+      quick: settings.callSeconds * 1_000,
+      files: settings.filesCallSeconds * 1_000,
+      reasoning: settings.reasoningCallSeconds * 1_000,
+    },
+    rules: {
+      pingMs: settings.pingSeconds * 1_000,
+      silenceMs: settings.silenceSeconds * 1_000,
+      mostBuffered,
+      mostConnections,
+      frames: {
+        helloMs: settings.helloSeconds * 1_000,
+        progressMs: settings.progressSeconds * 1_000,
+        resultMs: settings.resultSeconds * 1_000,
+        mostCharacters: mostKept,
+        compatText,
+        notJoined,
+      },
+    },
+  };
+}

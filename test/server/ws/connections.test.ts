@@ -1,0 +1,158 @@
+import { connect } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { manualClock } from '../../support/clock.ts';
+import { helloFrames } from '../../support/frame-client.ts';
+import { replyOf, scriptedHost } from '../../support/scripted-host.ts';
+import { startWsDoor, type TestDoor } from '../../support/ws-door.ts';
+
+let door: TestDoor;
+
+afterEach(async () => {
+  await door.close();
+  expect(door.errors).toEqual([]);
+});
+
+const large = (bytes: number) =>
+  scriptedHost(async ({ arguments: args }) => replyOf({ args: JSON.stringify(args), text: 'é'.repeat(bytes / 2) }));
+
+describe('a connection', () => {
+  it('is pinged every 45 seconds, and ended after 120 without a sign of life', async () => {
+    const clock = manualClock();
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', clock });
+    const client = await helloFrames(door.url);
+    for (const count of [1, 2, 3]) {
+      await clock.advance(45_000);
+      await vi.waitFor(() => expect(client.pings()).toBe(count));
+      // The answer to it has to be heard before time goes on.
+      client.send({ op: 'ping', request_id: `after ${count}` });
+      await client.next('pong', `after ${count}`);
+    }
+    client.socket.pause();
+    await clock.advance(119_999);
+    expect(door.door.connections()).toBe(1);
+    await clock.advance(1);
+    await vi.waitFor(() => expect(door.door.connections()).toBe(0));
+    client.socket.terminate();
+  });
+
+  it('gets a large result in parts of one message, and small ones beside it in their order', async () => {
+    door = await startWsDoor({ host: large(3_000_000), root: '/tmp' });
+    const client = await helloFrames(door.url);
+    for (const id of ['1', '2']) client.call(id, 'echo', { id });
+    client.send({ op: 'ping', request_id: 'small' });
+    const results = await Promise.all(['1', '2'].map(id => client.result(id)));
+    expect(results.map(({ document }) => document.text.length)).toEqual([1_500_000, 1_500_000]);
+    await client.next('pong', 'small');
+  });
+
+  it('that does not read is read no more, then ended; its results wait for its client', async () => {
+    door = await startWsDoor({ host: large(400_000), root: '/tmp', rules: { frames: { mostCharacters: 1e9 } } });
+    const client = await helloFrames(door.url, { session: 'slow' });
+    client.socket.pause();
+    for (let n = 0; n < 24; n += 1) client.call(`${n}`, 'echo', { n });
+    await vi.waitFor(() => expect(door.capacity.running()).toBe(0), 5_000);
+    await vi.waitFor(() => expect(door.door.connections()).toBe(0), 5_000);
+    expect(door.door.sessions()).toBe(1);
+    client.socket.terminate();
+    const again = await helloFrames(door.url, { session: 'slow' });
+    for (let n = 0; n < 24; n += 1) {
+      if (again.all('call_tool_res', `${n}`).length === 0) again.call(`${n}`, 'echo', { n });
+      await again.result(`${n}`);
+    }
+  });
+
+  it('that takes not one byte of a small result is ended after the stall time', async () => {
+    const clock = manualClock();
+    // More than all the buffers of the system between the two.
+    door = await startWsDoor({ host: large(12_000_000), root: '/tmp', clock, rules: { mostBuffered: 1e9 } });
+    const client = await helloFrames(door.url);
+    client.socket.pause();
+    client.call('1', 'echo');
+    await vi.waitFor(() => expect(door.capacity.running()).toBe(0));
+    await new Promise(resolve => setTimeout(resolve, 200));
+    await clock.advance(29_000);
+    expect(door.door.connections()).toBe(1);
+    await clock.advance(1_000);
+    await vi.waitFor(() => expect(door.door.connections()).toBe(0));
+    client.socket.terminate();
+  });
+
+  it('that sends faster than its caller may is read more slowly, and loses nothing', async () => {
+    let admitted = 0;
+    const refusal = { status: 429, class: 'rate', message: '', next: '', retryAfterSeconds: 0.2 } as const;
+    const admit = () => (++admitted % 10 === 0 ? refusal : undefined);
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', options: { admit } });
+    const client = await helloFrames(door.url);
+    const began = performance.now();
+    for (let n = 0; n < 40; n += 1) {
+      client.send({ op: 'ping', request_id: `${n}` });
+      await client.next('pong', `${n}`);
+    }
+    expect(performance.now() - began).toBeGreaterThan(550);
+  });
+
+  it('is closed with 1001 when the server goes away, after what waits for it', async () => {
+    door = await startWsDoor({ host: large(2_000_000), root: '/tmp' });
+    const client = await helloFrames(door.url);
+    client.call('1', 'echo');
+    await client.next('call_tool_ack', '1');
+    const drained = door.gate.shut(10_000);
+    client.call('2', 'echo', { late: true });
+    await drained;
+    await door.door.close();
+    expect((await client.result('1')).document.text).toHaveLength(1_000_000);
+    expect(await client.closed).toMatchObject({ code: 1001 });
+    expect(door.door.connections()).toBe(0);
+  });
+
+  it('takes no new call once the server drains: OVER_CAPACITY with a time to come back', async () => {
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp' });
+    const client = await helloFrames(door.url);
+    await door.gate.shut(10);
+    client.call('1', 'echo');
+    expect(await client.result('1')).toMatchObject({ error: { code: 'OVER_CAPACITY', retry_after: 5 } });
+    client.send({ op: 'health' });
+    expect((await client.next('health_res')).health.draining).toBe(true);
+  });
+});
+
+describe('a request for a WebSocket', () => {
+  const ask = (lines: string[]) =>
+    new Promise<string>(resolve => {
+      const socket = connect(door.port, '127.0.0.1');
+      let text = '';
+      socket.on('data', data => {
+        text += data;
+      });
+      socket.on('close', () => resolve(text));
+      socket.on('error', () => {});
+      socket.write([...lines, 'Host: 127.0.0.1', 'Connection: Upgrade', 'Upgrade: websocket', '', ''].join('\r\n'));
+    });
+
+  it.each([
+    ['without a key', ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 13']],
+    [
+      'of another version',
+      ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 7', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
+    ],
+    [
+      'that is no GET',
+      ['POST /ws HTTP/1.1', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
+    ],
+  ])('%s is answered with 400 and what to do', async (_what, lines) => {
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp' });
+    const answer = await ask(lines);
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain('"class":"handshake"');
+    expect(door.door.connections()).toBe(0);
+  });
+
+  it('may name other subprotocols beside ours', async () => {
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp' });
+    const key = ['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='];
+    const asked = ask(['GET /ws HTTP/1.1', ...key, 'Sec-WebSocket-Protocol: soap, mcp']);
+    await vi.waitFor(() => expect(door.door.connections()).toBe(1));
+    await door.door.close();
+    expect(await asked).toMatch(/^HTTP\/1\.1 101 .*\r\nSec-WebSocket-Protocol: mcp\r\n/s);
+  });
+});
