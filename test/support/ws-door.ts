@@ -51,6 +51,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
       pingMs: 45_000,
       silenceMs: 120_000,
       mostBuffered: 1_048_576,
+      mostKept: 134_217_728,
       mostConnections: 1_024,
       ...given.rules,
       frames: {

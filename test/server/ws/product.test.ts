@@ -188,6 +188,12 @@ describe('what a token allows', () => {
     within.call('1', 'chat', { prompt: 'What is it?', model: 'grok', absolute_file_paths: ['door.ts'] });
     const { document } = await within.result('1');
     expect(document.metadata.files.embedded).toEqual([`${project.root}/src/door.ts`]);
+    const headers = { authorization: `Bearer ${alice}`, 'polylogue-root': encodeURIComponent(`${project.root}/src`) };
+    const named = await helloFrames(url, { headers });
+    named.call('1', 'chat', { prompt: 'What is it?', model: 'grok', absolute_file_paths: ['door.ts'] });
+    expect((await named.result('1')).document.metadata.files.embedded).toHaveLength(1);
+    const mcp = webSocketTransport(url, { ...headers, 'polylogue-root': '/' });
+    await expect(new Client({ name: 'x', version: '1' }).connect(mcp)).rejects.toThrow('403');
   });
 
   it('decides before a connection becomes a WebSocket', async () => {

@@ -243,8 +243,12 @@ describe('too many sessions', () => {
       tokens: { [alice]: 'alice', [bob]: 'bob' },
       rules: { mostConnections: 2 },
     });
-    for (const session of ['one', 'two'])
-      await (await helloFrames(door.url, { token: alice, session: session.repeat(2) })).close();
+    for (const session of ['one', 'two']) {
+      const client = await helloFrames(door.url, { token: alice, session: session.repeat(2) });
+      client.call('1', 'echo');
+      await client.result('1');
+      await client.close();
+    }
     await vi.waitFor(() => expect(door.door.connections()).toBe(0));
     const his = await openFrames(door.url);
     his.send({ op: 'hello', token: bob });
@@ -254,6 +258,8 @@ describe('too many sessions', () => {
     expect(hers.ack.ok).toBe(true);
     expect(door.door.sessions()).toBe(2);
     await hers.close();
+    // A session with nothing in it is not kept.
+    await vi.waitFor(() => expect(door.door.sessions()).toBe(1));
     expect((await helloFrames(door.url, { token: alice, session: 'twotwo' })).ack.resumed).toBe(true);
   });
 });
