@@ -6,6 +6,7 @@ import { type Need, provide } from './test-needs/provide.ts';
 const needs: Need[] = [
   { program: 'git', aptPackage: 'git', purpose: 'the files room is tested against a real git' },
   { program: 'redis-server', aptPackage: 'redis-server', purpose: 'the Redis store is tested against a real Redis' },
+  { program: 'haproxy', probe: ['-v'], aptPackage: 'haproxy', purpose: 'deploy/ puts one before several daemons' },
   { program: 'chromium', aptPackage: 'chromium', purpose: 'pages are opened in a real browser' },
 ];
 

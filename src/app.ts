@@ -1,10 +1,10 @@
-import { storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import type { CallExplanation, RouteQuestion } from './engine/routing/explain-call.ts';
+import type { Extensions } from './extensions.ts';
 import type { Roots } from './files/default-roots.ts';
 import type { SearchIndexes } from './files/index/search-index.ts';
 import { openStore } from './memory/open-store.ts';
@@ -14,18 +14,30 @@ import { createThreads } from './memory/threads.ts';
 import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
+import type { FoundDaemon } from './server/daemon/find-daemons.ts';
 import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
-import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
+import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
 import type { DaemonSettings } from './wire-daemon.ts';
 import { maskFor } from './wire-engine.ts';
+import { loadAppConfig, placeOf } from './wire-extensions.ts';
 import { rootsOf, wireFiles } from './wire-files.ts';
 import { createHosts } from './wire-hosts.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
 import { wireServices } from './wire-services.ts';
+import { type Observed, wireObserved, wireTelemetry } from './wire-telemetry.ts';
 
-export { type AppConfig, loadConfig, tables, version };
+export { openBridge } from './wire-bridge.ts';
+export { type AppConfig, type Extensions, loadAppConfig, loadConfig, tables, version };
+
+export type DaemonOnFile = FoundDaemon;
+
+/** The daemons that run on a data folder, as far as they told. */
+export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  const wire = await import('./wire-daemon.ts');
+  return wire.findDaemons(config, clock);
+}
 
 /** What only the outermost layer may touch, handed down. */
 export interface Surroundings {
@@ -38,9 +50,11 @@ export interface Surroundings {
   /** The environment as programs that are started may see it. */
   programEnv: Readonly<Record<string, string | undefined>>;
   writeError(line: string): void;
+  /** Tools, providers and stores from outside the package. */
+  extensions?: Extensions;
 }
 
-export interface Product {
+export interface Product extends Observed {
   host: ToolHost;
   /** The project that this process serves; the working directory when no project was found. */
   root: string;
@@ -61,8 +75,6 @@ export interface Product {
   openDaemon(options: DaemonSettings): Promise<Daemon>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
-  /** What this process did since it began, in Prometheus' text format 0.0.4. */
-  metrics(): string;
   /** The operator's own threads as files, and what is over with. */
   transfer: OwnTransfer;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
@@ -73,29 +85,31 @@ export interface Product {
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
-  const place = storePlace(values, config.home);
-  const kept = { home: place.isPrivate ? undefined : config.home, secrets: config.secrets, logLevel: values.logLevel };
-  const telemetry = createTelemetry({ ...around, ...kept });
-  const { emit, recent, mask } = telemetry;
+  const place = placeOf(config, around.extensions);
+  const telemetry = await wireTelemetry(config, around);
+  const { emit, recent, mask, tellComms } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
   const found = await rootsOf(config, around);
   if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const { isPrivate } = place;
+  const { providers: extraProviders, tools: extraTools } = around.extensions ?? {};
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = await wireModels(config, { clock, random, emit, state, isPrivate });
-  const services = wireServices(config, { clock, state, emit });
+  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders });
+  const services = wireServices(config, { clock, state, emit, extraProviders });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const hosts = createHosts({ ...running, config, team, facts, around: { ...around, mask } }, found, around.cwd);
-  const { host, offer, instructions, explain } = hosts.own;
+  const placed = { ...running, config, team, facts, around: { ...around, mask }, extraTools };
+  const hosts = createHosts(placed, found, around.cwd);
+  const { host, offer, instructions, explain, ask } = hosts.own;
+  const observed = wireObserved(telemetry, { ...team, ask }, random);
   for (const message of offer.unknown) warn('tools', message);
   return {
     host,
@@ -109,11 +123,12 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
-    metrics: telemetry.metrics,
+    ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      return wireDaemon({ config, hosts, store, version, clock, random, emit }, options);
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
+      return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {
       await Promise.all([jobs.close(values.detachedGraceSeconds * 1_000, hurry), hosts.settle(hurry)]);

@@ -127,3 +127,53 @@ export function storePlace(values: StoreValues, home: string): StorePlace {
   const name = `Redis at ${URL.parse(url)?.host ?? 'REDIS_URL'}`;
   return { redis: { url, prefix, patienceMs }, isPrivate: false, name };
 }
+
+/** Where traces go, and how; undefined where nobody wants them. */
+export function traceSettings(values: Values) {
+  const { otelDisabled, otelExporter, otelEndpoint, otelTracesEndpoint } = values;
+  const wanted = otelExporter === 'otlp' || otelEndpoint !== undefined || otelTracesEndpoint !== undefined;
+  if (!wanted || otelDisabled || otelExporter === 'none') return undefined;
+  const collector = (otelEndpoint ?? 'http://localhost:4318').replace(/\/+$/, '');
+  return {
+    url: otelTracesEndpoint ?? `${collector}/v1/traces`,
+    headers: pairsIn(values.otelHeaders),
+    resource: { ...pairsIn(values.otelResourceAttributes), 'service.name': values.otelServiceName },
+    sampleRatio: values.otelSampleRatio,
+    content: values.otelContent,
+  };
+}
+
+/** `name=value,name=value`, the values in percent-encoding; what is of another form is left out. */
+function pairsIn(text = ''): Record<string, string> {
+  const pairs = text.split(',').flatMap(pair => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+    return name === undefined || value === undefined ? [] : [[name, decoded(value)] as const];
+  });
+  return Object.fromEntries(pairs);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // Not percent-encoded after all: as it stands it is the value.
+    return text;
+  }
+}
+
+/** Times and limits of WebSockets. */
+export function wsSettings(values: Values) {
+  return {
+    helloSeconds: values.wsHelloSeconds,
+    pingSeconds: values.wsPingSeconds,
+    silenceSeconds: values.wsSilenceSeconds,
+    progressSeconds: values.wsProgressSeconds,
+    resultSeconds: values.wsResultSeconds,
+    callSeconds: values.wsCallSeconds,
+    filesCallSeconds: values.wsFilesCallSeconds,
+    reasoningCallSeconds: values.wsReasoningCallSeconds,
+    compatText: values.wsCompatText,
+    notJoined: values.wsNotJoined ?? [],
+    mostConnections: values.maxSessions,
+  };
+}

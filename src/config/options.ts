@@ -1,3 +1,4 @@
+import { agentOptions } from './tables/agent-options.ts';
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
 import { modelSourceOptions } from './tables/model-source-options.ts';
@@ -7,6 +8,7 @@ import { replyOptions } from './tables/reply-options.ts';
 import { searchOptions } from './tables/search-options.ts';
 import { serverOptions } from './tables/server-options.ts';
 import { spendOptions } from './tables/spend-options.ts';
+import { telemetryOptions } from './tables/telemetry-options.ts';
 import { threadOptions } from './tables/thread-options.ts';
 import { toolOptions } from './tables/tool-options.ts';
 import { wsOptions } from './tables/ws-options.ts';
@@ -18,10 +20,12 @@ export const options = {
   ...searchOptions,
   ...threadOptions,
   ...toolOptions,
+  ...agentOptions,
   ...replyOptions,
   ...fileOptions,
   ...operationOptions,
   ...networkOptions,
+  ...telemetryOptions,
   ...spendOptions,
   ...serverOptions,
   ...wsOptions,

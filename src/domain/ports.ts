@@ -22,6 +22,64 @@ export interface Random {
 /** Tells the observers that something happened. Never throws, never waits. */
 export type Emit = (event: AppEvent) => void;
 
+/** One thing that was said to a model, a tool or a program, or that came back. */
+export interface CommsNote {
+  /** The call that it belongs to. */
+  reqId: string;
+  /** The same for a request and all that came of it. */
+  exchange: string;
+  direction: 'out' | 'in';
+  kind: 'request' | 'response' | 'error' | 'tool_call' | 'tool_result' | 'refresh' | 'cache';
+  /** The tool of ours that the call is of. */
+  tool: string;
+  provider: string;
+  model: string;
+  /** Plain data (records, lists, texts, numbers, bytes) that nobody changes afterwards; its secrets are masked before it is kept. */
+  payload: object;
+}
+
+/** Keeps a note of what was said. Never throws, never waits. Absent where nobody wants to know: then nothing is to be made up for it. */
+export type TellComms = (note: CommsNote) => void;
+
+/** A note as it was kept. */
+export interface CommsLine extends Omit<CommsNote, 'kind' | 'payload'> {
+  /** Epoch milliseconds. */
+  at: number;
+  /** A `CommsNote` kind, as far as this version wrote it. */
+  kind: string;
+  /** Long texts and bytes are missing in a list, and in their places in what `find` answers. */
+  payload: Readonly<Record<string, unknown>>;
+}
+
+/** A request and what came of it. */
+export interface CommsExchange extends Omit<CommsNote, 'direction' | 'kind' | 'payload'> {
+  /** Epoch milliseconds of the request. */
+  at: number;
+  /** `open`: nothing came back yet, or ever. */
+  outcome: 'ok' | 'error' | 'open';
+  elapsedMs?: number;
+  /** In their order. */
+  lines: readonly CommsLine[];
+}
+
+export interface CommsFilter {
+  limit: number;
+  reqId?: string;
+  tool?: string;
+  provider?: string;
+  model?: string;
+}
+
+/** What was said to models, as far as it was kept. */
+export interface CommsReader {
+  /** The newest first. */
+  list(filter: CommsFilter): Promise<CommsExchange[]>;
+  /** One exchange as a whole; undefined when there is none. */
+  find(exchange: string): Promise<CommsExchange | undefined>;
+  /** Removes all of it. */
+  clear(): Promise<void>;
+}
+
 /** An event with the time at which it happened; its texts are masked. */
 export interface RecentEvent {
   /** Milliseconds since the epoch. */
@@ -31,6 +89,32 @@ export interface RecentEvent {
 
 /** The newest `limit` events of one owner's calls in this process that hold all the words, oldest first. */
 export type Recent = (query: { owner: string; words: readonly string[]; limit: number }) => RecentEvent[];
+
+/** A call of this process, as its events tell of it. */
+export interface WatchedCall {
+  reqId: string;
+  tool: string;
+  owner: string;
+  /** Name of the client, when it told. */
+  client?: string;
+  /** Epoch milliseconds. */
+  startedAt: number;
+  /** Absent while it runs. */
+  endedAt?: number;
+  /** Its events, oldest first; of a call with very many, the newest are left out, but never the last one of all. */
+  events: readonly RecentEvent[];
+  /** How many were left out. */
+  omitted: number;
+}
+
+/** The calls of this process, those under way and the latest that ended. Nobody hears of another owner's. */
+export interface WatchedCalls {
+  /** Those under way first, then the newest. */
+  list(owner: string): readonly WatchedCall[];
+  find(owner: string, reqId: string): WatchedCall | undefined;
+  /** Calls `listener` with the id of each call of this owner of which there is news, until `signal` is aborted. */
+  subscribe(owner: string, listener: (reqId: string) => void, signal: AbortSignal): void;
+}
 
 /** A text whose secrets were replaced by stable placeholders, and how many of each kind were. */
 export interface Masked {

@@ -47,6 +47,11 @@ export function printablePath(path: string): string {
   return shown.replace(unprintable, char => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
 }
 
+/** A text of lines as a terminal may be given it: no character of it steers the terminal or turns the direction of writing. */
+export function printableText(text: string): string {
+  return text.replace(/\r\n?/g, '\n').replace(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '\uFFFD');
+}
+
 /** The lines `from` to `to` of a text, counted from 1. Of a long text, only what stands before them is looked at. */
 export function linesBetween(text: string, from: number, to: number): string {
   let start = 0;

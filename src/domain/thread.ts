@@ -50,6 +50,27 @@ export interface Citation {
   provider: string;
 }
 
+/** One model's place in a panel, and where what it said stands in the turn's content. */
+export interface VoiceRecord {
+  /** What the others knew it by: A, B, C … */
+  expert: string;
+  /** As `provider:model`; as it was typed where nobody serves it. */
+  model: string;
+  /** The side it was given. */
+  stance: string;
+  /** `skipped`: it was not asked. */
+  status: 'success' | 'error' | 'skipped';
+  /** `support`, `oppose`, or the option it chose, in lower case; absent where it did not say. */
+  position?: string;
+  /** 0 to 10, by its own word. */
+  confidence?: number;
+  latencyMs?: number;
+  costUsd?: number;
+  /** The first character of its text within the content, and the one behind its last. */
+  from: number;
+  to: number;
+}
+
 /** Facts of the model call that made an assistant turn. */
 export interface ModelMetadata {
   requested?: string;
@@ -64,6 +85,8 @@ export interface ModelMetadata {
   webSearch?: boolean;
   /** Everyone who was asked, as `provider:model`, where several were. */
   asked?: string[];
+  /** The verdicts of a panel that stand in this turn, in their order. */
+  voices?: VoiceRecord[];
 }
 
 /** One stored entry of a thread: never changed once it is written. */

@@ -7,16 +7,19 @@ export interface Progress {
   streamed(delta: string): void;
 }
 
+/** Takes what is to be told. */
+export type Report = (update: ProgressUpdate) => void;
+
 const everyMs = 5_000;
 
-export function createProgress(clock: Clock, report: ((update: ProgressUpdate) => void) | undefined): Progress {
+export function createProgress(clock: Clock, report: Report): Progress {
   let step = 0;
   let current = '';
   let chars = 0;
   let last = Number.NEGATIVE_INFINITY;
   const tell = (message: string) => {
     last = clock.monotonic();
-    report?.({ progress: ++step, message });
+    report({ progress: ++step, message });
   };
   return {
     stage(message) {

@@ -1,5 +1,5 @@
 import type { Candidate, ModelInfo } from '../domain/model.ts';
-import type { Clock, Emit, Random, SharedState } from '../domain/ports.ts';
+import type { Clock, Emit, Random, SharedState, TellComms } from '../domain/ports.ts';
 import type { AskModel, CallLimits } from './answer.ts';
 import { createAskModel } from './call.ts';
 import { createConnections, keyNames, usableSettings } from './connections.ts';
@@ -8,6 +8,7 @@ import type { RouteExplanation } from './manager/explain.ts';
 import type { AccountBalance, ProviderDefinition, ProviderSettings } from './provider.ts';
 import { upstreamOf } from './resilience/breaker/upstream.ts';
 import type { Health } from './resilience/health.ts';
+import type { Load } from './resilience/limiter.ts';
 import { createResilience, type Resilience } from './resilience/policy.ts';
 import type { Resolution } from './routing/resolve.ts';
 import { createRestrictions, isRestriction } from './routing/restrictions.ts';
@@ -37,6 +38,8 @@ export interface TeamOptions {
   clock: Clock;
   random: Random;
   emit: Emit;
+  /** Gets what is said to models and what they say; absent: nobody wants to know. */
+  tellComms?: TellComms;
   /** What is known of vendors' health, uploads and caches. */
   state?: SharedState;
   /** Where knowledge of models comes from, beside the catalogue and the vendors. */
@@ -92,6 +95,8 @@ export interface Team {
   balance(providerId: string, signal: AbortSignal): Promise<AccountBalance | undefined>;
   /** How providers and models do, as far as this process and those it shares a store with have found out. */
   health(): Promise<Health[]>;
+  /** Questions to models that run in this process, and that wait for a place. */
+  load(): Load;
   /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
   caches(): Promise<VendorCache[]>;
   /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
@@ -141,6 +146,7 @@ export function createTeam(options: TeamOptions): Team {
       limits: { ...limits, totalMs },
       keyName,
       resilience,
+      tellComms: options.tellComms,
       lastAnswer: options.lastAnswer,
     }),
     async explain(request) {
@@ -170,6 +176,7 @@ export function createTeam(options: TeamOptions): Team {
     async close() {
       await Promise.all([resilience.settled(), connection.close()]);
     },
+    load: resilience.depth,
     async health() {
       await resilience.refresh();
       return resilience.health();

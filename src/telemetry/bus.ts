@@ -1,6 +1,6 @@
 import type { AppEvent } from '../domain/event.ts';
 import type { Clock, Emit } from '../domain/ports.ts';
-import { createLane } from './lane.ts';
+import { atMost, createLane } from './lane.ts';
 import type { Observation, Sink } from './sink.ts';
 
 export interface BusParts {
@@ -70,15 +70,4 @@ async function closeSink(sink: Sink, onSinkError: (sink: string, error: unknown)
     // The others are still to be closed.
     onSinkError(sink.name, error);
   }
-}
-
-/** Waits for `work`, which never rejects, but no longer than `ms`. */
-async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
-  await new Promise<void>(resolve => {
-    const cancel = clock.after(ms, resolve);
-    void work.then(() => {
-      cancel();
-      resolve();
-    });
-  });
 }

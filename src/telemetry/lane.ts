@@ -1,8 +1,14 @@
+import type { Clock } from '../domain/ports.ts';
+
+/** False: there was nothing to write. */
+// biome-ignore lint/suspicious/noConfusingVoidType: most writers answer nothing
+export type Written = void | boolean;
+
 export interface LaneParts<Item> {
   /** For messages about it. */
   name: string;
-  /** Gets everything that came in since the last time; called again only after it ended. */
-  write(batch: readonly Item[]): void | Promise<void>;
+  /** Gets everything that came in since the last time; called again only after it ended. False: none of it was to be written. */
+  write(batch: readonly Item[]): Written | Promise<Written>;
   /** The most that may wait, by `sizeOf`; more is left out. */
   maxWaiting: number;
   /** Absent: each counts one. */
@@ -28,8 +34,9 @@ export function createLane<Item>({ name, write, maxWaiting, sizeOf, onError }: L
 
   const writeBatch = async (batch: readonly Item[]): Promise<void> => {
     try {
-      await write(batch);
-      failing = false;
+      const written = await write(batch);
+      // What had nothing to do has not shown that it works again.
+      if (written !== false) failing = false;
     } catch (error) {
       // Observing goes on without this batch: no call may fail because of it.
       if (!failing) onError(name, error);
@@ -62,4 +69,15 @@ export function createLane<Item>({ name, write, maxWaiting, sizeOf, onError }: L
     },
     idle: async () => running,
   };
+}
+
+/** Waits for `work`, which never rejects, but no longer than `ms`. */
+export async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  await new Promise<void>(resolve => {
+    const cancel = clock.after(ms, resolve);
+    void work.then(() => {
+      cancel();
+      resolve();
+    });
+  });
 }

@@ -1,6 +1,10 @@
 export interface TextMask {
-  /** Masks the secrets within a text. */
-  text(text: string): string;
+  /** Masks the secrets within the name of a field. */
+  name(text: string): string;
+  /** Masks the secrets within a text, or answers what is to stand in its place. */
+  text(text: string): unknown;
+  /** What stands in the place of bytes. */
+  bytes(bytes: Uint8Array): unknown;
   /** Masks a text that is a secret as a whole. */
   whole(text: string): string;
 }
@@ -41,9 +45,13 @@ function copyObject(value: object, mask: TextMask, above: readonly object[]): un
   if (value instanceof URL) return mask.text(value.href);
   if (value instanceof Set) return [...value].map(entry => copy(entry, mask, path));
   if (value instanceof Map || value instanceof Headers) return copyFields([...value.entries()], mask, path);
-  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`;
+  if (ArrayBuffer.isView(value)) return mask.bytes(bytesOf(value));
   if (value instanceof Error) return copyFields([...errorFields(value), ...fields(value)], mask, path);
   return copyFields(fields(value), mask, path);
+}
+
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
 function copyFields(
@@ -53,7 +61,7 @@ function copyFields(
 ): object {
   const copied = entries.map(([key, value]): [string, unknown] => {
     const name = String(key);
-    return [mask.text(name), secretName.test(name) ? hide(value, mask, path) : copy(value, mask, path)];
+    return [mask.name(name), secretName.test(name) ? hide(value, mask, path) : copy(value, mask, path)];
   });
   return Object.fromEntries(copied);
 }

@@ -23,6 +23,8 @@ export interface SecretMask {
   /** A copy of plain data with all its texts masked, and fields that are named like secrets (headers, passwords) whole. */
   maskDeep(value: AppEvent): AppEvent;
   maskDeep(value: unknown): unknown;
+  /** The same for large data: what `lift` answers stands in the place of bytes and of texts longer than `over` characters, which it gets unmasked. */
+  maskLifting(value: unknown, over: number, lift: (part: string | Uint8Array) => unknown): unknown;
 }
 
 type Finder = (text: string) => Span[];
@@ -88,15 +90,17 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
     return masked;
   };
 
+  const whole = (text: string) => placeholder('secret', text, logScope);
+  const forLog = { name: maskForLog, text: maskForLog, whole };
+
   function maskDeep(value: AppEvent): AppEvent;
   function maskDeep(value: unknown): unknown;
   function maskDeep(value: unknown): unknown {
-    return maskValue(value, {
-      text: maskForLog,
-      whole: text => placeholder('secret', text, logScope),
-    });
+    return maskValue(value, { ...forLog, bytes: bytes => `[${bytes.byteLength} bytes]` });
   }
-  return { mask, maskSync, maskDeep };
+  const maskLifting: SecretMask['maskLifting'] = (value, over, lift) =>
+    maskValue(value, { ...forLog, bytes: lift, text: text => (text.length > over ? lift(text) : maskForLog(text)) });
+  return { mask, maskSync, maskDeep, maskLifting };
 }
 
 /** Looks for the keys themselves, and for how they stand in an address or within JSON. */

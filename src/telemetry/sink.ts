@@ -1,4 +1,5 @@
 import type { RecentEvent } from '../domain/ports.ts';
+import type { Written } from './lane.ts';
 
 export type Observation = RecentEvent;
 
@@ -6,7 +7,7 @@ export type Observation = RecentEvent;
 export interface Sink {
   /** For messages about the sink itself. */
   name: string;
-  /** May throw or reject: that loses these events for this sink, and nothing else. */
-  write(observations: readonly Observation[]): void | Promise<void>;
-  close?(): void | Promise<void>;
+  /** May throw or reject: that loses these events for this sink, and nothing else. False: it had nothing to write. */
+  write(observations: readonly Observation[]): Written | Promise<Written>;
+  close?(): Written | Promise<Written>;
 }

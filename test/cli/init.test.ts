@@ -208,6 +208,12 @@ describe.each(allHosts)('what init --client %s wrote', (client, file) => {
 });
 
 describe('init', () => {
+  it('lets the host share a daemon when it is told to', async () => {
+    await run(['--client', 'cursor', '--bridge', '--offline']);
+    const { mcpServers } = jsonc(await read('.cursor/mcp.json'));
+    expect(mcpServers).toMatchObject({ polylogue: { args: [main, 'connect', '--offline'] } });
+  });
+
   it('replaces only its own entry, by the name that is given', async () => {
     await run(['--client', 'cursor', '--name', 'second', '--offline']);
     await run(['--client', 'cursor']);

@@ -25,3 +25,28 @@ export const canaries: readonly (readonly [text: string, secret: string])[] = [
   [`api_key = "${r.slice(0, 32)}"`, r.slice(0, 32)],
   ['the canary of the operator: OPERATORCANARY', 'OPERATORCANARY'],
 ];
+
+/** Answers with which a vendor, or what stands between, brings a text along: in headers, in JSON, as a page, as a bare text. */
+export function carriers(text: string): { headers: Record<string, string>; body: unknown }[] {
+  const line = text.replace(/\s+/g, ' ').slice(0, 6_000);
+  return [
+    {
+      headers: { 'x-request-id': line, 'www-authenticate': `Bearer error="${line}"` },
+      body: { error: { message: 'No.' } },
+    },
+    {
+      headers: {},
+      body: {
+        error: {
+          code: 400,
+          message: text,
+          type: text,
+          status: text,
+          details: [{ reason: text, metadata: { [text]: text } }],
+        },
+      },
+    },
+    { headers: { 'content-type': 'text/html' }, body: `<html><title>${line}</title><body>${text}</body></html>` },
+    { headers: { 'content-type': 'text/plain' }, body: text },
+  ];
+}

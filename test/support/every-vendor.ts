@@ -21,7 +21,7 @@ type Start = (options: FakeVendorOptions) => Promise<FakeVendor>;
 /** Providers that serve what their operator put there. */
 const arranged: Readonly<Record<string, { start: Start; model: string; env: Record<string, string> }>> = {
   azure: {
-    start: () => startAzure({ prod: 'gpt-4.1' }),
+    start: options => startAzure({ prod: 'gpt-4.1' }, options),
     model: 'prod',
     env: { AZURE_OPENAI_DEPLOYMENTS: 'prod=gpt-4.1' },
   },
@@ -33,12 +33,14 @@ const folder = new URL('./vendors/', import.meta.url);
  * Starts a fake for every provider with an address that can be set: `start-<id>.ts`, hyphens in its name not counted, or
  * OpenAI's where there is none. New providers join by themselves.
  */
-export function startEveryVendor(): Promise<RunningVendor[]> {
+export function startEveryVendor(keyOf: (id: string) => string = () => 'test-key'): Promise<RunningVendor[]> {
   const vendors: readonly ProviderDefinition[] = providers;
-  return Promise.all(vendors.filter(({ onlyByName }) => !onlyByName).flatMap(each => startOne(each) ?? []));
+  return Promise.all(
+    vendors.filter(({ onlyByName }) => !onlyByName).flatMap(each => startOne(each, keyOf(each.id)) ?? []),
+  );
 }
 
-function startOne({ id, options }: ProviderDefinition): Promise<RunningVendor> | undefined {
+function startOne({ id, options }: ProviderDefinition, ownKey: string): Promise<RunningVendor> | undefined {
   const specs: OptionSpec[] = Object.values(options);
   const key = specs.find(({ secret }) => secret)?.env[0];
   const address = specs.flatMap(({ env }) => env).find(name => /(_URL|_HOST|_ENDPOINT)$/.test(name));
@@ -49,8 +51,8 @@ function startOne({ id, options }: ProviderDefinition): Promise<RunningVendor> |
   const model = own?.model ?? best?.id ?? 'llama3.2:latest';
   const running = async () => {
     const start = own?.start ?? (await startOf(id));
-    const fake = await start({ models: [{ id: model }] });
-    return { id, fake, model, env: { ...own?.env, [address]: fake.url, ...(key && { [key]: 'test-key' }) } };
+    const fake = await start({ models: [{ id: model }], ...(key && { keys: [ownKey] }) });
+    return { id, fake, model, env: { ...own?.env, [address]: fake.url, ...(key && { [key]: ownKey }) } };
   };
   return running();
 }

@@ -24,6 +24,7 @@ export const init = defineCommand({
     },
     { name: 'name', value: 'name', doc: 'The name of the entry; polylogue unless told.' },
     { name: 'env', value: 'NAME', repeat: true, doc: 'Copies the value of a variable into the entry. Repeatable.' },
+    { name: 'bridge', doc: 'The host is to share one daemon with others (polylogue connect).' },
     { name: 'remove', doc: 'Takes the entry out, and nothing else.' },
     { name: 'dry-run', doc: 'Says what would be written, and writes nothing.' },
   ],
@@ -32,6 +33,7 @@ export const init = defineCommand({
     ['polylogue init --client cursor --scope project', 'for the project in the working directory'],
     ['polylogue init --client zed --env OPENAI_API_KEY', 'with the value of a key in the file'],
     ['polylogue init --client codex --offline', 'flags that set options become a part of the entry'],
+    ['polylogue init --client claude --bridge', 'by a daemon that all hosts of this user share'],
     ['polylogue init --client claude --remove', 'undo it'],
   ],
   async run(context) {
@@ -77,7 +79,8 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const { config, env, flags, launch, out, around } = context;
   const environment = serverEnvironment({ config, env, copied: listFlag(flags, 'env'), refers: host.refers });
   const { values, references, args } = environment;
-  const entry = host.entry({ command: launch.node, args: [launch.program, ...args], values, references });
+  const started = [launch.program, ...(isOn(flags, 'bridge') ? ['connect'] : []), ...args];
+  const entry = host.entry({ command: launch.node, args: started, values, references });
   const text = withEntry(host, file.text ?? '', name, entry);
   const dry = isOn(flags, 'dry-run');
   const unchanged = text === file.text;

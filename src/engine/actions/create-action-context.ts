@@ -1,5 +1,5 @@
 import { isThreadId } from '../../domain/ids.ts';
-import type { Clock, Recent } from '../../domain/ports.ts';
+import type { Clock, Emit, Recent } from '../../domain/ports.ts';
 import type { Principal } from '../../domain/request.ts';
 import { dayOf } from '../../domain/usage.ts';
 import type { Threads } from '../../memory/threads.ts';
@@ -16,8 +16,10 @@ import type {
   ThreadActions,
   WebActions,
 } from './action-context.ts';
+import { type ToldCall, tellFiles } from './tell-files.ts';
 
 export interface ActionParts {
+  emit: Emit;
   threads: Threads;
   jobs: Jobs;
   /** Milliseconds that a client waits for a call. */
@@ -31,27 +33,34 @@ export interface ActionParts {
   startedAt: number;
   product: ProductFacts;
   replyTokens: number;
-  files: Omit<TransferParts, 'replyTokens'>;
-  uploads: UploadParts;
+  files: Omit<TransferParts, 'replyTokens' | 'told'>;
+  uploads: Omit<UploadParts, 'told'>;
   /** Absent: no provider that searches is configured. */
   web?: WebSearcher;
 }
 
+/** The call that an action is of. */
+export interface ActionCall extends ToldCall {
+  principal: Principal;
+  signal: AbortSignal;
+}
+
 /** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
-export function createActionContext(parts: ActionParts, principal: Principal, signal: AbortSignal): ActionContext {
+export function createActionContext(parts: ActionParts, { principal, signal, ...call }: ActionCall): ActionContext {
+  const told = tellFiles(parts.emit, call);
   return {
     principal,
     signal,
     now: parts.clock.now(),
     models: parts.models,
-    uploads: uploadActions(parts.uploads, principal, signal),
+    uploads: uploadActions({ ...parts.uploads, told }, principal, signal),
     ...(parts.web && { web: webActions(parts.web, signal) }),
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
     jobs: jobActions(parts, principal, signal),
     ops: opsActions(parts, principal),
-    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens }, principal, signal),
+    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, told }, principal, signal),
   };
 }
 

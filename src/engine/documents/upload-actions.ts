@@ -10,6 +10,7 @@ import type { Sandbox } from '../../files/sandbox.ts';
 import { isSkip } from '../../files/skip.ts';
 import { inParallel } from '../../files/walk/in-parallel.ts';
 import type { DocumentLibrary, KeptDocument } from '../../models/extras/documents/document-library.ts';
+import type { TellFiles } from '../actions/tell-files.ts';
 
 /** What became of one file that was to be uploaded. */
 export type UploadOutcome =
@@ -31,6 +32,7 @@ export interface UploadParts {
   mask: Mask;
   home: string;
   maxNamedFiles: number;
+  told: TellFiles;
 }
 
 const atOnce = 3;
@@ -64,19 +66,24 @@ export function uploadActions(parts: UploadParts, principal: Principal, signal: 
 }
 
 async function upload(
-  { sandbox, home, mask }: UploadParts,
+  { sandbox, home, mask, told }: UploadParts,
   documents: DocumentLibrary,
   { root, owner }: Principal,
   input: string,
   signal: AbortSignal,
 ): Promise<UploadOutcome> {
   const reference = parsePathReference(input, root, home);
-  if (isSkip(reference)) throw refused(reference);
+  const refuse = (skip: Skip): AppError => {
+    told.read(skip.path, skip.code);
+    return refused(skip);
+  };
+  if (isSkip(reference)) throw refuse(reference);
   const opened = await sandbox.open(reference.literal ?? reference.path);
-  if (isSkip(opened)) throw refused(opened);
+  if (isSkip(opened)) throw refuse(opened);
   const { path } = opened;
   const read = await readBytes(opened, input, { maxBytes: documents.maxBytes, signal });
-  if (!Buffer.isBuffer(read)) throw refused(read);
+  if (!Buffer.isBuffer(read)) throw refuse(read);
+  told.read(path);
   // What is text goes out masked; what stands in other documents can only be masked once the vendor has read it.
   const plain = decodeText(read);
   const bytes = plain === undefined ? read : Buffer.from((await mask(plain, maskScope)).text);

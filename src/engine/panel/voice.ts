@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../domain/json.ts';
+import type { VoiceRecord } from '../../domain/thread.ts';
 import type { Gathered } from '../call-record.ts';
 import { specialStatus } from '../special-status.ts';
 import { factsOf, type VerdictFacts } from '../verdicts/verdict.ts';
@@ -82,6 +83,26 @@ export function responseOf(voice: Voice, text: string): JsonObject {
         metadata: plannedOf(seat),
       };
   }
+}
+
+/** A voice as the turn keeps it; its text is what stands between `from` and `to` of the content. */
+export function voiceRecord(voice: Voice, from: number, to: number): VoiceRecord {
+  const { seat, outcome } = voice;
+  const { position, confidence } = verdictOf(voice)?.facts ?? {};
+  const latencyMs = outcome.status === 'success' ? outcome.answer.latencyMs : undefined;
+  const costUsd = outcome.status === 'success' ? costOf(outcome.answer.costUsd) : undefined;
+  return {
+    expert: seat.label,
+    model: nameOf(voice),
+    stance: seat.stance,
+    status: outcome.status,
+    ...(position !== undefined && { position }),
+    ...(confidence !== undefined && { confidence }),
+    ...(latencyMs !== undefined && { latencyMs: Math.round(latencyMs) }),
+    ...(costUsd !== undefined && { costUsd }),
+    from,
+    to,
+  };
 }
 
 export function costOf(usd: number | undefined): number | undefined {

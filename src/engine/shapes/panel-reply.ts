@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../domain/json.ts';
+import type { VoiceRecord } from '../../domain/thread.ts';
 import { estimateTokens, prefixWithin } from '../../domain/tokens.ts';
 import { documentTokens, replyMargin } from '../answer/cap.ts';
 import type { Outcome, Session } from '../panel/consult.ts';
@@ -6,7 +7,7 @@ import { panelMetadata } from '../panel/facts.ts';
 import { end, type Pending } from '../panel/record.ts';
 import { seatName } from '../panel/seats.ts';
 import { type Synthesis, synthesisDocument } from '../panel/synthesis.ts';
-import { complaintOf, nameOf, responseOf, type Voice, verdictOf } from '../panel/voice.ts';
+import { complaintOf, nameOf, responseOf, type Voice, verdictOf, voiceRecord } from '../panel/voice.ts';
 import { continuationOffer, type Reply, success } from '../reply.ts';
 import { specialStatus } from '../special-status.ts';
 import { confidenceDocument, type Tally } from '../verdicts/tally.ts';
@@ -30,8 +31,9 @@ export async function panelReply(session: Session, pending: Pending, result: Res
   const { voices, synthesizer } = result;
   const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;
   const asked = voices.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
+  const { content, voices: kept } = turnText(result);
   const ended = await end(session, pending, {
-    content: turnText(result),
+    content,
     modelProvider: answer?.model.provider,
     modelName: answer?.model.id,
     metadata: {
@@ -41,6 +43,7 @@ export async function panelReply(session: Session, pending: Pending, result: Res
       asked: [
         ...new Set([...asked, ...(synthesizer && synthesizer.outcome.status !== 'skipped' ? [synthesizer.name] : [])]),
       ],
+      voices: kept,
     },
   });
   const warnings = [...voices.flatMap(warningsOf), ...ended.warnings];
@@ -157,8 +160,8 @@ function entryOf(voice: Voice, show: (text: string) => string): JsonObject {
   };
 }
 
-/** The assistant's turn: what everybody after it reads. */
-function turnText(result: Result): string {
+/** The assistant's turn: what everybody after it reads, and where in it each voice stands. */
+function turnText(result: Result): { content: string; voices: VoiceRecord[] } {
   const { voices, tally, synthesis, synthesizer } = result;
   const minority = minorityOf(result).map(
     ({ seat, facts }) => `- Expert ${seat.label} (${seat.model}): ${facts.short}`,
@@ -174,13 +177,16 @@ function turnText(result: Result): string {
     section('Next steps', bullets(synthesis?.nextSteps)),
     synthesis && synthesizer ? `Brought together by ${synthesizer.name}.` : '',
     '## Verdicts',
-    ...voices.map(voice => {
-      const { seat, outcome } = voice;
-      const text = outcome.status === 'success' ? outcome.answer.text : `No verdict. ${complaintOf(voice)}`;
-      return `### Expert ${seat.label}: ${nameOf(voice)} (stance: ${seat.stance})\n\n${text.trim()}`;
-    }),
   ];
-  return ['# Consensus', ...sections].filter(part => part !== '').join('\n\n');
+  let content = ['# Consensus', ...sections].filter(part => part !== '').join('\n\n');
+  const kept = voices.map(voice => {
+    const { seat, outcome } = voice;
+    content += `\n\n### Expert ${seat.label}: ${nameOf(voice)} (stance: ${seat.stance})\n\n`;
+    const from = content.length;
+    content += (outcome.status === 'success' ? outcome.answer.text : `No verdict. ${complaintOf(voice)}`).trim();
+    return voiceRecord(voice, from, content.length);
+  });
+  return { content, voices: kept };
 }
 
 function section(title: string, text: string): string {

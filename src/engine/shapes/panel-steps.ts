@@ -9,7 +9,7 @@ import { panelMetadata, reportFiles } from '../panel/facts.ts';
 import { prepare } from '../panel/prepare.ts';
 import { abandon, begin, end, type Pending } from '../panel/record.ts';
 import { labelOf, type Seat, seatName, takeSeats } from '../panel/seats.ts';
-import { complaintOf, nameOf, responseOf, type Voice } from '../panel/voice.ts';
+import { complaintOf, nameOf, responseOf, type Voice, voiceRecord } from '../panel/voice.ts';
 import { continuationOffer, type Reply, success } from '../reply.ts';
 import { specialStatus } from '../special-status.ts';
 import { tallyOf } from '../verdicts/tally.ts';
@@ -86,8 +86,9 @@ async function reply({ session, wanted, agenda, voice, pending }: StepRun): Prom
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
   const planned = 'candidates' in seat.who ? seat.who.candidates[0].model : undefined;
   const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
+  const content = answer?.text ?? `[${nameOf(voice)} gave no verdict: ${complaintOf(voice)}]`;
   const ended = await end(session, pending, {
-    content: answer?.text ?? `[${nameOf(voice)} gave no verdict: ${complaintOf(voice)}]`,
+    content,
     modelProvider: asked?.provider,
     modelName: asked?.id,
     metadata: {
@@ -96,6 +97,7 @@ async function reply({ session, wanted, agenda, voice, pending }: StepRun): Prom
       thinkingBudget: answer?.candidate.thinkingBudget,
       finishReason: answer && (answer.finish.raw ?? answer.finish.kind),
       latencyMs: answer && Math.round(answer.latencyMs),
+      voices: [voiceRecord(voice, 0, content.length)],
     },
     workflow: { tool: call.tool.name, state: last ? null : agendaState(next) },
   });

@@ -1,6 +1,6 @@
 import { basename, dirname, join } from 'node:path';
 import { inputError, limitError, securityError } from '../../domain/error.ts';
-import type { Skip } from '../../domain/file.ts';
+import type { Skip, SkipCode } from '../../domain/file.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Random } from '../../domain/ports.ts';
 import type { Principal } from '../../domain/request.ts';
@@ -13,6 +13,7 @@ import { checkTarget } from '../../files/write/check-target.ts';
 import { makeInside } from '../../files/write/make-inside.ts';
 import { writeInside } from '../../files/write/write-inside.ts';
 import type { ExportFormat, Transfer } from '../../memory/transfer/transfer.ts';
+import type { TellFiles } from '../actions/tell-files.ts';
 
 export interface TransferParts {
   transfer: Transfer;
@@ -22,6 +23,7 @@ export interface TransferParts {
   home: string;
   /** The most tokens of one reply. */
   replyTokens: number;
+  told: TellFiles;
 }
 
 /** What a tool may do with threads as files, bound to one caller; files are read and written inside the roots alone. */
@@ -39,7 +41,7 @@ export function createTransferActions(
   { owner, root }: Principal,
   signal: AbortSignal,
 ): TransferActions {
-  const { transfer, sandbox } = parts;
+  const { transfer, sandbox, told } = parts;
   const place = { owner, workspace: root };
   return {
     async export({ continuationId, format, outputPath }) {
@@ -50,8 +52,14 @@ export function createTransferActions(
     },
     async import({ filePath, asNew }) {
       const path = pathOf('file_path', filePath, root, parts.home);
+      // It is gone through more than once.
+      let isFirst = true;
+      const tell = (code?: SkipCode): void => {
+        if (isFirst) told.read(path, code);
+        isFirst = false;
+      };
       const { thread, blobs, missing, masked } = await transfer.import({
-        open: () => bytesOf(sandbox, path),
+        open: () => bytesOf(sandbox, path, tell),
         place,
         asNew,
         signal,
@@ -87,17 +95,24 @@ function tooLong(room: number): Error {
 }
 
 /** Never over what is there: the file gets a number then. */
-async function write({ sandbox, random }: TransferParts, path: string, text: AsyncIterable<string>): Promise<string> {
-  checkTarget(path);
-  const name = basename(path);
-  const directory = await makeInside(sandbox, dirname(path));
-  checkTarget(join(directory, name));
-  const written = await writeInside(sandbox, { directory, name, text, unique: random.uuid(), keep: true });
-  return written.path;
+async function write(
+  { sandbox, random, told }: TransferParts,
+  path: string,
+  text: AsyncIterable<string>,
+): Promise<string> {
+  const put = async () => {
+    checkTarget(path);
+    const name = basename(path);
+    const directory = await makeInside(sandbox, dirname(path));
+    checkTarget(join(directory, name));
+    return writeInside(sandbox, { directory, name, text, unique: random.uuid(), keep: true });
+  };
+  return (await told.writing(path, put, written => written.path)).path;
 }
 
-async function* bytesOf(sandbox: Sandbox, path: string): AsyncGenerator<Uint8Array> {
+async function* bytesOf(sandbox: Sandbox, path: string, tell: (code?: SkipCode) => void): AsyncGenerator<Uint8Array> {
   const opened = await sandbox.open(path);
+  tell(isSkip(opened) ? opened.code : undefined);
   if (isSkip(opened)) throw unreadable(opened);
   const skip = yield* readPieces(opened, path);
   if (skip) throw unreadable(skip);

@@ -10,6 +10,7 @@ import type {
   StoredTurn,
   ThreadHead,
   Trim,
+  VoiceRecord,
 } from '../../domain/thread.ts';
 import type { Usage } from '../../domain/usage.ts';
 
@@ -122,6 +123,21 @@ const usage = z.strictObject(
   }),
 );
 
+const voice = z.strictObject(
+  shapeOf<VoiceRecord>()({
+    expert: word,
+    model: word,
+    stance: word,
+    status: z.enum(['success', 'error', 'skipped']),
+    position: word.optional(),
+    confidence: amount.optional(),
+    latencyMs: amount.optional(),
+    costUsd: amount.optional(),
+    from: count,
+    to: count,
+  }),
+);
+
 const metadata = z.strictObject(
   shapeOf<ModelMetadata>()({
     requested: text.optional(),
@@ -133,6 +149,7 @@ const metadata = z.strictObject(
     latencyMs: amount.optional(),
     webSearch: z.boolean().optional(),
     asked: z.array(word).optional(),
+    voices: z.array(voice).optional(),
   }),
 );
 

@@ -1,6 +1,6 @@
 import type { AppError } from '../../domain/error.ts';
 import type { Candidate, ModelInfo } from '../../domain/model.ts';
-import type { Clock, Emit, Random } from '../../domain/ports.ts';
+import type { Clock, Emit, Random, TellComms } from '../../domain/ports.ts';
 import type { AttemptRecord, CallLimits, ModelQuestion } from '../answer.ts';
 import type { AttemptOutcome } from '../attempt.ts';
 import type { Connection } from '../provider.ts';
@@ -11,6 +11,8 @@ export interface AskModelParts {
   clock: Clock;
   random: Random;
   emit: Emit;
+  /** Gets each question as it is sent, and what came of it; absent: nobody wants to know. */
+  tellComms?: TellComms;
   /** Endpoints on this machine or network get wider limits. */
   isLocal(providerId: string): boolean;
   /** Whether a model can search the web by itself; absent: none can. */

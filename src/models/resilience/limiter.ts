@@ -21,12 +21,20 @@ export interface Entry {
   totalMs: number;
 }
 
+/** How much is going on at one moment. */
+export interface Load {
+  /** By provider; those at which nothing runs are left out. */
+  running: ReadonlyMap<string, number>;
+  waiting: number;
+}
+
 export interface Limiter {
   /**
    * A place to run in; calling the result leaves it. At once when one is free, which costs no wait. Rejects with LIMIT
    * (`over_capacity`) when too many are waiting, with the total limit's error, or with the signal's reason.
    */
   enter(entry: Entry): (() => void) | Promise<() => void>;
+  depth(): Load;
 }
 
 interface Waiting {
@@ -49,6 +57,10 @@ class Places {
   constructor(rules: LimiterRules, clock: Clock) {
     this.#rules = rules;
     this.#clock = clock;
+  }
+
+  load(): Load {
+    return { running: new Map([...this.#running].filter(([, count]) => count > 0)), waiting: this.#waiting };
   }
 
   isFree(provider: string): boolean {
@@ -143,5 +155,6 @@ export function createLimiter(rules: LimiterRules, clock: Clock): Limiter {
   return {
     // Nobody waits who could run, so that a newcomer for whom there is room overtakes no one.
     enter: entry => (places.isFree(entry.provider) ? places.take(entry.provider) : places.wait(entry)),
+    depth: () => places.load(),
   };
 }

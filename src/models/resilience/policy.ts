@@ -45,7 +45,7 @@ export function createResilience(parts: ResilienceParts): Resilience {
   const upstreamOf = (provider: string) => byProvider.get(provider) ?? { provider, endpoint: provider, key: 'none' };
   const refusal = (model: ModelInfo, block: Block) => refusalOf(model, block, keyName?.(model.provider));
   return {
-    enter: createLimiter(parts.limits, clock).enter,
+    ...createLimiter(parts.limits, clock),
     refresh: () => board.refresh(),
     blocked(model) {
       const block = board.blocked(upstreamOf(model.provider), model.id);

@@ -16,6 +16,8 @@ export interface OpenCall<Notes> {
 export interface OpenCalls<Notes> {
   /** The call that an event belongs to; undefined for events of no call. After `call.end` it is forgotten. */
   of(observation: Observation): OpenCall<Notes> | undefined;
+  /** Those that began and did not end. */
+  left(): OpenCall<Notes>[];
 }
 
 /** Follows the calls of this process by their events. */
@@ -35,5 +37,6 @@ export function createOpenCalls<Notes>(blank: () => Notes): OpenCalls<Notes> {
       if (event.type === 'call.end') calls.delete(event.reqId);
       return call;
     },
+    left: () => [...calls.values()],
   };
 }

@@ -17,8 +17,13 @@ export interface LogRules {
 export interface RotatingLog {
   /** The file that is written now. */
   file: string;
-  /** One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. */
-  append(records: readonly LogRecord[]): Promise<void>;
+  /** The paths of it and of those that were put aside, the youngest first, whether they are there or not. */
+  files(): string[];
+  /**
+   * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
+   * there were none.
+   */
+  append(records: readonly LogRecord[]): Promise<boolean>;
 }
 
 export interface LogRecord {
@@ -26,6 +31,8 @@ export interface LogRecord {
   at: number;
   /** Plain data; its names are written as every log of the product has them: `reqId` → `req_id`. */
   fields: object;
+  /** Plain data whose names are written as they are, behind the others. */
+  asIs?: object;
 }
 
 const week = 7 * 24 * 3_600_000;
@@ -50,15 +57,17 @@ export function createRotatingLog(
 
   return {
     file,
+    files: () => Array.from({ length: keep + 1 }, (_, index) => (index === 0 ? file : `${file}.${index}`)),
     async append(records) {
       const last = records.at(-1);
-      if (!last) return;
+      if (!last) return false;
       if (await isFull(last.at)) {
         const done = await putAside(file, keep, () => isFull(last.at));
         begun = undefined;
         if (done) await onPutAside();
       }
       await write(file, records.map(lineOf).join(''));
+      return true;
     },
   };
 }
@@ -74,8 +83,8 @@ async function write(file: string, text: string): Promise<void> {
   }
 }
 
-function lineOf({ at, fields }: LogRecord): string {
-  return `${JSON.stringify({ ts: new Date(at).toISOString(), ...Object.fromEntries(snakeCased(fields)) })}\n`;
+function lineOf({ at, fields, asIs }: LogRecord): string {
+  return `${JSON.stringify({ ts: new Date(at).toISOString(), ...Object.fromEntries(snakeCased(fields)), ...asIs })}\n`;
 }
 
 function snakeCased(record: object): [name: string, value: unknown][] {

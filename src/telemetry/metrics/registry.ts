@@ -29,13 +29,13 @@ export interface Registry {
 /** Label values may come from callers: what would make more series than this is counted together under `other`. */
 const mostSeries = 500;
 
-/** Metrics of this process. */
+/** Metrics of this process. One that is registered again takes the place of the one before. */
 export function createRegistry(): Registry {
-  const shown: (() => string)[] = [];
+  const shown = new Map<string, () => string>();
   return {
     counter(spec) {
       const series = createSeries(spec.labels.length, () => ({ value: 0 }));
-      shown.push(() =>
+      shown.set(spec.name, () =>
         block(
           spec,
           'counter',
@@ -50,7 +50,7 @@ export function createRegistry(): Registry {
     },
     histogram(spec, buckets) {
       const series = createSeries(spec.labels.length, () => ({ counts: buckets.map(() => 0), count: 0, sum: 0 }));
-      shown.push(() =>
+      shown.set(spec.name, () =>
         block(
           spec,
           'histogram',
@@ -67,7 +67,7 @@ export function createRegistry(): Registry {
       };
     },
     gauge(spec, read) {
-      shown.push(() =>
+      shown.set(spec.name, () =>
         block(
           spec,
           'gauge',
@@ -75,7 +75,7 @@ export function createRegistry(): Registry {
         ),
       );
     },
-    render: () => shown.map(show => show()).join(''),
+    render: () => [...shown.values()].map(show => show()).join(''),
   };
 }
 
@@ -126,7 +126,12 @@ function block({ name, help }: MetricSpec, type: string, samples: readonly strin
 
 function sample({ name, labels: names }: MetricSpec, labels: Labels, value: number): string {
   const pairs = names.map((label, index) => `${label}="${(labels[index] ?? '').replace(/[\\"\n]/g, escaped)}"`);
-  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}`;
+  return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${shown(value)}`;
+}
+
+/** Without the dust that sums of fractions gather (0.6400000000000001). */
+function shown(value: number): string {
+  return String(Number.isFinite(value) ? Number(value.toPrecision(15)) : value);
 }
 
 function escaped(sign: string): string {

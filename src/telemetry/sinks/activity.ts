@@ -1,3 +1,4 @@
+import type { Clock } from '../../domain/ports.ts';
 import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
 import { createOpenCalls, type OpenCall } from '../log/open-calls.ts';
 import { createRotatingLog, type LogRecord, type LogRules } from '../log/rotating-log.ts';
@@ -14,7 +15,7 @@ interface Notes {
 }
 
 /** `activity.jsonl`: one line when a call begins and one with all that it came to when it ends. */
-export function createActivity(rules: LogRules): Sink {
+export function createActivity(rules: LogRules, clock: Pick<Clock, 'now'>): Sink {
   const log = createRotatingLog('activity', rules);
   const calls = createOpenCalls<Notes>(() => ({
     models: new Set(),
@@ -26,6 +27,7 @@ export function createActivity(rules: LogRules): Sink {
   return {
     name: 'activity',
     write: observations => log.append(observations.flatMap(observation => linesOf(observation, calls.of(observation)))),
+    close: () => log.append(calls.left().map(call => endOf(clock.now(), call, { status: 'unfinished' }))),
   };
 }
 
@@ -47,10 +49,14 @@ function linesOf({ at, event }: Observation, call: OpenCall<Notes> | undefined):
       return [];
     case 'call.end': {
       const { status, code, elapsedMs } = event;
-      const { models, ...sums } = notes;
-      return [{ at, fields: { act: 'end', ...who, status, code, elapsedMs, models: [...models], ...sums } }];
+      return [endOf(at, call, { status, code, elapsedMs })];
     }
     default:
       return [];
   }
+}
+
+function endOf(at: number, { notes, ...who }: OpenCall<Notes>, how: object): LogRecord {
+  const { models, ...sums } = notes;
+  return { at, fields: { act: 'end', ...who, ...how, models: [...models], ...sums } };
 }

@@ -5,6 +5,7 @@ import type { Sink } from '../sink.ts';
 export interface MetricsSink extends Sink {
   /** What happened in this process since it began, in Prometheus' text format 0.0.4. */
   render(): string;
+  gauge: Registry['gauge'];
 }
 
 /** Seconds; calls take from milliseconds (an action) to half an hour (a model that thinks). */
@@ -71,6 +72,7 @@ export function createMetrics(): MetricsSink {
       for (const { event } of observations) count(event);
     },
     render: registry.render,
+    gauge: registry.gauge,
   };
 }
 

@@ -73,7 +73,9 @@ describe('the activity log', () => {
     ];
     const ended = { act: 'end', tool: 'chat', client: 'ide', elapsed_ms: 12 };
     const none = { input: 0, output: 0, reasoning: 0, cache_read: 0, cache_write: 0 };
-    expect(await written(createActivity({ folder: logs }), events, `${logs}/activity.jsonl`)).toEqual([
+    expect(
+      await written(createActivity({ folder: logs }, { now: () => at }), events, `${logs}/activity.jsonl`),
+    ).toEqual([
       { ts, act: 'begin', req_id: 'r1', tool: 'chat', owner: 'ann', client: 'ide' },
       { ts, act: 'begin', req_id: 'r2', tool: 'chat', owner: 'bob', client: 'ide' },
       {
@@ -125,12 +127,14 @@ describe('the audit log', () => {
     ];
     const ann = { ts, req_id: 'r1', tool: 'chat', owner: 'ann', client: 'ide' };
     const bob = { ts, tool: 'chat', owner: 'bob', client: 'ide' };
-    expect(await written(createAudit({ folder: logs }), events, `${logs}/audit.jsonl`)).toEqual([
+    expect(await written(createAudit({ folder: logs }, { now: () => at }), events, `${logs}/audit.jsonl`)).toEqual([
+      { ...ann, act: 'begin' },
       { ...ann, act: 'read', decision: 'allowed', files: ['a.ts', 'b.ts'] },
       { ...ann, act: 'read', decision: 'refused', files: ['.env'], reason: 'secret' },
       { ...ann, act: 'write', decision: 'allowed', files: ['/p/out.md'] },
       { ...ann, act: 'write', decision: 'refused', files: ['/etc/out.md'], reason: 'SECURITY' },
       { ...ann, act: 'call', decision: 'allowed', status: 'success' },
+      { ...bob, req_id: 'r2', act: 'begin' },
       {
         ...bob,
         req_id: 'r2',
@@ -140,6 +144,7 @@ describe('the audit log', () => {
         code: 'SECURITY',
         reason: '/etc/passwd is outside.',
       },
+      { ...bob, req_id: 'r3', act: 'begin' },
       {
         ...bob,
         req_id: 'r3',
@@ -150,5 +155,23 @@ describe('the audit log', () => {
         reason: 'The vendor is down.',
       },
     ]);
+  });
+});
+
+describe('a call that never ended', () => {
+  it('has a begin in both logs, and an end that says so when the process closed in good order', async () => {
+    const logs = await folder();
+    const clock = { now: () => at };
+    for (const [sink, file] of [
+      [createAudit({ folder: logs }, clock), 'audit.jsonl'],
+      [createActivity({ folder: logs }, clock), 'activity.jsonl'],
+    ] as const) {
+      const before = await written(sink, [begin('r1', 'ann'), begin('r2', 'bob'), end('r2')], `${logs}/${file}`);
+      expect(before.filter(line => JSON.stringify(line).includes('"r1"'))).toMatchObject([{ act: 'begin' }]);
+      await sink.close?.();
+      const after = await written(sink, [], `${logs}/${file}`);
+      expect(after).toHaveLength(before.length + 1);
+      expect(after.at(-1)).toMatchObject({ req_id: 'r1', owner: 'ann', tool: 'chat', status: 'unfinished' });
+    }
   });
 });

@@ -1,0 +1,38 @@
+import { openBridge } from '../../app.ts';
+import { defineCommand } from '../command.ts';
+import { isOn, textFlag } from '../flags.ts';
+import { serverEnvironment } from '../init/environment.ts';
+
+export const connect = defineCommand({
+  name: 'connect',
+  summary: 'serve one MCP client over standard input and output by a daemon that many share; starts it when absent',
+  usage: '',
+  flags: [
+    {
+      name: 'url',
+      value: 'address',
+      doc: 'The daemon, as http://127.0.0.1:8765; the one of this machine unless told.',
+    },
+    { name: 'running', doc: 'Only by a daemon that runs already.' },
+  ],
+  examples: [
+    ['polylogue connect', 'what hosts start in the place of polylogue'],
+    ['polylogue connect --url https://models.example', 'by a daemon elsewhere; its token is in POLYLOGUE_TOKEN'],
+  ],
+  async run({ config, around, env, flags, launch }) {
+    const { args } = serverEnvironment({ config, env, copied: [], refers: true });
+    const bridge = await openBridge(config, {
+      ...around,
+      launch: { ...launch, args },
+      url: textFlag(flags, 'url'),
+      onlyRunning: isOn(flags, 'running'),
+      onRemark: text => around.writeError(`polylogue: ${text}\n`),
+    });
+    const stop = new AbortController();
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
+    await bridge.run(process.stdin, process.stdout, stop.signal);
+    // After a signal its other end is still open.
+    process.stdin.destroy();
+    return 0;
+  },
+});

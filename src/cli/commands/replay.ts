@@ -1,0 +1,175 @@
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../domain/json.ts';
+import type { CommsExchange, CommsLine } from '../../domain/ports.ts';
+import { printableText, safeCut } from '../../domain/text.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, textFlag } from '../flags.ts';
+import { type OpenProduct, openProduct } from '../open-product.ts';
+import type { Output } from '../output.ts';
+import { tellFailure } from '../show-failure.ts';
+
+const usual = 20;
+const most = 1_000;
+
+export const replay = defineCommand({
+  name: 'replay',
+  summary: 'what models were asked and answered, where COMMS_LOG keeps it',
+  usage: '[exchange]',
+  words: ['last'],
+  flags: [
+    { name: 'limit', value: 'number', doc: `How many are listed, ${usual} unless told, at most ${most}.` },
+    { name: 'call', value: 'id', doc: 'Only those of one call, by its req_id.' },
+    { name: 'tool', value: 'name', doc: 'Only those of one tool.' },
+    { name: 'send', doc: 'Asks the same model the same question again, which costs what it costs.' },
+  ],
+  examples: [
+    ['polylogue replay', 'the newest exchanges'],
+    ['polylogue replay last', 'the newest one, question and answer; an id of the list for another one'],
+    ['polylogue replay ID --json', 'all that is known of it'],
+    ['polylogue replay ID --send', 'the same question again'],
+  ],
+  async run(context) {
+    return openProduct(context, async open => {
+      try {
+        return await replayWith(context, open);
+      } catch (error) {
+        return tellFailure(context, error);
+      }
+    });
+  },
+});
+
+async function replayWith({ args: [id], flags, out, config }: CommandContext, open: OpenProduct): Promise<number> {
+  const { replay: kept } = open.product;
+  if (!kept) throw inputError('Nothing is kept on disk here.', { next: 'Leave PRIVATE and STORE=memory away.' });
+  const filter = { reqId: textFlag(flags, 'call'), tool: textFlag(flags, 'tool') };
+  if (id === undefined) {
+    if (isOn(flags, 'send')) throw inputError('--send needs an exchange.', { next: 'Name one of "polylogue replay".' });
+    const found = await kept.list({ ...filter, limit: limitOf(textFlag(flags, 'limit')) });
+    showList(out, found, config.values.app.commsLog);
+    return 0;
+  }
+  const [newest] = id === 'last' ? await kept.list({ ...filter, limit: 1 }) : [];
+  const found = await kept.find(newest?.exchange ?? id);
+  if (!found) {
+    const next = 'Name one of "polylogue replay"; COMMS_LOG=true keeps what is asked from then on.';
+    throw inputError(`There is no exchange "${id}".`, { next });
+  }
+  if (!isOn(flags, 'send')) {
+    if (out.json) out.document({ status: 'success', ...documentOf(found), lines: found.lines.map(lineOf) });
+    else showExchange(out, found);
+    return 0;
+  }
+  const onText = out.json ? undefined : (delta: string) => out.text(printableText(delta));
+  const { text, usage, costUsd, latencyMs } = await kept.send(found, { signal: open.signal, onText });
+  const { provider, model } = found;
+  if (out.json)
+    out.document({
+      status: 'success',
+      provider,
+      model,
+      text,
+      usage: { ...usage },
+      cost_usd: costUsd,
+      elapsed_ms: latencyMs,
+    });
+  else out.line('');
+  return 0;
+}
+
+function limitOf(text: string | undefined): number {
+  const limit = text === undefined ? usual : Number(text);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit;
+  throw inputError(`--limit is ${text}.`, { next: `Give a number from 1 to ${most}.` });
+}
+
+function showList(out: Output, found: readonly CommsExchange[], isOn: boolean): void {
+  if (out.json) {
+    out.document({ status: 'success', kept: isOn, exchanges: found.map(documentOf) });
+    return;
+  }
+  if (found.length === 0) out.line('No exchange with a model is in the log.');
+  if (found.length === 0 && !isOn) out.line('COMMS_LOG=true keeps what is asked from then on.');
+  for (const exchange of found) {
+    const { exchange: id, at, tool, provider, model, outcome, elapsedMs } = exchange;
+    const took = elapsedMs === undefined ? '' : `${(elapsedMs / 1_000).toFixed(1)} s`;
+    const colour = outcome === 'ok' ? 'green' : outcome === 'error' ? 'red' : 'yellow';
+    const who = printableText(`${tool}  ${provider}:${model}`);
+    out.line(
+      `${out.style('cyan', printableText(id))}  ${timeOf(at)}  ${out.style(colour, outcome.padEnd(5))}  ${took.padStart(7)}  ${who}`,
+    );
+  }
+}
+
+function timeOf(at: number): string {
+  return new Date(at).toISOString().slice(0, 19).replace('T', ' ');
+}
+
+function documentOf({
+  at,
+  reqId,
+  exchange,
+  tool,
+  provider,
+  model,
+  outcome,
+  elapsedMs,
+  lines,
+}: CommsExchange): JsonObject {
+  const told = lines.findLast(({ kind }) => kind === 'response' || kind === 'error')?.payload ?? {};
+  return {
+    exchange,
+    req_id: reqId,
+    at: new Date(at).toISOString(),
+    tool,
+    provider,
+    model,
+    outcome,
+    elapsed_ms: elapsedMs,
+    usage: isRecord(told.usage) ? jsonOf(told.usage) : undefined,
+    cost_usd: typeof told.costUsd === 'number' ? told.costUsd : undefined,
+  };
+}
+
+function lineOf({ at, direction, kind, payload }: CommsLine): JsonObject {
+  return { at: new Date(at).toISOString(), direction, kind, payload: jsonOf(payload) };
+}
+
+/** Bytes as base64. */
+function jsonOf(value: unknown): Json {
+  if (value instanceof Uint8Array) return { base64: Buffer.from(value).toString('base64') };
+  if (Array.isArray(value)) return value.map(jsonOf);
+  if (isRecord(value)) return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, jsonOf(each)]));
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
+}
+
+function showExchange(out: Output, { reqId, exchange, tool, provider, model, lines }: CommsExchange): void {
+  out.line(printableText(`${exchange}  ${provider}:${model}, ${tool}, call ${reqId}`));
+  for (const { at, direction, kind, payload } of lines) {
+    const took = kind === 'request' ? '' : `, after ${(numberIn(payload.elapsedMs) / 1_000).toFixed(1)} s`;
+    out.line('');
+    out.line(out.style('bold', `${direction === 'out' ? '→' : '←'} ${printableText(kind)}  ${timeOf(at)}${took}`));
+    for (const text of textsOf(kind, payload)) out.line(printableText(text));
+  }
+}
+
+/** What a person wants to read of a line; the rest is in --json. */
+function textsOf(kind: string, payload: CommsLine['payload']): string[] {
+  const { messages, text, error } = payload;
+  if (kind === 'request' && Array.isArray(messages)) return messages.filter(isRecord).flatMap(messageText);
+  const shown = textIn(text) === '' ? [] : [textIn(text)];
+  if (isRecord(error)) return [`${textIn(error.code)} (${textIn(error.class)}): ${textIn(error.message)}`, ...shown];
+  return kind === 'response' ? shown : [safeCut(JSON.stringify(jsonOf(payload)), 4_000)];
+}
+
+function messageText({ role, section, parts }: Record<string, unknown>): string[] {
+  const heading = section === 'turn' ? `[${textIn(role)}]` : `[${textIn(role)}, ${textIn(section)}]`;
+  const texts = Array.isArray(parts) ? parts.filter(isRecord).map(partText) : [];
+  return [heading, ...texts];
+}
+
+function partText({ type, text, mediaType, data, ...rest }: Record<string, unknown>): string {
+  if (typeof text === 'string') return text;
+  if (data instanceof Uint8Array) return `(${textIn(mediaType)}, ${data.byteLength} bytes)`;
+  return isRecord(text) ? `(${textIn(text.missing)})` : `(${textIn(type)} ${JSON.stringify(jsonOf(data ?? rest))})`;
+}

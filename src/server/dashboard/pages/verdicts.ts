@@ -1,0 +1,100 @@
+import type { StoredTurn, Thread, VoiceRecord } from '../../../domain/thread.ts';
+import type { DashboardData } from '../dashboard-data.ts';
+import { type Child, html, type Markup } from '../html.ts';
+import type { Page, Visit } from '../page.ts';
+import { share } from './chart.ts';
+import { cutTo, said } from './turn-parts.ts';
+import { duration, line, type Mood, money, pill, plural } from './words.ts';
+
+const mostOfVerdict = 12_000;
+
+/** A voice with its own words. */
+interface Heard {
+  voice: VoiceRecord;
+  text: string;
+  seq: number;
+}
+
+interface Panel {
+  /** Turn that it ends with. */
+  seq: number;
+  voices: Heard[];
+  /** What they came to; empty where the caller brings it together himself. */
+  summary: string;
+}
+
+/** The panels of a thread, their verdicts side by side. */
+export function verdictsPage({ data }: Visit, thread: Thread): Page {
+  const panels = panelsOf(thread);
+  return {
+    title: 'Consensus side by side',
+    place: '/threads',
+    body: html`<p class="small"><a class="bidi" href="/threads/${thread.id}">← ${line(thread.title, 80) || 'Thread'}</a></p>
+<h1>Consensus side by side</h1>
+${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html`<p class="lede">No panel judged anything in this thread. Ask for one with the tool <code>consensus</code>.</p>`}`,
+  };
+}
+
+function panelPart({ stretches }: DashboardData, thread: Thread, panel: Panel): Markup {
+  const { seq, voices, summary } = panel;
+  return html`<section id="panel-${seq}" aria-labelledby="panel-${seq}-name"><h2 id="panel-${seq}-name">${plural(voices.length, 'model')}, up to <a href="/threads/${thread.id}?from=${seq}#turn-${seq}">turn ${seq}</a> ${tally(voices)}</h2>
+${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</div>`}
+<div class="columns">${voices.map(heard => verdict(stretches, thread, heard))}</div></section>`;
+}
+
+function tally(voices: readonly Heard[]): Child {
+  const positions = Map.groupBy(
+    voices.flatMap(({ voice }) => voice.position ?? []),
+    position => position,
+  );
+  return [...positions].map(([position, all]) => [
+    pill(moodOf(position), `${all.length} × ${line(position, 40)}`),
+    ' ',
+  ]);
+}
+
+function verdict(stretches: DashboardData['stretches'], thread: Thread, { voice, text, seq }: Heard): Markup {
+  const { expert, model, stance, status, position, confidence, latencyMs, costUsd } = voice;
+  const cut = cutTo(text, mostOfVerdict, `/threads/${thread.id}/turns/${seq}`);
+  const numbers = [latencyMs !== undefined && duration(latencyMs), costUsd !== undefined && money(costUsd)];
+  return html`<article class="card verdict"><header><h3>Expert ${line(expert, 4)}: ${line(model, 120)}</h3>
+<div class="row"><span class="tag">stance: ${line(stance, 40)}</span>${position !== undefined && pill(moodOf(position), line(position, 60))}${status !== 'success' && pill('bad', status === 'error' ? 'failed' : 'not asked')}</div>
+${confidence !== undefined && html`<div><span class="small soft">Confidence ${confidence} of 10</span>${share(confidence / 10)}</div>`}
+<span class="small soft">${numbers.filter(Boolean).join(' · ')}</span></header>${said(stretches, cut.text)}${cut.note}</article>`;
+}
+
+function moodOf(position: string): Mood {
+  return position === 'support' ? 'good' : position === 'oppose' ? 'bad' : 'plain';
+}
+
+/** Panels that were asked at once stand in one turn, others in one turn a voice, from expert A on. */
+export function panelsOf({ turns }: Pick<Thread, 'turns'>): Panel[] {
+  const panels: Panel[] = [];
+  for (const turn of turns) {
+    const voices = turn.modelMetadata?.voices;
+    if (!voices || voices.length === 0 || turn.role !== 'assistant') continue;
+    const heard = voices.map(voice => ({ voice, text: textOf(turn, voice), seq: turn.seq }));
+    const last = panels.at(-1);
+    const goesOn = voices.length === 1 && voices[0]?.expert !== 'A' && last?.summary === '';
+    if (goesOn && last) panels[panels.length - 1] = { ...last, seq: turn.seq, voices: [...last.voices, ...heard] };
+    else panels.push({ seq: turn.seq, voices: heard, summary: summaryOf(turn) });
+  }
+  return panels;
+}
+
+/** Stored places hold for the text that was stored with them: one that was masked later, on import, is another. */
+function textOf({ content }: StoredTurn, { from, to, expert, model }: VoiceRecord): string {
+  const isWhole = from === 0 && to === content.length;
+  const heading = content.slice(0, from).trimEnd().split('\n').at(-1) ?? '';
+  if (isWhole || heading.startsWith(`### Expert ${expert}: ${model} (`)) return content.slice(from, to);
+  return 'Where this verdict stands in its turn is not known any more; the transcript has it.';
+}
+
+function summaryOf({ content, modelMetadata }: StoredTurn): string {
+  const first = modelMetadata?.voices?.[0];
+  if (!first || first.from === 0) return '';
+  return content
+    .slice(0, first.from)
+    .replace(/^# Consensus\s*/, '')
+    .replace(/\s*## Verdicts\s*### Expert [^\n]*\s*$/, '');
+}

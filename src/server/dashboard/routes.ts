@@ -1,0 +1,181 @@
+import { inputError } from '../../domain/error.ts';
+import type { StoredTurn, Thread } from '../../domain/thread.ts';
+import { fileAnswer, nothingHere, onward, pageAnswer } from './answers.ts';
+import { exportForms, type ThreadsData } from './dashboard-data.ts';
+import type { Markup } from './html.ts';
+import { themes, type Visit } from './page.ts';
+import { callPage, callPart } from './pages/call.ts';
+import { livePage, livePart } from './pages/live.ts';
+import { problemPage } from './pages/notices.ts';
+import { providersPage } from './pages/providers.ts';
+import { spendPage } from './pages/spend.ts';
+import { filePage, threadPage, turnPage } from './pages/thread.ts';
+import { threadsPage } from './pages/threads.ts';
+import { verdictsPage } from './pages/verdicts.ts';
+import { cookie } from './sign-in.ts';
+
+/** A request of somebody who is known. */
+export interface Asked {
+  request: Request;
+  visit: Visit;
+  /** What stood in the brackets of the path. */
+  parts: string[];
+  /** What the form said; empty for GET. */
+  fields: URLSearchParams;
+  /** Answers with a part of a page each time there is news. */
+  follow(only: string | undefined, render: (visit: Visit) => Promise<{ part: Markup; isOver: boolean }>): Response;
+}
+
+export interface Route {
+  method: 'GET' | 'POST';
+  path: RegExp;
+  answer(asked: Asked): Promise<Response>;
+}
+
+const uuid = '([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})';
+const at = (path: string) => new RegExp(`^${path.replaceAll('ID', uuid).replaceAll('N', '(\\d{1,9})')}$`);
+
+/** All addresses of pages and of what they do. */
+export const routes: readonly Route[] = [
+  { method: 'GET', path: at('/'), answer: async ({ visit }) => pageAnswer(await livePage(visit), visit) },
+  {
+    method: 'GET',
+    path: at('/live'),
+    answer: async ({ follow }) => follow(undefined, async visit => ({ part: await livePart(visit), isOver: false })),
+  },
+  { method: 'GET', path: at('/calls/ID'), answer: showCall },
+  { method: 'GET', path: at('/calls/ID/live'), answer: followCall },
+  {
+    method: 'GET',
+    path: at('/threads'),
+    answer: ofThreads(async ({ visit }, threads) => pageAnswer(await threadsPage(visit, threads), visit)),
+  },
+  {
+    method: 'GET',
+    path: at('/threads/ID'),
+    answer: ofThread(async ({ visit }, threads, thread) => pageAnswer(await threadPage(visit, threads, thread), visit)),
+  },
+  {
+    method: 'GET',
+    path: at('/threads/ID/verdicts'),
+    answer: ofThread(async ({ visit }, _threads, thread) => pageAnswer(verdictsPage(visit, thread), visit)),
+  },
+  { method: 'GET', path: at('/threads/ID/turns/N'), answer: ofThread(showTurn) },
+  { method: 'GET', path: at('/threads/ID/turns/N/files/N'), answer: ofThread(showFile) },
+  { method: 'GET', path: at('/threads/ID/turns/N/images/N'), answer: ofThread(showImage) },
+  { method: 'GET', path: at('/threads/ID/export'), answer: ofThreads(exportThread) },
+  { method: 'POST', path: at('/threads/ID/fork'), answer: ofThread(fork) },
+  { method: 'POST', path: at('/threads/ID/delete'), answer: ofThread(remove) },
+  { method: 'GET', path: at('/providers'), answer: async ({ visit }) => pageAnswer(await providersPage(visit), visit) },
+  { method: 'GET', path: at('/spend'), answer: async ({ visit }) => pageAnswer(await spendPage(visit), visit) },
+  { method: 'POST', path: at('/theme'), answer: chooseTheme },
+];
+
+async function showCall({ visit, parts: [id = ''] }: Asked): Promise<Response> {
+  const call = visit.own.calls.find(id);
+  return pageAnswer(call ? callPage(visit, call) : nothingHere, visit);
+}
+
+async function followCall({ visit, parts: [id = ''], follow }: Asked): Promise<Response> {
+  if (!visit.own.calls.find(id)) return pageAnswer(nothingHere, visit);
+  let last: Markup | undefined;
+  return follow(id, async now => {
+    const call = now.own.calls.find(id);
+    if (call) last = callPart(now, call);
+    // What is forgotten meanwhile stays as it was seen last.
+    return { part: last ?? nothingHere.body, isOver: call?.endedAt !== undefined || !call };
+  });
+}
+
+function ofThreads(answer: (asked: Asked, threads: ThreadsData) => Promise<Response>): Route['answer'] {
+  return async asked => {
+    const { threads } = asked.visit.own;
+    return threads ? answer(asked, threads) : pageAnswer(noThreads, asked.visit);
+  };
+}
+
+function ofThread(answer: (asked: Asked, threads: ThreadsData, thread: Thread) => Promise<Response>): Route['answer'] {
+  return ofThreads(async (asked, threads) => answer(asked, threads, await threads.read(asked.parts[0] ?? '')));
+}
+
+async function showTurn({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+  const turn = turnOf(thread, parts[1]);
+  return pageAnswer(turn ? await turnPage(visit, threads, thread, turn) : nothingHere, visit);
+}
+
+async function showFile({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+  const seq = Number(parts[1]);
+  const view = await threads.file(thread, seq, Number(parts[2]));
+  return pageAnswer(view ? filePage(thread, seq, view) : nothingHere, visit);
+}
+
+async function showImage({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+  const image = await threads.image(thread, Number(parts[1]), Number(parts[2]));
+  return image ? fileAnswer(Uint8Array.from(image.bytes), image.mediaType) : pageAnswer(nothingHere, visit);
+}
+
+const types = {
+  md: 'text/markdown; charset=utf-8',
+  html: 'text/html; charset=utf-8',
+  jsonl: 'application/jsonl; charset=utf-8',
+} as const;
+
+async function exportThread({ visit, parts: [id = ''] }: Asked, threads: ThreadsData): Promise<Response> {
+  const wanted = visit.url.searchParams.get('format') ?? 'md';
+  const form = exportForms.find(name => name === wanted);
+  if (!form) return pageAnswer(nothingHere, visit);
+  const pieces = await threads.export(id, form);
+  const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
+  return fileAnswer(body, types[form], `thread-${id.slice(0, 8)}.${form}`);
+}
+
+async function fork({ visit, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+  if (!threads.change) return pageAnswer(readingOnly, visit);
+  const turn = turnOf(thread, fields.get('turn') ?? '');
+  if (!turn)
+    throw inputError('There is no such turn to fork after.', {
+      class: 'fork',
+      next: 'Go back and choose one that is there.',
+    });
+  const child = await threads.change.fork(thread, turn.seq);
+  return onward(`/threads/${child.id}`);
+}
+
+async function remove({ request, visit, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
+  if (!threads.change) return pageAnswer(readingOnly, visit);
+  if (fields.get('sure') !== 'yes') return pageAnswer(unsure, visit);
+  await threads.change.remove(thread, request.signal);
+  return onward('/threads');
+}
+
+async function chooseTheme({ request, visit, fields }: Asked): Promise<Response> {
+  const theme = themes.find(name => name === fields.get('theme')) ?? visit.theme;
+  return onward(localPath(fields.get('back')), cookie(request, 'polylogue_theme', theme, 31_536_000));
+}
+
+/** Where to go on: an address of this server, whatever was asked for. */
+export function localPath(path: string | null): string {
+  const here = 'http://here.invalid';
+  const url = path?.startsWith('/') ? URL.parse(path, here) : null;
+  return url?.origin === here ? `${url.pathname}${url.search}`.replace(/^\/+/, '/') : '/';
+}
+
+function turnOf({ turns }: Thread, seq: string | undefined): StoredTurn | undefined {
+  return seq === undefined || seq === '' ? undefined : turns.find(turn => turn.seq === Number(seq));
+}
+
+const noThreads = problemPage(
+  403,
+  'Not allowed',
+  'Your token does not let you use threads.',
+  'Ask the operator for one that allows the tool "threads".',
+);
+
+const readingOnly = problemPage(
+  403,
+  'Not allowed',
+  'Your token lets you read and nothing else.',
+  'Ask the operator for one that is not read_only.',
+);
+
+const unsure = problemPage(400, 'Not deleted', 'To delete a thread, tick the box that says that you are sure.');

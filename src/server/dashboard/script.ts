@@ -1,0 +1,62 @@
+/** What runs in the browser: pages that follow what happens, clocks that go on, and a key for searching. Everything works without it. */
+export const script = `'use strict';
+(() => {
+  const live = document.querySelector('[data-live]');
+  let renderedAt = performance.now();
+
+  const pad = value => String(value).padStart(2, '0');
+  function tick() {
+    const passed = performance.now() - renderedAt;
+    for (const clock of document.querySelectorAll('[data-elapsed]')) {
+      const seconds = Math.floor((Number(clock.dataset.elapsed) + passed) / 1000);
+      clock.textContent = Math.floor(seconds / 60) + ':' + pad(seconds % 60);
+    }
+  }
+
+  function show(text) {
+    const focused = document.activeElement;
+    const at = focused && live.contains(focused) ? focused.id || focused.getAttribute('href') : null;
+    const open = new Set([...live.querySelectorAll('details[open][id]')].map(each => each.id));
+    live.innerHTML = text;
+    renderedAt = performance.now();
+    for (const each of live.querySelectorAll('details[id]')) if (open.has(each.id)) each.open = true;
+    if (at) {
+      const again = document.getElementById(at) || live.querySelector('[href="' + CSS.escape(at) + '"]');
+      if (again) again.focus({ preventScroll: true });
+    }
+    tick();
+  }
+
+  if (live && window.EventSource) {
+    const state = document.querySelector('[data-connection]');
+    const say = (word, mood) => {
+      if (!state) return;
+      state.textContent = word;
+      state.dataset.connection = mood;
+    };
+    const source = new EventSource(live.dataset.live);
+    source.onopen = () => say('live', 'on');
+    source.onerror = () => say(source.readyState === EventSource.CLOSED ? 'not live' : 'connecting', 'off');
+    source.onmessage = ({ data }) => show(JSON.parse(data));
+    source.addEventListener('over', () => {
+      source.close();
+      say('complete', 'off');
+    });
+    addEventListener('pagehide', () => source.close());
+    addEventListener('pageshow', event => {
+      if (event.persisted) location.reload();
+    });
+  }
+
+  tick();
+  setInterval(tick, 1000);
+
+  addEventListener('keydown', event => {
+    if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey) return;
+    const search = document.querySelector('input[type=search]');
+    if (!search || /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)) return;
+    event.preventDefault();
+    search.focus();
+  });
+})();
+`;

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { isRecord } from '../../domain/json.ts';
+import type { Clock, CommsNote, TellComms } from '../../domain/ports.ts';
+import { atMost, createLane } from '../lane.ts';
+import { createRotatingLog, firstTime, type LogRecord } from '../log/rotating-log.ts';
+import type { SecretMask } from '../redact.ts';
+import { createPartFiles, type PartReference } from './part-files.ts';
+
+export interface CommsLogParts {
+  /** The directory of the logs. */
+  folder: string;
+  /** Bytes on disk, side files included. */
+  maxBytes: number;
+  clock: Clock;
+  secrets: Pick<SecretMask, 'mask' | 'maskLifting'>;
+  /** Hears of a write that began to fail, once until one works again, and of notes that were left out. */
+  onError(name: string, error: unknown): void;
+}
+
+export interface CommsLog {
+  tell: TellComms;
+  /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs` (2,000). Never rejects. */
+  close(timeoutMs?: number): Promise<void>;
+}
+
+/** Longer texts go into files of their own: a conversation comes again with every turn, and they are kept once. */
+const longestInline = 4_096;
+/** Characters and bytes that wait to be written; what is beyond is left out. */
+const mostWaiting = 64 * 1024 * 1024;
+/** Texts whose side file is known, so that a long conversation is not searched for secrets with each turn anew. */
+const mostKnown = 2_000;
+const usualFileBytes = 20 * 1024 * 1024;
+
+/** Where the log and its side files stand below the folder of logs. */
+export const commsPlaces = (folder: string) => ({ log: join(folder, 'comms.jsonl'), parts: join(folder, 'comms') });
+
+/** How the bytes are shared out: half to the log, half to the side files. */
+export function commsShares(maxBytes: number): { fileBytes: number; keep: number; partBytes: number } {
+  const fileBytes = Math.max(1, Math.min(usualFileBytes, Math.floor(maxBytes / 10)));
+  return { fileBytes, keep: Math.max(1, Math.floor(maxBytes / 2 / fileBytes) - 1), partBytes: maxBytes / 2 };
+}
+
+interface Timed extends CommsNote {
+  at: number;
+}
+
+/** `comms.jsonl`: what was said to models, tools and programs and what they said, with long texts and bytes in side files. */
+export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: CommsLogParts): CommsLog {
+  const shares = commsShares(maxBytes);
+  const parts = createPartFiles(commsPlaces(folder).parts, shares.partBytes);
+  const known = new Map<string, PartReference>();
+  const rules = { folder, maxBytes: shares.fileBytes, keep: shares.keep };
+  const log = createRotatingLog('comms', rules, async () => {
+    const oldest = await Promise.all(log.files().map(firstTime));
+    const at = oldest.filter(each => each !== undefined).at(-1);
+    if (at !== undefined) await parts.dropBefore(at);
+  });
+
+  const textPart = async (text: string, at: number): Promise<PartReference> => {
+    const hash = createHash('sha256').update(text).digest('base64');
+    const before = known.get(hash);
+    if (before && (await parts.isKept(before, at))) return before;
+    const reference = await parts.keep((await secrets.mask(text, 'log')).text, at);
+    if (known.size >= mostKnown) known.clear();
+    known.set(hash, reference);
+    return reference;
+  };
+
+  const recordOf = async ({ at, ...note }: Timed): Promise<LogRecord> => {
+    const lifted: { part: string | Uint8Array; reference: object }[] = [];
+    const masked = secrets.maskLifting(note, longestInline, part => {
+      const reference = {};
+      lifted.push({ part, reference });
+      return reference;
+    });
+    for (const { part, reference } of lifted) {
+      Object.assign(reference, await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at)));
+    }
+    const { payload, ...fields } = isRecord(masked) ? masked : {};
+    return { at, fields, asIs: { payload } };
+  };
+
+  const lane = createLane<Timed>({
+    name: 'comms log',
+    maxWaiting: mostWaiting,
+    sizeOf: ({ payload }) => sizeOf(payload, 0),
+    onError,
+    async write(batch) {
+      for (const note of batch) await log.append([await recordOf(note)]);
+    },
+  });
+  return {
+    tell: note => lane.push({ ...note, at: clock.now() }),
+    close: (timeoutMs = 2_000) => atMost(clock, timeoutMs, lane.idle()),
+  };
+}
+
+const deepest = 12;
+
+/** About how much memory a note holds, in characters and bytes. */
+function sizeOf(value: unknown, depth: number): number {
+  if (typeof value === 'string') return value.length;
+  if (ArrayBuffer.isView(value)) return value.byteLength;
+  if (typeof value !== 'object' || value === null || depth > deepest) return 8;
+  return Object.values(value).reduce<number>((sum, each) => sum + sizeOf(each, depth + 1), 8);
+}

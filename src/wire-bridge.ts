@@ -1,0 +1,69 @@
+import { join } from 'node:path';
+import { configError } from './domain/error.ts';
+import type { Clock } from './domain/ports.ts';
+import type { Bridge } from './server/bridge/open-bridge.ts';
+import { rootsOf } from './wire-files.ts';
+import { type AppConfig, tables } from './wire-models.ts';
+
+export interface BridgeSettings {
+  cwd: string;
+  homeDir: string;
+  clock: Clock;
+  /** The environment as a daemon that is started may see it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
+  /** How this program is started: absolute paths of Node and of the program, and the flags that set options. */
+  launch: { node: string; program: string; args: readonly string[] };
+  /** Address of the daemon; absent: the one of this machine. */
+  url: string | undefined;
+  /** Starts no daemon. */
+  onlyRunning: boolean;
+  onRemark(text: string): void;
+}
+
+/** They say which project a client is of; a daemon is of none. */
+const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
+
+/** Settings → the way of one client to a daemon that many share. */
+export async function openBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
+  const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
+  const { clock, launch, onRemark } = settings;
+  const { roots } = await rootsOf(config, settings);
+  const door = await import('./server/bridge/open-bridge.ts');
+  const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
+  const env = Object.entries({ ...settings.programEnv, POLYLOGUE_HOME: config.home });
+  return door.openBridge({
+    url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
+    token,
+    root: roots[0],
+    home: config.home,
+    daemon: settings.onlyRunning
+      ? undefined
+      : {
+          command: launch.node,
+          args: [launch.program, 'serve', ...launch.args],
+          cwd: config.home,
+          env: Object.fromEntries(env.filter(([name]) => !ofProject.has(name))),
+          log: join(config.home, 'logs', 'daemon.log'),
+        },
+    maxBytes: maxBodyBytes,
+    clock,
+    onRemark,
+  });
+}
+
+/** Where a daemon of this machine is reached, whatever networks it listens on. */
+function localUrl(host: string, port: number): string {
+  const isEverywhere = ['', '0.0.0.0', '::', '*'].includes(host);
+  const name = isEverywhere ? '127.0.0.1' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
+}
+
+function addressOf(text: string): string {
+  const url = URL.parse(text);
+  const isPlain =
+    url && ['http:', 'https:'].includes(url.protocol) && url.pathname === '/' && !url.search && !url.username;
+  if (isPlain) return url.origin;
+  throw configError('--url takes the address of a daemon, without a path.', {
+    next: 'Write it as http://127.0.0.1:8765 or https://polylogue.example; a token goes into POLYLOGUE_TOKEN.',
+  });
+}

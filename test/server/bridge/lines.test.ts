@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest';
+import { linesOf } from '../../../src/server/bridge/lines.ts';
+
+async function* pieces(...texts: (string | Buffer)[]) {
+  yield* texts;
+}
+
+async function read(maxBytes: number, ...texts: (string | Buffer)[]) {
+  const lines = [];
+  for await (const line of linesOf(pieces(...texts), maxBytes)) lines.push(line);
+  return lines;
+}
+
+it('puts lines together from pieces that end anywhere, in the middle of a letter too', async () => {
+  const bytes = Buffer.from('{"a":"é😀"}\n');
+  for (let at = 1; at < bytes.length; at++)
+    expect(await read(100, bytes.subarray(0, at), bytes.subarray(at))).toEqual(['{"a":"é😀"}']);
+});
+
+it('gives several lines of one piece, without empty ones and without one that never ended', async () => {
+  expect(await read(100, 'one\n\n  \ntwo\r\nthr')).toEqual(['one', 'two\r']);
+});
+
+it('leaves out a line that is too long, however it comes, and goes on with the next', async () => {
+  const long = { tooLong: true };
+  expect(await read(5, 'abcdef\nab\n')).toEqual([long, 'ab']);
+  expect(await read(5, 'abc', 'def', 'ghi\nab\n')).toEqual([long, 'ab']);
+  expect(await read(5, 'abcde\n')).toEqual(['abcde']);
+});

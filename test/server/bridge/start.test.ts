@@ -1,0 +1,128 @@
+import { once } from 'node:events';
+import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createKeptToken } from '../../../src/server/bridge/kept-token.ts';
+import { reachDaemon } from '../../../src/server/bridge/reach-daemon.ts';
+import { startDaemon } from '../../../src/server/bridge/start-daemon.ts';
+import { takeStartLock } from '../../../src/server/bridge/start-lock.ts';
+import { realClock } from '../../support/clock.ts';
+import { freePort } from '../../support/redis-server.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+
+let home: TempProject;
+let server: Server | undefined;
+
+beforeEach(async () => {
+  home = await tempProject();
+});
+
+afterEach(async () => {
+  server?.closeAllConnections();
+  server?.close();
+  server = undefined;
+  await home.dispose();
+});
+
+describe('the kept token', () => {
+  it('is for its user alone, long, and the same for whoever asks', async () => {
+    const path = home.path('data/daemon.token');
+    const [one, other] = [createKeptToken(path), createKeptToken(path)];
+    expect(one.read()).toBeUndefined();
+    const token = one.readOrMake();
+    expect(token).toMatch(/^[\w-]{43}$/);
+    expect([other.readOrMake(), other.read()]).toEqual([token, token]);
+    expect((await stat(path)).mode & 0o777).toBe(0o600);
+    expect((await stat(home.path('data'))).mode & 0o777).toBe(0o700);
+  });
+});
+
+describe('the lock of a start', () => {
+  it('is had by one, and by the next once it is let go', () => {
+    const path = home.path('daemon.start');
+    const release = takeStartLock(path, process.pid, Date.now());
+    expect(takeStartLock(path, process.pid, Date.now())).toBeUndefined();
+    release?.();
+    expect(takeStartLock(path, process.pid, Date.now())).toBeTypeOf('function');
+  });
+
+  it('of a process that is gone, or of long ago, is nobody’s', async () => {
+    const path = home.path('daemon.start');
+    await writeFile(path, '2147483646');
+    expect(takeStartLock(path, process.pid, Date.now())).toBeTypeOf('function');
+    await utimes(path, 0, 0);
+    expect(takeStartLock(path, process.pid, Date.now())).toBeTypeOf('function');
+    expect(await readFile(path, 'utf8')).toBe(String(process.pid));
+  });
+});
+
+describe('reaching a daemon', () => {
+  const signal = new AbortController().signal;
+  const clock = realClock();
+  const onRemark = () => {};
+
+  async function answering(statuses: number[]): Promise<string> {
+    const port = await freePort();
+    server = createServer((_request, response) => void response.writeHead(statuses.shift() ?? 200).end()).listen(
+      port,
+      '127.0.0.1',
+    );
+    await once(server, 'listening');
+    return `http://127.0.0.1:${port}`;
+  }
+
+  it('waits for one that does not take calls yet', async () => {
+    const statuses = [503, 503];
+    await reachDaemon({ url: await answering(statuses), clock, onRemark }, false, signal);
+    expect(statuses).toEqual([]);
+  });
+
+  it('says so where something else answers, or nobody may be started', async () => {
+    const other = reachDaemon({ url: await answering([404]), clock, onRemark }, false, signal);
+    await expect(other).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('no Polylogue daemon'),
+    });
+    const nobody = reachDaemon({ url: `http://127.0.0.1:${await freePort()}`, clock, onRemark }, false, signal);
+    await expect(nobody).rejects.toMatchObject({
+      kind: 'storage',
+      details: { next: expect.stringContaining('polylogue serve') },
+    });
+  });
+
+  it('starts one where there is none, and lets go of the lock', async () => {
+    const port = await freePort();
+    const program = `require('http').createServer((q, r) => r.end()).listen(${port}, '127.0.0.1')`;
+    const command = {
+      command: process.execPath,
+      args: ['-e', program],
+      cwd: home.root,
+      env: {},
+      log: home.path('logs/daemon.log'),
+    };
+    let released = 0;
+    let pid = 0;
+    const start = () => {
+      const daemon = startDaemon(command);
+      pid = daemon.pid;
+      return { daemon, release: () => void released++ };
+    };
+    try {
+      await reachDaemon({ url: `http://127.0.0.1:${port}`, start, clock, onRemark }, false, signal);
+      expect(released).toBe(1);
+    } finally {
+      process.kill(pid, 'SIGKILL');
+    }
+  });
+
+  it('tells what one said that ended at once', async () => {
+    const args = ['-e', 'console.error("no key in the lock"); process.exit(2)'];
+    const command = { command: process.execPath, args, cwd: home.root, env: {}, log: home.path('logs/daemon.log') };
+    const start = () => ({ daemon: startDaemon(command), release() {} });
+    const reached = reachDaemon({ url: `http://127.0.0.1:${await freePort()}`, start, clock, onRemark }, false, signal);
+    await expect(reached).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringContaining('no key in the lock'),
+    });
+  });
+});

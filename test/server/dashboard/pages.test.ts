@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type DashboardClient, dashboardClient, readable } from '../../support/dashboard-client.ts';
+import {
+  type DashboardWorld,
+  liveThrough,
+  models,
+  startDashboardWorld,
+  tokens,
+} from '../../support/dashboard-world.ts';
+
+let world: DashboardWorld;
+let alice: DashboardClient;
+let ids: Awaited<ReturnType<typeof liveThrough>>;
+
+beforeAll(async () => {
+  world = await startDashboardWorld();
+  ids = await liveThrough(world);
+  alice = dashboardClient(world.daemon.url, { token: tokens.alice });
+});
+afterAll(() => world?.close());
+
+const read = async (path: string) => readable(await alice.page(path));
+const callsOf = async (tool: string) =>
+  [...(await alice.page('/')).matchAll(/href="(\/calls\/[^"]+)">([^<]+)</g)].flatMap(([, path = '', name]) =>
+    name === tool ? [path] : [],
+  );
+
+/** Everything that a stream of news tells, until what was told holds `word`. */
+async function follow(path: string, word: string): Promise<string[]> {
+  const gone = new AbortController();
+  const response = await fetch(`${world.daemon.url}${path}`, {
+    headers: { authorization: `Bearer ${tokens.alice}`, accept: 'text/event-stream' },
+    signal: gone.signal,
+  });
+  expect(response.headers.get('content-type')).toBe('text/event-stream');
+  const told: string[] = [];
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    const events = text.split('\n\n');
+    text = events.pop() ?? '';
+    for (const event of events) told.push(event.startsWith('data: ') ? JSON.parse(event.slice(6)) : event);
+    if (told.some(each => each.includes(word))) break;
+  }
+  gone.abort();
+  return told;
+}
+
+describe('the live page', () => {
+  it('shows what the day came to, and the calls that ended with how', async () => {
+    const page = await read('/');
+    expect(page).toMatch(/Running 0 calls/);
+    expect(page).toMatch(/Spent today \$0\.0\d+/);
+    expect(page).toMatch(/Providers 2 of 3 1 needs a look/);
+    expect(page).toContain('All quiet.');
+    expect(page).toMatch(/consensus ✓ consensus complete/);
+    expect(page).toMatch(/chat ✕ api error/);
+    expect(page).toContain(`anthropic:${models.anthropic}`);
+  });
+
+  it('tells of a call while it runs: its stage, its model, its end', async () => {
+    world.vendors.google.script({ answer: 'Slowly.', delayMs: 700 });
+    const news = follow('/live', 'All quiet.');
+    const running = follow('/live', 'asking google');
+    const call = world.call('chat', { prompt: 'How slowly?', model: models.google });
+    expect(readable((await running).at(-1) ?? '')).toMatch(/Running 1 call .*chat ● running asking google:gemini/);
+    await call;
+    // The first picture is of before, or already of the call; the last one is of the end.
+    expect((await news).length).toBeGreaterThan(0);
+    expect(await read('/')).toMatch(/chat ✓ done/);
+  });
+
+  it('teaches who has nothing yet', async () => {
+    const page = readable(await dashboardClient(world.daemon.url, { token: tokens.mallory }).page('/'));
+    expect(page).toContain('Nothing was asked yet.');
+    expect(page).toContain('polylogue ask');
+    expect(page).not.toMatch(/consensus ✓/);
+  });
+});
+
+describe('one call', () => {
+  it('stands with its events in time, its attempts and what they cost', async () => {
+    const [path = ''] = await callsOf('consensus');
+    const page = await read(path);
+    for (const model of [`google:${models.google}`, `openai:${models.openai}`, `anthropic:${models.anthropic}`])
+      expect(page).toMatch(new RegExp(`Attempt 1: ${model} ✓ ok \\d+ ms · [\\d,]+ in, [\\d,]+ out · \\$0\\.\\d+`));
+    expect(page).toContain('asking 3 models');
+    expect(page).toContain('bringing 3 verdicts together');
+    expect(page).toContain('Ended: consensus_complete');
+    expect(await alice.page(path)).not.toContain('data-live');
+  });
+
+  it('says of failures what they were, and that a breaker kept a model from being asked', async () => {
+    const pages = await Promise.all((await callsOf('chat')).slice(0, 5).map(read));
+    const all = pages.join();
+    expect(all).toMatch(/✕ retry \d+ ms · bad_upstream · HTTP 503 · then retry/);
+    expect(all).toMatch(/Attempt \d: openai:gpt-5-mini · skipped/);
+    expect(all).toContain('API_ERROR');
+  });
+
+  it('follows one that runs until it is over', async () => {
+    world.vendors.google.script({ answer: 'Later.', delayMs: 600 });
+    const call = world.call('chat', { prompt: 'When?', model: models.google });
+    await expect.poll(async () => readable(await alice.page('/'))).toContain('● running');
+    const [path = ''] = await callsOf('chat');
+    expect(await alice.page(path)).toContain(`data-live="${path}/live"`);
+    const told = await follow(`${path}/live`, 'event: over');
+    await call;
+    expect(readable(told.at(-2) ?? '')).toContain('Ended: ');
+  });
+});
+
+describe('threads', () => {
+  it('are listed, newest first, a page at a time', async () => {
+    const first = await alice.page('/threads');
+    expect(readable(first)).toMatch(/Which HTTP status fits a lost lease\? .* Why is the cart empty/);
+    const [, older = ''] = /href="(\/threads\?before=[\d.]+)"/.exec(first) ?? [];
+    const second = readable(await alice.page(older));
+    expect(second).toContain('Newest');
+    expect(second).not.toContain('Why is the cart empty');
+  });
+
+  it('are found by words, with the place', async () => {
+    const page = await alice.page('/threads?q=refactoring+cart');
+    expect(readable(page)).toMatch(/1 thread with “refactoring cart”/);
+    expect(page).toContain(`/threads/${ids.cart}?from=1#turn-1`);
+    expect(await read('/threads?q=zebra')).toContain('Nothing was found.');
+    expect(await read(`/threads?q=${encodeURIComponent('" OR 1=1 NEAR(')}`)).toContain('Nothing was found.');
+  });
+
+  it('are read with files, diffs and citations', async () => {
+    const page = await alice.page(`/threads/${ids.cart}`);
+    const text = readable(page);
+    expect(text).toMatch(/1\. You, with chat .*Why is the cart empty.*src\/cart\.ts full \d+ lines/);
+    expect(text).toMatch(
+      /2\. anthropic:claude-sonnet-4-5 .* in, \d+ out · \$0\.\d+ What happens saveCart writes under the session's key/,
+    );
+    expect(page).toContain('<span class="add">+  storage.write(user, JSON.stringify(items));</span>');
+    expect(page).toContain('<span class="cut">-  storage.write(sessionKey(), JSON.stringify(items));</span>');
+    expect(page).toMatch(
+      /<a href="https:\/\/developer\.mozilla\.org[^"]*" rel="noopener noreferrer nofollow external">Window: localStorage</,
+    );
+    expect(readable(await alice.page(`/threads/${ids.cart}/turns/1/files/0`))).toContain(
+      'export function loadCart(user: string)',
+    );
+    expect(readable(await alice.page(`/threads/${ids.cart}/turns/2`))).toContain('How to be sure');
+  });
+
+  it('are forked at an answer, and nowhere else', async () => {
+    const forked = await alice.post(`/threads/${ids.cart}/fork`, { turn: '2' });
+    expect(forked.status).toBe(303);
+    const path = forked.headers.get('location') ?? '';
+    const fork = await read(path);
+    expect(fork).toContain('(fork at turn 2)');
+    expect(fork).toContain('Forked from turn 2 of another');
+    expect(fork).not.toContain('private windows');
+    for (const turn of ['1', '99', '', 'x']) {
+      const refused = await alice.post(`/threads/${ids.cart}/fork`, { turn });
+      expect(refused.status, turn).toBe(400);
+    }
+    const sure = await alice.post(`${path}/delete`, { sure: 'yes' });
+    expect([sure.status, sure.headers.get('location')]).toEqual([303, '/threads']);
+    expect((await alice.get(path)).status).toBe(404);
+  });
+
+  it('are deleted only by who is sure', async () => {
+    expect((await alice.post(`/threads/${ids.session}/delete`)).status).toBe(400);
+    expect((await alice.get(`/threads/${ids.session}`)).status).toBe(200);
+  });
+
+  it.each([
+    ['md', 'text/markdown', '# Why is the cart empty'],
+    ['html', 'text/html', '<!doctype html>'],
+    ['jsonl', 'application/jsonl', '"polylogue.thread"'],
+  ])('are exported as %s, to keep and not to run', async (form, type, begin) => {
+    const response = await alice.get(`/threads/${ids.cart}/export?format=${form}`);
+    expect(response.headers.get('content-type')).toContain(type);
+    expect(response.headers.get('content-disposition')).toBe(
+      `attachment; filename="thread-${ids.cart.slice(0, 8)}.${form}"`,
+    );
+    expect(response.headers.get('content-security-policy')).toContain('sandbox');
+    expect((await response.text()).slice(0, 300)).toContain(begin);
+    expect((await alice.get(`/threads/${ids.cart}/export?format=exe`)).status).toBe(404);
+  });
+});
+
+describe('a consensus', () => {
+  it('stands side by side: each verdict with its model, stance, position and confidence', async () => {
+    const page = await read(`/threads/${ids.panel}/verdicts`);
+    expect(page).toMatch(/✓ 2 × support ✕ 1 × oppose/);
+    expect(page).toMatch(/Recommendation ?Move the table to SQLite in two steps/);
+    expect(page).toMatch(
+      /Expert A: google:gemini-2\.5-flash stance: neutral ✓ support Confidence 8 of 10.*Do it: files already lose updates/,
+    );
+    expect(page).toMatch(
+      /Expert C: anthropic:claude-sonnet-4-5 stance: against ✕ oppose Confidence 6 of 10.*Not yet: a lock would do/,
+    );
+    expect(await alice.page(`/threads/${ids.panel}`)).toContain(`/threads/${ids.panel}/verdicts#panel-2`);
+  });
+
+  it('asked step by step stands side by side too', async () => {
+    const { google, anthropic } = world.vendors;
+    google.script({ answer: '## Verdict\nYes.\n**Position:** support\n## Confidence\n7/10' });
+    anthropic.script({ answer: '## Verdict\nNo.\n**Position:** oppose\n## Confidence\n5/10' });
+    const models2 = [models.google, models.anthropic];
+    const step = { total_steps: 2, findings: 'Both are possible.', models: models2 };
+    const first = await world.call('consensus', {
+      ...step,
+      step: 'Tabs or spaces?',
+      step_number: 1,
+      next_step_required: true,
+    });
+    const { continuation_id } = first.continuation_offer;
+    await world.call('consensus', {
+      ...step,
+      step: 'Noted.',
+      step_number: 2,
+      next_step_required: false,
+      continuation_id,
+    });
+    const page = await read(`/threads/${continuation_id}/verdicts`);
+    expect(page).toMatch(/2 models, up to turn 4 ✓ 1 × support ✕ 1 × oppose/);
+    expect(page).toMatch(/Expert A: google.*Yes\..*Expert B: anthropic.*No\./);
+  });
+
+  it('of a thread without one is nothing to see, and says so', async () => {
+    expect(await read(`/threads/${ids.session}/verdicts`)).toContain('No panel judged anything in this thread.');
+  });
+});
+
+describe('providers', () => {
+  it('show breakers, latency, errors and spend, the ailing ones first', async () => {
+    const page = await read('/providers');
+    expect(page).toMatch(/OpenAI ! in part .*gpt-5-mini ✕ open: not asked \d+ ms 5 of \d+ 5 bad upstream/);
+    expect(page).toMatch(/Anthropic ✓ well .*Questions \d+ Cost \$0\.\d+/);
+    expect(page.indexOf('OpenAI')).toBeLessThan(page.indexOf('Anthropic'));
+  });
+
+  it('show what vendors keep of one’s own threads', async () => {
+    const page = await alice.page('/providers');
+    expect(page).toContain(`href="/threads/${ids.session}"`);
+    expect(readable(page)).toMatch(/google:gemini-2\.5-flash [\d.,k ]+ \d+ messages?, 1 file/);
+    const others = readable(await dashboardClient(world.daemon.url, { token: tokens.mallory }).page('/providers'));
+    expect(others).toContain('No cache is kept at a vendor now.');
+  });
+});
+
+describe('spend', () => {
+  it('is drawn by day and summed up by model, provider, tool, thread or day', async () => {
+    const page = await alice.page('/spend');
+    expect(page.match(/<rect class="a"/g)?.length).toBeGreaterThan(20);
+    expect(readable(page)).toMatch(/Model Cost Share .*anthropic:claude-sonnet-4-5 \$0\.0\d+/);
+    expect(await read('/spend?by=tool')).toMatch(/Tool Cost .*chat \$0\.\d+.*consensus \$0\.\d+/);
+    expect(await read('/spend?by=thread')).toContain(ids.panel.slice(0, 8));
+    expect(await read('/spend?days=7&by=day')).toMatch(/Day Cost/);
+    expect(await read('/spend?days=1e9&by=constructor')).toMatch(/Model Cost/);
+  });
+});
+
+it('answers HEAD, leaves other paths to others, and refuses other methods', async () => {
+  const authorization = `Bearer ${tokens.alice}`;
+  const head = await fetch(`${world.daemon.url}/threads`, { method: 'HEAD', headers: { authorization } });
+  expect([head.status, await head.text()]).toEqual([200, '']);
+  expect((await alice.get('/nowhere')).headers.get('content-type')).toContain('json');
+  expect((await alice.get('/healthz')).status).toBe(200);
+  expect((await alice.post('/threads')).status).toBe(405);
+  expect((await alice.get(`/threads/${ids.cart}/fork`)).status).toBe(405);
+});

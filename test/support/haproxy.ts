@@ -1,0 +1,59 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { freePort } from './redis-server.ts';
+
+export interface Haproxy {
+  url: string;
+  dispose(): Promise<void>;
+}
+
+const deployed = fileURLToPath(new URL('../../deploy/haproxy.cfg', import.meta.url));
+
+/** A real HAProxy with the configuration of deploy/, before daemons at these ports in the places of its a, b and c. */
+export async function startHaproxy(ports: readonly [number, number, number]): Promise<Haproxy> {
+  const folder = await mkdtemp(join(tmpdir(), 'polylogue-haproxy-'));
+  const text = await readFile(deployed, 'utf8');
+  const path = join(folder, 'haproxy.cfg');
+  await writeFile(
+    path,
+    text.replace(/polylogue-([abc]):8765/g, (_all, name) => `127.0.0.1:${ports['abc'.indexOf(name)]}`),
+  );
+  const port = await freePort();
+  const bind = `127.0.0.1:${port}`;
+  const child = spawn('haproxy', ['-db', '-f', path], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, BIND: bind },
+  });
+  let log = '';
+  child.stderr.on('data', chunk => {
+    log += chunk;
+  });
+  const gone = once(child, 'exit');
+  const url = `http://${bind}`;
+  for (let tries = 0; !(await isUp(url)); tries++) {
+    if (tries > 200 || child.exitCode !== null) throw new Error(`haproxy did not start: ${log}`);
+    await wait(20);
+  }
+  return {
+    url,
+    async dispose() {
+      child.kill('SIGKILL');
+      await gone;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function isUp(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/healthz`)).ok;
+  } catch {
+    // Nobody listens yet.
+    return false;
+  }
+}
