@@ -89,6 +89,9 @@ describe('a client that comes back', () => {
     expect(requests[1]?.session).toMatchObject({ idempotencyKey: requests[0]?.session?.idempotencyKey });
     expect(requests[1]?.session?.gone.aborted).toBe(false);
     await second.next('progress', '1');
+    const { timeout } = await second.next('call_tool_ack', '1');
+    expect(timeout).toBeGreaterThan(80);
+    expect(timeout).toBeLessThan(90);
     second.call('1', 'slow', { n: 1 });
     await second.next('progress', '1', 1);
     expect(second.all('error')).toEqual([]);
@@ -98,6 +101,26 @@ describe('a client that comes back', () => {
     answer();
     expect((await second.result('1')).document).toEqual({ said: 'yes' });
     expect(second.all('call_tool_res', '1')).toHaveLength(1);
+  });
+
+  it('does not jump the line with what waits for its place', async () => {
+    const { host, answer, came, requests } = sharingHost();
+    door = await startWsDoor({ host, root: '/tmp', capacity: { perCaller: 1 } });
+    const first = await helloFrames(door.url, { session: 'editor' });
+    for (const n of [1, 2]) first.call(`${n}`, 'slow', { n });
+    await came(1);
+    first.socket.terminate();
+    await vi.waitFor(() => expect(requests[0]?.session?.gone.aborted).toBe(true));
+    const second = await helloFrames(door.url, { session: 'editor' });
+    await came(2);
+    expect(requests.map(({ arguments: args }) => args.n)).toEqual([1, 1]);
+    answer();
+    await second.result('1');
+    await came(3);
+    expect(requests[2]).toMatchObject({ arguments: { n: 2 } });
+    expect(requests[2]?.session?.gone.aborted).toBe(false);
+    answer();
+    await second.result('2');
   });
 
   it('hears of a failure that he missed, and may send the call again', async () => {
