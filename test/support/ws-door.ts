@@ -59,6 +59,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
         progressMs: 8_000,
         resultMs: 600_000,
         mostCharacters: 8_388_608,
+        mostAsked: 67_108_864,
         compatText: true,
         notJoined: [],
         ...given.rules?.frames,

@@ -19,6 +19,8 @@ export interface WsSettings {
 
 /** Bytes that may wait for one client. */
 const mostBuffered = 1_048_576;
+/** Characters of the messages of one session whose calls run or wait. */
+const mostAsked = 67_108_864;
 /** Characters of results that are kept, of one session and of all. */
 const mostOfOne = 8_388_608;
 const mostKept = 134_217_728;
@@ -42,6 +44,7 @@ export function wsRules(settings: WsSettings): { rules: WsRules } & Pick<FrameDo
         progressMs: settings.progressSeconds * 1_000,
         resultMs: settings.resultSeconds * 1_000,
         mostCharacters: mostOfOne,
+        mostAsked,
         compatText,
         notJoined,
       },

@@ -176,7 +176,12 @@ describe('a client that comes back', () => {
 describe('sessions of two owners', () => {
   it('are two, whatever their ids: neither sees, cancels, joins or gets what is the other’s', async () => {
     const { host, answer, came, signals, requests } = sharingHost();
-    door = await startWsDoor({ host, root: '/tmp', tokens: { [alice]: 'alice', [bob]: 'bob' } });
+    door = await startWsDoor({
+      host,
+      root: '/tmp',
+      capacity: { perCaller: 1 },
+      tokens: { [alice]: 'alice', [bob]: 'bob' },
+    });
     const hers = await helloFrames(door.url, { token: alice, session: 'editor' });
     hers.call('1', 'slow', { n: 1 });
     await came(1);

@@ -12,6 +12,8 @@ export interface FrameSessionRules extends KeptRules {
   /** Milliseconds between two signs that a call goes on. */
   progressMs: number;
   compatText: boolean;
+  /** Characters of all messages whose calls run or wait. */
+  mostAsked: number;
   /** Tools whose identical calls are not joined. */
   notJoined: readonly string[];
 }
@@ -67,8 +69,6 @@ interface Entry {
 
 /** Requests of one session at the same time; those that wait for their turn count too. */
 const mostRunning = 512;
-/** Characters of all their messages. */
-const mostCharacters = 67_108_864;
 /** Ends of calls that are told to a client who comes back. */
 const mostUntold = 512;
 
@@ -125,6 +125,7 @@ class SessionDesk implements FrameSession {
 
   forget(): void {
     this.#kept.clear();
+    this.#untold.splice(0);
   }
 
   detach(link: Link): boolean {
@@ -163,7 +164,7 @@ class SessionDesk implements FrameSession {
   }
 
   #isFull(size: number): boolean {
-    const isTooMuch = this.#characters > 0 && this.#characters + size > mostCharacters;
+    const isTooMuch = this.#characters > 0 && this.#characters + size > this.#options.rules.mostAsked;
     return this.#running.size >= mostRunning || isTooMuch;
   }
 
@@ -193,7 +194,7 @@ class SessionDesk implements FrameSession {
   }
 
   #workFor(requestId: string, same: string, frame: CallFrame): Work {
-    const { rules, principal, id, scope } = this.#options;
+    const { rules, principal, scope } = this.#options;
     const name = toolNameOf(frame.name);
     // What streams is told from its beginning to one request alone.
     const isJoined = frame.stream !== true && !rules.notJoined.includes(name);
@@ -201,7 +202,7 @@ class SessionDesk implements FrameSession {
     const running = this.#works.get(key);
     if (running) return running;
     const work = startWork(
-      { ...this.#options, client: `session ${id}` },
+      { ...this.#options, client: `frames ${scope}` },
       {
         requestId,
         request: { name, arguments: frame.arguments ?? {}, principal, rateLimited: true },
