@@ -28,6 +28,7 @@ import { createToolTable, longestToolName } from './offer/tool-table.ts';
 import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
+import { type DiagnoseSettings, planDiagnosis } from './shapes/diagnose.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
@@ -45,6 +46,7 @@ export interface EngineOptions extends AskOptions {
   workflow: WorkflowSettings;
   panel: PanelSettings;
   fanout: FanoutSettings;
+  diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -127,28 +129,31 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
 
   async function conduct(call: Resumed): Promise<Reply> {
     if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
-    const plan = await planOf(call);
+    const plan = await planOf(options, call);
     return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
   }
 
-  async function planOf(call: Resumed): Promise<Plan> {
-    const { shape } = call.tool;
-    switch (shape.kind) {
-      case 'prompt':
-        return planPrompt(shape, call, options.compose);
-      case 'workflow':
-        return planStep(options, shape, call);
-      case 'panel':
-      case 'wrapper':
-      case 'action':
-      case 'relay':
-      case 'dispatch':
-      case 'agent':
-        throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
-    }
-  }
-
   return { list: () => listings, call };
+}
+
+/** What a call comes to, by the shape of its tool. */
+async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
+  const { shape } = call.tool;
+  switch (shape.kind) {
+    case 'prompt':
+      return planPrompt(shape, call, options.compose);
+    case 'diagnose':
+      return planDiagnosis(shape, call, options.compose, { ...options.diagnose, replyTokens: options.replyTokens });
+    case 'workflow':
+      return planStep(options, shape, call);
+    case 'panel':
+    case 'wrapper':
+    case 'action':
+    case 'relay':
+    case 'dispatch':
+    case 'agent':
+      throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
+  }
 }
 
 function actionContext(
