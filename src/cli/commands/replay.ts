@@ -69,8 +69,7 @@ async function replayWith({ args: [id], flags, out, config }: CommandContext, op
 
 async function sendAgain(out: Output, kept: Replay, found: CommsExchange, signal: AbortSignal): Promise<void> {
   const onText = out.json ? undefined : (delta: string) => out.text(printableText(delta));
-  const { text, said = [], usage, costUsd, latencyMs } = await kept.send(found, { signal, onText });
-  const calls = said.filter(part => part.type === 'call').map(({ name, args }) => ({ name, args }));
+  const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText });
   if (out.json) {
     const { provider, model } = found;
     const cost = { usage: { ...usage }, cost_usd: costUsd, elapsed_ms: latencyMs };
@@ -78,7 +77,7 @@ async function sendAgain(out: Output, kept: Replay, found: CommsExchange, signal
     return;
   }
   out.line('');
-  for (const call of calls) out.line(printableText(callText(call)));
+  for (const call of calls) out.line(printableText(`(calls ${call})`));
 }
 
 function limitOf(text: string | undefined): number {
