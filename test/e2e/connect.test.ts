@@ -82,7 +82,7 @@ const ask = (session: McpSession, path: string): Promise<Document> =>
 
 it('two clients that come at once start one daemon and share it, each within its own root', async () => {
   const [one, two] = await Promise.all([connect(projects[0], 'legacy'), connect(projects[1], 'modern')]);
-  expect(running()).toHaveLength(1);
+  expect(running(), sessions.map(({ log }) => log()).join('\n')).toHaveLength(1);
   const told = await Promise.all([one.call('version'), two.call('version')]);
   for (const [index, { content }] of told.entries()) expect(content).toContain(`readable: ${projects[index]!.root}\n`);
 
