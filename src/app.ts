@@ -1,10 +1,10 @@
-import { storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import type { CallExplanation, RouteQuestion } from './engine/routing/explain-call.ts';
+import type { Extensions } from './extensions.ts';
 import type { Roots } from './files/default-roots.ts';
 import type { SearchIndexes } from './files/index/search-index.ts';
 import { openStore } from './memory/open-store.ts';
@@ -14,12 +14,14 @@ import { createThreads } from './memory/threads.ts';
 import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
+import type { FoundDaemon } from './server/daemon/find-daemons.ts';
 import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
 import type { DaemonSettings } from './wire-daemon.ts';
 import { maskFor } from './wire-engine.ts';
+import { loadAppConfig, placeOf } from './wire-extensions.ts';
 import { rootsOf, wireFiles } from './wire-files.ts';
 import { createHosts } from './wire-hosts.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
@@ -27,7 +29,15 @@ import { wireServices } from './wire-services.ts';
 import { type Observed, wireObserved, wireTelemetry } from './wire-telemetry.ts';
 
 export { openBridge } from './wire-bridge.ts';
-export { type AppConfig, loadConfig, tables, version };
+export { type AppConfig, type Extensions, loadAppConfig, loadConfig, tables, version };
+
+export type DaemonOnFile = FoundDaemon;
+
+/** The daemons that run on a data folder, as far as they told. */
+export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  const wire = await import('./wire-daemon.ts');
+  return wire.findDaemons(config, clock);
+}
 
 /** What only the outermost layer may touch, handed down. */
 export interface Surroundings {
@@ -40,6 +50,8 @@ export interface Surroundings {
   /** The environment as programs that are started may see it. */
   programEnv: Readonly<Record<string, string | undefined>>;
   writeError(line: string): void;
+  /** Tools, providers and stores from outside the package. */
+  extensions?: Extensions;
 }
 
 export interface Product extends Observed {
@@ -73,7 +85,7 @@ export interface Product extends Observed {
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
-  const place = storePlace(values, config.home);
+  const place = placeOf(config, around.extensions);
   const telemetry = await wireTelemetry(config, around);
   const { emit, recent, mask, tellComms } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
@@ -82,19 +94,22 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const { isPrivate } = place;
+  const { providers: extraProviders, tools: extraTools } = around.extensions ?? {};
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate });
-  const services = wireServices(config, { clock, state, emit });
+  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders });
+  const services = wireServices(config, { clock, state, emit, extraProviders });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const hosts = createHosts({ ...running, config, team, facts, around: { ...around, mask } }, found, around.cwd);
-  const { host, offer, instructions, explain } = hosts.own;
+  const placed = { ...running, config, team, facts, around: { ...around, mask }, extraTools };
+  const hosts = createHosts(placed, found, around.cwd);
+  const { host, offer, instructions, explain, ask } = hosts.own;
+  const observed = wireObserved(telemetry, { ...team, ask }, random);
   for (const message of offer.unknown) warn('tools', message);
   return {
     host,
@@ -108,12 +123,12 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
-    ...wireObserved(telemetry, team, random),
+    ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      const seen = { threads, transfer, team, calls: telemetry.calls };
-      return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit }, options);
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
+      return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {
       await Promise.all([jobs.close(values.detachedGraceSeconds * 1_000, hurry), hosts.settle(hurry)]);

@@ -2,6 +2,7 @@ import { exposurePolicy } from './config/derive.ts';
 import { requestId } from './domain/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
+import type { ToolDefinition } from './engine/define.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import type { Offer } from './engine/offer/exposure.ts';
@@ -14,8 +15,11 @@ import { type CallExplanation, createExplainer, type RouteQuestion } from './eng
 import { createEngine } from './engine/run.ts';
 import type { Meter } from './engine/spend/meter.ts';
 import type { Transfer } from './memory/transfer/transfer.ts';
+import type { AskModel } from './models/answer.ts';
 import { tools } from './tools/index.gen.ts';
-import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { wireActions } from './wire-actions.ts';
+import { wireAgent } from './wire-agent.ts';
+import { type EngineParts, wireEngine, wireMeter } from './wire-engine.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
@@ -33,6 +37,8 @@ export interface SharedParts
   jobs: ActionParts['jobs'];
   recent: ActionParts['recent'];
   transfer: Transfer;
+  /** From outside the package; they come after those of the product. */
+  extraTools?: readonly ToolDefinition[];
   facts: Pick<ActionParts['product'], 'version' | 'nodeVersion' | 'platform' | 'store'>;
 }
 
@@ -40,6 +46,8 @@ export interface SharedParts
 export interface WiredHost {
   host: ToolHost;
   offer: Offer;
+  /** The models, within what may be spent. */
+  ask: AskModel;
   instructions: string;
   explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
   /** What a call is expected to be. Never rejects. */
@@ -60,7 +68,7 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const { roots } = permissions;
   const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
   const policy = { ...exposurePolicy(values), configured: shared.services.configured };
-  const offer = narrow(tools, policy, permissions);
+  const offer = narrow([...tools, ...(shared.extraTools ?? [])], policy, permissions);
   const meter: Meter = wireMeter({ values, team: shared.team, store, clock, random, emit });
   const team = { ...shared.team, ask: meter.ask };
   const { sandbox } = files;
@@ -68,7 +76,17 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
   const engineOptions = wireEngine({ ...shared, values, context, offer, team, meter, files });
-  const engine = createEngine(engineOptions);
+  const { git } = files;
+  const agent = wireAgent({
+    ...shared.around,
+    ...shared,
+    ...engineOptions,
+    values,
+    git,
+    meter,
+    version: facts.version,
+  });
+  const engine = createEngine({ ...engineOptions, agent });
   product.catalogueVersion = catalogueVersion(engine.list());
   const graceMs = values.detachedGraceSeconds * 1_000;
   const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
@@ -76,11 +94,15 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   return {
     host: createHost({ ...context, threads, engine, offer, emit, once, replyFormat: values.replyFormat }),
     offer,
+    ask: meter.ask,
     instructions: instructionsFor(offer.tools),
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
-    settle: hurry => once.close(hurry),
+    async settle(hurry) {
+      await agent.close();
+      await once.close(hurry);
+    },
     flush: () => meter.flush(),
   };
 }

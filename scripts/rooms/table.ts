@@ -39,7 +39,7 @@ export interface HouseTable {
 const rooms: HouseTable['rooms'] = {
   // Only declarations, one word of the product a file: more of them than a room of behaviour should have.
   domain: { imports: [], folders: { estimate: 'plain' }, files: 16, pure: true },
-  config: { imports: ['domain'], folders: { tables: 'plain', endpoints: 'plain' }, pure: true },
+  config: { imports: ['domain'], folders: { tables: 'list', endpoints: 'plain' }, pure: true },
   telemetry: {
     imports: ['domain'],
     folders: { sinks: 'list', log: 'plain', comms: 'plain', metrics: 'plain', traces: 'plain' },
@@ -50,6 +50,7 @@ const rooms: HouseTable['rooms'] = {
     folders: {
       walk: 'plain',
       write: 'plain',
+      patch: 'plain',
       outline: 'plain',
       graph: 'plain',
       'graph/report': 'plain',
@@ -118,7 +119,11 @@ const rooms: HouseTable['rooms'] = {
       actions: 'plain',
       documents: 'plain',
       once: 'plain',
+      diagnose: 'plain',
       agent: 'plain',
+      'agent/hands': 'plain',
+      'agent/servers': 'plain',
+      'agent/web': 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',
     },
@@ -134,9 +139,9 @@ const rooms: HouseTable['rooms'] = {
       http: 'plain',
       streamable: 'plain',
       daemon: 'plain',
-      bridge: 'plain',
       ws: 'plain',
       'ws/frames': 'plain',
+      bridge: 'plain',
     },
   },
   cli: {
@@ -158,9 +163,11 @@ const doors: HouseTable['doors'] = {
       'tools',
       'server',
       'version.ts',
+      'extensions.ts',
       'wire-daemon.ts',
       'wire-bridge.ts',
       'wire-engine.ts',
+      'wire-extensions.ts',
       'wire-files.ts',
       'wire-host.ts',
       'wire-hosts.ts',
@@ -172,6 +179,7 @@ const doors: HouseTable['doors'] = {
     lines: 150,
   },
   // Parts of app.ts: settings → what one floor below is made of.
+  'wire-actions.ts': { imports: ['config', 'engine', 'memory', 'wire-engine.ts'], lines: 150 },
   'wire-engine.ts': {
     imports: [
       'domain',
@@ -195,6 +203,8 @@ const doors: HouseTable['doors'] = {
       'models',
       'engine',
       'tools',
+      'wire-actions.ts',
+      'wire-agent.ts',
       'wire-engine.ts',
       'wire-files.ts',
       'wire-models.ts',
@@ -202,9 +212,19 @@ const doors: HouseTable['doors'] = {
     ],
     lines: 150,
   },
+  'wire-agent.ts': { imports: ['domain', 'config', 'files', 'engine', 'wire-models.ts'], lines: 150 },
   'wire-hosts.ts': { imports: ['domain', 'files', 'wire-host.ts'], lines: 150 },
   'wire-daemon.ts': {
-    imports: ['domain', 'memory', 'server', 'wire-dashboard.ts', 'wire-hosts.ts', 'wire-models.ts'],
+    imports: [
+      'domain',
+      'memory',
+      'server',
+      'config',
+      'wire-dashboard.ts',
+      'wire-hosts.ts',
+      'wire-models.ts',
+      'wire-telemetry.ts',
+    ],
     lines: 150,
   },
   // The product as the dashboard shows it.
@@ -219,6 +239,15 @@ const doors: HouseTable['doors'] = {
   },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
+  'extensions.ts': { imports: ['engine/define.ts', 'memory/store.ts', 'models/provider.ts'] },
+  'wire-extensions.ts': {
+    imports: ['domain', 'config', 'memory', 'tools', 'extensions.ts', 'wire-models.ts'],
+    lazyImports: ['load-extensions.ts'],
+    lines: 150,
+  },
+  'load-extensions.ts': {
+    imports: ['domain', 'memory/store.ts', 'models/provider.ts', 'engine/define.ts', 'extensions.ts'],
+  },
   'wire-bridge.ts': {
     imports: ['domain', 'config', 'server', 'wire-files.ts', 'wire-models.ts'],
     lines: 150,
@@ -246,6 +275,7 @@ const packages: HouseTable['packages'] = {
   'fastest-levenshtein': ['models/routing', 'engine/schema.ts'],
   'gpt-tokenizer': ['files/work'],
   '@redis/client': ['memory/stores'],
+  '@modelcontextprotocol/client': ['engine/agent'],
   '@modelcontextprotocol/*': ['server'],
   hono: ['server'],
   '@hono/*': ['server'],
@@ -291,20 +321,20 @@ const builtins: HouseTable['builtins'] = {
     'telemetry/log',
     'telemetry/comms',
   ],
-  'node:os': [...outside, 'main.ts', 'wire-files.ts', 'engine/agent', 'engine/bridge'],
+  'node:os': [...outside, 'main.ts', 'wire-files.ts', 'wire-agent.ts', 'engine/agent', 'engine/bridge'],
   'node:child_process': [...outside, 'engine/agent', 'engine/bridge', 'files/git/run-git.ts'],
   'node:worker_threads': ['files', 'memory/stores'],
   'node:sqlite': ['memory/stores', 'files/index'],
   'node:dns': ['server', 'engine/agent'],
   'node:net': ['server', 'engine/agent', 'models/extras', 'models/providers'],
   'node:tls': ['server', 'cli/use-proxy.ts'],
-  'node:http': ['server', 'cli/use-proxy.ts'],
-  'node:https': ['server'],
+  'node:http': ['server', 'cli/use-proxy.ts', 'engine/agent'],
+  'node:https': ['server', 'engine/agent'],
   'node:readline': [...outside, 'files', 'telemetry/comms'],
   'node:perf_hooks': outside,
   'node:process': [...outside, 'main.ts'],
   'node:tty': ['cli'],
-  'node:module': ['app.ts', 'main.ts'],
+  'node:module': ['app.ts', 'main.ts', 'load-extensions.ts'],
   'node:async_hooks': ['app.ts', 'server'],
 };
 

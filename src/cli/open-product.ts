@@ -12,7 +12,7 @@ export interface OpenProduct {
   call(
     name: string,
     args: Record<string, unknown>,
-    watch?: Pick<ToolRequest, 'onProgress' | 'onText'>,
+    watch?: Pick<ToolRequest, 'onProgress' | 'onText' | 'ask'>,
   ): Promise<ToolReply>;
 }
 

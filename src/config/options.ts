@@ -1,3 +1,4 @@
+import { agentOptions } from './tables/agent-options.ts';
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
 import { modelSourceOptions } from './tables/model-source-options.ts';
@@ -19,6 +20,7 @@ export const options = {
   ...searchOptions,
   ...threadOptions,
   ...toolOptions,
+  ...agentOptions,
   ...replyOptions,
   ...fileOptions,
   ...operationOptions,

@@ -78,5 +78,18 @@ export type AppEvent =
       /** The error's code, when it could not be written or was not allowed to. */
       code?: ErrorCode;
     }
+  | {
+      /** What became of a tool that a model wanted to use. */
+      type: 'agent.call';
+      reqId: string;
+      tool: string;
+      /** Of the agent's tool. */
+      name: string;
+      outcome: 'ok' | 'failed' | 'refused' | 'invalid';
+      /** As JSON, at most 500 characters. */
+      args: string;
+      /** Why it was not run. */
+      reason?: string;
+    }
   | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
   | { type: 'warning'; reqId?: string; where: string; message: string };

@@ -1,3 +1,5 @@
+import type { JsonObject } from './json.ts';
+
 export type Part =
   | { type: 'text'; text: string }
   /** `data` is the file's bytes. */
@@ -15,11 +17,45 @@ export interface Message {
   cacheMark?: boolean;
   /** The text of a document: material, though some vendors want it as a system message. */
   document?: boolean;
+  /** What a model said that may call tools, in its order; takes the place of `parts`, which is empty. */
+  said?: readonly SaidPart[];
+  /** What came of the calls in the message before; a message of the user's whose `parts` are empty. */
+  results?: readonly ToolResult[];
+}
+
+/** What only the vendor that said it understands, by the name under which its package keeps it: signatures, sealed thoughts. */
+export type VendorFacts = Readonly<Record<string, JsonObject>>;
+
+export type SaidPart = { vendor?: VendorFacts } & (
+  | { type: 'text'; text: string }
+  | { type: 'thought'; text: string }
+  | ({ type: 'call' } & ToolCall)
+);
+
+/** A call of a tool, as a model asks for it. */
+export interface ToolCall {
+  /** Unique within its message. */
+  id: string;
+  name: string;
+  args: JsonObject;
+  /** What the model wrote where it was no JSON object; `args` is empty then. */
+  broken?: string;
+}
+
+export interface ToolResult {
+  /** Of the call. */
+  id: string;
+  name: string;
+  text: string;
+  failed?: boolean;
 }
 
 /** The first line of every tail. Whoever compares prompts cuts there. */
 export const tailHeading = '=== WHAT TO DO NOW ===';
 
+/** All of a message that is text, as it counts; calls and results too. */
 export function textOf(message: Message): string {
-  return message.parts.map(part => (part.type === 'text' ? part.text : '')).join('');
+  const text = message.parts.map(part => (part.type === 'text' ? part.text : '')).join('');
+  const said = message.said?.map(part => (part.type === 'call' ? part.name + JSON.stringify(part.args) : part.text));
+  return [text, ...(said ?? []), ...(message.results?.map(result => result.text) ?? [])].join('');
 }

@@ -1,5 +1,6 @@
 import type { ThreadId } from '../domain/ids.ts';
-import type { Message } from '../domain/message.ts';
+import type { JsonObject } from '../domain/json.ts';
+import type { Message, SaidPart } from '../domain/message.ts';
 import type { Candidate, ModelInfo } from '../domain/model.ts';
 import type { Citation } from '../domain/thread.ts';
 import type { Usage } from '../domain/usage.ts';
@@ -24,6 +25,15 @@ export interface WebSearch {
   contentSize?: 'low' | 'medium' | 'high';
 }
 
+/** A tool that the model may call; whoever asks runs it. */
+export interface ToolSpec {
+  /** `a-z`, `A-Z`, `0-9`, `_` and `-`, at most 64 characters. */
+  name: string;
+  description: string;
+  /** JSON Schema of the arguments. */
+  inputSchema: JsonObject & { type: 'object' };
+}
+
 /** One question to a model. */
 export interface ModelQuestion {
   reqId: string;
@@ -37,6 +47,10 @@ export interface ModelQuestion {
   /** In order of preference; a later one is asked only when an earlier one failed for good. */
   candidates: readonly Candidate[];
   messages: readonly Message[];
+  /** What the model may call; the candidates must be able to. Absent: nothing. */
+  tools?: readonly ToolSpec[];
+  /** `none`: it sees the tools, for calls of them stand in the messages, and may call none. Absent: as it likes. */
+  toolChoice?: 'none';
   maxOutputTokens: number;
   temperature?: number;
   cacheKey?: string;
@@ -70,11 +84,13 @@ export interface AttemptRecord {
 
 export interface ModelAnswer {
   text: string;
+  /** With `tools`: all that it said, its thoughts and calls included, as it is to stand in the next question. */
+  said?: readonly SaidPart[];
   model: ModelInfo;
   candidate: Candidate;
   usage: Usage;
   costUsd?: number;
-  finish: { kind: 'stop' | 'length' | 'content_filter' | 'other'; raw?: string };
+  finish: { kind: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other'; raw?: string };
   /** True when the stream broke after text had arrived: `text` is what came. */
   partial: boolean;
   citations: Citation[];

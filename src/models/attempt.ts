@@ -8,10 +8,12 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { AppError } from '../domain/error.ts';
+import type { SaidPart } from '../domain/message.ts';
 import { safeCut } from '../domain/text.ts';
 import type { Citation } from '../domain/thread.ts';
 import type { Usage } from '../domain/usage.ts';
 import type { ModelAnswer } from './answer.ts';
+import type { Saying } from './asking/said.ts';
 import { badUpstream } from './errors.ts';
 import type { AttemptClocks } from './resilience/clocks.ts';
 
@@ -22,6 +24,10 @@ export interface AttemptOutcome {
   passedOn: boolean;
   /** Characters of reasoning that streamed by. */
   reasoningChars: number;
+  /** Characters of the calls' arguments. */
+  callChars: number;
+  /** Everything that was said, where that was asked for. */
+  said?: SaidPart[];
   /** Absent when the vendor told none, as broken streams do. */
   usage?: Usage;
   /** What the vendor charged, where it tells. */
@@ -51,6 +57,8 @@ export interface AttemptInput {
   onText?: (delta: string) => void;
   /** Told of text and reasoning as they come; for progress alone. */
   onProgress?: (delta: string) => void;
+  /** Collects what was said with the calls of tools in it. Absent: the text alone counts. */
+  saying?: Saying;
 }
 
 /**
@@ -58,18 +66,26 @@ export interface AttemptInput {
  * what came before it stays. The connection is closed unless the answer came whole.
  */
 export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
-  const outcome: AttemptOutcome = { text: '', passedOn: false, reasoningChars: 0, citations: [], warnings: [] };
+  const outcome: AttemptOutcome = {
+    text: '',
+    passedOn: false,
+    reasoningChars: 0,
+    callChars: 0,
+    citations: [],
+    warnings: [],
+  };
   const { clocks } = input;
   try {
     const pending = input.model.doStream({ ...input.call, abortSignal: clocks.signal });
     const { stream, response } = await orAbort(pending, clocks.signal);
     await read(stream, input, outcome);
-    outcome.failure = shortcoming(outcome, response?.headers?.['content-type']);
+    outcome.failure = shortcoming(input, outcome, response?.headers?.['content-type']);
   } catch (error) {
     // Whatever goes wrong after the answer was finished is only the closing of the stream.
     if (!outcome.finish) outcome.failure = clocks.expired() ?? error;
-    else outcome.failure = shortcoming(outcome, undefined);
+    else outcome.failure = shortcoming(input, outcome, undefined);
   }
+  if (input.saying) outcome.said = input.saying.parts();
   clocks.stop(outcome.failure !== undefined);
   return outcome;
 }
@@ -94,6 +110,7 @@ async function read(
 }
 
 function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: AttemptOutcome): void {
+  input.saying?.take(part);
   switch (part.type) {
     case 'stream-start':
       outcome.warnings.push(...part.warnings.map(warning => warningText(warning, input.provider)));
@@ -108,6 +125,12 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       input.clocks.progress(part.delta.length);
       input.onProgress?.(part.delta);
       outcome.reasoningChars += part.delta.length;
+      checkSize(input, outcome);
+      return;
+    case 'tool-input-delta':
+      input.clocks.progress(part.delta.length);
+      input.onProgress?.(part.delta);
+      outcome.callChars += part.delta.length;
       checkSize(input, outcome);
       return;
     case 'source':
@@ -138,9 +161,10 @@ function takeText(delta: string, input: AttemptInput, outcome: AttemptOutcome): 
   }
 }
 
-function checkSize({ call }: AttemptInput, { text, reasoningChars }: AttemptOutcome): void {
+function checkSize({ call }: AttemptInput, { text, reasoningChars, callChars }: AttemptOutcome): void {
   const most = mostChars + mostCharsPerToken * (call.maxOutputTokens ?? 0);
-  if (text.length + reasoningChars > most) throw badUpstream(`The answer did not end after ${most} characters.`, false);
+  if (text.length + reasoningChars + callChars > most)
+    throw badUpstream(`The answer did not end after ${most} characters.`, false);
 }
 
 interface Source {
@@ -223,6 +247,8 @@ function finishOf({ unified, raw: told }: LanguageModelV4FinishReason): ModelAns
     case 'stop':
     case 'length':
       return { kind: unified, raw };
+    case 'tool-calls':
+      return { kind: 'tool_calls', raw };
     case 'content-filter':
       return { kind: 'content_filter', raw };
     case 'error':
@@ -234,7 +260,11 @@ function finishOf({ unified, raw: told }: LanguageModelV4FinishReason): ModelAns
 }
 
 /** What is wrong with a stream that ended without an error. */
-function shortcoming(outcome: AttemptOutcome, contentType: string | undefined): AppError | undefined {
+function shortcoming(
+  { saying }: AttemptInput,
+  outcome: AttemptOutcome,
+  contentType: string | undefined,
+): AppError | undefined {
   const { finish, text } = outcome;
   if (!finish) {
     if (text === '' && contentType !== undefined && !contentType.includes('event-stream')) {
@@ -244,7 +274,7 @@ function shortcoming(outcome: AttemptOutcome, contentType: string | undefined): 
     }
     return badUpstream('The stream ended before the answer was finished.');
   }
-  if (text.trim() !== '') return undefined;
+  if (text.trim() !== '' || (saying?.calls() ?? 0) > 0) return undefined;
   if (finish.kind === 'content_filter') {
     const message = `The provider refused to answer (${finish.raw ?? 'content filter'}).`;
     return new AppError('model', message, { code: 'API_ERROR', class: 'content_filter', retryable: false });

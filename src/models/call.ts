@@ -8,7 +8,9 @@ import { givesLastAnswer, lastAnswer } from './asking/last-answer.ts';
 import { recordAttempt, tellWaste } from './asking/record-attempt.ts';
 import { repaired, signerOf } from './asking/repair.ts';
 import type { AskModelParts, Run, Try } from './asking/run.ts';
+import { createSaying } from './asking/said.ts';
 import { tellRequest } from './asking/tell-comms.ts';
+import { toolsOf } from './asking/tools-of.ts';
 import { attempt, orAbort } from './attempt.ts';
 import { toModelError } from './errors.ts';
 import { toPrompt } from './prompt.ts';
@@ -122,7 +124,7 @@ async function sleep(run: Run, ms: number): Promise<void> {
   }
 }
 
-const nothing = { text: '', passedOn: false, reasoningChars: 0, citations: [], warnings: [] };
+const nothing = { text: '', passedOn: false, reasoningChars: 0, callChars: 0, citations: [], warnings: [] };
 
 /** One attempt, if the breakers let it and once there is a place to run in. */
 async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<Try> {
@@ -209,6 +211,7 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
       clocks,
       onText: question.onText,
       onProgress: question.onProgress,
+      ...(question.tools && { saying: createSaying(signerOf(languageModel), connection.echoesThoughts ?? false) }),
     };
     const tellOutcome = tellRequest(run, candidate, call);
     const { failure, ...rest } = await attempt(input);
@@ -223,7 +226,7 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
 function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {
   const { model, effort, thinkingBudget } = candidate;
   const { messages, warnings: unseen } = fitImages(question.messages, model, connection.imageLimits?.(model));
-  const { prompt, warnings } = toPrompt(messages, connection, model);
+  const { prompt, warnings } = toPrompt(messages, connection, model, (question.tools ?? []).length > 0);
   if (model.input.includes('image')) warnings.push(...unseen);
   const refused = model.temperature === 'none' && question.temperature !== undefined;
   if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
@@ -235,13 +238,14 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
     warnings.push(`${model.provider}:${model.id} can't search the web; it answered from what it knows.`);
   }
   const params = { model, effort, thinkingBudget, maxOutputTokens, cacheKey, webSearch };
-  const tools = connection.vendorTools?.(params) ?? [];
+  const tools = [...toolsOf(question), ...(connection.vendorTools?.(params) ?? [])];
   return {
     call: {
       prompt,
       maxOutputTokens,
       temperature: refused ? undefined : question.temperature,
       ...(tools.length > 0 && { tools }),
+      ...(question.toolChoice && tools.length > 0 && { toolChoice: { type: question.toolChoice } }),
       providerOptions: connection.providerOptions(params),
     },
     warnings,
@@ -259,6 +263,7 @@ function errorOf(run: Run, { model }: Candidate, failure: unknown): AppError {
 }
 
 function keepBroken(run: Run, last: Try): void {
+  // What was called in an answer that broke off is not called: the text alone is of use.
   if (last.text.trim() === '') return;
   if (!last.passedOn && last.text.length <= (run.broken?.text.length ?? 0)) return;
   if (run.broken) tellWaste(run, run.broken);

@@ -3,12 +3,15 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
   LanguageModelV4TextPart,
+  LanguageModelV4ToolResultPart,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import type { Message, Part } from '../domain/message.ts';
+import type { Message, Part, SaidPart, ToolResult } from '../domain/message.ts';
 import type { ModelInfo } from '../domain/model.ts';
 import { safeCut } from '../domain/text.ts';
 import type { Connection } from './provider.ts';
+
+type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /** What vendors with marks allow in one request. */
 const mostMarks = 4;
@@ -25,9 +28,16 @@ export interface BuiltPrompt {
  * The messages in the vendor's order and roles. System messages in front stay what they are; later ones are system messages
  * only where the model takes them there, else user text. The tail comes last. Messages of one role that follow each other
  * become one, because many chat templates insist on alternation; their texts stay separate parts, so that the beginning of
- * a growing conversation stays the same.
+ * a growing conversation stays the same. Calls of tools are told as texts unless the question has tools.
  */
-export function toPrompt(messages: readonly Message[], connection: Connection, model: ModelInfo): BuiltPrompt {
+export function toPrompt(
+  given: readonly Message[],
+  connection: Connection,
+  model: ModelInfo,
+  callsTools = false,
+): BuiltPrompt {
+  // Vendors refuse calls in a conversation without tools; what came of them is still of use.
+  const messages = callsTools ? given : given.map(withoutCalls);
   const warnings = new Set<string>();
   const lateRole = connection.tailRole(model);
   const marked = marksToKeep(messages, connection);
@@ -37,6 +47,13 @@ export function toPrompt(messages: readonly Message[], connection: Connection, m
   for (const message of ordered) {
     const asSystem = message.document && connection.documentRole === 'system';
     inFront &&= (message.role === 'system' && message.section !== 'tail') || asSystem === true;
+    if (message.said || message.results) {
+      inFront = false;
+      const mark = marked.has(message) ? connection.cacheMark : undefined;
+      if (message.said) prompt.push({ role: 'assistant', content: message.said.map(saidPart) });
+      if (message.results) prompt.push({ role: 'tool', content: resultParts(message.results, mark) });
+      continue;
+    }
     const parts = message.parts.filter(part => isVisible(part, model, warnings));
     if (parts.length === 0) continue;
     const role = asSystem ? 'system' : roleOf(message, inFront, lateRole);
@@ -56,7 +73,8 @@ const isStable = (message: Message) => message.section !== 'tail';
 /** The first mark, which all threads share, and the newest ones, which the next call will hit. Never the tail's. */
 function marksToKeep(messages: readonly Message[], connection: Connection): Set<Message> {
   if (!connection.cacheMark) return new Set();
-  const marked = messages.filter(message => message.cacheMark && isStable(message) && message.parts.some(isFilled));
+  const filled = ({ parts, results }: Message) => parts.some(isFilled) || (results?.length ?? 0) > 0;
+  const marked = messages.filter(message => message.cacheMark && isStable(message) && filled(message));
   return new Set(marked.length <= mostMarks ? marked : [...marked.slice(0, 1), ...marked.slice(1 - mostMarks)]);
 }
 
@@ -108,4 +126,43 @@ function contentOf(
   const options = mark ? { providerOptions: mark } : {};
   if (part.type === 'text') return { type: 'text', text: part.text, ...options };
   return { type: 'file', mediaType: part.mediaType, data: { type: 'data', data: part.data }, ...options };
+}
+
+function saidPart(part: SaidPart): AssistantPart {
+  const options = part.vendor ? { providerOptions: part.vendor } : {};
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text, ...options };
+    case 'thought':
+      return { type: 'reasoning', text: part.text, ...options };
+    case 'call':
+      return { type: 'tool-call', toolCallId: part.id, toolName: part.name, input: part.args, ...options };
+  }
+}
+
+/** Vendors refuse blank results as they do blank texts. */
+function resultParts(
+  results: readonly ToolResult[],
+  mark: SharedV4ProviderOptions | undefined,
+): LanguageModelV4ToolResultPart[] {
+  return results.map(({ id, name, text, failed }, index) => ({
+    type: 'tool-result',
+    toolCallId: id,
+    toolName: name,
+    output: { type: failed ? 'error-text' : 'text', value: text.trim() === '' ? '(nothing)' : text },
+    ...(mark && index === results.length - 1 ? { providerOptions: mark } : {}),
+  }));
+}
+
+function withoutCalls(message: Message): Message {
+  const { said, results, ...rest } = message;
+  if (!said && !results) return message;
+  const texts = [
+    ...(said ?? []).flatMap(part => {
+      if (part.type === 'text') return [part.text];
+      return part.type === 'call' ? [`[called ${part.name} with ${JSON.stringify(part.args)}]`] : [];
+    }),
+    ...(results ?? []).map(({ name, text }) => `[what ${name} brought]\n${text}`),
+  ];
+  return { ...rest, parts: texts.map(text => ({ type: 'text', text })) };
 }

@@ -71,6 +71,8 @@ export interface Connection {
   imageLimits?(model: ModelInfo): ImageLimits;
   /** `system` where the vendor wants the text of documents as system messages; absent: as the user's. */
   documentRole?: 'system';
+  /** The vendor wants thoughts that it did not sign back with the calls that they led to. Absent: it wants none. */
+  echoesThoughts?: true;
   /** The vendor's live list. Absent where there is none. */
   list?(signal: AbortSignal): Promise<LiveModel[]>;
   /** What the vendor counts as the input tokens of a call, which it does not answer. Absent where it counts for nobody. */

@@ -62,7 +62,7 @@ export function usefulAnswer(candidates: readonly Candidate[]): { least: number;
 }
 
 /** A budget for thinking is counted by itself; without one, thinking comes out of the answer's room. */
-function thinksInAnswer({ model, effort, thinkingBudget }: Candidate): boolean {
+export function thinksInAnswer({ model, effort, thinkingBudget }: Candidate): boolean {
   return model.reasoning && effort !== 'none' && thinkingBudget === undefined;
 }
 

@@ -1,3 +1,4 @@
+import { textOf } from '../../domain/message.ts';
 import type { Citation } from '../../domain/thread.ts';
 import { estimateTokens, tokenFactor } from '../../domain/tokens.ts';
 import { costOf, type Usage } from '../../domain/usage.ts';
@@ -6,7 +7,7 @@ import type { Run, Try } from './run.ts';
 
 /** What the caller gets of the attempt that counts. */
 export function answerOf(run: Run, last: Try): ModelAnswer {
-  const { candidate, text, citations, error } = last;
+  const { candidate, text, said, citations, error } = last;
   const { model } = candidate;
   const usage = last.usage ?? estimatedUsage(run, last);
   const warnings = new Set(last.warnings);
@@ -20,6 +21,7 @@ export function answerOf(run: Run, last: Try): ModelAnswer {
   }
   return {
     text,
+    ...(said && !error && { said }),
     model,
     candidate,
     usage,
@@ -46,10 +48,14 @@ function shownCitations(citations: readonly Citation[], { webSearch }: ModelQues
 /** Better than nothing for caps and sums when a stream broke or a server does not count. */
 function estimatedUsage(run: Run, last: Try): Usage {
   const factor = tokenFactor(last.candidate.model.id);
-  const texts = run.question.messages.flatMap(({ parts }) =>
-    parts.map(part => (part.type === 'text' ? part.text : '')),
-  );
-  const input = texts.reduce((sum, text) => sum + estimateTokens(text, factor), 0);
+  const input = run.question.messages.reduce((sum, message) => sum + estimateTokens(textOf(message), factor), 0);
   const reasoning = Math.ceil(last.reasoningChars / 4);
-  return { input, output: estimateTokens(last.text, factor) + reasoning, reasoning, cacheRead: 0, cacheWrite: 0 };
+  const called = Math.ceil(last.callChars / 4);
+  return {
+    input,
+    output: estimateTokens(last.text, factor) + reasoning + called,
+    reasoning,
+    cacheRead: 0,
+    cacheWrite: 0,
+  };
 }

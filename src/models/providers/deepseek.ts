@@ -53,6 +53,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     languageModel: ({ id }) => withThoughtsApart(withEndsTold(withJoinedTexts(vendor.chat(id)))),
     providerOptions: params => ({ deepseek: thinkingOptions(params) }),
     tailRole: () => 'user',
+    echoesThoughts: true,
     list: signal => liveList({ provider: 'deepseek', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
   };
 }

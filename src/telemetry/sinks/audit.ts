@@ -45,6 +45,10 @@ function linesOf({ at, event }: Observation, call: OpenCall<undefined> | undefin
       const { path, code } = event;
       return [line('write', code !== undefined, { files: [path], reason: code })];
     }
+    case 'agent.call': {
+      const { name, outcome, args, reason } = event;
+      return [line('agent', outcome === 'refused' || outcome === 'invalid', { name, outcome, args, reason })];
+    }
     case 'call.end': {
       const { status, code, reason } = event;
       return [line('call', code !== undefined && refusals.includes(code), { status, code, reason })];

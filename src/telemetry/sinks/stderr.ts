@@ -44,6 +44,8 @@ function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
       return event.skipped.length > 0 ? 'info' : 'debug';
     case 'files.written':
       return event.code === undefined ? 'info' : 'warning';
+    case 'agent.call':
+      return event.outcome === 'refused' ? 'warning' : 'debug';
     case 'thread.compacted':
       return 'info';
     case 'warning':
@@ -75,6 +77,8 @@ function sentence(event: AppEvent): string {
       return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
     case 'files.written':
       return `${event.tool}: ${event.code === undefined ? 'wrote' : 'did not write'} ${event.path}${note(event.code)}`;
+    case 'agent.call':
+      return `${event.tool}: ${event.name} ${event.outcome}${note(event.reason)}`;
     case 'thread.compacted':
       return `thread ${event.thread}: turns up to ${event.upToSeq} summed up for a window of ${event.window} tokens`;
     case 'warning':

@@ -46,6 +46,8 @@ const user = (...content: Extract<LanguageModelV4Message, { role: 'user' }>['con
 const assistant = (...content: Part[]): LanguageModelV4Message => ({ role: 'assistant', content });
 const tool = (...ids: string[]): LanguageModelV4Message => ({ role: 'tool', content: ids.map(result) });
 
+const look = { type: 'function' as const, name: 'look', inputSchema: { type: 'object' as const, properties: {} } };
+
 /** A history as it may come out of a crash, a cut stream, a hand-over or a fork: anything after anything. */
 function randomHistory(seed: number): LanguageModelV4Prompt {
   const random = seededRandom(seed);
@@ -81,7 +83,7 @@ describe.each(Object.entries(vendors))('a history in any state, for %s', (_name,
       const connection = await definition.connect(settings);
       const model = connection.languageModel(modelInfo({ provider: definition.id, id, reasoning: false }));
       const ask = async (prompt: LanguageModelV4Prompt) => {
-        const { stream } = await model.doStream({ prompt, maxOutputTokens: 100 });
+        const { stream } = await model.doStream({ prompt, maxOutputTokens: 100, tools: [look] });
         for await (const part of stream) expect(part.type).not.toBe('error');
       };
       for (let seed = 1; seed <= 60; seed++) await ask(repaired(randomHistory(seed), signerOf(model)));
@@ -133,7 +135,7 @@ describe('a repaired history', () => {
     }
   });
 
-  it('loses results without calls, calls without results, and the thoughts that led to them', () => {
+  it('loses results without calls, and says of calls without a result that they have none', () => {
     const history = [
       user(text('Look.')),
       tool('nobody'),
@@ -144,12 +146,17 @@ describe('a repaired history', () => {
       tool('b'),
       tool('b'),
     ];
+    const missing = (id: string) => ({
+      ...result(id),
+      output: { type: 'error-text' as const, value: 'There is no result: the call was interrupted.' },
+    });
     expect(repaired(history, 'anthropic')).toEqual([
       user(text('Look.')),
-      assistant(text('I look.')),
+      assistant(text('I look.'), thought('anthropic'), call('a')),
+      { role: 'tool', content: [missing('a')] },
       user(text('Wait.')),
-      assistant(call('b')),
-      tool('b'),
+      assistant(call('b'), call('c')),
+      { role: 'tool', content: [result('b'), missing('c')] },
     ]);
   });
 

@@ -1,4 +1,6 @@
+import { callDeltas, finishOf, wholeCalls } from './chat-wire.ts';
 import { checkChatMessages } from './check-chat.ts';
+import { chatTools } from './check-tools.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { createPrefixCache } from './prefix-cache.ts';
@@ -95,7 +97,7 @@ function checkBody(dialect: ChatDialect, body: Value, headers: Record<string, st
   if (!stringOf(body.model)) return dialect.refusal(400, "'model' is required");
   if (body.stream_options != null && body.stream !== true)
     return dialect.refusal(400, 'stream_options is only allowed with stream');
-  const refused = checkChatMessages(body.messages);
+  const refused = checkChatMessages(body.messages) ?? chatTools(body, true);
   if (refused) return dialect.refusal(400, refused.message);
   for (const message of recordsOf(body.messages)) {
     if (message.reasoning_content !== undefined && !(dialect.takesThoughts && message.role === 'assistant'))
@@ -112,7 +114,7 @@ function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
   const common = { id: `chatcmpl-${reply.id}`, created: reply.created, model: reply.model };
   const usage = dialect.usage(reply.usage);
   const field = dialect.thoughtsField(body);
-  const finish = dialect.finish?.(reply.finish) ?? reply.finish;
+  const finish = finishOf(reply, dialect.finish?.(reply.finish) ?? reply.finish);
   const chunk = (rest: Value): Frame => ({ data: { ...common, object: 'chat.completion.chunk', ...rest } });
   const delta = (content: Value, finish: string | null = null): Value => ({
     choices: [{ index: 0, delta: content, logprobs: null, finish_reason: finish }],
@@ -129,6 +131,7 @@ function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
     open: () => [chunk(delta({ role: 'assistant', content: '' })), ...thoughts.map(thought => chunk(delta(thought)))],
     text: piece => chunk(delta({ content: piece })),
     close: () => [
+      ...callDeltas(reply).map(content => chunk(delta(content))),
       chunk({ ...delta({}, finish), ...dialect.lastChunk?.(reply, usage, body) }),
       ...(withUsage ? [chunk({ choices: [], usage })] : []),
       { data: '[DONE]' },
@@ -144,6 +147,7 @@ function dialectWire(dialect: ChatDialect, body: Value, reply: Reply): Wire {
             role: 'assistant',
             content: inline + reply.text,
             ...(field !== undefined && reply.reasoning !== '' && { [field]: reply.reasoning }),
+            ...wholeCalls(reply),
           },
           logprobs: null,
           finish_reason: finish,

@@ -1,6 +1,7 @@
 import { openAiModel } from './open-ai-models.ts';
 import type { Reply } from './reply.ts';
 import { padding } from './responses-wire.ts';
+import { piecesOf } from './tool-calls.ts';
 import type { Frame, Wire } from './wire.ts';
 import { recordOf } from './wire-values.ts';
 
@@ -32,7 +33,8 @@ export function chatWire(body: Value, reply: Reply): Wire {
     ],
     text: piece => chunk({ ...delta({ content: piece }), ...padding(body, piece) }),
     close: () => [
-      chunk(delta({}, reply.finish)),
+      ...callDeltas(reply).map(content => chunk(delta(content))),
+      chunk(delta({}, finishOf(reply, reply.finish))),
       ...(withUsage ? [chunk({ choices: [], usage: usageOf(reply) })] : []),
       { data: '[DONE]' },
     ],
@@ -60,14 +62,34 @@ export function chatWire(body: Value, reply: Reply): Wire {
             refusal: null,
             annotations: [],
             ...(shown && { reasoning_content: shown }),
+            ...wholeCalls(reply),
           },
           logprobs: null,
-          finish_reason: reply.finish,
+          finish_reason: finishOf(reply, reply.finish),
         },
       ],
       usage: usageOf(reply),
     }),
   };
+}
+
+/** The pieces of a stream that call tools: first who, then with what. */
+export function callDeltas({ calls }: Reply): Value[] {
+  return calls.flatMap(({ id, name, text }, index) => [
+    { tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }] },
+    ...piecesOf(text).map(piece => ({ tool_calls: [{ index, function: { arguments: piece } }] })),
+  ]);
+}
+
+export function wholeCalls({ calls }: Reply): Value {
+  if (calls.length === 0) return {};
+  return {
+    tool_calls: calls.map(({ id, name, text }) => ({ id, type: 'function', function: { name, arguments: text } })),
+  };
+}
+
+export function finishOf({ calls, finish }: Reply, usual: string): string {
+  return calls.length > 0 && finish === 'stop' ? 'tool_calls' : usual;
 }
 
 function usageOf({ usage }: Reply): Value {

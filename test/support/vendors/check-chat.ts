@@ -1,5 +1,6 @@
 import { isRecord } from '../../../src/domain/json.ts';
 import { checkEffort, checkFieldsAndModel, checkImageUrl, refusesSampling } from './check-open-ai.ts';
+import { chatTools } from './check-tools.ts';
 import type { FieldTable } from './field-check.ts';
 import { openAiModel } from './open-ai-models.ts';
 import { invalidValue, missingParameter, openAiRefusal, unsupportedParameter, wrongType } from './open-ai-refusal.ts';
@@ -57,7 +58,8 @@ export function checkChat(body: Record<string, unknown>): Refusal | undefined {
     checkFieldsAndModel(body, fields, field => openAiRefusal(`Unrecognized request argument supplied: ${field}`)) ??
     checkReasoning(body) ??
     checkOutput(body) ??
-    checkChatMessages(body.messages)
+    checkChatMessages(body.messages) ??
+    chatTools(body)
   );
 }
 

@@ -1,4 +1,5 @@
 import { checkContents } from './check-gemini-parts.ts';
+import { geminiTools } from './check-tools.ts';
 import { type FieldTable, type FieldType, firstFieldFault } from './field-check.ts';
 import { type GoogleModel, googleModel } from './google-models.ts';
 import { badField, badRequestField, googleRefusal, unknownField } from './google-refusal.ts';
@@ -68,7 +69,8 @@ export function checkGenerate(body: Record<string, unknown>, modelId: string): R
     (config.thinkingConfig === undefined ? undefined : checkThinking(thinking, model)) ??
     checkTools(body.tools, modelId) ??
     checkInstructions(body.systemInstruction, model) ??
-    checkContents(body.contents)
+    checkContents(body.contents) ??
+    geminiTools(body, modelId)
   );
 }
 

@@ -1,6 +1,7 @@
 import { anthropicRefusal } from './anthropic-refusal.ts';
 import { cacheMarksOf, checkCacheMarks } from './cache-marks.ts';
 import { checkContent, checkSystem } from './check-content.ts';
+import { messagesTools } from './check-tools.ts';
 import { type ClaudeModel, claudeModel } from './claude-models.ts';
 import { type FieldTable, type FieldType, firstFieldFault } from './field-check.ts';
 import type { Refusal } from './refusal.ts';
@@ -61,6 +62,7 @@ export function checkMessages(body: Record<string, unknown>, beta: boolean): Ref
     checkTools(body) ??
     checkSystem(body.system) ??
     checkTurns(listOf(body.messages), model) ??
+    messagesTools(body) ??
     checkCacheMarks(cacheMarksOf(body))
   );
 }

@@ -1,5 +1,6 @@
 import { isRecord } from '../../../src/domain/json.ts';
 import { checkEffort, checkFieldsAndModel, checkImageUrl, refusesSampling } from './check-open-ai.ts';
+import { responsesTools } from './check-tools.ts';
 import type { FieldTable } from './field-check.ts';
 import { openAiModel } from './open-ai-models.ts';
 import { invalidValue, missingParameter, openAiRefusal, unsupportedParameter, wrongType } from './open-ai-refusal.ts';
@@ -56,7 +57,8 @@ export function checkResponses(body: Record<string, unknown>): Refusal | undefin
     checkReasoning(body) ??
     checkTools(body) ??
     checkText(recordOf(body.text)) ??
-    checkInput(body.input)
+    checkInput(body.input) ??
+    responsesTools(body)
   );
 }
 

@@ -13,6 +13,7 @@ import type { Refusal } from './refusal.ts';
 import { makeReply } from './reply.ts';
 import { type Delivery, giveAnswer, giveFault, sendBody } from './serve-step.ts';
 import type { Steps } from './steps.ts';
+import { callsOf, type FakeCall } from './tool-calls.ts';
 import type { AddressFields, VendorKind } from './vendor-kind.ts';
 import { maySearch } from './web-search.ts';
 import { serverSentEvents } from './wire.ts';
@@ -145,12 +146,15 @@ function contentOf(
     const nothing = { id, model: reading.model, created, text: '', input: 0, cacheRead: 0, cacheWrite: 0 };
     return { wire, reply: makeReply(step, nothing), stream: false };
   }
+  const offered = Array.isArray(body.tools) && body.tools.length > 0;
+  const calls = 'fault' in step || !offered ? [] : callsOf(step.calls, recorded, id);
   const use = kind.cache(recorded.dialect, body, segments, address);
   const reply = makeReply(step, {
     id,
     created,
     model: reading.model,
-    text: textFor(step, recorded, ++state.answered),
+    calls,
+    text: textFor(step, recorded, ++state.answered, calls),
     input: recorded.tokens,
     cacheRead: use.read,
     cacheWrite: use.written,
@@ -160,7 +164,13 @@ function contentOf(
   return { wire: use.wire(reply), reply, stream: reading.stream };
 }
 
-function textFor(step: AnswerStep | BrokenStep, request: RecordedRequest, number: number): string {
+function textFor(
+  step: AnswerStep | BrokenStep,
+  request: RecordedRequest,
+  number: number,
+  calls: readonly FakeCall[],
+): string {
+  if (calls.length > 0 && step.answer === undefined) return '';
   if (typeof step.answer === 'function') return step.answer(request);
   return step.answer ?? ('fault' in step ? multibyteAnswer : `Answer ${number}.`);
 }

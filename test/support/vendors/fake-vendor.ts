@@ -1,3 +1,4 @@
+import type { CallSteps } from './tool-calls.ts';
 import type { FoundPage } from './web-search.ts';
 
 export type Dialect = 'responses' | 'chat' | 'messages' | 'generate' | 'ollama' | 'models' | 'count';
@@ -54,6 +55,8 @@ export interface AnswerStep extends StepScope {
   usage?: Partial<ReportedUsage>;
   /** `pause`: Anthropic's word for a search that it broke off; other vendors have none and end. */
   finish?: 'stop' | 'length' | 'content_filter' | 'pause';
+  /** Tools that it calls; the text is empty then unless `answer` gives one. Where the request offers no tools, it calls none. */
+  calls?: CallSteps;
   /** Pages that the vendor's own search finds, where the request lets the model search. */
   finds?: readonly FoundPage[];
 }

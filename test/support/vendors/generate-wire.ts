@@ -1,3 +1,4 @@
+import { geminiSignature } from './check-tools.ts';
 import { googleStatusBody } from './google-refusal.ts';
 import type { Reply } from './reply.ts';
 import type { Frame, Wire } from './wire.ts';
@@ -18,7 +19,12 @@ export function generateWire(body: Value, reply: Reply): Wire {
   const blocked = reply.finish === 'content_filter' && reply.text === '';
   const around = { modelVersion: reply.model, responseId: `resp_${reply.id}` };
   const thoughts = shown === '' ? [] : [{ text: shown, thought: true }];
-  const signature = reply.reasoning === '' ? {} : { thoughtSignature: Buffer.from(reply.reasoning).toString('base64') };
+  const signature = reply.reasoning === '' ? {} : { thoughtSignature: geminiSignature(reply.reasoning) };
+  // Of parallel calls only the first one bears a signature.
+  const called = reply.calls.map(({ name, args }, index) => ({
+    functionCall: { name, args },
+    ...(index === 0 && { thoughtSignature: geminiSignature(name) }),
+  }));
 
   const candidate = (parts: Value[], rest: Value = {}): Value => ({
     candidates: [{ content: { parts, role: 'model' }, ...rest, index: 0 }],
@@ -37,10 +43,13 @@ export function generateWire(body: Value, reply: Reply): Wire {
   return {
     open: () => (blocked || shown === '' ? [] : [chunk(candidate(thoughts))]),
     text: piece => chunk(candidate([{ text: piece }])),
-    close: () => [blocked ? chunk(feedback) : chunk(candidate([{ text: '', ...signature }], ending), usageOf(reply))],
+    close: () => [
+      ...(called.length > 0 ? [chunk(candidate(called))] : []),
+      blocked ? chunk(feedback) : chunk(candidate([{ text: '', ...signature }], ending), usageOf(reply)),
+    ],
     fail: () => [{ data: recordOf(googleStatusBody(503)) }],
     whole: () => ({
-      ...(blocked ? feedback : candidate([...thoughts, { text: reply.text, ...signature }], ending)),
+      ...(blocked ? feedback : candidate([...thoughts, { text: reply.text, ...signature }, ...called], ending)),
       usageMetadata: blocked ? begun : usageOf(reply),
       ...around,
     }),

@@ -1,6 +1,7 @@
 import { thinks } from './check-messages.ts';
 import { claudeModel } from './claude-models.ts';
 import type { Reply } from './reply.ts';
+import { piecesOf } from './tool-calls.ts';
 import type { Frame, Wire } from './wire.ts';
 import { recordOf, stringOf } from './wire-values.ts';
 
@@ -29,8 +30,10 @@ export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wi
     stop_reason: null,
     stop_sequence: null,
   };
-  const stop = { stop_reason: stopReasons[reply.finish], stop_sequence: null };
+  const calling = reply.calls.length > 0 && reply.finish === 'stop';
+  const stop = { stop_reason: calling ? 'tool_use' : stopReasons[reply.finish], stop_sequence: null };
   const hasText = reply.text !== '';
+  const uses = reply.calls.map(({ id, name, args }) => ({ type: 'tool_use', id: toolUseId(id), name, input: args }));
 
   return {
     open: () => [
@@ -57,6 +60,7 @@ export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wi
             frame('content_block_stop', { index: textIndex }),
           ]
         : []),
+      ...reply.calls.flatMap((call, at) => useFrames(call, textIndex + (hasText ? 1 : 0) + at)),
       frame('message_delta', { delta: stop, usage: usageOf(reply, written) }),
       frame('message_stop', {}),
     ],
@@ -68,10 +72,26 @@ export function messagesWire(body: Value, reply: Reply, written: WrittenFor): Wi
         ...(thinking ? [thinking] : []),
         ...search,
         ...(hasText ? [{ ...(citations.length > 0 && { citations }), type: 'text', text: reply.text }] : []),
+        ...uses,
       ],
       usage: usageOf(reply, written),
     }),
   };
+}
+
+/** Its ids have one form, and no others are taken back. */
+function toolUseId(id: string): string {
+  return id.startsWith('call_') ? `toolu_${id.slice('call_'.length)}` : id;
+}
+
+function useFrames({ id, name, text }: Reply['calls'][number], index: number): Frame[] {
+  return [
+    frame('content_block_start', { index, content_block: { type: 'tool_use', id: toolUseId(id), name, input: {} } }),
+    ...['', ...piecesOf(text)].map(partial_json =>
+      frame('content_block_delta', { index, delta: { type: 'input_json_delta', partial_json } }),
+    ),
+    frame('content_block_stop', { index }),
+  ];
 }
 
 function frame(type: string, rest: Value): Frame {
@@ -90,7 +110,11 @@ function thinkingBlock(body: Value, reply: Reply): ThinkingBlock {
   // Other vendors with this interface show them always.
   const usual = id.startsWith('claude-') && !claudeModel(id).showsThoughts ? 'omitted' : 'summarized';
   const shown = (recordOf(body.thinking).display ?? usual) === 'omitted' ? '' : reply.reasoning;
-  return { type: 'thinking', thinking: shown, signature: Buffer.from(reply.reasoning).toString('base64') };
+  return {
+    type: 'thinking',
+    thinking: shown,
+    signature: `anthropic-${Buffer.from(reply.reasoning).toString('base64')}`,
+  };
 }
 
 function thinkingFrames({ thinking, signature }: ThinkingBlock): Frame[] {

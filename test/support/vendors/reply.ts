@@ -1,6 +1,7 @@
 import { decode } from 'gpt-tokenizer/encoding/o200k_base';
 import type { AnswerStep, BrokenStep, ReportedUsage } from './fake-vendor.ts';
 import { o200kTokens } from './o200k-tokens.ts';
+import type { FakeCall } from './tool-calls.ts';
 import { type FoundPage, found } from './web-search.ts';
 
 /** An answer, before it is put into the words of a dialect. */
@@ -18,6 +19,8 @@ export interface Reply {
   usage: ReportedUsage;
   /** What its search found; empty where it did not search. */
   pages: readonly FoundPage[];
+  /** Tools that it calls, after its text. */
+  calls: readonly FakeCall[];
 }
 
 export interface ReplyFacts {
@@ -32,6 +35,7 @@ export interface ReplyFacts {
   maxOutput?: number;
   /** The request lets the model search. */
   searches?: boolean;
+  calls?: readonly FakeCall[];
 }
 
 /** Counts and cuts what a step wants to say, as the vendor would for this request. */
@@ -42,6 +46,7 @@ export function makeReply(step: AnswerStep | BrokenStep, facts: ReplyFacts): Rep
   const wanted = o200kTokens(facts.text);
   const room = Math.max(0, (facts.maxOutput ?? Number.POSITIVE_INFINITY) - thought);
   const cut = wanted.length > room;
+  const called = (facts.calls ?? []).reduce((sum, call) => sum + o200kTokens(call.name + call.text).length, 0);
   const text = cut ? wholeCharacters(decode(wanted.slice(0, room))) : facts.text;
   return {
     id: facts.id,
@@ -51,10 +56,11 @@ export function makeReply(step: AnswerStep | BrokenStep, facts: ReplyFacts): Rep
     chunks: inChunks(text, plan.chunks),
     reasoning,
     pages: found(step, facts.searches ?? false),
+    calls: facts.calls ?? [],
     finish: plan.finish ?? (cut ? 'length' : 'stop'),
     usage: {
       input: facts.input,
-      output: thought + Math.min(wanted.length, room),
+      output: thought + Math.min(wanted.length, room) + called,
       reasoning: thought,
       cacheRead: facts.cacheRead,
       cacheWrite: facts.cacheWrite,

@@ -1,4 +1,5 @@
 import type { Reply } from './reply.ts';
+import { piecesOf } from './tool-calls.ts';
 import type { Frame, Wire } from './wire.ts';
 import { recordOf } from './wire-values.ts';
 
@@ -8,7 +9,7 @@ type Value = Record<string, unknown>;
 export function responsesWire(body: Value, reply: Reply): Wire {
   const show = recordOf(body.reasoning).summary != null && reply.reasoning !== '';
   const items = outputItems(reply, show, body);
-  const thoughts = items.filter(item => item.type !== 'message').length;
+  const thoughts = items.filter(item => item.type !== 'message' && item.type !== 'function_call').length;
   const message = items.find(item => item.type === 'message');
   const place = { item_id: `msg_${reply.id}`, output_index: thoughts, content_index: 0 };
   let sequence = 0;
@@ -49,6 +50,7 @@ export function responsesWire(body: Value, reply: Reply): Wire {
             frame('response.output_item.done', { output_index: thoughts, item: message }),
           ]
         : []),
+      ...items.flatMap((item, index) => (item.type === 'function_call' ? callFrames(frame, item, index) : [])),
       frame(`response.${statusOf(reply)}`, { response: ended() }),
     ],
     fail: () => {
@@ -85,7 +87,30 @@ function outputItems(reply: Reply, show: boolean, body: Value): Value[] {
       role: 'assistant',
       content: [textPart(reply.text, annotationsOf(reply))],
     });
+  for (const [index, { id, name, text }] of reply.calls.entries())
+    items.push({
+      id: `fc_${reply.id}_${index}`,
+      type: 'function_call',
+      status: 'completed',
+      call_id: id,
+      name,
+      arguments: text,
+    });
   return items;
+}
+
+function callFrames(frame: (type: string, rest: Value) => Frame, item: Value, index: number): Frame[] {
+  const place = { item_id: item.id, output_index: index };
+  const text = String(item.arguments);
+  return [
+    frame('response.output_item.added', {
+      output_index: index,
+      item: { ...item, status: 'in_progress', arguments: '' },
+    }),
+    ...piecesOf(text).map(delta => frame('response.function_call_arguments.delta', { ...place, delta })),
+    frame('response.function_call_arguments.done', { ...place, arguments: text }),
+    frame('response.output_item.done', { output_index: index, item }),
+  ];
 }
 
 function reasoningFrames(

@@ -2,7 +2,7 @@ import { type ChatDialect, startChatDialect } from './chat-dialect.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { openAiRefusal } from './open-ai-refusal.ts';
 import type { Refusal } from './refusal.ts';
-import { recordOf, stringOf } from './wire-values.ts';
+import { recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const texts: Readonly<Record<number, [message: string, type: string]>> = {
   400: ['The request was not valid.', 'invalid_request_error'],
@@ -32,6 +32,14 @@ function check(body: Record<string, unknown>): Refusal | undefined {
   if (effort != null && !known.includes(stringOf(effort)))
     return refusal(400, `reasoning_effort: unknown variant \`${String(effort)}\`, expected one of ${known.join(', ')}`);
   if (effort != null && type === 'disabled') return refusal(400, 'reasoning_effort needs thinking');
+  // What it thought before a call has to come back with the call, as long as the same question is worked on.
+  const messages = recordsOf(body.messages);
+  const asked = messages.findLastIndex(({ role }) => role === 'user');
+  const forgotten = messages
+    .slice(asked + 1)
+    .some(message => message.tool_calls != null && message.reasoning_content === undefined);
+  if (forgotten && type !== 'disabled')
+    return refusal(400, 'The `reasoning_content` in the thinking mode must be passed back to the API.');
   return undefined;
 }
 

@@ -1,0 +1,40 @@
+/** What may be run where the operator said nothing: the usual ways to test, check and build a project. */
+export const usualCommands = [
+  'npm test',
+  'npm run *',
+  'pnpm test',
+  'pnpm run *',
+  'yarn test',
+  'node --test',
+  'npx vitest run',
+  'npx tsc --noEmit',
+  'pytest',
+  'python -m pytest',
+  'python3 -m pytest',
+  'python -m unittest',
+  'python3 -m unittest',
+  'go test',
+  'go vet',
+  'cargo test',
+  'cargo check',
+  'make test',
+  'make check',
+] as const;
+
+/** Why a command may not be run; undefined: it may. Entries are its first words, `*` for any one word. */
+export function commandProblem(argv: readonly string[], allowed: readonly string[]): string | undefined {
+  const control = argv.find(word => /[\0\n\r]/.test(word));
+  if (control !== undefined) return 'an argument has a line break or a NUL character.';
+  const fits = allowed.some(entry => {
+    const words = entry.trim().split(/\s+/);
+    if (words[0] === '' || words[0] === '*' || words.length > argv.length) return false;
+    return words.every((word, index) => word === argv[index] || (word === '*' && isPlain(argv[index])));
+  });
+  if (fits) return undefined;
+  return `"${argv.join(' ').slice(0, 200)}" is none of the commands that the operator allows: ${allowed.join(', ')}.`;
+}
+
+/** An option in the place of a name could be anything. */
+function isPlain(word: string | undefined): boolean {
+  return word !== undefined && !word.startsWith('-');
+}

@@ -1,0 +1,57 @@
+import { resolve } from 'node:path';
+import { inputError, securityError } from '../../../domain/error.ts';
+import type { Skip } from '../../../domain/file.ts';
+import type { Clock, Emit, Mask } from '../../../domain/ports.ts';
+import { printablePath } from '../../../domain/text.ts';
+import type { Git } from '../../../files/git/git.ts';
+import type { GitHistory } from '../../../files/git/history.ts';
+import { parsePathReference } from '../../../files/path-reference.ts';
+import type { Sandbox } from '../../../files/sandbox.ts';
+import { isSkip } from '../../../files/skip.ts';
+import type { Condenser } from '../../condense/condense.ts';
+
+/** What the hands of one run work with. */
+export interface HandParts {
+  sandbox: Sandbox;
+  git: Git;
+  history: GitHistory;
+  condenser: Condenser;
+  clock: Clock;
+  mask: Mask;
+  emit: Emit;
+  /** Of the run: keys masks, names backups. */
+  reqId: string;
+  /** The tool that the run belongs to, for events. */
+  tool: string;
+  /** Where relative paths start; absolute. */
+  root: string;
+  /** Home directory, for `~` in paths. */
+  home: string;
+  maxFileBytes: number;
+  /** Folder for what was there before a change; absolute. */
+  backups: string;
+  /** The environment as programs that are started may see it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
+  /** Commands that may be run: words that the command begins with, `*` for any one. */
+  commands: readonly string[];
+  /** Milliseconds of one command. */
+  commandMs: number;
+  /** Whether the web may be read. */
+  fetches: boolean;
+}
+
+/** An absolute path for what the model named. Throws for what is no path. */
+export function pathIn({ root, home }: HandParts, input: string): string {
+  const reference = parsePathReference(input, root, home);
+  if (isSkip(reference)) throw refused(reference);
+  return resolve(reference.literal ?? reference.path);
+}
+
+/** A refusal of the sandbox as the error that it is. */
+export function refused({ path, code, reason }: Skip): Error {
+  const message = `${printablePath(path)}: ${reason}`;
+  const next = 'Name a file of the project.';
+  return code === 'outside_roots' || code === 'secret'
+    ? securityError(message, { next })
+    : inputError(message, { next });
+}
