@@ -19,6 +19,7 @@ import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
+import { wireClis } from './wire-clis.ts';
 import type { DaemonSettings } from './wire-daemon.ts';
 import { maskFor } from './wire-engine.ts';
 import { loadAppConfig, placeOf } from './wire-extensions.ts';
@@ -98,7 +99,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders });
+  const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
+  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders, programs });
   const services = wireServices(config, { clock, state, emit, extraProviders });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
@@ -106,7 +108,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const placed = { ...running, config, team, facts, around: { ...around, mask }, extraTools };
+  const placed = { ...running, bridge, config, team, facts, around: { ...around, mask }, extraTools };
   const hosts = createHosts(placed, found, around.cwd);
   const { host, offer, instructions, explain, ask } = hosts.own;
   const observed = wireObserved(telemetry, { ...team, ask }, random);

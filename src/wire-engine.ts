@@ -14,7 +14,7 @@ import type { FileParts } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
 
-export interface EngineParts {
+export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
   values: AppConfig['values']['app'];
   context: ActionParts;
   offer: Offer;
@@ -56,6 +56,7 @@ export function wireEngine(parts: EngineParts): EngineOptions {
       language: languageOf(values.locale),
       prefixes: team.prefixes,
     },
+    bridge: parts.bridge,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
     diagnose: { git: files.git, ...(files.backups !== undefined && { backups: files.backups }) },
     actionContext: call => createActionContext(context, call),

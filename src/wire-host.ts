@@ -2,6 +2,7 @@ import { exposurePolicy } from './config/derive.ts';
 import { requestId } from './domain/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
+import { withoutPrograms } from './engine/bridge/without-programs.ts';
 import type { ToolDefinition } from './engine/define.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
@@ -26,7 +27,7 @@ import type { Services } from './wire-services.ts';
 
 /** What all callers of one process share. */
 export interface SharedParts
-  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home'> {
+  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home' | 'bridge'> {
   config: AppConfig;
   team: EngineParts['team'];
   services: Services;
@@ -69,7 +70,9 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
   const policy = { ...exposurePolicy(values), configured: shared.services.configured };
   const offer = narrow([...tools, ...(shared.extraTools ?? [])], policy, permissions);
-  const meter: Meter = wireMeter({ values, team: shared.team, store, clock, random, emit });
+  // A program reads whatever its user may read: it is for those alone whose roots are the process's own.
+  const askable = roots ? { ...shared.team, ask: withoutPrograms(shared.team.ask) } : shared.team;
+  const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
   const team = { ...shared.team, ask: meter.ask };
   const { sandbox } = files;
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };

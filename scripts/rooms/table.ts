@@ -96,6 +96,7 @@ const rooms: HouseTable['rooms'] = {
       'extras/embeddings': 'plain',
       'extras/upstream': 'plain',
       'extras/search': 'plain',
+      'extras/programs': 'plain',
     },
     pure: true,
   },
@@ -126,6 +127,8 @@ const rooms: HouseTable['rooms'] = {
       'agent/web': 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',
+      'bridge/run': 'plain',
+      'bridge/output': 'plain',
     },
     pure: true,
   },
@@ -164,6 +167,7 @@ const doors: HouseTable['doors'] = {
       'server',
       'version.ts',
       'extensions.ts',
+      'wire-clis.ts',
       'wire-daemon.ts',
       'wire-bridge.ts',
       'wire-engine.ts',
@@ -194,6 +198,7 @@ const doors: HouseTable['doors'] = {
     ],
     lines: 150,
   },
+  'wire-clis.ts': { imports: ['domain', 'config', 'engine', 'wire-models.ts'], lines: 150 },
   'wire-host.ts': {
     imports: [
       'domain',

@@ -250,6 +250,11 @@ export interface RelayShape<Args> {
   run(args: Args, context: ActionContext): Promise<JobReply>;
 }
 
+/** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
+export interface BridgeShape {
+  kind: 'bridge';
+}
+
 /** A model works with tools of its own, round by round, within what the operator and the user allow. */
 export interface AgentShape {
   kind: 'agent';
@@ -292,6 +297,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | DiagnoseShape
     | ActionShape<z.output<z.ZodObject<Fields>>>
     | RelayShape<z.output<z.ZodObject<Fields>>>
+    | BridgeShape
     | DispatchShape
     | AgentShape;
 }

@@ -15,6 +15,7 @@ import type { AgentRunner } from './agent/runner.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
+import type { BridgeDesk } from './bridge/bridge.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { WorkflowShape } from './define.ts';
 import type { FanoutSettings } from './fanout/fan.ts';
@@ -28,6 +29,7 @@ import { createToolTable, longestToolName } from './offer/tool-table.ts';
 import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
+import { conductBridge } from './shapes/bridge.ts';
 import { type DiagnoseSettings, planDiagnosis } from './shapes/diagnose.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
@@ -47,6 +49,8 @@ export interface EngineOptions extends AskOptions {
   panel: PanelSettings;
   fanout: FanoutSettings;
   diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
+  /** The CLIs of this machine. */
+  bridge: BridgeDesk;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -129,6 +133,7 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
 
   async function conduct(call: Resumed): Promise<Reply> {
     if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
+    if (call.tool.shape.kind === 'bridge') return conductBridge(options, call);
     const plan = await planOf(options, call);
     return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
   }
@@ -150,6 +155,7 @@ async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
     case 'wrapper':
     case 'action':
     case 'relay':
+    case 'bridge':
     case 'dispatch':
     case 'agent':
       throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);

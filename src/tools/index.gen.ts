@@ -6,6 +6,7 @@ import { apilookup } from './apilookup.ts';
 import { ceoAndBoard } from './ceo-and-board.ts';
 import { challenge } from './challenge.ts';
 import { chat } from './chat.ts';
+import { clink } from './clink.ts';
 import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
@@ -45,6 +46,7 @@ export const tools = [
   ceoAndBoard,
   challenge,
   chat,
+  clink,
   codereview,
   consensus,
   debug,

@@ -73,6 +73,7 @@ it('the proxy takes its configuration, which leads to those three daemons', asyn
   await folder.write('haproxy.cfg', text.replaceAll(/polylogue-[abc]:8765/g, '127.0.0.1:8765'));
   const { status, stderr } = spawnSync('haproxy', ['-c', '-dW', '-f', folder.path('haproxy.cfg')], {
     encoding: 'utf8',
+    env: { ...process.env, PATH: serversPath },
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
