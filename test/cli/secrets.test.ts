@@ -28,13 +28,19 @@ it('secrets on the command line are in no output, log or store of the program', 
     await runProgram(['ask', 'Hi', '--model', key, '--offline'], { cwd: project.root, env }),
     await runProgram(['ask', all, '--model', 'openai:gpt-5.2', '--json'], { cwd: project.root, env }),
   ];
-  expect(runs.map(({ code }) => code), runs[0]?.err).toEqual([0, 1, 1]);
+  expect(
+    runs.map(({ code }) => code),
+    runs[0]?.err,
+  ).toEqual([0, 1, 1]);
   const names = await readdir(home, { recursive: true, withFileTypes: true });
   const files = names.filter(entry => entry.isFile()).map(entry => join(entry.parentPath, entry.name));
   expect(files.map(path => path.slice(home.length + 1))).toEqual(
     expect.arrayContaining(['logs/comms.jsonl', 'logs/breadcrumbs.jsonl', 'threads.sqlite']),
   );
-  const texts = [...runs.flatMap(({ out, err }) => [out, err]), ...(await Promise.all(files.map(f => readFile(f, 'latin1'))))];
+  const texts = [
+    ...runs.flatMap(({ out, err }) => [out, err]),
+    ...(await Promise.all(files.map(f => readFile(f, 'latin1')))),
+  ];
   expect(texts.join('')).toContain('[masked:');
   for (const [, secret] of canaries) {
     for (const text of texts) {

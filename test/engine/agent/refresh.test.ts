@@ -9,7 +9,7 @@ import { startDeepSeek } from '../../support/vendors/start-deepseek.ts';
 import { agentOn, callLook, look, loopVendors, type VendorRun } from './agent-on-vendor.ts';
 
 const lines = (count: number, edit: Record<number, string> = {}) =>
-  Array.from({ length: count }, (_, index) => edit[index + 1] ?? `line ${index + 1}`).join('\n') + '\n';
+  `${Array.from({ length: count }, (_, index) => edit[index + 1] ?? `line ${index + 1}`).join('\n')}\n`;
 const mask = async (text: string) => ({ text, found: {} });
 
 let project: TempProject;
@@ -121,7 +121,7 @@ it('puts a hint behind the output of a command that failed, by the model that lo
     expect(reply.content).toBe('Done.');
     const [, asked, after, last] = vendor.requests.map(({ messages }) => messages.map(({ text }) => text).join('\n'));
     expect(asked).toContain('Exit code: 3');
-    expect(after).toMatch(/Exit code: 3[^]*\[HINT[^]*The test script exits with 3\./);
+    expect(after).toMatch(/Exit code: 3[\s\S]*\[HINT[\s\S]*The test script exits with 3\./);
     expect(last!.split('[HINT').length).toBe(2);
     expect(vendor.violations).toEqual([]);
   } finally {

@@ -119,7 +119,11 @@ describe('secrets of callers, files, vendors and the operator', () => {
     expect(answers[0]).toContain('polylogue_model_attempts_total');
     await ask('/readyz');
     const [[text] = ['']] = canaries.map(([each]) => [each.replace(/\s+/g, ' ')]);
-    for (const headers of [{ authorization: `Bearer ${text}` }, { origin: `https://${text}` }, { 'polylogue-root': text }]) {
+    for (const headers of [
+      { authorization: `Bearer ${text}` },
+      { origin: `https://${text}` },
+      { 'polylogue-root': text },
+    ]) {
       await ask('/mcp', { headers });
     }
     for (const [each] of canaries) {
