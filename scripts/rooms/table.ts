@@ -50,6 +50,7 @@ const rooms: HouseTable['rooms'] = {
     folders: {
       walk: 'plain',
       write: 'plain',
+      patch: 'plain',
       outline: 'plain',
       graph: 'plain',
       'graph/report': 'plain',
@@ -95,6 +96,7 @@ const rooms: HouseTable['rooms'] = {
       'extras/embeddings': 'plain',
       'extras/upstream': 'plain',
       'extras/search': 'plain',
+      'extras/programs': 'plain',
     },
     pure: true,
   },
@@ -118,12 +120,15 @@ const rooms: HouseTable['rooms'] = {
       actions: 'plain',
       documents: 'plain',
       once: 'plain',
+      diagnose: 'plain',
       agent: 'plain',
       'agent/hands': 'plain',
       'agent/servers': 'plain',
       'agent/web': 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',
+      'bridge/run': 'plain',
+      'bridge/output': 'plain',
     },
     pure: true,
   },
@@ -161,9 +166,12 @@ const doors: HouseTable['doors'] = {
       'tools',
       'server',
       'version.ts',
+      'extensions.ts',
+      'wire-clis.ts',
       'wire-daemon.ts',
       'wire-bridge.ts',
       'wire-engine.ts',
+      'wire-extensions.ts',
       'wire-files.ts',
       'wire-host.ts',
       'wire-hosts.ts',
@@ -175,6 +183,7 @@ const doors: HouseTable['doors'] = {
     lines: 150,
   },
   // Parts of app.ts: settings → what one floor below is made of.
+  'wire-actions.ts': { imports: ['config', 'engine', 'memory', 'wire-engine.ts'], lines: 150 },
   'wire-engine.ts': {
     imports: [
       'domain',
@@ -189,6 +198,7 @@ const doors: HouseTable['doors'] = {
     ],
     lines: 150,
   },
+  'wire-clis.ts': { imports: ['domain', 'config', 'engine', 'wire-models.ts'], lines: 150 },
   'wire-host.ts': {
     imports: [
       'domain',
@@ -198,6 +208,7 @@ const doors: HouseTable['doors'] = {
       'models',
       'engine',
       'tools',
+      'wire-actions.ts',
       'wire-agent.ts',
       'wire-engine.ts',
       'wire-files.ts',
@@ -233,6 +244,15 @@ const doors: HouseTable['doors'] = {
   },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
+  'extensions.ts': { imports: ['engine/define.ts', 'memory/store.ts', 'models/provider.ts'] },
+  'wire-extensions.ts': {
+    imports: ['domain', 'config', 'memory', 'tools', 'extensions.ts', 'wire-models.ts'],
+    lazyImports: ['load-extensions.ts'],
+    lines: 150,
+  },
+  'load-extensions.ts': {
+    imports: ['domain', 'memory/store.ts', 'models/provider.ts', 'engine/define.ts', 'extensions.ts'],
+  },
   'wire-bridge.ts': {
     imports: ['domain', 'config', 'server', 'wire-files.ts', 'wire-models.ts'],
     lines: 150,
@@ -319,7 +339,7 @@ const builtins: HouseTable['builtins'] = {
   'node:perf_hooks': outside,
   'node:process': [...outside, 'main.ts'],
   'node:tty': ['cli'],
-  'node:module': ['app.ts', 'main.ts'],
+  'node:module': ['app.ts', 'main.ts', 'load-extensions.ts'],
   'node:async_hooks': ['app.ts', 'server'],
 };
 

@@ -1,4 +1,5 @@
 import { agentOptions } from './tables/agent-options.ts';
+import { cliOptions } from './tables/cli-options.ts';
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
 import { modelSourceOptions } from './tables/model-source-options.ts';
@@ -27,6 +28,7 @@ export const options = {
   ...networkOptions,
   ...telemetryOptions,
   ...spendOptions,
+  ...cliOptions,
   ...serverOptions,
   ...wsOptions,
 };

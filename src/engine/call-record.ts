@@ -7,7 +7,7 @@ import type { ToolRequest } from '../domain/request.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../domain/thread.ts';
 import type { Budget } from '../memory/budget.ts';
 import type { ThreadChange } from '../memory/store.ts';
-import type { ModelAnswer, WebSearch } from '../models/answer.ts';
+import type { ModelAnswer, ProgramWish, WebSearch } from '../models/answer.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { EvidencePiece, ToolDefinition } from './define.ts';
 import type { Progress } from './progress.ts';
@@ -72,6 +72,8 @@ export interface AskPlan {
   provider?: string;
   /** What the tool found out by itself; as much as has room becomes part of the turn. */
   evidence?: readonly EvidencePiece[];
+  /** For a program that answers. */
+  program?: ProgramWish;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;
@@ -83,6 +85,8 @@ export interface AskPlan {
   withoutModel?: JsonObject;
   /** Puts parts of what the model said elsewhere; answers the text that the reply shows, masked, and keys to add to it. */
   deliver?(answered: Answered): Promise<{ text: string; document: JsonObject }>;
+  /** The tool's own facts, which win over those of every reply. */
+  metadata?(answered: Answered): JsonObject;
   conclude(answered: Answered): JsonObject;
 }
 

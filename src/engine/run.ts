@@ -15,6 +15,7 @@ import type { AgentRunner } from './agent/runner.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
+import type { BridgeDesk } from './bridge/bridge.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { WorkflowShape } from './define.ts';
 import type { FanoutSettings } from './fanout/fan.ts';
@@ -28,6 +29,8 @@ import { createToolTable, longestToolName } from './offer/tool-table.ts';
 import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
+import { conductBridge } from './shapes/bridge.ts';
+import { type DiagnoseSettings, planDiagnosis } from './shapes/diagnose.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
@@ -45,6 +48,9 @@ export interface EngineOptions extends AskOptions {
   workflow: WorkflowSettings;
   panel: PanelSettings;
   fanout: FanoutSettings;
+  diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
+  /** The CLIs of this machine. */
+  bridge: BridgeDesk;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -127,28 +133,33 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
 
   async function conduct(call: Resumed): Promise<Reply> {
     if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
-    const plan = await planOf(call);
+    if (call.tool.shape.kind === 'bridge') return conductBridge(options, call);
+    const plan = await planOf(options, call);
     return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
   }
 
-  async function planOf(call: Resumed): Promise<Plan> {
-    const { shape } = call.tool;
-    switch (shape.kind) {
-      case 'prompt':
-        return planPrompt(shape, call, options.compose);
-      case 'workflow':
-        return planStep(options, shape, call);
-      case 'panel':
-      case 'wrapper':
-      case 'action':
-      case 'relay':
-      case 'dispatch':
-      case 'agent':
-        throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
-    }
-  }
-
   return { list: () => listings, call };
+}
+
+/** What a call comes to, by the shape of its tool. */
+async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
+  const { shape } = call.tool;
+  switch (shape.kind) {
+    case 'prompt':
+      return planPrompt(shape, call, options.compose);
+    case 'diagnose':
+      return planDiagnosis(shape, call, options.compose, { ...options.diagnose, replyTokens: options.replyTokens });
+    case 'workflow':
+      return planStep(options, shape, call);
+    case 'panel':
+    case 'wrapper':
+    case 'action':
+    case 'relay':
+    case 'bridge':
+    case 'dispatch':
+    case 'agent':
+      throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
+  }
 }
 
 function actionContext(

@@ -7,7 +7,7 @@ import type {
 import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
 import type { Clock, SharedState } from '../domain/ports.ts';
-import type { WebSearch } from './answer.ts';
+import type { CallLimits, ModelQuestion, WebSearch } from './answer.ts';
 
 /** What a provider gets to connect with: the values of its own options, by their names in `options`. */
 export type ProviderSettings = Readonly<Record<string, string | undefined>>;
@@ -23,6 +23,8 @@ export interface CallParams {
   cacheKey?: string;
   /** The model may search the web; only given to models that `searches` says yes to. */
   webSearch?: WebSearch;
+  /** The call itself, for a provider whose models work where the caller is. */
+  about?: Pick<ModelQuestion, 'reqId' | 'tool' | 'root' | 'program'>;
 }
 
 /** A model as the vendor's own listing tells of it. */
@@ -142,6 +144,10 @@ export interface ProviderDefinition {
   runsHere?(settings: ProviderSettings): boolean;
   /** Chosen only by name, never automatically. */
   onlyByName?: boolean;
+  /** Its models are meant only where its id stands before the colon: their names are other things' names too. */
+  onlyByPrefix?: boolean;
+  /** Time limits of its own, in place of those of all models. */
+  limits?(model: ModelInfo): CallLimits;
 }
 
 /** Typed identity; a provider is one file that exports one of these. */

@@ -6,9 +6,11 @@ import { apilookup } from './apilookup.ts';
 import { ceoAndBoard } from './ceo-and-board.ts';
 import { challenge } from './challenge.ts';
 import { chat } from './chat.ts';
+import { clink } from './clink.ts';
 import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
+import { diagnose } from './diagnose.ts';
 import { docgen } from './docgen.ts';
 import { exportThread } from './export-thread.ts';
 import { glmWebSearch } from './glm-web-search.ts';
@@ -44,9 +46,11 @@ export const tools = [
   ceoAndBoard,
   challenge,
   chat,
+  clink,
   codereview,
   consensus,
   debug,
+  diagnose,
   docgen,
   exportThread,
   glmWebSearch,

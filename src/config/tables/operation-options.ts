@@ -10,6 +10,13 @@ export const operationOptions = {
     group: 'Operation',
     operatorOnly: true,
   },
+  extensions: {
+    env: ['POLYLOGUE_EXTENSIONS'],
+    type: 'list',
+    doc: 'Modules that bring tools, providers or stores of their own: absolute paths, paths from POLYLOGUE_HOME that begin with a dot, or packages installed there. They run with all rights of the server.',
+    group: 'Operation',
+    operatorOnly: true,
+  },
   forceEnvOverride: {
     env: ['PAL_MCP_FORCE_ENV_OVERRIDE', 'POLYLOGUE_FORCE_ENV_OVERRIDE'],
     type: 'boolean',
@@ -49,7 +56,7 @@ export const operationOptions = {
   maxConcurrentPerProvider: {
     env: ['MAX_CONCURRENT_PER_PROVIDER'],
     type: 'list',
-    doc: 'The same for single providers, as `provider=number`, such as `ollama=2,openai=50`; unset: 16 for one on this machine or network, no limit of its own for others.',
+    doc: 'The same for single providers, as `provider=number`, such as `ollama=2,openai=50`; unset: 16 for one on this machine or network, 4 for `cli`, no limit of its own for others.',
     group: 'Operation',
   },
   localLastAnswer: {
