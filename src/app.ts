@@ -1,10 +1,10 @@
-import { storePlace } from './config/derive.ts';
 import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import type { CallExplanation, RouteQuestion } from './engine/routing/explain-call.ts';
+import type { Extensions } from './extensions.ts';
 import type { Roots } from './files/default-roots.ts';
 import type { SearchIndexes } from './files/index/search-index.ts';
 import { openStore } from './memory/open-store.ts';
@@ -22,6 +22,7 @@ import { version } from './version.ts';
 import { wireClis } from './wire-clis.ts';
 import type { DaemonSettings } from './wire-daemon.ts';
 import { maskFor } from './wire-engine.ts';
+import { loadAppConfig, placeOf } from './wire-extensions.ts';
 import { rootsOf, wireFiles } from './wire-files.ts';
 import { createHosts } from './wire-hosts.ts';
 import { type AppConfig, tables, wireModels } from './wire-models.ts';
@@ -29,7 +30,7 @@ import { wireServices } from './wire-services.ts';
 import { type Observed, wireObserved, wireTelemetry } from './wire-telemetry.ts';
 
 export { openBridge } from './wire-bridge.ts';
-export { type AppConfig, loadConfig, tables, version };
+export { type AppConfig, type Extensions, loadAppConfig, loadConfig, tables, version };
 
 export type DaemonOnFile = FoundDaemon;
 
@@ -50,6 +51,8 @@ export interface Surroundings {
   /** The environment as programs that are started may see it. */
   programEnv: Readonly<Record<string, string | undefined>>;
   writeError(line: string): void;
+  /** Tools, providers and stores from outside the package. */
+  extensions?: Extensions;
 }
 
 export interface Product extends Observed {
@@ -83,7 +86,7 @@ export interface Product extends Observed {
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
-  const place = storePlace(values, config.home);
+  const place = placeOf(config, around.extensions);
   const telemetry = await wireTelemetry(config, around);
   const { emit, recent, mask, tellComms } = telemetry;
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
@@ -92,23 +95,22 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const { isPrivate } = place;
+  const { providers: extraProviders, tools: extraTools } = around.extensions ?? {};
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
   const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
-  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, programs });
-  const services = wireServices(config, { clock, state, emit });
+  const heard = { clock, random, emit, tellComms, state };
+  const team = await wireModels(config, { ...heard, isPrivate, programs, extraProviders });
+  const services = wireServices(config, { clock, state, emit, extraProviders });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const hosts = createHosts(
-    { ...running, bridge, config, team, facts, around: { ...around, mask } },
-    found,
-    around.cwd,
-  );
+  const placed = { ...running, bridge, config, team, facts, around: { ...around, mask }, extraTools };
+  const hosts = createHosts(placed, found, around.cwd);
   const { host, offer, instructions, explain, ask } = hosts.own;
   const observed = wireObserved(telemetry, { ...team, ask }, random);
   for (const message of offer.unknown) warn('tools', message);

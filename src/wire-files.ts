@@ -14,6 +14,8 @@ export interface FileParts {
   git: Git;
   pool: WorkPool;
   indexes: SearchIndexes;
+  /** Where files are copied to before a patch changes them; absent where nothing is written to disk. */
+  backups?: string;
 }
 
 export interface FileSurroundings {
@@ -38,6 +40,7 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
   const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles });
   return {
     sandbox,
+    ...(!isPrivate && { backups: join(home, 'backups') }),
     git: createGit({ ...around, sandbox }),
     pool: createPool({ size: Math.max(1, availableParallelism() - 1), clock }),
     indexes: createSearchIndexes({
@@ -54,11 +57,11 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
 /** The same for a caller who may read these folders and no others. */
 export function wireFilesWithin({ values }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
   const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles });
-  const { pool, indexes } = files;
+  const { indexes } = files;
   return {
+    ...files,
     sandbox,
     git: createGit({ ...around, sandbox }),
-    pool,
     indexes: { of: root => indexes.of(root, sandbox), close: indexes.close },
   };
 }

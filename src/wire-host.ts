@@ -3,6 +3,7 @@ import { requestId } from './domain/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
 import { withoutPrograms } from './engine/bridge/without-programs.ts';
+import type { ToolDefinition } from './engine/define.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
 import type { Offer } from './engine/offer/exposure.ts';
@@ -17,8 +18,9 @@ import type { Meter } from './engine/spend/meter.ts';
 import type { Transfer } from './memory/transfer/transfer.ts';
 import type { AskModel } from './models/answer.ts';
 import { tools } from './tools/index.gen.ts';
+import { wireActions } from './wire-actions.ts';
 import { wireAgent } from './wire-agent.ts';
-import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { type EngineParts, wireEngine, wireMeter } from './wire-engine.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
@@ -36,6 +38,8 @@ export interface SharedParts
   jobs: ActionParts['jobs'];
   recent: ActionParts['recent'];
   transfer: Transfer;
+  /** From outside the package; they come after those of the product. */
+  extraTools?: readonly ToolDefinition[];
   facts: Pick<ActionParts['product'], 'version' | 'nodeVersion' | 'platform' | 'store'>;
 }
 
@@ -65,7 +69,7 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const { roots } = permissions;
   const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
   const policy = { ...exposurePolicy(values), configured: shared.services.configured };
-  const offer = narrow(tools, policy, permissions);
+  const offer = narrow([...tools, ...(shared.extraTools ?? [])], policy, permissions);
   // A program reads whatever its user may read: it is for those alone whose roots are the process's own.
   const askable = roots ? { ...shared.team, ask: withoutPrograms(shared.team.ask) } : shared.team;
   const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });

@@ -8,6 +8,7 @@ import type { Clock, Emit, Random, SharedState, TellComms } from './domain/ports
 import { createKeptTexts } from './memory/shared-state/kept-texts.ts';
 import { type Programs, programProviderId } from './models/extras/programs/program.ts';
 import { programProvider } from './models/extras/programs/program-provider.ts';
+import type { ProviderDefinition } from './models/provider.ts';
 import { providers } from './models/providers/index.gen.ts';
 import { ownEndpoints } from './models/sources/own-server.ts';
 import { createTeam, type Team } from './models/team.ts';
@@ -22,6 +23,8 @@ export interface ModelSurroundings {
   emit: Emit;
   tellComms?: TellComms;
   state: SharedState;
+  /** From outside the package; they come after those of the product. */
+  extraProviders?: readonly ProviderDefinition[];
   /** Nothing is written to disk. */
   isPrivate: boolean;
   /** Other vendors' agents, which answer as `cli:name`. */
@@ -34,12 +37,13 @@ const programsAtOnce = 4;
 /** Settings → the models that may be asked, and how. What is wrong with the operator's files about them is told as warnings. */
 export async function wireModels(
   config: AppConfig,
-  { isPrivate, programs, ...around }: ModelSurroundings,
+  { isPrivate, programs, extraProviders = [], ...around }: ModelSurroundings,
 ): Promise<Team> {
   const values = config.values.app;
   const { callTimeoutSeconds, maxThinkingTokens } = values;
-  const vendors = Object.fromEntries(providers.map(({ id }) => [id, config.textsOf(id)]));
-  const own = ownEndpoints(config.endpoints, providers, Number(config.textsOf('custom').contextWindow) || undefined);
+  const known = [...providers, ...extraProviders];
+  const vendors = Object.fromEntries(known.map(({ id }) => [id, config.textsOf(id)]));
+  const own = ownEndpoints(config.endpoints, known, Number(config.textsOf('custom').contextWindow) || undefined);
   const { files, warnings } = await readModelFiles(values, readIfPresent);
   const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: around.random });
   const { wrong, ...atOnce } = concurrency(values);
@@ -47,7 +51,7 @@ export async function wireModels(
     const message = `MAX_CONCURRENT_PER_PROVIDER: "${entry}" is left out; it takes provider=number.`;
     around.emit({ type: 'warning', where: 'configuration', message });
   }
-  const definitions = [...providers, ...own.definitions, programProvider(programs)];
+  const definitions = [...known, ...own.definitions, programProvider(programs)];
   for (const name of Object.keys(atOnce.perProvider).filter(name => !definitions.some(({ id }) => id === name))) {
     const ids = definitions.map(({ id }) => id).join(', ');
     const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids}.`;

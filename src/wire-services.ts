@@ -27,7 +27,6 @@ export interface Services {
   noEmbedder?: string;
 }
 
-const definitions: readonly ProviderDefinition[] = providers;
 const megabyte = 1024 * 1024;
 const usualMegabytes = 100;
 
@@ -35,10 +34,15 @@ export interface ServiceSurroundings {
   clock: Clock;
   state: SharedState;
   emit: Emit;
+  extraProviders?: readonly ProviderDefinition[];
 }
 
 /** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
-export function wireServices(config: AppConfig, { clock, state, emit }: ServiceSurroundings): Services {
+export function wireServices(
+  config: AppConfig,
+  { clock, state, emit, extraProviders = [] }: ServiceSurroundings,
+): Services {
+  const definitions: readonly ProviderDefinition[] = [...providers, ...extraProviders];
   const settingsOf = (id: string) => usableSettings(definitions.some(each => each.id === id) ? config.textsOf(id) : {});
   const { embeddingModel, localOnly, offline } = config.values.app;
   // Where nothing may leave this machine, only what runs on it is there.

@@ -50,6 +50,7 @@ const rooms: HouseTable['rooms'] = {
     folders: {
       walk: 'plain',
       write: 'plain',
+      patch: 'plain',
       outline: 'plain',
       graph: 'plain',
       'graph/report': 'plain',
@@ -119,6 +120,7 @@ const rooms: HouseTable['rooms'] = {
       actions: 'plain',
       documents: 'plain',
       once: 'plain',
+      diagnose: 'plain',
       agent: 'plain',
       'agent/hands': 'plain',
       'agent/servers': 'plain',
@@ -165,9 +167,11 @@ const doors: HouseTable['doors'] = {
       'server',
       'version.ts',
       'wire-clis.ts',
+      'extensions.ts',
       'wire-daemon.ts',
       'wire-bridge.ts',
       'wire-engine.ts',
+      'wire-extensions.ts',
       'wire-files.ts',
       'wire-host.ts',
       'wire-hosts.ts',
@@ -179,6 +183,7 @@ const doors: HouseTable['doors'] = {
     lines: 150,
   },
   // Parts of app.ts: settings → what one floor below is made of.
+  'wire-actions.ts': { imports: ['config', 'engine', 'memory', 'wire-engine.ts'], lines: 150 },
   'wire-engine.ts': {
     imports: [
       'domain',
@@ -203,6 +208,7 @@ const doors: HouseTable['doors'] = {
       'models',
       'engine',
       'tools',
+      'wire-actions.ts',
       'wire-agent.ts',
       'wire-engine.ts',
       'wire-files.ts',
@@ -238,6 +244,15 @@ const doors: HouseTable['doors'] = {
   },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
   'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
+  'extensions.ts': { imports: ['engine/define.ts', 'memory/store.ts', 'models/provider.ts'] },
+  'wire-extensions.ts': {
+    imports: ['domain', 'config', 'memory', 'tools', 'extensions.ts', 'wire-models.ts'],
+    lazyImports: ['load-extensions.ts'],
+    lines: 150,
+  },
+  'load-extensions.ts': {
+    imports: ['domain', 'memory/store.ts', 'models/provider.ts', 'engine/define.ts', 'extensions.ts'],
+  },
   'wire-bridge.ts': {
     imports: ['domain', 'config', 'server', 'wire-files.ts', 'wire-models.ts'],
     lines: 150,
@@ -324,7 +339,7 @@ const builtins: HouseTable['builtins'] = {
   'node:perf_hooks': outside,
   'node:process': [...outside, 'main.ts'],
   'node:tty': ['cli'],
-  'node:module': ['app.ts', 'main.ts'],
+  'node:module': ['app.ts', 'main.ts', 'load-extensions.ts'],
   'node:async_hooks': ['app.ts', 'server'],
 };
 

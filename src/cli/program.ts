@@ -1,5 +1,5 @@
 import { realpathSync } from 'node:fs';
-import { type AppConfig, loadConfig, tables } from '../app.ts';
+import { loadAppConfig } from '../app.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { type AppError, isAppError } from '../domain/error.ts';
 import type { Invocation } from './command.ts';
@@ -26,20 +26,22 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
 }
 
 async function run({ definition, args, flags, settings, commands }: Invocation): Promise<number> {
-  const around = realSurroundings();
+  const surroundings = realSurroundings();
   const out = createOutput(process.stdout, process.stderr, isOn(flags, 'json'));
   try {
-    const { cwd, homeDir, platform } = around;
+    const { cwd, homeDir, platform } = surroundings;
     const { env } = process;
     const readFile = readIfPresent;
-    const config: AppConfig = loadConfig({ tables, env, argvFlags: settings, homeDir, platform, cwd, readFile });
+    const sources = { env, argvFlags: settings, homeDir, platform, cwd, readFile };
+    const { config, extensions } = await loadAppConfig(sources);
+    const around = { ...surroundings, extensions };
     await useProxy(config.values.app, env.NODE_EXTRA_CA_CERTS);
     const launch = { node: process.execPath, program: realpathSync(process.argv[1] ?? '') };
     const readInput = () => readPiped(process.stdin);
     return await definition.run({ args, flags, config, around, env, launch, commands, out, readInput });
   } catch (error) {
     if (!isAppError(error)) throw error;
-    tell(error, out, around.writeError);
+    tell(error, out, surroundings.writeError);
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
   }
 }

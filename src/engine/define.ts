@@ -229,6 +229,15 @@ export interface PanelShape {
   synthesis: string;
 }
 
+/** An error message becomes a diagnosis: evidence is held against the files, and a patch is shown only if git takes it. */
+export interface DiagnoseShape {
+  kind: 'diagnose';
+  category: Category;
+  effort: Effort;
+  /** What the model is told to do, before the form of its answer. */
+  role: string;
+}
+
 /** No model: the handler does the work. */
 export interface ActionShape<Args> {
   kind: 'action';
@@ -285,6 +294,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | WorkflowShape<z.output<z.ZodObject<Fields>>>
     | PanelShape
     | WrapperShape
+    | DiagnoseShape
     | ActionShape<z.output<z.ZodObject<Fields>>>
     | RelayShape<z.output<z.ZodObject<Fields>>>
     | BridgeShape

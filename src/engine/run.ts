@@ -30,6 +30,7 @@ import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
 import { conductBridge } from './shapes/bridge.ts';
+import { type DiagnoseSettings, planDiagnosis } from './shapes/diagnose.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
@@ -49,6 +50,7 @@ export interface EngineOptions extends AskOptions {
   fanout: FanoutSettings;
   /** The CLIs of this machine. */
   bridge: BridgeDesk;
+  diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -139,11 +141,14 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
   return { list: () => listings, call };
 }
 
+/** What a call comes to, by the shape of its tool. */
 async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
   const { shape } = call.tool;
   switch (shape.kind) {
     case 'prompt':
       return planPrompt(shape, call, options.compose);
+    case 'diagnose':
+      return planDiagnosis(shape, call, options.compose, { ...options.diagnose, replyTokens: options.replyTokens });
     case 'workflow':
       return planStep(options, shape, call);
     case 'panel':

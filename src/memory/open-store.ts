@@ -1,6 +1,6 @@
 import { configError } from '../domain/error.ts';
 import type { Clock, Emit, Random } from '../domain/ports.ts';
-import type { Store } from './store.ts';
+import type { Store, StoreAround } from './store.ts';
 import { createMemoryStore } from './stores/memory.ts';
 import { createSqliteStore } from './stores/sqlite.ts';
 
@@ -9,14 +9,17 @@ export interface StoreChoice {
   file?: string;
   /** The server, instead of a file. Neither: nothing is written to disk. */
   redis?: { url: string; prefix: string; patienceMs: number };
+  /** A store from outside the package, instead of all others. */
+  own?: (around: StoreAround) => Store | Promise<Store>;
   clock: Clock;
   random: Random;
   emit: Emit;
 }
 
 /** The store that the operator chose. Opens nothing yet. */
-export async function openStore({ file, redis, clock, random, emit }: StoreChoice): Promise<Store> {
+export async function openStore({ file, redis, own, clock, random, emit }: StoreChoice): Promise<Store> {
   const onWarning = (message: string) => emit({ type: 'warning', where: 'store', message });
+  if (own) return own({ clock, random, onWarning });
   if (redis) {
     if (!isRedisAddress(redis.url)) {
       throw configError('REDIS_URL is not the address of a Redis.', {

@@ -1,6 +1,8 @@
 import type { ExchangeId, JobId, Sha256, ThreadId } from '../domain/ids.ts';
 import type { Job } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
+import type { OptionSpec } from '../domain/option.ts';
+import type { Clock, Random } from '../domain/ports.ts';
 import type { Compaction, ExchangeStatus, Thread, ThreadHead, Turn, WorkflowState } from '../domain/thread.ts';
 import type { SpendLedger } from './spend-ledger.ts';
 
@@ -120,7 +122,8 @@ export interface StoreInspection {
  * change in one thread takes effect, and is answered, in the order of the asking, awaited or not. Failures are `AppError`s of kind `storage`: `unavailable`, `storage_full`, `corrupt`, `conflict`.
  */
 export interface Store {
-  readonly kind: 'sqlite' | 'memory' | 'redis';
+  /** `sqlite`, `redis`, `memory`, or the name of one from outside. */
+  readonly kind: string;
   /** Hours a thread lives after its last use, unless the operator says otherwise. */
   readonly defaultTimeoutHours: number;
 
@@ -191,4 +194,27 @@ export interface Store {
   inspect?(): Promise<StoreInspection>;
 
   close(): Promise<void>;
+}
+
+/** What a store from outside works with. */
+export interface StoreAround {
+  clock: Clock;
+  random: Random;
+  /** Told to the operator. */
+  onWarning(message: string): void;
+}
+
+/** A kind of store from outside the package, chosen by its name (`POLYLOGUE_STORE`). */
+export interface StoreDefinition {
+  /** Lower case; the word that `POLYLOGUE_STORE` takes for it. */
+  name: string;
+  /** Its settings, by the name under which `open` gets them; absent: none. */
+  options?: Readonly<Record<string, OptionSpec>>;
+  /** The store, as a `Store` is to be. Called once, at the start, which has no side effects: it opens on first use. */
+  open(settings: Readonly<Record<string, string | undefined>>, around: StoreAround): Store | Promise<Store>;
+}
+
+/** Typed identity; a store from outside is one of these. */
+export function defineStore<Definition extends StoreDefinition>(definition: Definition): Definition {
+  return definition;
 }

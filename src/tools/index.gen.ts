@@ -10,6 +10,7 @@ import { clink } from './clink.ts';
 import { codereview } from './codereview.ts';
 import { consensus } from './consensus.ts';
 import { debug } from './debug.ts';
+import { diagnose } from './diagnose.ts';
 import { docgen } from './docgen.ts';
 import { exportThread } from './export-thread.ts';
 import { glmWebSearch } from './glm-web-search.ts';
@@ -49,6 +50,7 @@ export const tools = [
   codereview,
   consensus,
   debug,
+  diagnose,
   docgen,
   exportThread,
   glmWebSearch,

@@ -5,6 +5,7 @@ import { completion } from './completion.ts';
 import { connect } from './connect.ts';
 import { consensus } from './consensus.ts';
 import { demo } from './demo.ts';
+import { diagnose } from './diagnose.ts';
 import { doctor } from './doctor.ts';
 import { exportThread } from './export-thread.ts';
 import { importThread } from './import-thread.ts';
@@ -29,6 +30,7 @@ export const commands = [
   connect,
   consensus,
   demo,
+  diagnose,
   doctor,
   exportThread,
   importThread,

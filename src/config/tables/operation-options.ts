@@ -10,6 +10,13 @@ export const operationOptions = {
     group: 'Operation',
     operatorOnly: true,
   },
+  extensions: {
+    env: ['POLYLOGUE_EXTENSIONS'],
+    type: 'list',
+    doc: 'Modules that bring tools, providers or stores of their own: absolute paths, paths from POLYLOGUE_HOME that begin with a dot, or packages installed there. They run with all rights of the server.',
+    group: 'Operation',
+    operatorOnly: true,
+  },
   forceEnvOverride: {
     env: ['PAL_MCP_FORCE_ENV_OVERRIDE', 'POLYLOGUE_FORCE_ENV_OVERRIDE'],
     type: 'boolean',

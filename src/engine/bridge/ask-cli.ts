@@ -47,10 +47,12 @@ export async function askCli(
   const mark = parts.random.uuid();
   const stops = createStops(parts.clock, question.signal);
   const stream = holdBack(delta => question.onText(prompt.restored(delta)));
+  const steps: JsonObject[] = [];
   const reader = readOutput(cli, {
     onText: stream.push,
     onEvent(event) {
       if (event.type === 'end') stops.settle();
+      if (steps.length < mostSteps) steps.push(...stepOf(event));
       tell(parts.emit, cli, question, event);
     },
     onFull: stops.full,
@@ -84,8 +86,18 @@ export async function askCli(
     usageOfSession: output.usageOfSession,
     costUsd: output.costUsd,
     told: toldOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
+    steps,
     warnings: [...leftOut, ...warningsOf(cli, output, exit, cut)],
   };
+}
+
+/** As much as a log wants to have of one answer. */
+const mostSteps = 200;
+
+function stepOf(event: CliEvent): JsonObject[] {
+  if (event.type !== 'tool_use' && event.type !== 'tool_result') return [];
+  const { type: step, ...facts } = event;
+  return [{ step, ...facts }];
 }
 
 /** All that ends a run before it ends by itself. */

@@ -92,14 +92,15 @@ const diffOptions = [
   '--no-relative',
 ];
 
-type Run = (args: readonly string[]) => Promise<GitOutput>;
+/** Runs git on one repository; `input` is what it reads from its standard input. */
+type Run = (args: readonly string[], input?: string) => Promise<GitOutput>;
 
 export async function readChanges(
   options: GitOptions,
   place: RepositoryPlace,
   request: ChangesRequest,
 ): Promise<RepositoryChanges> {
-  const run = await runnerFor(options, place, request.signal);
+  const run = await filterlessGit(options, place, request.signal);
   const output = await well(run, place, [
     'status',
     '--porcelain=v2',
@@ -128,7 +129,11 @@ export async function readChanges(
  * With the filters that the repository names switched off: git would start their programs for files that changed. Asking
  * for the settings starts nothing.
  */
-async function runnerFor(options: GitOptions, place: RepositoryPlace, signal: AbortSignal | undefined): Promise<Run> {
+export async function filterlessGit(
+  options: GitOptions,
+  place: RepositoryPlace,
+  signal: AbortSignal | undefined,
+): Promise<Run> {
   const command = { place, signal };
   const listed = await well(args => runGit(options, { ...command, args }), place, [
     'config',
@@ -148,7 +153,7 @@ async function runnerFor(options: GitOptions, place: RepositoryPlace, signal: Ab
     [`${name}.process`, ''] as const,
     [`${name}.required`, 'false'] as const,
   ]);
-  return args => runGit(options, { ...command, args, settings });
+  return (args, input) => runGit(options, { ...command, args, settings, input });
 }
 
 async function well(run: Run, place: RepositoryPlace, args: readonly string[]): Promise<GitOutput> {

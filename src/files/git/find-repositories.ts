@@ -77,7 +77,7 @@ function stop(found: FoundRepositories, note: string): FoundRepositories {
 }
 
 /** Upwards, but never out of the roots. */
-async function repositoryAround(sandbox: Sandbox, start: string): Promise<RepositoryPlace | undefined> {
+export async function repositoryAround(sandbox: Sandbox, start: string): Promise<RepositoryPlace | undefined> {
   for (let at = start; ; at = dirname(at)) {
     const place = await placeOf(sandbox, at);
     if (place) return place;

@@ -1,12 +1,18 @@
 import { inputError } from '../../domain/error.ts';
+import { type Applied, applyPatch } from '../patch/apply-patch.ts';
+import { checkPatch, type PatchRequest, type SoundPatch, type WithheldPatch } from '../patch/check-patch.ts';
 import { parsePathReference } from '../path-reference.ts';
 import { isSkip } from '../skip.ts';
 import { type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
 import { checkRef, findRepositories } from './find-repositories.ts';
 
-/** Reads what is about to be committed; changes nothing. */
 export interface Git {
+  /** Reads what is about to be committed. */
   changes(request: ChangesRequest): Promise<{ repositories: RepositoryChanges[]; notes: string[] }>;
+  /** Whether a patch applies to the files as they are, and its sound form. Changes nothing. */
+  checkPatch(request: PatchRequest): Promise<SoundPatch | WithheldPatch>;
+  /** Copies what a patch changes to `backup`, and applies it: all or nothing. */
+  applyPatch(request: PatchRequest & { backup: string }): Promise<Applied>;
 }
 
 export function createGit(options: GitOptions): Git {
@@ -28,7 +34,11 @@ export function createGit(options: GitOptions): Git {
     }
     return { repositories, notes };
   }
-  return { changes };
+  return {
+    changes,
+    checkPatch: request => checkPatch(options, request),
+    applyPatch: request => applyPatch(options, request),
+  };
 }
 
 function noFolder(path: string, why: string): Error {

@@ -23,6 +23,8 @@ export interface GitOutput {
 export interface GitCommand {
   place: RepositoryPlace;
   args: readonly string[];
+  /** What it reads from its standard input; absent: nothing. */
+  input?: string;
   /** Bytes of output that are kept; 8 MB unless told. */
   maxBytes?: number;
   /** Settings that win over all of the repository's. */
@@ -50,7 +52,7 @@ const harmless: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * Runs git on one repository: without a shell, without input, in a process group of its own that ends with the time limit
+ * Runs git on one repository: without a shell, in a process group of its own that ends with the time limit
  * or the call. Where the repository and its files are is said outright, so that none of its settings can point elsewhere.
  */
 export async function runGit(options: GitProcessOptions, command: GitCommand): Promise<GitOutput> {
@@ -61,10 +63,13 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
     const child = spawn('git', ['--no-pager', '--literal-pathspecs', ...args], {
       cwd: place.top,
       env,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
       windowsHide: true,
     });
+    // It may end without reading all of it; its exit code says why.
+    child.stdin.on('error', () => {});
+    child.stdin.end(command.input ?? '');
     const out: Buffer[] = [];
     let bytes = 0;
     let stderr = '';

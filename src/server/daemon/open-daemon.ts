@@ -38,6 +38,7 @@ export interface Daemon {
   /** Where it listens, without a path. */
   url: string;
   port: number;
+  tokens: Tokens;
   load(): DaemonLoad;
   /** Takes no more calls; resolves when none runs, or after `ms`. */
   drain(ms: number): Promise<void>;
@@ -86,6 +87,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   return {
     url: http.url,
     port: http.port,
+    tokens,
     load,
     drain: http.drain,
     async close() {

@@ -1,0 +1,137 @@
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type JsonObject, textIn } from '../../domain/json.ts';
+import type { ToolReply, UserAnswer, UserQuestion } from '../../domain/request.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { isOn, listFlag, textFlag } from '../flags.ts';
+import { type OpenProduct, openProduct } from '../open-product.ts';
+import { showFailure } from '../show-failure.ts';
+import { warningsOf } from '../warnings-of.ts';
+
+export const diagnose = defineCommand({
+  name: 'diagnose',
+  summary: 'say why something failed, from its piped error output, with a patch that applies where there is one',
+  usage: '[command...]',
+  flags: [
+    { name: 'file', value: 'path', repeat: true, doc: 'A file that has to do with it, beside those of the output.' },
+    { name: 'model', value: 'name', doc: 'Who answers: a name, an alias, provider:model, or auto.' },
+    { name: 'without-patch', doc: 'Asks for no patch.' },
+    { name: 'apply', doc: 'Applies the patch after asking; what it changes is copied first.' },
+    { name: 'yes', doc: 'With --apply: does not ask.' },
+    { name: 'continue', value: 'id', doc: 'Goes on with a stored thread: its id, or last.' },
+  ],
+  examples: [
+    ['npm test 2>&1 | polylogue diagnose npm test', 'why do the tests fail?'],
+    ['polylogue diagnose --continue last --apply', 'apply the patch of the last diagnosis, after asking'],
+    ['cat crash.log | polylogue diagnose --json', 'the whole reply, for programs'],
+  ],
+  async run(context) {
+    const { flags, out } = context;
+    const args = await argumentsOf(context);
+    const applies = isOn(flags, 'apply');
+    return openProduct(
+      context,
+      async open => {
+        let thread = textFlag(flags, 'continue');
+        if (args) {
+          const onProgress = ({ message }: { message: string }) => out.status(message);
+          const reply = await open.call('diagnose', args, { onProgress });
+          out.status('');
+          if (reply.isError) return showFailure(context, reply);
+          if (!applies) return show(context, reply);
+          if (!out.json) show(context, reply);
+          if (!isRecord(reply.document.patch)) return 1;
+          const { continuation_offer: offer } = reply.document;
+          thread = isRecord(offer) ? textIn(offer.continuation_id) : thread;
+        }
+        return apply(context, open, thread);
+      },
+      'agent',
+    );
+  },
+});
+
+/** The arguments of a diagnosis; undefined where only the patch of an earlier one is to be applied. */
+async function argumentsOf(context: CommandContext): Promise<Record<string, unknown> | undefined> {
+  const { args, flags, around } = context;
+  const stderr = (await context.readInput())?.trim() ?? '';
+  if (stderr === '') {
+    if (isOn(flags, 'apply') && textFlag(flags, 'continue') !== undefined) return undefined;
+    throw inputError('There is no error output.', {
+      next: 'Pipe it in, as in: npm test 2>&1 | polylogue diagnose npm test; or apply an earlier patch with --continue last --apply.',
+    });
+  }
+  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  return {
+    stderr,
+    command: args.join(' ').trim() || undefined,
+    ...(files.length > 0 && { absolute_file_paths: files }),
+    ...(isOn(flags, 'without-patch') && { patch: false }),
+    model: textFlag(flags, 'model'),
+    continuation_id: textFlag(flags, 'continue'),
+  };
+}
+
+function show({ out, around }: CommandContext, { document }: ToolReply): number {
+  for (const line of warningsOf(document)) around.writeError(line);
+  if (out.json) {
+    out.document(document);
+    return 0;
+  }
+  if (document.content !== undefined) out.line(textIn(document.content));
+  const part = (title: string, text: unknown) => {
+    if (textIn(text) !== '') out.line(`${out.style('bold', title)}\n${textIn(text)}\n`);
+  };
+  part('What happened', document.summary);
+  part('Why', document.root_cause);
+  part('Evidence', evidenceText(document));
+  part('Impact', document.impact);
+  part('What to do', document.recommendation);
+  if (Array.isArray(document.needs)) part('What is missing', document.needs.map(String).join('\n'));
+  if (isRecord(document.patch)) part(`Patch (${textIn(document.patch.verified)})`, document.patch.diff);
+  if (document.patch_withheld !== undefined) around.writeError(`polylogue: ${textIn(document.patch_withheld)}\n`);
+  if (isRecord(document.patch)) out.remark('apply it with: polylogue diagnose --continue last --apply');
+  return 0;
+}
+
+function evidenceText({ evidence }: JsonObject): string {
+  const items: unknown[] = Array.isArray(evidence) ? evidence : [];
+  return items
+    .filter(isRecord)
+    .map(({ file, line, text, checked }) => {
+      const doubt = checked === true ? '' : '   (not found there)';
+      return `${String(file)}:${String(line)}  ${textIn(text)}${doubt}`;
+    })
+    .join('\n');
+}
+
+async function apply(context: CommandContext, { call, signal }: OpenProduct, thread = 'last'): Promise<number> {
+  const { out, flags } = context;
+  const ask = (question: UserQuestion) =>
+    isOn(flags, 'yes') ? Promise.resolve(approval(true)) : askTerminal(context, question, signal);
+  const reply = await call('diagnose', { continuation_id: thread, apply: true }, { ask });
+  if (reply.isError) return showFailure(context, reply);
+  const { document } = reply;
+  if (out.json) out.document(document);
+  else
+    out.line(
+      `Applied to ${Array.isArray(document.files) ? document.files.join(', ') : ''}. ${textIn(document.next_steps)}`,
+    );
+  return 0;
+}
+
+const approval = (approve: boolean): UserAnswer => ({ action: 'accept', content: { approve } });
+
+/** Without a terminal nobody says yes. */
+async function askTerminal({ around }: CommandContext, { message }: UserQuestion, signal: AbortSignal) {
+  if (!process.stdin.isTTY) return approval(false);
+  around.writeError(`${message}\n`);
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await terminal.question('Apply it? [y/N] ', { signal });
+    return approval(/^y(es)?$/i.test(answer.trim()));
+  } finally {
+    terminal.close();
+  }
+}

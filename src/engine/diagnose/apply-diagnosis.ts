@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import { inputError, securityError } from '../../domain/error.ts';
+import type { Git } from '../../files/git/git.ts';
+import { maskPatch } from '../../files/git/mask-patch.ts';
+import { placeholdersIn } from '../../files/put-back/originals.ts';
+import { putBackPatch } from '../../files/put-back/put-back-patch.ts';
+import type { LocalPlan, Resumed } from '../call-record.ts';
+import type { ComposeOptions } from '../gather/options.ts';
+import { threadOriginals } from '../secrets/thread-originals.ts';
+import { readDiagnosis } from './diagnosis.ts';
+
+/** What a diagnosis may do beside asking a model. */
+export interface DiagnoseSettings {
+  git: Git;
+  /** Where files are copied to before a patch changes them; absent: patches are never applied. */
+  backups?: string;
+  /** The most tokens of one reply: half a patch is none. */
+  replyTokens: number;
+}
+
+/** Applies the patch of the thread's last diagnosis, once the user said yes to it. */
+export async function applyDiagnosis(
+  call: Resumed,
+  options: ComposeOptions,
+  { git, backups }: DiagnoseSettings,
+): Promise<LocalPlan> {
+  if (backups === undefined) throw noBackups();
+  const { thread, signal, reqId, tool } = call;
+  const { root } = call.request.principal;
+  const proposed = lastPatch(call);
+  if (proposed === undefined) throw nothingToApply();
+  const originals = await threadOriginals(options, { thread, files: [], signal }, placeholdersIn(proposed));
+  const { text } = putBackPatch(proposed, originals);
+  const checked = await git.checkPatch({ patch: text, root, signal });
+  if (!checked.ok) throw stale(checked.reason);
+  const shown = await maskPatch(checked.patch, options.mask, thread.id);
+  call.progress.stage('waiting for approval');
+  await assertApproved(call, `Apply this patch?\n\n${shown.patch}`);
+  const backup = join(backups, reqId);
+  const { files } = await git.applyPatch({ patch: text, root, signal, backup });
+  for (const path of files) options.emit({ type: 'files.written', reqId, tool: tool.name, path });
+  return {
+    kind: 'local',
+    contribution: `The patch was applied to ${files.join(', ')}.`,
+    document: {
+      status: 'applied',
+      files,
+      backup,
+      next_steps: `Run what failed once more. "git apply -R ${join(backup, 'applied.patch')}" takes it back.`,
+    },
+  };
+}
+
+function lastPatch({ thread, tool }: Resumed): string | undefined {
+  const last = thread.turns.findLast(
+    ({ role, toolName, status }) => role === 'assistant' && toolName === tool.name && status === 'done',
+  );
+  return last && readDiagnosis(last.content)?.patch;
+}
+
+async function assertApproved({ request }: Resumed, message: string): Promise<void> {
+  if (!request.ask) throw nobodyToAsk();
+  const schema = {
+    type: 'object',
+    properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },
+    required: ['approve'],
+  };
+  const answer = await request.ask({ key: 'apply_patch', message, schema });
+  if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
+}
+
+function nothingToApply(): Error {
+  return inputError('There is no patch to apply: the last diagnosis of this thread has none.', {
+    next: 'Send the error output in "stderr" first, then continuation_id of that reply with "apply": true.',
+    validationErrors: [{ field: 'apply', error: 'no patch in this thread' }],
+  });
+}
+
+function stale(reason: string): Error {
+  return inputError(`The patch does not apply any more: ${reason}.`, {
+    class: 'conflict',
+    next: 'Send the error output again with the same continuation_id for a new one.',
+  });
+}
+
+function noBackups(): Error {
+  return securityError('Nothing is written to disk here, so there is no backup, and no patch is applied without one.', {
+    class: 'approval',
+    next: 'Apply the patch with "git apply", or start Polylogue without --private.',
+  });
+}
+
+function nobodyToAsk(): Error {
+  return securityError('A patch is applied only when the user approves, and this client can ask nobody.', {
+    class: 'approval',
+    next: 'Show the patch to the user and apply it with your own tools, or have him run "polylogue diagnose --continue ID --apply".',
+  });
+}
+
+function declined(): Error {
+  return securityError('The user did not approve the patch; nothing was changed.', {
+    class: 'approval',
+    next: 'Ask him what to do instead.',
+  });
+}

@@ -1,0 +1,101 @@
+import { relative, resolve, sep } from 'node:path';
+import { isAppError } from '../../domain/error.ts';
+import { readFile } from '../../files/read.ts';
+import type { Sandbox } from '../../files/sandbox.ts';
+import { isSkip } from '../../files/skip.ts';
+import { listSourceFiles } from '../../files/walk/list-source-files.ts';
+import type { Frame } from './read-frames.ts';
+
+/** A file of the project that an error message speaks of. */
+export interface FoundFile {
+  /** Absolute. */
+  path: string;
+  /** Lines that the message names, in its order. */
+  lines: number[];
+}
+
+export interface FindOptions {
+  sandbox: Sandbox;
+  home: string;
+  root: string;
+  maxFileBytes: number;
+  signal: AbortSignal;
+}
+
+const mostFiles = 8;
+const mostListed = 20_000;
+/** Of longer files, only the surroundings of the lines go along. */
+const wholeLines = 800;
+const around = 80;
+/** Other people's code: its places say nothing that can be mended here. */
+const foreign = /(?:^|\/)(?:node_modules|site-packages|dist-packages|\.cargo|rustc|vendor|\.venv)\//;
+
+/**
+ * The files of the project that the places mean, the first named first. A message may come from another machine or a
+ * container: what is not there as it is written is looked for by the end of its path, and taken if only one file fits.
+ */
+export async function findFrames(options: FindOptions, frames: readonly Frame[]): Promise<FoundFile[]> {
+  const files = new Map<string, FoundFile>();
+  let sources: string[] | undefined;
+  for (const frame of frames) {
+    if (frame.path.startsWith('node:') || foreign.test(frame.path.replaceAll('\\', '/'))) continue;
+    let path = frame.folder === undefined ? await asWritten(options, frame.path) : undefined;
+    if (path === undefined) {
+      sources ??= await sourcesOf(options);
+      path = byEnd(options, frame, sources);
+    }
+    if (path === undefined || foreign.test(`${relative(options.root, path).split(sep).join('/')}`)) continue;
+    const file = files.get(path) ?? { path, lines: [] };
+    file.lines.push(frame.line);
+    files.set(path, file);
+    if (files.size >= mostFiles) break;
+  }
+  return [...files.values()];
+}
+
+/** What is to be read of the files, as a caller would name it. */
+export async function referencesOf(options: FindOptions, files: readonly FoundFile[]): Promise<string[]> {
+  const references: string[] = [];
+  for (const { path, lines } of files) {
+    const file = await readFile(options.sandbox, path, { maxBytes: options.maxFileBytes, signal: options.signal });
+    if (isSkip(file)) continue;
+    if (file.lines <= wholeLines) references.push(path);
+    else {
+      const from = Math.max(1, Math.min(...lines) - around);
+      references.push(`${path}:${from}-${Math.max(from, Math.max(...lines) + around)}`);
+    }
+  }
+  return references;
+}
+
+async function asWritten({ sandbox, root }: FindOptions, path: string): Promise<string | undefined> {
+  const located = await sandbox.locate(resolve(root, path));
+  return isSkip(located) || located.kind !== 'file' ? undefined : located.path;
+}
+
+async function sourcesOf({ sandbox, root, home, signal }: FindOptions): Promise<string[]> {
+  try {
+    return await listSourceFiles(sandbox, [root], { root, home, maxFiles: mostListed, signal });
+  } catch (error) {
+    // A project too large to be searched: only places that are written as they are count.
+    if (isAppError(error) && error.kind === 'limit') return [];
+    throw error;
+  }
+}
+
+function byEnd({ root }: FindOptions, { path, folder }: Frame, sources: readonly string[]): string | undefined {
+  const written = (folder === undefined ? path : `${folder}/${path}`).replaceAll('\\', '/');
+  const parts = written.split('/').filter(part => part !== '' && part !== '.' && part !== '..');
+  for (let from = 0; from < parts.length; from++) {
+    const end = parts.slice(from).join('/');
+    // A name alone may be anybody's, unless it is that of a file on top of the project.
+    const alone = from === parts.length - 1 && parts.length > 1;
+    const fitting = sources.filter(source => {
+      const own = relative(root, source).split(sep).join('/');
+      return own === end || (!alone && own.endsWith(`/${end}`));
+    });
+    if (fitting.length === 1) return fitting[0];
+    if (fitting.length > 1) return undefined;
+  }
+  return undefined;
+}

@@ -1,0 +1,110 @@
+import { type StorePlace, storePlace } from './config/derive.ts';
+import { type ConfigSources, loadConfig } from './config/load.ts';
+import { configError } from './domain/error.ts';
+import type { Extensions } from './extensions.ts';
+import type { Store, StoreAround } from './memory/store.ts';
+import { tools } from './tools/index.gen.ts';
+import { type AppConfig, tables } from './wire-models.ts';
+
+const idForm = /^[a-z][a-z0-9-]{0,39}$/;
+const toolForm = /^[a-z][a-z0-9_]{0,63}$/;
+
+/** All options there are, those of what comes from outside included. Throws where that is named like something else. */
+export function tablesWith(extensions: Extensions): typeof tables {
+  const { providers = [], stores = [] } = extensions;
+  refuseTaken(extensions);
+  const { app } = tables;
+  const choices = [...app.store.choices, ...stores.map(({ name }) => name)];
+  return {
+    ...tables,
+    ...Object.fromEntries(providers.map(({ id, options }) => [id, options])),
+    ...Object.fromEntries(stores.map(({ name, options = {} }) => [tableOf(name), options])),
+    // The words are checked as texts; only the type of the option knows those of the product alone.
+    app: Object.assign({ ...app }, { store: { ...app.store, choices } }),
+  };
+}
+
+export type AppSources = Omit<ConfigSources<typeof tables>, 'tables'>;
+
+/**
+ * Settings, with the modules loaded that POLYLOGUE_EXTENSIONS names: they bring settings of their own. `given` are extensions
+ * that the program has at hand.
+ */
+export async function loadAppConfig(
+  sources: AppSources,
+  given: Extensions = {},
+): Promise<{ config: AppConfig; extensions: Extensions }> {
+  const plain = () => loadConfig({ ...sources, tables: tablesWith(given) });
+  const names = namesOf(sources);
+  if (names.length === 0) return { config: plain(), extensions: given };
+  const { home } = loadConfig({ ...sources, tables: { app: { home: tables.app.home } } });
+  const { loadExtensions } = await import('./load-extensions.ts');
+  const loaded = loadExtensions(names, home);
+  const extensions = {
+    tools: [...(given.tools ?? []), ...loaded.tools],
+    providers: [...(given.providers ?? []), ...loaded.providers],
+    stores: [...(given.stores ?? []), ...loaded.stores],
+  };
+  return { config: loadConfig({ ...sources, tables: tablesWith(extensions) }), extensions };
+}
+
+/** Read by itself: the other settings may be words that only an extension knows. */
+function namesOf(sources: AppSources): readonly string[] {
+  const { extensions, home, forceEnvOverride } = tables.app;
+  return (
+    loadConfig({ ...sources, tables: { app: { extensions, home, forceEnvOverride } } }).values.app.extensions ?? []
+  );
+}
+
+/** A store is no provider, and may be named like one. */
+function tableOf(store: string): string {
+  return `store.${store}`;
+}
+
+function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Extensions): void {
+  const { app, ...known } = tables;
+  refuse(
+    'tool',
+    toolForm,
+    extraTools.map(({ name }) => name),
+    tools.map(({ name }) => name),
+  );
+  refuse(
+    'provider',
+    idForm,
+    providers.map(({ id }) => id),
+    ['app', ...Object.keys(known)],
+  );
+  refuse(
+    'store',
+    idForm,
+    stores.map(({ name }) => name),
+    app.store.choices,
+  );
+}
+
+function refuse(what: string, form: RegExp, names: readonly string[], taken: readonly string[]): void {
+  const seen = new Set(taken);
+  for (const name of names) {
+    if (typeof name !== 'string' || !form.test(name)) {
+      throw configError(`A ${what} from outside can't be named "${String(name)}".`, {
+        next: `Name it with small letters and digits, beginning with a letter: ${form.source}.`,
+      });
+    }
+    if (seen.has(name)) {
+      throw configError(`There is a ${what} "${name}" already.`, { next: `Give the ${what} another name.` });
+    }
+    seen.add(name);
+  }
+}
+
+/** Where threads live, and who opens that where it is a store from outside. */
+export type WiredPlace = StorePlace & { own?: (around: StoreAround) => Store | Promise<Store> };
+
+export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): WiredPlace {
+  const chosen: string = config.values.app.store;
+  const own = config.values.app.private ? undefined : stores.find(({ name }) => name === chosen);
+  if (!own) return storePlace(config.values.app, config.home);
+  const { name } = own;
+  return { name, isPrivate: false, own: around => own.open(config.textsOf(tableOf(name)), around) };
+}
