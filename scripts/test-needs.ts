@@ -11,9 +11,13 @@ const needs: Need[] = [
   { program: 'chromium', aptPackage: 'chromium', purpose: 'pages are opened in a real browser' },
 ];
 
+// Debian keeps servers where only root's shell looks.
+const PATH = `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin`;
+
 const missing = provide(needs, {
   runs: (command, args, env) =>
-    spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, ...env } }).status === 0,
+    spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, PATH, ...env } })
+      .status === 0,
   mayInstall: existsSync('/etc/debian_version') && process.getuid?.() === 0,
   tell: text => console.log(text),
 });

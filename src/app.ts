@@ -100,8 +100,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
   const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
-  const heard = { clock, random, emit, tellComms, state };
-  const team = await wireModels(config, { ...heard, isPrivate, programs, extraProviders });
+  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders, programs });
   const services = wireServices(config, { clock, state, emit, extraProviders });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });

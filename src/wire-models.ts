@@ -37,7 +37,7 @@ const programsAtOnce = 4;
 /** Settings → the models that may be asked, and how. What is wrong with the operator's files about them is told as warnings. */
 export async function wireModels(
   config: AppConfig,
-  { isPrivate, programs, extraProviders = [], ...around }: ModelSurroundings,
+  { isPrivate, extraProviders = [], programs, ...around }: ModelSurroundings,
 ): Promise<Team> {
   const values = config.values.app;
   const { callTimeoutSeconds, maxThinkingTokens } = values;

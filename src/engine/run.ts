@@ -48,9 +48,9 @@ export interface EngineOptions extends AskOptions {
   workflow: WorkflowSettings;
   panel: PanelSettings;
   fanout: FanoutSettings;
+  diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
   /** The CLIs of this machine. */
   bridge: BridgeDesk;
-  diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;

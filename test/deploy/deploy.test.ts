@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serversPath } from '../support/haproxy.ts';
 import type { Document } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
@@ -73,6 +74,7 @@ it('the proxy takes its configuration, which leads to those three daemons', asyn
   await folder.write('haproxy.cfg', text.replaceAll(/polylogue-[abc]:8765/g, '127.0.0.1:8765'));
   const { status, stderr } = spawnSync('haproxy', ['-c', '-dW', '-f', folder.path('haproxy.cfg')], {
     encoding: 'utf8',
+    env: { ...process.env, PATH: serversPath },
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

@@ -13,6 +13,8 @@ export class WaitingRun {
   readonly id: string;
   readonly owner: string;
   readonly signal: AbortSignal;
+  /** What the first call said that all of it may cost. */
+  readonly maxCostUsd: unknown;
   readonly #stop = new AbortController();
   #call: Parsed;
   #leave: () => void = () => {};
@@ -25,6 +27,7 @@ export class WaitingRun {
     this.id = id;
     this.owner = call.request.principal.owner;
     this.signal = this.#stop.signal;
+    this.maxCostUsd = call.args.max_cost_usd;
     this.#call = call;
     this.attach(call);
   }

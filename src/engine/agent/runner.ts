@@ -66,7 +66,7 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
 
   /** The limit on the cost of one call holds for the run as a whole. */
   function goOn(desk: Desk, run: WaitingRun, call: Parsed): Promise<Reply> {
-    const limit = callLimit(parts.perRequest, run.call.args.max_cost_usd);
+    const limit = callLimit(parts.perRequest, run.maxCostUsd);
     if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - (spent.get(run) ?? 0)));
     run.attach(call);
     for (const [key, answer] of call.request.answers ?? []) if (run.answer(key, answer)) break;

@@ -121,7 +121,7 @@ it('puts a hint behind the output of a command that failed, by the model that lo
     expect(reply.content).toBe('Done.');
     const [, asked, after, last] = vendor.requests.map(({ messages }) => messages.map(({ text }) => text).join('\n'));
     expect(asked).toContain('Exit code: 3');
-    expect(after).toMatch(/Exit code: 3[^]*\[HINT[^]*The test script exits with 3\./);
+    expect(after).toMatch(/Exit code: 3[\s\S]*\[HINT[\s\S]*The test script exits with 3\./);
     expect(last!.split('[HINT').length).toBe(2);
     expect(vendor.violations).toEqual([]);
   } finally {
