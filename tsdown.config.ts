@@ -61,6 +61,7 @@ const types = defineConfig({
   platform: 'node',
   fixedExtension: false,
   clean: false,
+  logLevel: 'error',
   dts: { emitDtsOnly: true, generator: 'tsgo' },
   plugins: [withoutJsonSchema],
   inputOptions: {

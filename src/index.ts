@@ -40,6 +40,6 @@ export { defineStore } from './memory/store.ts';
 export { createMemoryStore } from './memory/stores/memory.ts';
 export type { ChatVendor } from './models/extras/chat-server.ts';
 export { chatVendor } from './models/extras/chat-server.ts';
-export type { CallParams, Connection, ProviderDefinition, ProviderSettings } from './models/provider.ts';
+export type { CallParams, Connection, LanguageModel, ProviderDefinition, ProviderSettings } from './models/provider.ts';
 export { defineProvider } from './models/provider.ts';
 export { version } from './version.ts';
