@@ -48,7 +48,10 @@ const withoutJsonSchema = {
     order: 'post' as const,
     handler(_options: unknown, bundle: Record<string, { type: string; code?: string }>) {
       for (const piece of Object.values(bundle)) {
-        piece.code = piece.code?.replace(/^import \{ JSONSchema7 \} from "json-schema";$/m, 'type JSONSchema7 = object;');
+        piece.code = piece.code?.replace(
+          /^import \{ JSONSchema7 \} from "json-schema";$/m,
+          'type JSONSchema7 = object;',
+        );
       }
     },
   },
