@@ -69,9 +69,7 @@ export function createHosts(shared: SharedParts, { roots }: Roots, cwd: string):
   return {
     own,
     async of(caller) {
-      const place = await placeOf(shared, caller, productRoot).catch(async error => {
-        throw await withoutSecrets(shared.mask, caller, error);
-      });
+      const place = await placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
       const { permissions } = caller;
       const isOwn = place.roots === undefined && Object.values(permissions).every(part => !part);
       if (isOwn) return { wired: own, root: place.root };
@@ -137,10 +135,10 @@ async function placeOf(
 }
 
 /** What a caller declares may hold anything; the refusal names it. */
-async function withoutSecrets(mask: Mask, { declared = '' }: CallerPlace, error: unknown): Promise<unknown> {
+async function refuse(mask: Mask, { declared = '' }: CallerPlace, error: unknown): Promise<never> {
   const { text } = await mask(declared, 'daemon');
-  if (text === declared || !isAppError(error)) return error;
-  return new AppError(error.kind, 'What you declare as your project is no folder for you.', error.details);
+  if (text === declared || !isAppError(error)) throw error;
+  throw new AppError(error.kind, 'What you declare as your project is no folder for you.', error.details);
 }
 
 function noProject(path: string, reason: string) {
