@@ -38,6 +38,9 @@ export function tellRequest(run: Run, { model, effort, thinkingBudget }: Candida
     const came = { text, said, finish, usage, costUsd: cost, citations, warnings, reasoningChars };
     const kind = error ? 'error' : 'response';
     const elapsedMs = clock.monotonic() - began;
+    for (const step of outcome.steps ?? []) {
+      tell({ ...about, direction: 'in', kind: step.step === 'tool_use' ? 'tool_call' : 'tool_result', payload: step });
+    }
     tell({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...failureOf(error), ...came } });
   };
 }
