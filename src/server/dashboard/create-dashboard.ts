@@ -110,7 +110,7 @@ export function createDashboard(parts: DashboardParts): Dashboard {
           const { part, isOver } = await render({ ...visit, now: parts.clock.now() });
           return { html: htmlText(part), isOver };
         },
-        isAllowed: () => signIn.who(request, known)?.caller.owner === owner,
+        isAllowed: signIn.watch(request, known),
         onEnd,
       });
     };
