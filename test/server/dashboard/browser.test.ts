@@ -115,7 +115,7 @@ describe.each<Look & { everything: boolean }>([
     // The missing page is told by the browser itself.
     expect(faults.filter(fault => !fault.includes('404'))).toEqual([]);
     await context.close();
-  });
+  }, 120_000);
 });
 
 describe('in a browser', () => {
@@ -146,7 +146,7 @@ describe('in a browser', () => {
         expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
     }
     await context.close();
-  });
+  }, 120_000);
 
   it('the live page follows a call by itself, and keeps the focus while it does', async () => {
     const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
