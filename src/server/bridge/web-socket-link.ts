@@ -38,9 +38,12 @@ export async function openWebSocketLink(
     handshakeTimeout: handshakeMs,
     perMessageDeflate: false,
     maxPayload: 268_435_456,
-    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(root !== undefined && { 'polylogue-root': encodeURIComponent(root) }),
+    },
   };
-  const socket = new WebSocket(webSocketUrl(url, root), 'mcp', options);
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws`, 'mcp', options);
   let trouble: string | undefined;
   let stopBeat = () => {};
   socket.once('unexpected-response', (request, response) => {
@@ -103,11 +106,6 @@ function watchOver(socket: WebSocket, clock: Pick<Clock, 'after'>): () => void {
 
 function lossOf(code: number, reason: string | undefined): Loss {
   return { why: `it was closed with ${code}${reason ? ` (${reason})` : ''}`, refused: refusals.has(code) };
-}
-
-function webSocketUrl(url: string, root: string | undefined): string {
-  const query = root === undefined ? '' : `?root=${encodeURIComponent(root)}`;
-  return `${url.replace(/^http/, 'ws')}/ws${query}`;
 }
 
 /** What a daemon says of its refusal; undefined where it is none of a daemon. */
