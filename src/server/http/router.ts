@@ -66,7 +66,10 @@ export function createRouter(parts: RouterParts): Router {
     const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, limit) : undefined;
     if (body && !('bytes' in body)) return refused(call, body);
     const response = await route.handle({ request: toRequest(incoming, outgoing, url, body?.bytes), caller });
-    return { response: response ?? refusalResponse(nowhere) };
+    if (response) return { response };
+    // What is not there is not told to strangers.
+    const known = caller ?? parts.tokens.identify(undefined);
+    return refused(call, 'status' in known ? known : nowhere);
   }
 
   async function answer(call: Call): Promise<Exchange> {
@@ -143,7 +146,7 @@ function fits(path: string, pathname: string): boolean {
 }
 
 /** The header in which a client names its project. */
-function rootOf({ headers }: IncomingMessage): string | undefined {
+export function rootOf({ headers }: IncomingMessage): string | undefined {
   const told = headers['polylogue-root'];
   if (typeof told !== 'string' || told === '') return undefined;
   try {
