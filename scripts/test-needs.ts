@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { installTestClis } from './test-clis.ts';
 import { type Need, provide } from './test-needs/provide.ts';
 
 /** What the tests use that npm does not bring. */
@@ -10,11 +11,16 @@ const needs: Need[] = [
   { program: 'chromium', aptPackage: 'chromium', purpose: 'pages are opened in a real browser' },
 ];
 
-const problems = provide(needs, {
+// Debian keeps servers where only root's shell looks.
+const PATH = `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin`;
+
+const missing = provide(needs, {
   runs: (command, args, env) =>
-    spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, ...env } }).status === 0,
+    spawnSync(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, PATH, ...env } })
+      .status === 0,
   mayInstall: existsSync('/etc/debian_version') && process.getuid?.() === 0,
   tell: text => console.log(text),
 });
+const problems = [...missing, ...installTestClis()];
 for (const problem of problems) console.error(problem);
 if (problems.length > 0) process.exit(1);

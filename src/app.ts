@@ -15,10 +15,12 @@ import { createThreads } from './memory/threads.ts';
 import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
+import type { FoundDaemon } from './server/daemon/find-daemons.ts';
 import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
+import { wireClis } from './wire-clis.ts';
 import type { DaemonSettings } from './wire-daemon.ts';
 import { maskFor } from './wire-engine.ts';
 import { loadAppConfig, placeOf } from './wire-extensions.ts';
@@ -30,6 +32,14 @@ import { type Observed, wireObserved, wireTelemetry } from './wire-telemetry.ts'
 
 export { openBridge } from './wire-bridge.ts';
 export { type AppConfig, type Extensions, loadAppConfig, loadConfig, tables, version };
+
+export type DaemonOnFile = FoundDaemon;
+
+/** The daemons that run on a data folder, as far as they told. */
+export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  const wire = await import('./wire-daemon.ts');
+  return wire.findDaemons(config, clock);
+}
 
 /** What only the outermost layer may touch, handed down. */
 export interface Surroundings {
@@ -92,7 +102,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders });
+  const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
+  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders, programs });
   const services = wireServices(config, { clock, state, emit, extraProviders });
   const { embedder, noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
@@ -100,12 +111,10 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const hosts = createHosts(
-    { ...running, config, team, facts, around: { ...around, mask }, extraTools },
-    found,
-    around.cwd,
-  );
-  const { host, offer, instructions, explain } = hosts.own;
+  const placed = { ...running, bridge, config, team, facts, around: { ...around, mask }, extraTools };
+  const hosts = createHosts(placed, found, around.cwd);
+  const { host, offer, instructions, explain, ask } = hosts.own;
+  const observed = wireObserved(telemetry, { ...team, ask }, random);
   for (const message of offer.unknown) warn('tools', message);
   return {
     host,
@@ -120,12 +129,12 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     openStdio: (input, onError) =>
       openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
-    ...wireObserved(telemetry, team, random),
+    ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      const seen = { threads, transfer, team, calls: telemetry.calls };
-      return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit }, options);
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
+      return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {
       await Promise.all([jobs.close(values.detachedGraceSeconds * 1_000, hurry), hosts.settle(hurry)]);

@@ -1,6 +1,10 @@
+import { join } from 'node:path';
+import { wsSettings } from './config/derive.ts';
 import { configError, isAppError } from './domain/error.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
 import type { Store } from './memory/store.ts';
+import { findDaemons as daemonsIn, type FoundDaemon } from './server/daemon/find-daemons.ts';
+import { metricsRoute } from './server/daemon/metrics-route.ts';
 import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
 import { openTokenStore } from './server/daemon/token-store.ts';
 import { dashboardRoute } from './server/dashboard/create-dashboard.ts';
@@ -16,10 +20,11 @@ import {
   type Tokens,
 } from './server/guards/tokens.ts';
 import { openWs } from './server/ws/open-ws.ts';
-import { type WsSettings, wsRules } from './server/ws/ws-rules.ts';
+import { wsRules } from './server/ws/ws-rules.ts';
 import { type DashboardSources, wireDashboard } from './wire-dashboard.ts';
 import type { Hosts } from './wire-hosts.ts';
 import type { AppConfig } from './wire-models.ts';
+import type { Observed } from './wire-telemetry.ts';
 
 /** What a command line may say otherwise than the settings. */
 export interface DaemonSettings {
@@ -36,19 +41,29 @@ export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version'
   clock: Clock;
   random: Random;
   emit: Emit;
+  /** Nothing is written to disk. */
+  isPrivate: boolean;
+  observed: Pick<Observed, 'metrics' | 'gauge'>;
 }
+
+/** The daemons that told of themselves in the data folder. */
+export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  return daemonsIn(healthFolder(home), clock);
+}
+
+const healthFolder = (home: string) => join(home, 'daemon');
 
 /** A store that takes longer than this is not there, for a client. */
 const storeMs = 2_000;
 
 /** Settings → the product behind a port. */
 export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<Daemon> {
-  const { config, hosts, version, clock, random, emit } = parts;
+  const { config, hosts, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
   const warn = (message: string) => emit({ type: 'warning', where: 'daemon', message });
   const tokens = await wireTokens(parts, settings.token ?? values.token, bind.host, warn);
-  return openDaemon({
+  const daemon = await openDaemon({
     bind,
     hosts: values.serveHosts ?? [],
     origins: values.serveOrigins ?? [],
@@ -66,25 +81,23 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
     },
     notReady: () => storeFault(parts),
     onError: error => warn(error.message),
-    routes: [dashboardRoute(wireDashboard(parts))],
+    ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
+    routes: [() => metricsRoute(observed.metrics), dashboardRoute(wireDashboard(parts))],
     upgrades: [parts => openWs({ ...parts, ...wsRules(wsSettings(values)), kindOf: hosts.own.kindOf })],
   });
+  gaugeDaemon(observed.gauge, daemon);
+  return daemon;
 }
 
-function wsSettings(values: AppConfig['values']['app']): WsSettings {
-  return {
-    helloSeconds: values.wsHelloSeconds,
-    pingSeconds: values.wsPingSeconds,
-    silenceSeconds: values.wsSilenceSeconds,
-    progressSeconds: values.wsProgressSeconds,
-    resultSeconds: values.wsResultSeconds,
-    callSeconds: values.wsCallSeconds,
-    filesCallSeconds: values.wsFilesCallSeconds,
-    reasoningCallSeconds: values.wsReasoningCallSeconds,
-    compatText: values.wsCompatText,
-    notJoined: values.wsNotJoined ?? [],
-    mostConnections: values.maxSessions,
-  };
+function gaugeDaemon(gauge: Observed['gauge'], { load }: Daemon): void {
+  gauge({ name: 'polylogue_sessions', help: 'Clients that are connected to the daemon.', labels: [] }, () => [
+    [[], load().sessions],
+  ]);
+  const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
+  gauge({ name: 'polylogue_daemon_calls', help: calls, labels: ['state'] }, () => [
+    [['running'], load().callsRunning],
+    [['waiting'], load().callsWaiting],
+  ]);
 }
 
 async function wireTokens(

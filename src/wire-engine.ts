@@ -1,4 +1,4 @@
-import { panelLimits, promptSizeLimit, rateLimits, replyTokens, searchSettings, spendCaps } from './config/derive.ts';
+import { panelLimits, promptSizeLimit, replyTokens, searchSettings, spendCaps } from './config/derive.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from './domain/ports.ts';
 import { type ActionParts, createActionContext } from './engine/actions/create-action-context.ts';
 import { createCondenser } from './engine/condense/condense.ts';
@@ -8,14 +8,13 @@ import type { EngineOptions } from './engine/run.ts';
 import { createMeter, type Meter } from './engine/spend/meter.ts';
 import { createRateLimits } from './engine/spend/rate-limits.ts';
 import type { Store } from './memory/store.ts';
-import type { Transfer } from './memory/transfer/transfer.ts';
 import { createClassifier } from './models/manager/classifier.ts';
 import type { Team } from './models/team.ts';
 import type { FileParts } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
 
-export interface EngineParts {
+export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
   values: AppConfig['values']['app'];
   context: ActionParts;
   offer: Offer;
@@ -57,6 +56,7 @@ export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> 
       language: languageOf(values.locale),
       prefixes: team.prefixes,
     },
+    bridge: parts.bridge,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
     actionContext: call => createActionContext(context, call),
     compose: {
@@ -105,43 +105,6 @@ export function wireMeter({
 }: Pick<EngineParts, 'values' | 'team' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
   const parts = { ask: team.ask, ledger: store.spend, clock, random, emit };
   return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, team) });
-}
-
-/** What the handlers of actions are given. */
-export function wireActions({
-  values,
-  team,
-  emit,
-  services,
-  files,
-  home,
-  mask,
-  ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random'> &
-  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
-    transfer: Transfer;
-  }): ActionParts {
-  const { limits: rates, unknown } = rateLimits(values);
-  for (const word of unknown) {
-    emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
-  }
-  return {
-    ...parts,
-    emit,
-    models: { ...team, defaultModel: values.defaultModel },
-    limits: { ...spendCaps(values), rates },
-    startedAt: parts.clock.monotonic(),
-    replyTokens: replyTokens(values),
-    uploads: {
-      documents: services.documents,
-      sandbox: files.sandbox,
-      mask: maskFor(values, mask),
-      home,
-      maxNamedFiles: values.maxNamedFiles,
-    },
-    web: services.web,
-    files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
-  };
 }
 
 function summariesOf({ values, team, meter, clock, emit }: EngineParts): EngineOptions['compose']['summaries'] {

@@ -2,7 +2,8 @@ import { exposurePolicy } from './config/derive.ts';
 import { requestId } from './domain/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
-import { type Converse, createConverse } from './engine/converse/converse.ts';
+import { withoutPrograms } from './engine/bridge/without-programs.ts';
+import type { Converse } from './engine/converse/converse.ts';
 import type { ToolDefinition } from './engine/define.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
@@ -16,15 +17,18 @@ import { type CallExplanation, createExplainer, type RouteQuestion } from './eng
 import { createEngine } from './engine/run.ts';
 import type { Meter } from './engine/spend/meter.ts';
 import type { Transfer } from './memory/transfer/transfer.ts';
+import type { AskModel } from './models/answer.ts';
 import { tools } from './tools/index.gen.ts';
-import { type EngineParts, wireActions, wireEngine, wireMeter } from './wire-engine.ts';
+import { wireActions } from './wire-actions.ts';
+import { wireAgent } from './wire-agent.ts';
+import { type EngineParts, wireEngine, wireMeter } from './wire-engine.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
 import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
 
 /** What all callers of one process share. */
 export interface SharedParts
-  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home'> {
+  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home' | 'bridge'> {
   config: AppConfig;
   team: EngineParts['team'];
   services: Services;
@@ -44,6 +48,8 @@ export interface SharedParts
 export interface WiredHost {
   host: ToolHost;
   offer: Offer;
+  /** The models, within what may be spent. */
+  ask: AskModel;
   instructions: string;
   explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
   /** What a call is expected to be. Never rejects. */
@@ -67,14 +73,26 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
   const policy = { ...exposurePolicy(values), configured: shared.services.configured };
   const offer = narrow([...tools, ...(shared.extraTools ?? [])], policy, permissions);
-  const meter: Meter = wireMeter({ values, team: shared.team, store, clock, random, emit });
+  // A program reads whatever its user may read: it is for those alone whose roots are the process's own.
+  const askable = roots ? { ...shared.team, ask: withoutPrograms(shared.team.ask) } : shared.team;
+  const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
   const team = { ...shared.team, ask: meter.ask };
   const { sandbox } = files;
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
   const engineOptions = { ...wireEngine({ ...shared, values, context, offer, team, meter, files }), diagnose: files };
-  const engine = createEngine(engineOptions);
+  const { git } = files;
+  const agent = wireAgent({
+    ...shared.around,
+    ...shared,
+    ...engineOptions,
+    values,
+    git,
+    meter,
+    version: facts.version,
+  });
+  const engine = createEngine({ ...engineOptions, agent });
   product.catalogueVersion = catalogueVersion(engine.list());
   const graceMs = values.detachedGraceSeconds * 1_000;
   const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
@@ -82,12 +100,19 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   return {
     host: createHost({ ...context, threads, engine, offer, emit, once, replyFormat: values.replyFormat }),
     offer,
+    ask: meter.ask,
     instructions: instructionsFor(offer.tools),
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
-    converse: createConverse({ ...engineOptions, random }),
-    settle: hurry => once.close(hurry),
+    async converse(request) {
+      const { createConverse } = await import('./engine/converse/converse.ts');
+      return createConverse({ ...engineOptions, random, hands: agent.hands })(request);
+    },
+    async settle(hurry) {
+      await agent.close();
+      await once.close(hurry);
+    },
     flush: () => meter.flush(),
   };
 }

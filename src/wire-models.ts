@@ -6,6 +6,8 @@ import { options } from './config/options.ts';
 import { readIfPresent } from './config/settings-files.ts';
 import type { Clock, Emit, Random, SharedState, TellComms } from './domain/ports.ts';
 import { createKeptTexts } from './memory/shared-state/kept-texts.ts';
+import { type Programs, programProviderId } from './models/extras/programs/program.ts';
+import { programProvider } from './models/extras/programs/program-provider.ts';
 import type { ProviderDefinition } from './models/provider.ts';
 import { providers } from './models/providers/index.gen.ts';
 import { ownEndpoints } from './models/sources/own-server.ts';
@@ -25,12 +27,17 @@ export interface ModelSurroundings {
   extraProviders?: readonly ProviderDefinition[];
   /** Nothing is written to disk. */
   isPrivate: boolean;
+  /** Other vendors' agents, which answer as `cli:name`. */
+  programs: Programs;
 }
+
+/** Agents are whole programs: more of them at once would only wait for the processor. */
+const programsAtOnce = 4;
 
 /** Settings → the models that may be asked, and how. What is wrong with the operator's files about them is told as warnings. */
 export async function wireModels(
   config: AppConfig,
-  { isPrivate, extraProviders = [], ...around }: ModelSurroundings,
+  { isPrivate, extraProviders = [], programs, ...around }: ModelSurroundings,
 ): Promise<Team> {
   const values = config.values.app;
   const { callTimeoutSeconds, maxThinkingTokens } = values;
@@ -44,7 +51,7 @@ export async function wireModels(
     const message = `MAX_CONCURRENT_PER_PROVIDER: "${entry}" is left out; it takes provider=number.`;
     around.emit({ type: 'warning', where: 'configuration', message });
   }
-  const definitions = [...known, ...own.definitions];
+  const definitions = [...known, ...own.definitions, programProvider(programs)];
   for (const name of Object.keys(atOnce.perProvider).filter(name => !definitions.some(({ id }) => id === name))) {
     const ids = definitions.map(({ id }) => id).join(', ');
     const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids}.`;
@@ -56,7 +63,7 @@ export async function wireModels(
     policy: routingPolicy(values),
     totalMs: callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000,
     maxThinkingTokens,
-    concurrency: atOnce,
+    concurrency: { ...atOnce, perProvider: { [programProviderId]: programsAtOnce, ...atOnce.perProvider } },
     lastAnswer: values.localLastAnswer,
     sources: { files, kept, factsUrl: values.modelsDevUrl },
     ...around,

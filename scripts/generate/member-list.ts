@@ -15,6 +15,7 @@ export const listSpecs: readonly ListSpec[] = [
   { folder: 'src/models/providers', list: 'providers' },
   { folder: 'src/cli/commands', list: 'commands' },
   { folder: 'src/cli/hosts', list: 'hosts' },
+  { folder: 'src/engine/bridge/clis', list: 'clis' },
 ];
 
 /** A file of a list folder, and the export that stands for it. */

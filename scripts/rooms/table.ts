@@ -39,7 +39,7 @@ export interface HouseTable {
 const rooms: HouseTable['rooms'] = {
   // Only declarations, one word of the product a file: more of them than a room of behaviour should have.
   domain: { imports: [], folders: { estimate: 'plain' }, files: 16, pure: true },
-  config: { imports: ['domain'], folders: { tables: 'plain', endpoints: 'plain' }, pure: true },
+  config: { imports: ['domain'], folders: { tables: 'list', endpoints: 'plain' }, pure: true },
   telemetry: {
     imports: ['domain'],
     folders: { sinks: 'list', log: 'plain', comms: 'plain', metrics: 'plain', traces: 'plain' },
@@ -96,6 +96,7 @@ const rooms: HouseTable['rooms'] = {
       'extras/embeddings': 'plain',
       'extras/upstream': 'plain',
       'extras/search': 'plain',
+      'extras/programs': 'plain',
     },
     pure: true,
   },
@@ -127,6 +128,8 @@ const rooms: HouseTable['rooms'] = {
       'agent/web': 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',
+      'bridge/run': 'plain',
+      'bridge/output': 'plain',
     },
     pure: true,
   },
@@ -178,6 +181,7 @@ const doors: HouseTable['doors'] = {
       'server',
       'version.ts',
       'extensions.ts',
+      'wire-clis.ts',
       'wire-daemon.ts',
       'wire-bridge.ts',
       'wire-engine.ts',
@@ -193,6 +197,7 @@ const doors: HouseTable['doors'] = {
     lines: 150,
   },
   // Parts of app.ts: settings → what one floor below is made of.
+  'wire-actions.ts': { imports: ['config', 'engine', 'memory', 'wire-engine.ts'], lines: 150 },
   'wire-engine.ts': {
     imports: [
       'domain',
@@ -207,6 +212,7 @@ const doors: HouseTable['doors'] = {
     ],
     lines: 150,
   },
+  'wire-clis.ts': { imports: ['domain', 'config', 'engine', 'wire-models.ts'], lines: 150 },
   'wire-host.ts': {
     imports: [
       'domain',
@@ -216,6 +222,8 @@ const doors: HouseTable['doors'] = {
       'models',
       'engine',
       'tools',
+      'wire-actions.ts',
+      'wire-agent.ts',
       'wire-engine.ts',
       'wire-files.ts',
       'wire-models.ts',
@@ -223,9 +231,19 @@ const doors: HouseTable['doors'] = {
     ],
     lines: 150,
   },
+  'wire-agent.ts': { imports: ['domain', 'config', 'files', 'engine', 'wire-models.ts'], lines: 150 },
   'wire-hosts.ts': { imports: ['domain', 'files', 'wire-host.ts'], lines: 150 },
   'wire-daemon.ts': {
-    imports: ['domain', 'memory', 'server', 'wire-dashboard.ts', 'wire-hosts.ts', 'wire-models.ts'],
+    imports: [
+      'domain',
+      'memory',
+      'server',
+      'config',
+      'wire-dashboard.ts',
+      'wire-hosts.ts',
+      'wire-models.ts',
+      'wire-telemetry.ts',
+    ],
     lines: 150,
   },
   // The product as the dashboard shows it.
@@ -326,7 +344,7 @@ const builtins: HouseTable['builtins'] = {
     'telemetry/log',
     'telemetry/comms',
   ],
-  'node:os': [...outside, 'main.ts', 'wire-files.ts', 'engine/agent', 'engine/bridge'],
+  'node:os': [...outside, 'main.ts', 'wire-files.ts', 'wire-agent.ts', 'engine/agent', 'engine/bridge'],
   'node:child_process': [...outside, 'engine/agent', 'engine/bridge', 'files/git/run-git.ts'],
   'node:worker_threads': ['files', 'memory/stores'],
   'node:sqlite': ['memory/stores', 'files/index'],

@@ -160,3 +160,20 @@ function decoded(text: string): string {
     return text;
   }
 }
+
+/** Times and limits of WebSockets. */
+export function wsSettings(values: Values) {
+  return {
+    helloSeconds: values.wsHelloSeconds,
+    pingSeconds: values.wsPingSeconds,
+    silenceSeconds: values.wsSilenceSeconds,
+    progressSeconds: values.wsProgressSeconds,
+    resultSeconds: values.wsResultSeconds,
+    callSeconds: values.wsCallSeconds,
+    filesCallSeconds: values.wsFilesCallSeconds,
+    reasoningCallSeconds: values.wsReasoningCallSeconds,
+    compatText: values.wsCompatText,
+    notJoined: values.wsNotJoined ?? [],
+    mostConnections: values.maxSessions,
+  };
+}

@@ -1,3 +1,5 @@
+import { agentOptions } from './tables/agent-options.ts';
+import { cliOptions } from './tables/cli-options.ts';
 import { fileOptions } from './tables/file-options.ts';
 import { modelOptions } from './tables/model-options.ts';
 import { modelSourceOptions } from './tables/model-source-options.ts';
@@ -19,12 +21,14 @@ export const options = {
   ...searchOptions,
   ...threadOptions,
   ...toolOptions,
+  ...agentOptions,
   ...replyOptions,
   ...fileOptions,
   ...operationOptions,
   ...networkOptions,
   ...telemetryOptions,
   ...spendOptions,
+  ...cliOptions,
   ...serverOptions,
   ...wsOptions,
 };

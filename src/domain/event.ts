@@ -79,6 +79,23 @@ export type AppEvent =
       code?: ErrorCode;
     }
   | {
+      /** A program that answers used a tool of its own, or that tool ended. */
+      type: 'program.step';
+      reqId: string;
+      tool: string;
+      /** Its name, as in `cli:name`. */
+      program: string;
+      step: 'tool_use' | 'tool_result';
+      /** The program's own name for the tool; empty where a result does not repeat it. */
+      name: string;
+      /** Ties a result to its use. */
+      id?: string;
+      /** What it was asked, or what came of it; cut. */
+      detail: string;
+      /** Of a result. */
+      ok?: boolean;
+    }
+  | {
       /** What became of a tool that a model wanted to use. */
       type: 'agent.call';
       reqId: string;

@@ -175,6 +175,8 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
       reqId,
       tool: tool.name,
       payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
+      root: gathered.request.principal.root,
+      program: plan.program,
       candidates,
       webSearch: gathered.webSearch,
       messages: clear?.messages ?? messages,
@@ -258,7 +260,7 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
   }
   const elapsedMs = compose.clock.monotonic() - answered.startedAt;
   const facts = metadataOf(answered, { elapsedMs, warnings, totals: thread.totals });
-  const metadata = plan.workflow ? facts : { ...facts, conversation_ready: true };
+  const metadata = plan.workflow ? facts : { ...facts, conversation_ready: true, ...plan.metadata?.(answered) };
   const delivered = (await plan.deliver?.(answered)) ?? { text: answer.text, document: {} };
   const make = (text: string): JsonObject => ({
     ...plan.conclude({ ...answered, answer: { ...answer, text } }),

@@ -3,11 +3,11 @@ import type { RequestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Message } from '../domain/message.ts';
 import type { Candidate, Effort, ModelInfo } from '../domain/model.ts';
-import type { ToolRequest } from '../domain/request.ts';
+import type { ToolRequest, UserQuestion } from '../domain/request.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../domain/thread.ts';
 import type { Budget } from '../memory/budget.ts';
 import type { ThreadChange } from '../memory/store.ts';
-import type { ModelAnswer, WebSearch } from '../models/answer.ts';
+import type { ModelAnswer, ProgramWish, WebSearch } from '../models/answer.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { EvidencePiece, ToolDefinition } from './define.ts';
 import type { Progress } from './progress.ts';
@@ -53,6 +53,8 @@ export interface LocalPlan {
   contribution: string;
   workflow?: { tool: string; state: WorkflowState | null };
   document: JsonObject;
+  /** The caller has to be asked these first: the reply is the document alone, and nothing is remembered. */
+  questions?: readonly UserQuestion[];
   /** The tool's own facts, beside those of every reply. */
   metadata?: JsonObject;
 }
@@ -72,6 +74,8 @@ export interface AskPlan {
   provider?: string;
   /** What the tool found out by itself; as much as has room becomes part of the turn. */
   evidence?: readonly EvidencePiece[];
+  /** For a program that answers. */
+  program?: ProgramWish;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;
@@ -83,6 +87,8 @@ export interface AskPlan {
   withoutModel?: JsonObject;
   /** Puts parts of what the model said elsewhere; answers the text that the reply shows, masked, and keys to add to it. */
   deliver?(answered: Answered): Promise<{ text: string; document: JsonObject }>;
+  /** The tool's own facts, which win over those of every reply. */
+  metadata?(answered: Answered): JsonObject;
   conclude(answered: Answered): JsonObject;
 }
 

@@ -250,6 +250,16 @@ export interface RelayShape<Args> {
   run(args: Args, context: ActionContext): Promise<JobReply>;
 }
 
+/** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
+export interface BridgeShape {
+  kind: 'bridge';
+}
+
+/** A model works with tools of its own, round by round, within what the operator and the user allow. */
+export interface AgentShape {
+  kind: 'agent';
+}
+
 /** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
 export interface DispatchShape {
   kind: 'dispatch';
@@ -287,7 +297,9 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
     | DiagnoseShape
     | ActionShape<z.output<z.ZodObject<Fields>>>
     | RelayShape<z.output<z.ZodObject<Fields>>>
-    | DispatchShape;
+    | BridgeShape
+    | DispatchShape
+    | AgentShape;
 }
 
 /** Typed identity; a tool is one file that exports one of these. */

@@ -1,5 +1,6 @@
 import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/error.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
+import type { UserQuestion } from '../domain/request.ts';
 import type { Thread, ThreadTotals } from '../domain/thread.ts';
 import type { AttemptRecord } from '../models/answer.ts';
 import type { Answered, FileReport, Parsed, SummaryCost } from './call-record.ts';
@@ -29,6 +30,8 @@ export interface Reply {
   document: JsonObject;
   /** Why it failed, for the log. */
   code?: ErrorCode;
+  /** The work goes on once the caller answers these. */
+  questions?: readonly UserQuestion[];
 }
 
 export function success(document: JsonObject): Reply {

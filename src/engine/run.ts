@@ -11,9 +11,11 @@ import { missingPaths } from '../files/missing.ts';
 import { listSourceFiles } from '../files/walk/list-source-files.ts';
 import type { ActionContext } from './actions/action-context.ts';
 import type { ActionCall } from './actions/create-action-context.ts';
+import type { AgentRunner } from './agent/runner.ts';
 import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
+import type { BridgeDesk } from './bridge/bridge.ts';
 import type { Parsed, Plan, Resumed } from './call-record.ts';
 import type { WorkflowShape } from './define.ts';
 import type { FanoutSettings } from './fanout/fan.ts';
@@ -27,7 +29,8 @@ import { createToolTable, longestToolName } from './offer/tool-table.ts';
 import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
-import { type DiagnoseSettings, planDiagnosis } from './shapes/diagnose.ts';
+import { conductBridge } from './shapes/bridge.ts';
+import type { DiagnoseSettings } from './shapes/diagnose.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
@@ -46,6 +49,8 @@ export interface EngineOptions extends AskOptions {
   panel: PanelSettings;
   fanout: FanoutSettings;
   diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
+  /** The CLIs of this machine. */
+  bridge: BridgeDesk;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -60,16 +65,15 @@ function reasonOf({ error }: JsonObject): string | undefined {
 const commonFields = z.object({ ...hiddenFields, model: modelField, continuation_id: continuationId });
 
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
-export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'call'> {
+export function createEngine(options: EngineOptions & { agent: AgentRunner }): Pick<ToolHost, 'list' | 'call'> {
   const { clock, emit, mask } = options.compose;
   const { listings, lookUp } = createToolTable(options.offer);
 
   async function call(given: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
     const reqId = requestId(options.random.uuid());
-    const startedAt = clock.monotonic();
-    const { principal } = given;
+    const [startedAt, { owner, client }] = [clock.monotonic(), given.principal];
     const toolName = safeCut(given.name, longestToolName);
-    emit({ type: 'call.start', reqId, tool: toolName, owner: principal.owner, client: principal.client });
+    emit({ type: 'call.start', reqId, tool: toolName, owner, client });
     let reply: Reply;
     try {
       const { request, ...found } = lookUp(given);
@@ -81,20 +85,20 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
       await options.admit(request);
       options.meter.begin(reqId, args.max_cost_usd);
       const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
-      const common = commonOf(args);
-      reply = await run({ reqId, request, signal, progress, startedAt, tool: found.tool, args, common, warnings });
+      const { tool } = found;
+      reply = await run({ reqId, request, signal, progress, startedAt, tool, args, common: commonOf(args), warnings });
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
       reply = failure(error, { toolName, reqId });
     } finally {
       options.meter.end(reqId);
     }
-    const { isError, code } = reply;
+    const { isError, code, questions } = reply;
     const document = isError ? await maskDocument(options.compose.mask, reply.document, reqId) : reply.document;
-    const status = String(document.status);
-    const elapsedMs = clock.monotonic() - startedAt;
-    emit({ type: 'call.end', reqId, tool: toolName, status, code, reason: reasonOf(document), elapsedMs });
-    return rendered({ isError, document: capDocument(document, options.replyTokens) }, options.replyFormat);
+    const end = { status: String(document.status), elapsedMs: clock.monotonic() - startedAt };
+    emit({ type: 'call.end', reqId, tool: toolName, code, reason: reasonOf(document), ...end });
+    const shown = rendered({ isError, document: capDocument(document, options.replyTokens) }, options.replyFormat);
+    return questions ? { ...shown, questions } : shown;
   }
 
   async function run(parsed: Parsed): Promise<Reply> {
@@ -106,6 +110,7 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
     if (shape.kind === 'relay') {
       return shape.run(parsed.args, actionContext(options, parsed));
     }
+    if (shape.kind === 'agent') return options.agent.conduct(await maskParsed(mask, parsed, parsed.reqId));
     if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));
   }
@@ -128,8 +133,11 @@ export function createEngine(options: EngineOptions): Pick<ToolHost, 'list' | 'c
 
   async function conduct(call: Resumed): Promise<Reply> {
     if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
+    if (call.tool.shape.kind === 'bridge') return conductBridge(options, call);
     const plan = await planOf(options, call);
-    return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
+    if (plan.kind === 'ask') return askPlan(options, call, plan);
+    const { questions, document } = plan;
+    return questions ? { ...success(document), questions } : rememberLocal(options, call, plan);
   }
 
   return { list: () => listings, call };
@@ -141,15 +149,20 @@ async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
   switch (shape.kind) {
     case 'prompt':
       return planPrompt(shape, call, options.compose);
-    case 'diagnose':
+    case 'diagnose': {
+      // Few ask for it, and not at the start.
+      const { planDiagnosis } = await import('./shapes/diagnose.ts');
       return planDiagnosis(shape, call, options.compose, { ...options.diagnose, replyTokens: options.replyTokens });
+    }
     case 'workflow':
       return planStep(options, shape, call);
     case 'panel':
     case 'wrapper':
     case 'action':
     case 'relay':
+    case 'bridge':
     case 'dispatch':
+    case 'agent':
       throw new TypeError(`a tool of the shape ${shape.kind} has no plan`);
   }
 }

@@ -25,6 +25,14 @@ export interface WebSearch {
   contentSize?: 'low' | 'medium' | 'high';
 }
 
+/** How a program is wanted to answer (`cli:gemini`); other models are not told. */
+export interface ProgramWish {
+  /** A role of its configuration. */
+  role?: string;
+  /** It may change files. */
+  mayWrite: boolean;
+}
+
 /** A tool that the model may call; whoever asks runs it. */
 export interface ToolSpec {
   /** `a-z`, `A-Z`, `0-9`, `_` and `-`, at most 64 characters. */
@@ -42,6 +50,10 @@ export interface ModelQuestion {
   payer?: { owner: string; thread?: ThreadId };
   /** How many questions of the same call, this one included, still want a part of what it may cost; absent: this one alone. */
   sharers?: number;
+  /** The caller's project: where a program works that answers. Absent: the project of this process. */
+  root?: string;
+  /** For a program that answers. */
+  program?: ProgramWish;
   /** The model may search the web, where its provider can. */
   webSearch?: WebSearch;
   /** In order of preference; a later one is asked only when an earlier one failed for good. */
@@ -104,6 +116,8 @@ export interface ModelAnswer {
   queuedMs?: number;
   /** What the provider could not do as asked, one sentence each. */
   warnings: string[];
+  /** What a program told of how it answered. */
+  told?: Readonly<Record<string, unknown>>;
 }
 
 /** Asks a model. Throws an `AppError` of kind `model`, `cancelled` or `config`. */

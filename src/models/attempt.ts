@@ -8,6 +8,7 @@ import type {
   SharedV4Warning,
 } from '@ai-sdk/provider';
 import { AppError } from '../domain/error.ts';
+import { isRecord, textsIn } from '../domain/json.ts';
 import type { SaidPart } from '../domain/message.ts';
 import { safeCut } from '../domain/text.ts';
 import type { Citation } from '../domain/thread.ts';
@@ -35,6 +36,8 @@ export interface AttemptOutcome {
   finish?: ModelAnswer['finish'];
   citations: Citation[];
   warnings: string[];
+  /** What a program told of how it answered. */
+  told?: Readonly<Record<string, unknown>>;
   /** What ended it, as it was thrown. Absent: the answer is whole. */
   failure?: unknown;
 }
@@ -142,6 +145,7 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       outcome.usage = usageOf(part.usage);
       outcome.costUsd = costOf(part.providerMetadata?.[input.provider]);
       outcome.finish = finishOf(part.finishReason);
+      takeTold(part.providerMetadata?.[input.provider], input.provider, outcome);
       input.clocks.settle();
       return;
     default:
@@ -165,6 +169,16 @@ function checkSize({ call }: AttemptInput, { text, reasoningChars, callChars }: 
   const most = mostChars + mostCharsPerToken * (call.maxOutputTokens ?? 0);
   if (text.length + reasoningChars + callChars > most)
     throw badUpstream(`The answer did not end after ${most} characters.`, false);
+}
+
+/** Programs tell more than vendors do, and only at their end what they could not do. */
+function takeTold(
+  metadata: SharedV4ProviderMetadata[string] | undefined,
+  provider: string,
+  outcome: AttemptOutcome,
+): void {
+  if (isRecord(metadata?.told)) outcome.told = metadata.told;
+  outcome.warnings.push(...textsIn(metadata?.warnings).map(warning => `${provider}: ${warning}`));
 }
 
 interface Source {

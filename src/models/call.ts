@@ -54,6 +54,8 @@ export function createAskModel(parts: AskModelParts): AskModel {
 }
 
 function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort }: Candidate): CallLimits {
+  const own = parts.limitsOf?.(model);
+  if (own) return limitsFor(own, { reasoning: false, local: false }, question.limits);
   const reasoning = model.reasoning && effort !== 'none';
   return limitsFor(parts.limits, { reasoning, local: parts.isLocal(model.provider) }, question.limits);
 }
@@ -232,12 +234,20 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
   if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
   // Always sent: what vendors assume without it ranges from 4,096 to all they have.
   const maxOutputTokens = Math.max(1, Math.min(question.maxOutputTokens, model.maxOutput));
-  const { cacheKey } = question;
+  const { cacheKey, reqId, tool, root, program } = question;
   const webSearch = searches ? question.webSearch : undefined;
   if (question.webSearch && !searches) {
     warnings.push(`${model.provider}:${model.id} can't search the web; it answered from what it knows.`);
   }
-  const params = { model, effort, thinkingBudget, maxOutputTokens, cacheKey, webSearch };
+  const params = {
+    model,
+    effort,
+    thinkingBudget,
+    maxOutputTokens,
+    cacheKey,
+    webSearch,
+    about: { reqId, tool, root, program },
+  };
   const tools = [...toolsOf(question), ...(connection.vendorTools?.(params) ?? [])];
   return {
     call: {

@@ -45,9 +45,17 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
   ): Promise<{ facts: RosterProvider; add: Addition }> {
     const settings = usableSettings(parts.settings[definition.id] ?? {});
     const configured = definition.configured(settings);
-    const { id, names, onlyByName = false } = definition;
+    const { id, names, onlyByName = false, onlyByPrefix } = definition;
     const searches = (model: ModelInfo) => definition.searches?.(model, settings) ?? false;
-    const facts = { id, names, configured, local: definition.local?.(settings) ?? false, onlyByName, searches };
+    const facts = {
+      id,
+      names,
+      configured,
+      local: definition.local?.(settings) ?? false,
+      onlyByName,
+      onlyByPrefix,
+      searches,
+    };
     if (!configured) return { facts: { ...facts, listComplete: true }, add: models => models };
     const listing = onlyByName || definition.unlisted ? undefined : await listingFor(definition, only);
     const listComplete = !definition.openEnded && (listing?.complete ?? true);

@@ -7,7 +7,7 @@ import type {
 import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
 import type { Clock, SharedState } from '../domain/ports.ts';
-import type { WebSearch } from './answer.ts';
+import type { CallLimits, ModelQuestion, WebSearch } from './answer.ts';
 
 /** A model behind the AI SDK's contract; only `doStream` is used. */
 export type LanguageModel = LanguageModelV4;
@@ -26,6 +26,8 @@ export interface CallParams {
   cacheKey?: string;
   /** The model may search the web; only given to models that `searches` says yes to. */
   webSearch?: WebSearch;
+  /** The call itself, for a provider whose models work where the caller is. */
+  about?: Pick<ModelQuestion, 'reqId' | 'tool' | 'root' | 'program'>;
 }
 
 /** A model as the vendor's own listing tells of it. */
@@ -145,6 +147,10 @@ export interface ProviderDefinition {
   runsHere?(settings: ProviderSettings): boolean;
   /** Chosen only by name, never automatically. */
   onlyByName?: boolean;
+  /** Its models are meant only where its id stands before the colon: their names are other things' names too. */
+  onlyByPrefix?: boolean;
+  /** Time limits of its own, in place of those of all models. */
+  limits?(model: ModelInfo): CallLimits;
 }
 
 /** Typed identity; a provider is one file that exports one of these. */

@@ -144,6 +144,7 @@ export function createTeam(options: TeamOptions): Team {
       isLocal,
       searches,
       limits: { ...limits, totalMs },
+      limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
       keyName,
       resilience,
       tellComms: options.tellComms,

@@ -48,7 +48,7 @@ describe('the compose file', () => {
   it('lets clients reach the proxy alone, and on this machine only unless told otherwise', () => {
     const published = Object.entries<Document>(compose.services).filter(([, service]) => service.ports);
     expect(published.map(([name]) => name)).toEqual(['proxy']);
-    expect(published[0]![1].ports).toEqual(['${PUBLISH:-127.0.0.1:8765}:8765']);
+    expect(published[0]![1].ports).toEqual([`${'$'}{PUBLISH:-127.0.0.1:8765}:8765`]);
     expect(compose.networks.inside).toEqual({ internal: true });
     expect(compose.services.redis.networks).toEqual(['inside']);
     expect(compose.services.proxy.networks).toEqual(['outside']);
@@ -73,6 +73,7 @@ it('the proxy takes its configuration, which leads to those three daemons', asyn
   await folder.write('haproxy.cfg', text.replaceAll(/polylogue-[abc]:8765/g, '127.0.0.1:8765'));
   const { status, stderr } = spawnSync('haproxy', ['-c', '-dW', '-f', folder.path('haproxy.cfg')], {
     encoding: 'utf8',
+    env: { ...process.env, PATH: serversPath },
   });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });

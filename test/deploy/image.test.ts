@@ -1,8 +1,12 @@
-import { spawnSync } from 'node:child_process';
-import { readdir, readFile, realpath } from 'node:fs/promises';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { freePort } from '../support/redis-server.ts';
+import { postTool } from '../support/serve-process.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import { follow, installed, lastOf, readStages, type Stage } from './dockerfile.ts';
 
@@ -23,6 +27,9 @@ beforeAll(async () => {
   };
   for (const stage of [build, install]) await follow(stage, { context, folder: folder.root, instead });
   await follow(image, { context, folder: folder.root, instead: async () => true });
+  // What its own commands make as root, and what is mounted.
+  for (const path of ['data', 'project', 'tmp']) await mkdir(at(path), { recursive: true });
+  await writeFile(at('project/notes.md'), 'It squeaks.\n');
 });
 
 afterAll(() => folder.dispose());
@@ -58,12 +65,43 @@ describe('the image', () => {
     expect(lastOf(image, 'STOPSIGNAL')).toEqual(['SIGTERM']);
   });
 
-  it('starts where only its data and its temporary files can be written', () => {
-    const { status, stdout } = spawnSync(process.execPath, [...confined(), ...program(), '--version'], {
-      encoding: 'utf8',
-      env: environment(),
+  it('serves where only its data and its temporary files can be written, and looks healthy', async () => {
+    const port = await freePort();
+    const [serve, ...flags] = lastOf(image, 'CMD');
+    const env = { ...environment(), POLYLOGUE_TOKEN: 'a-token-of-the-image', POLYLOGUE_PORT: String(port) };
+    const daemon = spawn(process.execPath, [...confined(), ...program(), serve!, ...flags, '--offline'], {
+      cwd: at('project'),
+      env,
+      stdio: 'ignore',
     });
-    expect({ status, stdout: stdout.trim() }).toEqual({ status: 0, stdout: '0.1.0' });
+    const ended = once(daemon, 'exit');
+    try {
+      const [check, ...args] = lastOf(image, 'HEALTHCHECK').map(word => word.replace(':8765', `:${port}`));
+      expect(check).toBe('node');
+      const isHealthy = () => spawnSync(process.execPath, args).status === 0;
+      for (let tries = 0; !isHealthy() && tries < 100; tries++) await wait(50);
+      expect(isHealthy()).toBe(true);
+      const { document } = await postTool(
+        `http://127.0.0.1:${port}`,
+        'chat',
+        { prompt: 'Hello?', absolute_file_paths: ['notes.md'] },
+        { authorization: 'Bearer a-token-of-the-image' },
+      );
+      expect(document).toMatchObject({ status: 'continuation_available' });
+      expect(await readdir(at('data'))).toContain('threads.sqlite');
+    } finally {
+      daemon.kill(image.instructions.find(({ word }) => word === 'STOPSIGNAL')?.rest as NodeJS.Signals);
+      expect(await ended).toEqual([0, null]);
+    }
+  });
+
+  it('refuses to start without a token, since other machines may reach it', () => {
+    const { status, stderr } = spawnSync(process.execPath, [...program(), ...lastOf(image, 'CMD')], {
+      env: environment(),
+      encoding: 'utf8',
+    });
+    expect(status).toBe(2);
+    expect(stderr).toContain('POLYLOGUE_TOKEN');
   });
 });
 

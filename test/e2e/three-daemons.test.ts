@@ -125,9 +125,9 @@ it('500 calls through the proxy while one daemon is killed: each ends once, none
   }
   expect(unanswered).toBeGreaterThan(0);
   expect(ends.size).toBe(500);
-  const outcomes = [...ends].map(([number, { status, content }]) => (content === answer(number) ? 'answered' : status));
-  expect(outcomes.filter(outcome => !['answered', 'interrupted'].includes(outcome))).toEqual([]);
-  expect(outcomes.filter(outcome => outcome === 'answered').length).toBeGreaterThan(440);
+  const others = [...ends].filter(([number, { content }]) => content !== answer(number));
+  expect(others.filter(([, { error }]) => error?.code !== 'INTERRUPTED')).toEqual([]);
+  expect(others.length).toBeLessThan(60);
   const asked = openAi.requests.slice(before).map(({ canonical }) => numberIn(canonical));
   expect(asked.toSorted()).toEqual([...new Set(asked)].toSorted());
 });

@@ -12,6 +12,9 @@ export interface Haproxy {
   dispose(): Promise<void>;
 }
 
+/** Debian keeps servers where only root's shell looks. */
+export const serversPath = `${process.env.PATH}:/usr/local/sbin:/usr/sbin:/sbin`;
+
 const deployed = fileURLToPath(new URL('../../deploy/haproxy.cfg', import.meta.url));
 
 /** A real HAProxy with the configuration of deploy/, before daemons at these ports in the places of its a, b and c. */
@@ -27,7 +30,7 @@ export async function startHaproxy(ports: readonly [number, number, number]): Pr
   const bind = `127.0.0.1:${port}`;
   const child = spawn('haproxy', ['-db', '-f', path], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    env: { ...process.env, BIND: bind },
+    env: { ...process.env, PATH: serversPath, BIND: bind },
   });
   let log = '';
   child.stderr.on('data', chunk => {

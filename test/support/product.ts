@@ -35,6 +35,8 @@ export interface TestProductOptions {
   random?: Random;
   /** What `config.json` in the data folder holds. */
   config?: Record<string, unknown>;
+  /** The environment as programs may see it that are started; absent: that of the tests. */
+  programEnv?: Record<string, string>;
 }
 
 /** The whole product in this process: real settings, real store in a folder of its own, vendors by base address. */
@@ -44,11 +46,17 @@ export async function testProduct({
   clock,
   random,
   config: file,
+  programEnv,
 }: TestProductOptions): Promise<TestProduct> {
   const home = await mkdtemp(join(tmpdir(), 'polylogue-home-'));
   const log: string[] = [];
   const around = { ...realSurroundings(), cwd: root, homeDir: home, writeError: (line: string) => void log.push(line) };
-  const surroundings = { ...around, ...(clock && { clock }), ...(random && { random }) };
+  const surroundings = {
+    ...around,
+    ...(clock && { clock }),
+    ...(random && { random }),
+    ...(programEnv && { programEnv }),
+  };
   const start = () => {
     const config = loadConfig({
       tables,

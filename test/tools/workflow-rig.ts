@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect } from 'vitest';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
+import { geminiAnswers, type StandIn, standIn } from '../support/stand-in-cli.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
@@ -21,21 +22,26 @@ export interface WorkflowRig {
 }
 
 /** The product with one vendor and a project of two files, anew for every test of a file. */
-export function workflowRig(env: Record<string, string> = {}): WorkflowRig {
+export function workflowRig(env: Record<string, string> = {}, cli: { gemini?: string } = {}): WorkflowRig {
   let vendor: FakeVendor;
   let project: TempProject;
   let polylogue: TestProduct;
+  let installed: StandIn | undefined;
   beforeEach(async () => {
     vendor = await startOpenAi();
     project = await tempProject({ 'a.ts': 'export const alpha = 1;\n', 'b.ts': 'export const beta = 2;\n' });
     const settings = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', ...env };
-    polylogue = await testProduct({ root: project.root, env: settings });
+    if (cli.gemini !== undefined) installed = await standIn('gemini');
+    installed?.script(geminiAnswers(cli.gemini ?? ''));
+    const programEnv = installed?.env;
+    polylogue = await testProduct({ root: project.root, env: settings, ...(programEnv && { programEnv }) });
   });
   afterEach(async () => {
     expect(vendor.violations).toEqual([]);
     await polylogue.close();
     await vendor.close();
     await project.dispose();
+    await installed?.dispose();
   });
   const messages = () => vendor.requests.at(-1)?.messages.map(({ text }) => text) ?? [];
   return {

@@ -75,7 +75,7 @@ export const operationOptions = {
   maxConcurrentPerProvider: {
     env: ['MAX_CONCURRENT_PER_PROVIDER'],
     type: 'list',
-    doc: 'The same for single providers, as `provider=number`, such as `ollama=2,openai=50`; unset: 16 for one on this machine or network, no limit of its own for others.',
+    doc: 'The same for single providers, as `provider=number`, such as `ollama=2,openai=50`; unset: 16 for one on this machine or network, 4 for `cli`, no limit of its own for others.',
     group: 'Operation',
   },
   localLastAnswer: {

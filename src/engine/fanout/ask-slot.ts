@@ -68,6 +68,7 @@ async function ask({ options, call }: Fan, candidates: Candidates, asking: Askin
     reqId: call.reqId,
     tool: call.tool.name,
     payer: { owner: call.request.principal.owner },
+    root: call.request.principal.root,
     candidates,
     messages: asking.messages,
     sharers: asking.sharers,

@@ -12,7 +12,7 @@ export function onceFacts(tools: readonly ToolDefinition[]): ReadonlyMap<string,
       return [
         name,
         {
-          threaded: kinds.every(({ kind }) => kind !== 'wrapper'),
+          threaded: kinds.every(({ kind }) => kind !== 'wrapper' && kind !== 'agent'),
           looks: kinds.some(each => each.kind === 'workflow' && each.evidence !== undefined),
           writesTo: [...writesBy, ...Object.keys(outputFields)],
         },

@@ -93,6 +93,7 @@ async function ask({ options, call }: Session, question: Question): Promise<Outc
       reqId: call.reqId,
       tool: call.tool.name,
       payer: { owner: call.request.principal.owner, thread: call.thread.id },
+      root: call.request.principal.root,
       candidates,
       webSearch: askedSearch(options.webSearch, call.common),
       messages,

@@ -35,6 +35,7 @@ export function answerOf(run: Run, last: Try): ModelAnswer {
     latencyMs: run.parts.clock.monotonic() - run.started,
     queuedMs: run.queuedMs,
     warnings: [...warnings],
+    ...(last.told && { told: last.told }),
   };
 }
 

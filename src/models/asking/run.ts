@@ -19,6 +19,8 @@ export interface AskModelParts {
   searches?(model: ModelInfo): boolean;
   /** The configured limits; reasoning models and local endpoints get a multiple. */
   limits: CallLimits;
+  /** A provider's own limits for a model, which nothing widens; absent: the configured ones. */
+  limitsOf?(model: ModelInfo): CallLimits | undefined;
   /** Environment variable of a provider's key, for the advice in errors. */
   keyName?(providerId: string): string | undefined;
   /** Breakers, the budget of retries and the queue. Absent: nothing stands between a call and its vendors. */

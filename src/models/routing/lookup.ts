@@ -20,7 +20,9 @@ export interface Match {
  * for: comparing spellings is by far the most work, and a name that is an id needs none of it.
  */
 export function* readings(scene: Scene, text: string, scope?: RosterProvider): Generator<Match> {
-  const rows = scene.roster.models.filter(model => scope === undefined || model.provider === scope.id);
+  const rows = scene.roster.models.filter(({ provider }) =>
+    scope ? provider === scope.id : scene.provider(provider)?.onlyByPrefix !== true,
+  );
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
   const base = suffix?.base;

@@ -46,6 +46,8 @@ export interface RosterProvider {
   local: boolean;
   /** Never chosen automatically. */
   onlyByName: boolean;
+  /** Its models are meant only where its id stands before the colon. */
+  onlyByPrefix?: boolean;
   /** Whether a model of it can search the web by itself; absent: none can. */
   searches?(model: ModelInfo): boolean;
   /** Whether the roster's models are all it serves; then a name that is not among them does not exist. */

@@ -4,7 +4,8 @@ import { createRates, type RateRules } from '../guards/rates.ts';
 import type { Tokens } from '../guards/tokens.ts';
 import type { DoorParts, Route, UpgradeDoor } from '../http/door-parts.ts';
 import { createGate } from '../http/gate.ts';
-import { type HttpOptions, openHttp } from '../http/open-http.ts';
+import { type HttpDoor, type HttpOptions, openHttp } from '../http/open-http.ts';
+import { type DaemonHealth, keepHealthFile } from './health-file.ts';
 
 export interface DaemonOptions
   extends Pick<HttpOptions, 'bind' | 'hosts' | 'origins' | 'sessions' | 'notReady' | 'version' | 'onError'> {
@@ -15,6 +16,8 @@ export interface DaemonOptions
   productOf: DoorParts['productOf'];
   clock: Clock;
   random: Random;
+  /** Where it tells of itself; absent: nowhere. */
+  healthFolder?: string;
   /** What is at paths of its own beside MCP and the tools. */
   routes: readonly ((parts: DoorParts) => Route)[];
   /** What connections may become. */
@@ -35,6 +38,7 @@ export interface Daemon {
   /** Where it listens, without a path. */
   url: string;
   port: number;
+  tokens: Tokens;
   load(): DaemonLoad;
   /** Takes no more calls; resolves when none runs, or after `ms`. */
   drain(ms: number): Promise<void>;
@@ -69,11 +73,53 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     routes: options.routes.map(make => make(parts)),
     upgrades: options.upgrades.map(make => make(parts)),
   });
+  const load = () => ({
+    sessions: http.sessions(),
+    callsRunning: capacity.running(),
+    callsWaiting: capacity.waiting(),
+  });
+  const startedAt = clock.now();
+  const report = () => healthOf({ options, http, isShut: parts.gate.isShut(), load: load(), startedAt });
+  const { healthFolder: folder } = options;
+  const forget = folder
+    ? await keepHealthFile({ folder, port: http.port, pid: process.pid, clock, report, onError })
+    : undefined;
   return {
     url: http.url,
     port: http.port,
-    load: () => ({ sessions: http.sessions(), callsRunning: capacity.running(), callsWaiting: capacity.waiting() }),
+    tokens,
+    load,
     drain: http.drain,
-    close: http.close,
+    async close() {
+      await http.close();
+      await forget?.();
+    },
+  };
+}
+
+interface Reported {
+  options: DaemonOptions;
+  http: HttpDoor;
+  isShut: boolean;
+  load: DaemonLoad;
+  /** Epoch milliseconds. */
+  startedAt: number;
+}
+
+async function healthOf({ options, http, isShut, load, startedAt }: Reported): Promise<DaemonHealth> {
+  const reason = await options.notReady();
+  return {
+    t: options.clock.now() / 1_000,
+    pid: process.pid,
+    url: http.url,
+    host: options.bind.host,
+    port: http.port,
+    version: options.version,
+    started_at: startedAt / 1_000,
+    status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
+    ...(reason !== undefined && { reason }),
+    sessions: load.sessions,
+    calls_running: load.callsRunning,
+    calls_waiting: load.callsWaiting,
   };
 }

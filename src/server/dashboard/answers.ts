@@ -19,7 +19,6 @@ const guarded = {
   'X-Content-Type-Options': 'nosniff',
   // Without any referrer, browsers would not say either which page a form comes from.
   'Referrer-Policy': 'same-origin',
-  'Cross-Origin-Opener-Policy': 'same-origin',
   'Cross-Origin-Resource-Policy': 'same-origin',
   'X-Frame-Options': 'DENY',
 } as const;

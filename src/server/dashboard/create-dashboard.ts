@@ -118,7 +118,10 @@ export function createDashboard(parts: DashboardParts): Dashboard {
 
   return async (request, caller) => {
     const response = await answer(request, caller);
-    return response && request.method === 'HEAD' ? new Response(null, response) : response;
+    if (!response || request.method !== 'HEAD') return response;
+    // Nobody reads it, and a stream would go on for good.
+    await response.body?.cancel();
+    return new Response(null, response);
   };
 }
 

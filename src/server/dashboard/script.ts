@@ -34,15 +34,31 @@ export const script = `'use strict';
       state.textContent = word;
       state.dataset.connection = mood;
     };
-    const source = new EventSource(live.dataset.live);
-    source.onopen = () => say('live', 'on');
-    source.onerror = () => say(source.readyState === EventSource.CLOSED ? 'not live' : 'connecting', 'off');
-    source.onmessage = ({ data }) => show(JSON.parse(data));
-    source.addEventListener('over', () => {
-      source.close();
-      say('complete', 'off');
+    let source;
+    let isOver = false;
+    function connect() {
+      if (isOver || source) return;
+      source = new EventSource(live.dataset.live);
+      source.onopen = () => say('live', 'on');
+      source.onerror = () => say(source && source.readyState === EventSource.CLOSED ? 'not live' : 'connecting', 'off');
+      source.onmessage = ({ data }) => show(JSON.parse(data));
+      source.addEventListener('over', () => {
+        isOver = true;
+        leave('complete');
+      });
+    }
+    function leave(word) {
+      if (source) source.close();
+      source = undefined;
+      say(word, 'off');
+    }
+    // A browser has few connections to one server: pages that nobody looks at leave theirs to the others.
+    document.addEventListener('visibilitychange', () => {
+      if (document.hidden && !isOver) leave('paused');
+      else if (!document.hidden) connect();
     });
-    addEventListener('pagehide', () => source.close());
+    connect();
+    addEventListener('pagehide', () => source && source.close());
     addEventListener('pageshow', event => {
       if (event.persisted) location.reload();
     });

@@ -61,7 +61,7 @@ const parts = `
 .tile .note { color: var(--soft); font-size: .8rem; margin: 0; }
 .stack { display: grid; gap: .75rem; grid-template-columns: minmax(0, 1fr); }
 .columns { display: grid; gap: .9rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 19rem), 1fr)); align-items: start; }
-.pill { display: inline-flex; align-items: baseline; gap: .3em; padding: .06rem .5rem; border-radius: 1rem; font-size: .8rem; font-weight: 600; white-space: nowrap; background: var(--raised); color: var(--soft); }
+.pill { display: inline-flex; align-items: baseline; gap: .3em; padding: .06rem .5rem; border-radius: 1rem; font-size: .8rem; font-weight: 600; max-width: 100%; background: var(--raised); color: var(--soft); } td .pill { white-space: nowrap; }
 .pill.good { background: var(--good-tint); color: var(--good); } .pill.bad { background: var(--bad-tint); color: var(--bad); }
 .pill.warn { background: var(--warn-tint); color: var(--warn); } .pill.busy { background: var(--accent-tint); color: var(--accent); }
 .tag { display: inline-block; padding: .02rem .45rem; border: 1px solid var(--line); border-radius: .3rem; font-size: .8rem; color: var(--soft); }

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { configError } from '../../domain/error.ts';
 import { createAddressGuard } from '../guards/addresses.ts';
 import { checkBind } from '../guards/bind.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
@@ -28,7 +29,7 @@ export interface HttpOptions extends DoorParts {
 }
 
 export interface HttpDoor {
-  /** Where it listens, without a path. */
+  /** Where programs of this machine reach it, without a path. */
   url: string;
   port: number;
   /** Sessions of 2025 clients, and connections of other protocols. */
@@ -73,6 +74,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   };
   const server = createServer(
     {
+      // Who offers another protocol in passing, as some programs do with HTTP/2, gets this one.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
       maxHeaderSize: maxHeaderBytes,
       headersTimeout: patience.headMs,
       requestTimeout: patience.requestMs,
@@ -90,9 +93,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   });
   server.maxConnections = options.sessions.most * 2 + 256;
   const port = await listening(server, bind);
-  const name = bind.host.includes(':') ? `[${bind.host}]` : bind.host;
   return {
-    url: `http://${name}:${port}`,
+    url: `http://${nameOf(bind.host)}:${port}`,
     port,
     sessions: () => upgrades.reduce((sum, door) => sum + door.connections(), sessions.count()),
     drain: ms => gate.shut(ms),
@@ -103,6 +105,23 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
       await closed;
     },
   };
+}
+
+function cannotListen(host: string, port: number, error: Error & { code?: string }) {
+  const taken = error.code === 'EADDRINUSE';
+  return configError(`Nothing can listen on ${host}:${port}: ${taken ? 'it is taken' : error.message}.`, {
+    next: taken
+      ? 'See with "polylogue status" whether a daemon runs already, or choose another --port.'
+      : 'Choose another --host or --port.',
+    cause: error,
+  });
+}
+
+/** What a program of this machine calls the address; one that means all of them has this machine's own. */
+function nameOf(host: string): string {
+  if (host === '' || host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 type UpgradeGuards = Pick<HttpOptions, 'tokens' | 'upgrades' | 'admit'> & {
@@ -145,9 +164,9 @@ async function refuseUpgrade(socket: Duplex, refusal: Refusal): Promise<void> {
 
 function listening(server: Server, { host, port }: HttpOptions['bind']): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', error => reject(cannotListen(host, port, error)));
     server.listen(port, host, () => {
-      server.off('error', reject);
+      server.removeAllListeners('error');
       const address = server.address();
       resolve(typeof address === 'object' && address ? address.port : port);
     });

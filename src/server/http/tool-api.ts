@@ -6,8 +6,11 @@ import type { Exchange, GuardedRequest } from './exchange.ts';
 
 /** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
 export function createToolApi({ gate, productOf }: Pick<DoorParts, 'gate' | 'productOf'>) {
-  return async ({ request, body, caller }: GuardedRequest, tool: string | undefined): Promise<Exchange> => {
-    const { host, root } = await productOf(caller);
+  return async (
+    { request, body, caller, root: declared }: GuardedRequest,
+    tool: string | undefined,
+  ): Promise<Exchange> => {
+    const { host, root } = await productOf(caller, declared);
     if (tool === undefined) return { response: Response.json({ tools: host.list() }) };
     if (!isRecord(body)) return { response: refusalResponse(noObject) };
     const key = request.headers.get('idempotency-key');

@@ -61,14 +61,14 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     if (!session) return { response: id === null ? noRoom() : unknownSession() };
     const release = sessions.use(session);
     try {
-      const { response, onWritten } = await session.handle(request, body);
+      const { response, listens = false, onWritten } = await session.handle(request, body);
       // Nobody will ever come back to a session that did not begin.
       if (id === null && !response.ok) await session.close();
       const over = (whole: boolean) => {
         onWritten?.(whole);
         release();
       };
-      return { response, onWritten: over };
+      return { response, listens, onWritten: over };
     } catch (error) {
       release();
       if (id === null) await session.close();

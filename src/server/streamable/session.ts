@@ -22,6 +22,9 @@ export interface SessionOptions {
   onError(error: Error): void;
 }
 
+/** What the transport calls the stream of messages that belong to no request. */
+const ownStream = '_GET_stream';
+
 export async function openSession({ id, caller, mcp, onClosed, onError }: SessionOptions): Promise<Session> {
   const log = createEventLog();
   const { connection, arrived, lose } = createArrivals();
@@ -42,9 +45,13 @@ export async function openSession({ id, caller, mcp, onClosed, onError }: Sessio
     async handle(request, body) {
       const last = request.method === 'GET' ? request.headers.get('last-event-id') : null;
       const asked = requestIds(body);
+      // The one stream that answers nothing lasts for as long as the client likes, and so does what it is taken up by.
+      const listens =
+        request.method === 'GET' && (last === null || (await log.getStreamIdForEventId(last)) === ownStream);
       const response = await transport.handleRequest(request, { parsedBody: body });
       return {
         response,
+        listens,
         onWritten: whole => whole && arrived(last === null ? asked : log.answersAfter(last)),
       };
     },

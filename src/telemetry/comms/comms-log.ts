@@ -13,7 +13,7 @@ export interface CommsLogParts {
   /** Bytes on disk, side files included. */
   maxBytes: number;
   clock: Clock;
-  secrets: Pick<SecretMask, 'mask' | 'maskLifting'>;
+  secrets: Pick<SecretMask, 'mask' | 'maskDeep' | 'maskLifting'>;
   /** Hears of a write that began to fail, once until one works again, and of notes that were left out. */
   onError(name: string, error: unknown): void;
 }
@@ -24,8 +24,10 @@ export interface CommsLog {
   close(timeoutMs?: number): Promise<void>;
 }
 
+/** Longer texts are searched for secrets one by one, with pauses. */
+const longestAtOnce = 256;
 /** Longer texts go into files of their own: a conversation comes again with every turn, and they are kept once. */
-const longestInline = 4_096;
+const longestInline = 1_024;
 /** Characters and bytes that wait to be written; what is beyond is left out. */
 const mostWaiting = 64 * 1024 * 1024;
 /** Texts whose side file is known, so that a long conversation is not searched for secrets with each turn anew. */
@@ -49,7 +51,7 @@ interface Timed extends CommsNote {
 export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: CommsLogParts): CommsLog {
   const shares = commsShares(maxBytes);
   const parts = createPartFiles(commsPlaces(folder).parts, shares.partBytes);
-  const known = new Map<string, PartReference>();
+  const known = new Map<string, string | PartReference>();
   const rules = { folder, maxBytes: shares.fileBytes, keep: shares.keep };
   const log = createRotatingLog('comms', rules, async () => {
     const oldest = await Promise.all(log.files().map(firstTime));
@@ -57,28 +59,32 @@ export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: Co
     if (at !== undefined) await parts.dropBefore(at);
   });
 
-  const textPart = async (text: string, at: number): Promise<PartReference> => {
+  /** What stands for a text: itself without its secrets, or its side file. */
+  const textPart = async (text: string, at: number): Promise<string | PartReference> => {
     const hash = createHash('sha256').update(text).digest('base64');
     const before = known.get(hash);
-    if (before && (await parts.isKept(before, at))) return before;
-    const reference = await parts.keep((await secrets.mask(text, 'log')).text, at);
+    if (typeof before === 'string' || (before && (await parts.isKept(before, at)))) return before;
+    // Everything else has its turn between two texts.
+    await new Promise(resolve => setImmediate(resolve));
+    const masked = (await secrets.mask(text, 'log')).text;
+    const shown = masked.length <= longestInline ? masked : await parts.keep(masked, at);
     if (known.size >= mostKnown) known.clear();
-    known.set(hash, reference);
-    return reference;
+    known.set(hash, shown);
+    return shown;
   };
 
-  const recordOf = async ({ at, ...note }: Timed): Promise<LogRecord> => {
-    const lifted: { part: string | Uint8Array; reference: object }[] = [];
-    const masked = secrets.maskLifting(note, longestInline, part => {
-      const reference = {};
-      lifted.push({ part, reference });
-      return reference;
+  const recordOf = async ({ at, payload, ...note }: Timed): Promise<LogRecord> => {
+    const lifted: { part: string | Uint8Array; place: Place }[] = [];
+    const masked = secrets.maskLifting(payload, longestAtOnce, part => {
+      const place = createPlace();
+      lifted.push({ part, place });
+      return place;
     });
-    for (const { part, reference } of lifted) {
-      Object.assign(reference, await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at)));
+    for (const { part, place } of lifted) {
+      place.put(await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at)));
     }
-    const { payload, ...fields } = isRecord(masked) ? masked : {};
-    return { at, fields, asIs: { payload } };
+    const fields = secrets.maskDeep({ ...note });
+    return { at, fields: isRecord(fields) ? fields : {}, asIs: { payload: masked } };
   };
 
   const lane = createLane<Timed>({
@@ -93,6 +99,22 @@ export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: Co
   return {
     tell: note => lane.push({ ...note, at: clock.now() }),
     close: (timeoutMs = 2_000) => atMost(clock, timeoutMs, lane.idle()),
+  };
+}
+
+/** Stands in a record until it is known what is written there. */
+interface Place {
+  put(shown: string | PartReference): void;
+  toJSON(): string | PartReference | undefined;
+}
+
+function createPlace(): Place {
+  let shown: string | PartReference | undefined;
+  return {
+    put(value) {
+      shown = value;
+    },
+    toJSON: () => shown,
   };
 }
 

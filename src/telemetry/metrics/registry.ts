@@ -29,13 +29,13 @@ export interface Registry {
 /** Label values may come from callers: what would make more series than this is counted together under `other`. */
 const mostSeries = 500;
 
-/** Metrics of this process. */
+/** Metrics of this process. One that is registered again takes the place of the one before. */
 export function createRegistry(): Registry {
-  const shown: (() => string)[] = [];
+  const shown = new Map<string, () => string>();
   return {
     counter(spec) {
       const series = createSeries(spec.labels.length, () => ({ value: 0 }));
-      shown.push(() =>
+      shown.set(spec.name, () =>
         block(
           spec,
           'counter',
@@ -50,7 +50,7 @@ export function createRegistry(): Registry {
     },
     histogram(spec, buckets) {
       const series = createSeries(spec.labels.length, () => ({ counts: buckets.map(() => 0), count: 0, sum: 0 }));
-      shown.push(() =>
+      shown.set(spec.name, () =>
         block(
           spec,
           'histogram',
@@ -67,7 +67,7 @@ export function createRegistry(): Registry {
       };
     },
     gauge(spec, read) {
-      shown.push(() =>
+      shown.set(spec.name, () =>
         block(
           spec,
           'gauge',
@@ -75,7 +75,7 @@ export function createRegistry(): Registry {
         ),
       );
     },
-    render: () => shown.map(show => show()).join(''),
+    render: () => [...shown.values()].map(show => show()).join(''),
   };
 }
 

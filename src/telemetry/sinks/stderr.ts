@@ -30,6 +30,7 @@ function levelOf(event: AppEvent): Exclude<LogLevel, 'silent'> {
   switch (event.type) {
     case 'call.start':
     case 'call.stage':
+    case 'program.step':
       return 'debug';
     case 'route.plan':
       return event.classifier?.failed === undefined ? 'debug' : 'info';
@@ -77,6 +78,8 @@ function sentence(event: AppEvent): string {
       return `${event.tool}: files read: ${event.embedded.length}, skipped: ${event.skipped.length}${note(skips(event.skipped))}`;
     case 'files.written':
       return `${event.tool}: ${event.code === undefined ? 'wrote' : 'did not write'} ${event.path}${note(event.code)}`;
+    case 'program.step':
+      return `${event.tool}: ${event.program} ${event.step} ${event.name}${event.ok === false ? ', which failed' : ''}`;
     case 'agent.call':
       return `${event.tool}: ${event.name} ${event.outcome}${note(event.reason)}`;
     case 'thread.compacted':

@@ -241,4 +241,28 @@ describe.each(loopVendors)('the agent loop on $id', vendor => {
     const second = await on.run({ message: 'Sure?', history: first.turns, tools: [] });
     expect(second.text).toBe('Yes.');
   });
+
+  it('tells the model of arguments that are no JSON object, and sends none of them back', async () => {
+    // On Gemini's wire arguments are always an object.
+    const args = vendor.id === 'google' ? {} : '{"at": "gate';
+    on.fake.script({ calls: [{ name: 'look', args }], reasoning: 'So.' }, { answer: 'Sorry.' });
+    const result = await on.run({});
+    expect(result.text).toBe('Sorry.');
+    expect(result.toolCalls).toMatchObject([{ outcome: 'invalid' }]);
+    const told =
+      on.fake.requests
+        .at(-1)
+        ?.messages.map(({ text }) => text)
+        .join('\n') ?? '';
+    expect(told).toMatch(vendor.id === 'google' ? /must be a text/ : /were no JSON object/);
+  });
+
+  it('has at most four marks for the cache where the vendor wants them, on the newest rounds', async () => {
+    on.fake.script(...Array.from({ length: 8 }, (_, index) => ({ calls: [callLook(`${index}`)], reasoning: 'On.' })), {
+      answer: 'Done.',
+    });
+    await on.run({});
+    const marks = on.fake.requests.map(({ body }) => JSON.stringify(body).split('"cache_control"').length - 1);
+    expect(Math.max(...marks)).toBe(vendor.id === 'anthropic' ? 3 : 0);
+  });
 });

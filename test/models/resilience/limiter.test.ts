@@ -37,6 +37,36 @@ describe('the limiter', () => {
     expect(limiter.enter(entry)).toBeTypeOf('function');
   });
 
+  it('knows what runs at each provider, and how many wait', async () => {
+    const { limiter, enter, leave } = setUp({ total: 2, perProvider: { beta: 1 } });
+    await enter('a');
+    await enter('b', { provider: 'beta' });
+    const waiting = [enter('c'), enter('d', { provider: 'beta' })];
+    await turn();
+    expect(limiter.depth()).toEqual({
+      running: new Map([
+        ['alpha', 1],
+        ['beta', 1],
+      ]),
+      waiting: 2,
+    });
+    leave('a');
+    await turn();
+    expect(limiter.depth()).toEqual({
+      running: new Map([
+        ['alpha', 1],
+        ['beta', 1],
+      ]),
+      waiting: 1,
+    });
+    for (const name of ['b', 'c', 'd']) {
+      leave(name);
+      await turn();
+    }
+    await Promise.all(waiting);
+    expect(limiter.depth()).toEqual({ running: new Map(), waiting: 0 });
+  });
+
   it('lets the next in when one leaves, once', async () => {
     const { enter, order, leave } = setUp({ total: 1 });
     await enter('a');

@@ -131,7 +131,7 @@ describe('a port', () => {
   });
 
   it('is told apart from what is not there', async () => {
-    for (const path of ['/', '/api', '/api/tools/', '/api/tools/a/b', '/mcp/', '/api/tools/%2e%2e']) {
+    for (const path of ['/api', '/api/tools/', '/api/tools/a/b', '/mcp/', '/api/tools/%2e%2e']) {
       expect((await daemon.ask(path)).status, path).toBe(404);
     }
     const wrong = await daemon.ask('/api/tools', { method: 'DELETE' });

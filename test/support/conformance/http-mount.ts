@@ -10,8 +10,8 @@ export interface HttpMount {
 }
 
 /** The product's protocol server behind HTTP, as the conformance suite wants it. For tests alone: it has no guards. */
-export async function httpMount(host: ToolHost): Promise<HttpMount> {
-  const options = { host, version: '0.0.0', instructions: 'Fixtures.', principal: { owner: 'local', root: '/' } };
+export async function httpMount(host: ToolHost, root = '/'): Promise<HttpMount> {
+  const options = { host, version: '0.0.0', instructions: 'Fixtures.', principal: { owner: 'local', root } };
   const handler = createMcpHandler(({ era }) => createMcpServer(options, era));
   const server = createServer((incoming, outgoing) => {
     answer(handler.fetch, incoming, outgoing).catch(error => outgoing.destroy(error));

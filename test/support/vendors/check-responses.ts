@@ -11,6 +11,8 @@ import { numberOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   background: ['boolean'],
+  // Codex sends it with every request.
+  client_metadata: ['object'],
   context_management: ['array'],
   conversation: ['string', 'object'],
   include: ['strings'],

@@ -136,7 +136,7 @@ describe('the comms log', () => {
         headers: { Authorization: 'Basic abc' },
         error,
       };
-      tell(note(`e${index}`, { payload, model: text }));
+      tell(note(`e${index}`, { payload, model: `${'m'.repeat(300)} ${text}`, tool: text }));
     }
     await close();
     const names = await readdir(folder, { recursive: true });

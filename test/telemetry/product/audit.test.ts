@@ -6,6 +6,9 @@ import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 
+/** The machine may be busy. */
+const patience = { timeout: 10_000 };
+
 let project: TempProject;
 let vendor: FakeVendor;
 let polylogue: TestProduct;
@@ -94,7 +97,7 @@ it('has the beginning of a call while it runs, so that one that dies with its pr
   vendor.script({ fault: 'hang_before_headers' });
   const stop = new AbortController();
   const running = polylogue.call('chat', { prompt: 'Hi' }, { signal: stop.signal });
-  await expect.poll(() => vendor.requests.length).toBe(1);
+  await expect.poll(() => vendor.requests.length, patience).toBe(1);
   expect(await audit()).toEqual([{ tool: 'chat', owner: 'local', act: 'begin' }]);
   stop.abort();
   await running;

@@ -6,6 +6,9 @@ import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 
+/** The machine may be busy. */
+const patience = { timeout: 10_000 };
+
 const open: { project?: TempProject; vendor?: FakeVendor; product?: TestProduct } = {};
 afterEach(async () => {
   // So that it can be removed.
@@ -29,7 +32,9 @@ async function start() {
     ask: () => product.call('chat', { prompt: 'Hi' }),
     /** What the operator was told of failing sinks, once each had its turn. */
     async told() {
-      await expect.poll(() => product.log.filter(line => line.includes('the sink ')).length).toBe(sinks.length);
+      await expect
+        .poll(() => product.log.filter(line => line.includes('the sink ')).length, patience)
+        .toBe(sinks.length);
       return product.log.filter(line => line.includes('the sink ')).join('');
     },
     read: (name: string) => readFile(join(logs, `${name}.jsonl`), 'utf8'),
@@ -80,13 +85,13 @@ describe('a sink that fails', () => {
   it('works again as soon as it can, also where its folder was removed under it', async () => {
     const { logs, ask, told, read } = await start();
     await ask();
-    await expect.poll(() => read('audit')).toContain('"act":"call"');
+    await expect.poll(() => read('audit'), patience).toContain('"act":"call"');
     await rm(logs, { recursive: true });
     await writeFile(logs, '');
     await ask();
     await told();
     await rm(logs);
     const { metadata } = await ask();
-    for (const name of sinks) await expect.poll(() => read(name)).toContain(metadata.req_id);
+    for (const name of sinks) await expect.poll(() => read(name), patience).toContain(metadata.req_id);
   });
 });

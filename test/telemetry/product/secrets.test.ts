@@ -108,10 +108,35 @@ describe('secrets of callers, files, vendors and the operator', () => {
     }
   });
 
-  it('are in no metric', () => {
-    const text = polylogue.product.metrics();
-    expect(text).toContain('polylogue_model_attempts_total');
-    expectClean(text, 'the metrics');
+  it('are in no answer of the daemon, its metrics included', async () => {
+    const daemon = await polylogue.product.openDaemon({ port: 0 });
+    const answers: string[] = [];
+    const ask = async (path: string, init: RequestInit = {}) => {
+      const response = await fetch(`${daemon.url}${path}`, init);
+      answers.push(`${JSON.stringify([...response.headers])} ${await response.text()}`);
+    };
+    await ask('/metrics');
+    expect(answers[0]).toContain('polylogue_model_attempts_total');
+    await ask('/readyz');
+    const [[text] = ['']] = canaries.map(([each]) => [each.replace(/\s+/g, ' ')]);
+    for (const headers of [
+      { authorization: `Bearer ${text}` },
+      { origin: `https://${text}` },
+      { 'polylogue-root': text },
+    ]) {
+      await ask('/mcp', { headers });
+    }
+    for (const [each] of canaries) {
+      const body = JSON.stringify({ prompt: each, model: each, [each]: each });
+      const headers = { 'content-type': 'application/json', 'polylogue-root': encodeURIComponent(`/${each}`) };
+      await ask(`/${encodeURIComponent(each)}`);
+      await ask(`/api/tools/${encodeURIComponent(each)}`, { method: 'POST', body, headers });
+      await ask('/api/tools/chat', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+      await ask('/api/tools/chat', { method: 'POST', body, headers });
+    }
+    await daemon.close();
+    expect(answers.length).toBeGreaterThan(canaries.length * 4);
+    for (const answer of answers) expectClean(answer, 'an answer of the daemon');
   });
 
   it('are in no log, side file, trace, nor on stderr, after everything was written', async () => {

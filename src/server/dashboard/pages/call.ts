@@ -49,13 +49,13 @@ function told(event: AppEvent): Child {
     case 'call.stage':
       return html`<p class="bidi">${line(event.stage)}</p>`;
     case 'call.end':
-      return html`<p><strong>Ended: ${line(event.status, 60)}</strong>${event.code !== undefined && html` <span class="tag">${event.code}</span>`}</p>${event.reason !== undefined && html`<p class="soft bidi">${line(event.reason, 600)}</p>`}`;
+      return html`<p><strong>Ended: ${line(event.status, 60)}</strong>${event.code !== undefined && html` <span class="tag">${line(event.code, 60)}</span>`}</p>${event.reason !== undefined && html`<p class="soft bidi">${line(event.reason, 600)}</p>`}`;
     case 'model.attempt':
       return attempt(event);
     case 'route.plan':
       return html`<p>Chose ${line(event.chosen.slice(0, 4).join(', ') || 'nobody', 200)}</p><p class="soft small">Asked for ${line(event.requested, 80)}; read as ${line(event.class, 40)}${event.reasons.length > 0 && `: ${line(event.reasons.join('; '), 300)}`}${event.webSearch && '; with web search'}</p>`;
     case 'breaker.change':
-      return html`<p>${pill(event.to === 'closed' ? 'good' : 'warn', event.to.replace('_', ' '))} breaker of ${line(event.provider, 60)}${event.model !== undefined && `:${line(event.model, 80)}`} (${event.scope.replace('_', ' ')}), after ${plural(event.consecutive, 'failure')} in a row</p>`;
+      return html`<p>${pill(event.to === 'closed' ? 'good' : 'warn', line(event.to.replace('_', ' '), 40))} breaker of ${line(event.provider, 60)}${event.model !== undefined && `:${line(event.model, 80)}`} (${event.scope.replace('_', ' ')}), after ${plural(event.consecutive, 'failure')} in a row</p>`;
     case 'files.read':
       return files(event);
     case 'files.written':

@@ -1,3 +1,4 @@
+import { isThreadId } from '../../../domain/ids.ts';
 import { dayOf, type SpendRow, spendTotal } from '../../../domain/usage.ts';
 import type { CacheView, HealthView, ProviderView } from '../dashboard-data.ts';
 import { type Child, html, type Markup } from '../html.ts';
@@ -98,7 +99,7 @@ function pause({ since, retryAfterSeconds }: HealthView, now: number): Child {
 
 function cacheTable(caches: readonly CacheView[], now: number): Markup {
   const rows = caches.map(({ provider, model, thread, tokens, messages, files, created, expires }) => [
-    html`<a href="/threads/${encodeURIComponent(thread)}"><code>${line(thread.slice(0, 8), 20)}</code></a>`,
+    isThreadId(thread) ? html`<a href="/threads/${thread}"><code>${thread.slice(0, 8)}</code></a>` : line(thread, 40),
     line(`${provider}:${model}`, 120),
     amount(tokens),
     `${plural(messages, 'message')}, ${plural(files.length, 'file')}`,

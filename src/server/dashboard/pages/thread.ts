@@ -91,7 +91,7 @@ async function turnPart(
 ${said(visit.data.stretches, text)}${note}
 ${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">The verdicts side by side</a></p>`}
 ${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
-${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork this thread after turn ${turn.seq}">Fork from here</button>`, 'fork')}
+${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork from here, turn ${turn.seq}">Fork from here</button>`, 'fork')}
 </article>\n`;
 }
 

@@ -21,6 +21,8 @@ interface Panel {
   voices: Heard[];
   /** What they came to; empty where the caller brings it together himself. */
   summary: string;
+  /** Asked one by one, each in a turn of its own. */
+  isByStep: boolean;
 }
 
 /** The panels of a thread, their verdicts side by side. */
@@ -75,26 +77,38 @@ export function panelsOf({ turns }: Pick<Thread, 'turns'>): Panel[] {
     if (!voices || voices.length === 0 || turn.role !== 'assistant') continue;
     const heard = voices.map(voice => ({ voice, text: textOf(turn, voice), seq: turn.seq }));
     const last = panels.at(-1);
-    const goesOn = voices.length === 1 && voices[0]?.expert !== 'A' && last?.summary === '';
+    const isByStep = voices.length === 1 && voices[0]?.from === 0;
+    const goesOn = isByStep && voices[0]?.expert !== 'A' && last?.isByStep === true;
     if (goesOn && last) panels[panels.length - 1] = { ...last, seq: turn.seq, voices: [...last.voices, ...heard] };
-    else panels.push({ seq: turn.seq, voices: heard, summary: summaryOf(turn) });
+    else panels.push({ seq: turn.seq, voices: heard, summary: summaryOf(turn), isByStep });
   }
   return panels;
 }
 
 /** Stored places hold for the text that was stored with them: one that was masked later, on import, is another. */
-function textOf({ content }: StoredTurn, { from, to, expert, model }: VoiceRecord): string {
-  const isWhole = from === 0 && to === content.length;
-  const heading = content.slice(0, from).trimEnd().split('\n').at(-1) ?? '';
-  if (isWhole || heading.startsWith(`### Expert ${expert}: ${model} (`)) return content.slice(from, to);
+function textOf(turn: StoredTurn, voice: VoiceRecord): string {
+  const { content } = turn;
+  const { from, to } = voice;
+  if ((from === 0 && to === content.length) || standsAt(turn, voice)) return content.slice(from, to);
   return 'Where this verdict stands in its turn is not known any more; the transcript has it.';
 }
 
-function summaryOf({ content, modelMetadata }: StoredTurn): string {
-  const first = modelMetadata?.voices?.[0];
+function standsAt({ content }: StoredTurn, { from, expert, model, stance }: VoiceRecord): boolean {
+  return content.slice(0, from).endsWith(headingOf({ expert, model, stance }));
+}
+
+function headingOf({ expert, model, stance }: Pick<VoiceRecord, 'expert' | 'model' | 'stance'>): string {
+  return `### Expert ${expert}: ${model} (stance: ${stance})\n\n`;
+}
+
+/** What stands before the verdicts. */
+function summaryOf(turn: StoredTurn): string {
+  const { content, modelMetadata } = turn;
+  const [first] = modelMetadata?.voices ?? [];
   if (!first || first.from === 0) return '';
+  const end = standsAt(turn, first) ? first.from - headingOf(first).length : content.indexOf('## Verdicts');
   return content
-    .slice(0, first.from)
+    .slice(0, Math.max(0, end))
     .replace(/^# Consensus\s*/, '')
-    .replace(/\s*## Verdicts\s*### Expert [^\n]*\s*$/, '');
+    .replace(/\s*## Verdicts\s*$/, '');
 }

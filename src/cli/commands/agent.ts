@@ -1,0 +1,91 @@
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import { inputError } from '../../domain/error.ts';
+import { isRecord, type JsonObject } from '../../domain/json.ts';
+import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+import { listFlag, textFlag } from '../flags.ts';
+import { openProduct } from '../open-product.ts';
+import { showFailure } from '../show-failure.ts';
+import { warningsOf } from '../warnings-of.ts';
+
+export const agent = defineCommand({
+  name: 'agent',
+  summary: 'let a model work on the project: it reads, patches and runs tests, and asks before it changes anything',
+  usage: '[task...]',
+  flags: [
+    { name: 'file', value: 'path', repeat: true, doc: 'A file to begin with. Repeatable.' },
+    { name: 'model', value: 'name', doc: 'Who works: a name, an alias, provider:model, or auto.' },
+  ],
+  examples: [
+    ['polylogue agent "Mend the failing test in test/sum.test.ts"', 'asks at the terminal before it patches or runs'],
+    ['polylogue agent "Update the changelog" --approve all', 'asks about nothing'],
+  ],
+  async run(context) {
+    const args = await argumentsOf(context);
+    const { out } = context;
+    return openProduct(
+      context,
+      async ({ call, signal }) => {
+        const onProgress = ({ message }: { message: string }) => out.status(message);
+        const watched = process.stdin.isTTY === true && process.stderr.isTTY === true;
+        const ask = watched ? (question: UserQuestion) => askUser(context, question, signal) : undefined;
+        const reply = await call('agent', args, { onProgress, ...(ask && { ask }) });
+        out.status('');
+        if (reply.isError) return showFailure(context, reply);
+        if (out.json) out.document(reply.document);
+        else out.line(String(reply.document.content ?? ''));
+        for (const line of warningsOf(reply.document)) context.around.writeError(line);
+        out.remark(closingRemark(reply.document));
+        return 0;
+      },
+      'agent',
+    );
+  },
+});
+
+async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
+  const { args, flags, around } = context;
+  const piped = (await context.readInput())?.trim();
+  const task = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  if (task === '') {
+    throw inputError('There is no task.', {
+      next: 'Write it after the command, as in: polylogue agent "Mend the failing test", or pipe it in.',
+    });
+  }
+  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  return { task, ...(files.length > 0 && { files }), model: textFlag(flags, 'model') };
+}
+
+/** At the terminal, one question after the other. Whatever is no number of a choice is a refusal. */
+async function askUser(
+  { out, around }: CommandContext,
+  { message, schema }: UserQuestion,
+  signal: AbortSignal,
+): Promise<UserAnswer> {
+  const decisions = decisionsOf(schema);
+  out.status('');
+  around.writeError(`${message}\n`);
+  around.writeError(decisions.map((decision, index) => `  ${index + 1}  ${decision}`).join('\n'));
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const typed = await lines.question('Which? ', { signal });
+    const decision = decisions[Number(typed.trim()) - 1];
+    return decision === undefined ? { action: 'decline' } : { action: 'accept', content: { decision } };
+  } finally {
+    lines.close();
+  }
+}
+
+function decisionsOf({ properties }: JsonObject): string[] {
+  const decision = isRecord(properties) && isRecord(properties.decision) ? properties.decision.enum : undefined;
+  return Array.isArray(decision) ? decision.map(String) : [];
+}
+
+function closingRemark({ rounds, tool_calls: calls, changed_files: changed, metadata }: JsonObject): string {
+  const facts = isRecord(metadata) ? metadata : {};
+  const cost = typeof facts.cost_usd === 'number' ? `, ${facts.cost_usd.toFixed(4)} USD` : '';
+  const files = Array.isArray(changed) ? `, changed: ${changed.join(', ')}` : '';
+  const count = Array.isArray(calls) ? calls.length : 0;
+  return `${String(facts.provider_used)}:${String(facts.model_used)}, ${String(rounds)} rounds, ${count} calls${cost}${files}`;
+}

@@ -1,0 +1,59 @@
+import { type DaemonOnFile, findDaemons } from '../../app.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import { type CommandContext, defineCommand } from '../command.ts';
+
+/** What a daemon itself says when it is asked. */
+type Answer = 'ready' | 'draining' | 'not_ready' | 'unreachable';
+
+type Shown = DaemonOnFile & { answer: Answer };
+
+export const status = defineCommand({
+  name: 'status',
+  summary: 'whether a daemon runs on this data folder, and how it does',
+  usage: '',
+  examples: [
+    ['polylogue status', 'the daemons that "polylogue serve" started; 0 when one is ready, else 1'],
+    ['polylogue status --json', 'the same for programs'],
+  ],
+  async run(context) {
+    const found = await findDaemons(context.config, context.around.clock);
+    const shown = await Promise.all(found.map(async daemon => ({ ...daemon, answer: await answerOf(daemon) })));
+    if (context.out.json) context.out.document({ status: 'success', daemons: shown.map(documentOf) });
+    else print(context, shown);
+    return shown.some(({ answer }) => answer === 'ready') ? 0 : 1;
+  },
+});
+
+const answerMs = 3_000;
+
+async function answerOf({ url, state }: DaemonOnFile): Promise<Answer> {
+  if (state === 'gone') return 'unreachable';
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(answerMs) });
+    const body: unknown = await response.json();
+    if (response.ok) return 'ready';
+    return JSON.stringify(body).includes('"draining"') ? 'draining' : 'not_ready';
+  } catch {
+    // Whatever is wrong with the way to it: nobody can use it.
+    return 'unreachable';
+  }
+}
+
+function documentOf({ answer, status: _told, t, ...daemon }: Shown): JsonObject {
+  return { ...daemon, answer, reported_at: t };
+}
+
+function print({ out, around }: CommandContext, shown: readonly Shown[]): void {
+  if (shown.length === 0) {
+    out.line('No daemon runs on this data folder. "polylogue serve" starts one.');
+    return;
+  }
+  for (const { url, pid, version, started_at, state, answer, reason, ...load } of shown) {
+    const minutes = Math.max(0, Math.round((around.clock.now() / 1_000 - started_at) / 60));
+    const colour = answer === 'ready' ? 'green' : 'red';
+    const how = state === 'gone' ? 'its process is gone' : answer.replace('_', ' ');
+    out.line(`${out.style('bold', url)}  ${out.style(colour, how)}${reason === undefined ? '' : ` (${reason})`}`);
+    out.line(`  process ${pid}, version ${version}, up ${minutes} min`);
+    out.line(`  ${load.sessions} sessions, ${load.calls_running} calls under way, ${load.calls_waiting} waiting`);
+  }
+}

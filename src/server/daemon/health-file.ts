@@ -1,0 +1,91 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../../domain/ports.ts';
+
+/** How a daemon is, as the file by its port says. */
+export interface DaemonHealth {
+  /** Epoch seconds of this report. */
+  t: number;
+  pid: number;
+  /** Where programs of this machine reach it. */
+  url: string;
+  /** What it listens on. */
+  host: string;
+  port: number;
+  version: string;
+  /** Epoch seconds. */
+  started_at: number;
+  status: 'ready' | 'draining' | 'not_ready';
+  /** Why it is not ready. */
+  reason?: string;
+  sessions: number;
+  calls_running: number;
+  calls_waiting: number;
+}
+
+export interface HealthFileOptions {
+  /** The folder of such files. */
+  folder: string;
+  port: number;
+  pid: number;
+  clock: Pick<Clock, 'after'>;
+  report(): Promise<DaemonHealth>;
+  /** Told once when the files can't be written; the daemon works on. */
+  onError(error: Error): void;
+}
+
+export const healthEveryMs = 10_000;
+
+/** Writes `PORT.pid`, and `PORT.json` every 10 s; the result removes both. */
+export async function keepHealthFile(options: HealthFileOptions): Promise<() => Promise<void>> {
+  const { folder, port, pid, clock, report } = options;
+  const files = { pid: join(folder, `${port}.pid`), health: join(folder, `${port}.json`) };
+  let isTold = false;
+  let stopTimer = () => {};
+  let isOver = false;
+  let writing: Promise<void> = Promise.resolve();
+
+  async function attempt(write: () => Promise<void>): Promise<void> {
+    try {
+      await write();
+    } catch (error) {
+      // Who runs is found by its port too; a full disk is no reason to serve nobody.
+      if (!isTold) options.onError(error instanceof Error ? error : new Error(String(error)));
+      isTold = true;
+    }
+  }
+
+  const write = () => attempt(async () => replaceFile(files.health, `${JSON.stringify(await report())}\n`));
+  const beat = () => {
+    stopTimer = clock.after(healthEveryMs, () => {
+      writing = write().then(() => (isOver ? undefined : beat()));
+    });
+  };
+  await attempt(async () => {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await replaceFile(files.pid, `${pid}\n`);
+  });
+  await write();
+  beat();
+  return async () => {
+    isOver = true;
+    stopTimer();
+    await writing;
+    await attempt(async () => {
+      await Promise.all(Object.values(files).map(file => rm(file, { force: true })));
+    });
+  };
+}
+
+/** As a whole or not at all: whoever reads it meanwhile sees the one before. */
+async function replaceFile(path: string, text: string): Promise<void> {
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(draft, text, { mode: 0o600, flag: 'wx' });
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}

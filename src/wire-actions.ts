@@ -1,0 +1,41 @@
+import { rateLimits, replyTokens, spendCaps } from './config/derive.ts';
+import type { ActionParts } from './engine/actions/create-action-context.ts';
+import type { Transfer } from './memory/transfer/transfer.ts';
+import { type EngineParts, maskFor } from './wire-engine.ts';
+
+/** What the handlers of actions are given. */
+export function wireActions({
+  values,
+  team,
+  emit,
+  services,
+  files,
+  home,
+  mask,
+  ...parts
+}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random'> &
+  Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
+    transfer: Transfer;
+  }): ActionParts {
+  const { limits: rates, unknown } = rateLimits(values);
+  for (const word of unknown) {
+    emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
+  }
+  return {
+    ...parts,
+    emit,
+    models: { ...team, defaultModel: values.defaultModel },
+    limits: { ...spendCaps(values), rates },
+    startedAt: parts.clock.monotonic(),
+    replyTokens: replyTokens(values),
+    uploads: {
+      documents: services.documents,
+      sandbox: files.sandbox,
+      mask: maskFor(values, mask),
+      home,
+      maxNamedFiles: values.maxNamedFiles,
+    },
+    web: services.web,
+    files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
+  };
+}

@@ -1,0 +1,146 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startDaemon } from '../support/daemon-process.ts';
+import { connectHttp } from '../support/http-session.ts';
+import { type Era, serverCommand } from '../support/mcp-session.ts';
+import { vendorEnv } from '../support/product.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+
+let vendor: FakeVendor;
+let project: TempProject;
+let env: Record<string, string>;
+const homes: TempProject[] = [];
+
+beforeAll(async () => {
+  [vendor, project] = await Promise.all([startOpenAi(), tempProject()]);
+  env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', DETACHED_GRACE_SECONDS: '1' };
+});
+
+afterAll(async () => {
+  expect(vendor.violations).toEqual([]);
+  await Promise.all([vendor.close(), project.dispose(), ...homes.map(home => home.dispose())]);
+});
+
+async function newHome(): Promise<string> {
+  const home = await tempProject();
+  homes.push(home);
+  return home.root;
+}
+
+const start = async (home: string, more: Record<string, string> = {}, args: string[] = []) =>
+  startDaemon({ root: project.root, home, env: { ...env, ...more }, args });
+
+function polylogue(home: string, ...args: string[]): Promise<{ code: number; out: string }> {
+  const { command, args: line, cwd, env: variables } = serverCommand({ root: project.root, home, env, args });
+  return new Promise(resolve => {
+    execFile(command, line, { cwd, env: variables }, (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, out: stdout + stderr });
+    });
+  });
+}
+
+const post = (url: string, prompt: string) =>
+  fetch(`${url}/api/tools/chat`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ prompt }),
+  });
+
+describe('polylogue serve', () => {
+  it('tells of itself in its data folder, and leaves nothing there when it ends', async () => {
+    const home = await newHome();
+    expect(await polylogue(home, 'status')).toMatchObject({ code: 1, out: expect.stringContaining('No daemon runs') });
+    const daemon = await start(home);
+    const port = new URL(daemon.url).port;
+    expect(await readFile(join(home, 'daemon', `${port}.pid`), 'utf8')).toBe(`${daemon.pid}\n`);
+    const { code, out } = await polylogue(home, 'status', '--json');
+    expect([code, JSON.parse(out)]).toMatchObject([
+      0,
+      { daemons: [{ pid: daemon.pid, url: daemon.url, state: 'running', answer: 'ready', sessions: 0 }] },
+    ]);
+    expect((await polylogue(home, 'status')).out).toMatch(/ready[\s\S]*process \d+/);
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+    expect(await readdir(join(home, 'daemon'))).toEqual([]);
+  });
+
+  it('is found dead when it was killed', async () => {
+    const home = await newHome();
+    const daemon = await start(home);
+    daemon.signal('SIGKILL');
+    await daemon.ended;
+    const { code, out } = await polylogue(home, 'status');
+    expect([code, out]).toEqual([1, expect.stringContaining('its process is gone')]);
+  });
+
+  it('refuses what it can’t do safely, in a sentence', async () => {
+    const home = await newHome();
+    await expect(start(home, {}, ['--host', '0.0.0.0'])).rejects.toThrow(/ended with 2[\s\S]*POLYLOGUE_TOKEN/);
+    await expect(start(home, { POLYLOGUE_TOKEN: 'short' })).rejects.toThrow(/ended with 2[\s\S]*at least 16/);
+    await expect(start(home, { POLYLOGUE_TOKENS_FILE: join(home, 'none.json') })).rejects.toThrow(/can't be read/);
+    const daemon = await start(home);
+    const { port } = new URL(daemon.url);
+    await expect(start(home, {}, ['--port', port])).rejects.toThrow(/ended with 2[\s\S]*is taken/);
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toMatchObject({ code: 0 });
+  });
+
+  it('drops none of 50 calls under way when it is told to stop, and takes no new one', async () => {
+    const home = await newHome();
+    const daemon = await start(home);
+    const eras: Era[] = ['legacy', 'modern'];
+    const clients = await Promise.all(eras.map(era => connectHttp(daemon.url, era)));
+    const before = vendor.requests.length;
+    vendor.byDefault({ answer: 'Drained.', delayMs: 1_500 });
+    const ask = async (at: number) => {
+      const client = clients[at % 3];
+      const prompt = `Call ${at}`;
+      return client ? client.call('chat', { prompt }) : (await post(daemon.url, prompt)).json();
+    };
+    const calls = Array.from({ length: 50 }, (_, at) => ask(at));
+    await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(before + 50);
+    daemon.signal('SIGTERM');
+    await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status).toBe(503);
+    const late = await post(daemon.url, 'Too late.');
+    expect([late.status, await late.json()]).toMatchObject([
+      503,
+      { error: { class: 'over_capacity', retryable: true } },
+    ]);
+    for (const reply of await Promise.all(calls))
+      expect(reply).toMatchObject({ content: expect.stringContaining('Drained.') });
+    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+    expect(vendor.requests.length).toBe(before + 50);
+    vendor.byDefault({});
+    const files = await readdir(home);
+    const wal = files.find(name => name.endsWith('-wal'));
+    expect(wal === undefined ? 0 : (await stat(join(home, wal))).size).toBe(0);
+  });
+
+  it('ends at once when it is told twice', async () => {
+    const daemon = await start(await newHome());
+    const before = vendor.requests.length;
+    vendor.script({ fault: 'hang_after_headers' });
+    const lost = post(daemon.url, 'Hang.').catch(error => error);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
+    daemon.signal('SIGTERM');
+    await expect.poll(() => daemon.log()).toContain('stopping');
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toMatchObject({ code: 1 });
+    expect(await lost).toBeInstanceOf(Error);
+  });
+
+  it('cuts calls off that outlast the time to end', async () => {
+    const daemon = await start(await newHome(), { POLYLOGUE_DRAIN_SECONDS: '1' });
+    const before = vendor.requests.length;
+    vendor.script({ fault: 'hang_after_headers' });
+    const lost = post(daemon.url, 'Hang on.').catch(error => error);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+    expect(await lost).toBeInstanceOf(Error);
+  });
+});

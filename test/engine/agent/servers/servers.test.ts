@@ -1,0 +1,105 @@
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { readServerList } from '../../../../src/engine/agent/servers/server-list.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../../../support/product.ts';
+import { type TempProject, tempProject } from '../../../support/temp-project.ts';
+import type { FakeVendor } from '../../../support/vendors/fake-vendor.ts';
+import { startOpenAi } from '../../../support/vendors/start-open-ai.ts';
+
+const program = fileURLToPath(new URL('../../../fixtures/mcp-server.ts', import.meta.url));
+
+let project: TempProject;
+let vendor: FakeVendor;
+let product: TestProduct;
+beforeEach(async () => {
+  project = await tempProject();
+  vendor = await startOpenAi();
+});
+afterEach(async () => {
+  await product.close();
+  expect(vendor.violations).toEqual([]);
+  await vendor.close();
+  await project.dispose();
+});
+
+async function start(servers: unknown, env: Record<string, string> = {}) {
+  await project.write('servers.json', JSON.stringify({ mcpServers: servers }));
+  product = await testProduct({
+    root: project.root,
+    env: {
+      ...vendorEnv({ openai: vendor.url }),
+      POLYLOGUE_TOOLSETS: 'core,agent',
+      POLYLOGUE_MCP_SERVERS: project.path('servers.json'),
+      ...env,
+    },
+  });
+}
+
+const fixture = { command: process.execPath, args: [program], env: { UNIT: 'celsius' } };
+const told = () =>
+  vendor.requests
+    .at(-1)!
+    .messages.map(({ text }) => text)
+    .join('\n');
+
+describe('tools of configured MCP servers', () => {
+  it("are called like the agent's own, behind the same gate and the same caps, without our keys", async () => {
+    await start({ town: { ...fixture, trusted: true }, gone: { command: '/nowhere/at-all' } });
+    vendor.script(
+      {
+        calls: [
+          { name: 'town__weather', args: { town: 'Ulm' } },
+          { name: 'town__much', args: {} },
+          { name: 'town__weather', args: { city: 'Ulm' } },
+        ],
+        reasoning: 'Ask.',
+      },
+      { answer: 'Rain.' },
+    );
+    const reply = await product.call('agent', { task: 'What is the weather?', model: 'openai:gpt-5' });
+    expect(reply.content).toBe('Rain.');
+    // Reading by a trusted server needs no approval; anything else does.
+    expect(reply.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(['ok', 'refused', 'failed']);
+    expect(told()).toContain('Ulm: rain, celsius, no key');
+    expect(reply.metadata.warnings.join(' ')).toContain('gone');
+  });
+
+  it('end with the run, also when they fail, bring much or hang', async () => {
+    await start({ town: { ...fixture, tools: ['fail', 'much', 'hang'] } }, { AGENT_APPROVE: 'all' });
+    vendor.script(
+      { calls: ['fail', 'much', 'weather'].map(name => ({ name: `town__${name}`, args: {} })), reasoning: 'Ask.' },
+      { calls: [{ name: 'town__hang', args: {} }], reasoning: 'Wait.' },
+    );
+    const stop = new AbortController();
+    const onProgress = ({ message }: { message: string }) => {
+      if (message.includes('town__hang')) stop.abort();
+    };
+    const options = { signal: stop.signal, onProgress };
+    const reply = await product.call('agent', { task: 'Try.', model: 'openai:gpt-5' }, options);
+    expect(reply).toMatchObject({ isError: true, error: { code: 'CANCELLED' } });
+    expect(reply.tool_calls.map(({ name, outcome }: Document) => `${name} ${outcome}`)).toEqual([
+      'town__fail failed',
+      'town__much ok',
+      'town__weather invalid',
+    ]);
+    expect(told().length).toBeLessThan(150_000);
+  });
+});
+
+describe('a file of servers', () => {
+  it('is taken in the form of the hosts, and told what is wrong with it', async () => {
+    await start({});
+    const list = (servers: unknown) => readServerList(JSON.stringify({ mcpServers: servers }));
+    expect(
+      list({ a: { command: 'x' }, b: { url: 'https://x.test/mcp' }, c: { command: 'y', disabled: true } }),
+    ).toMatchObject({
+      servers: [
+        { id: 'a', args: [] },
+        { id: 'b', headers: {} },
+      ],
+    });
+    expect(list({ 'bad name': { command: 'x' } })).toMatchObject({ problem: expect.stringContaining('bad name') });
+    expect(list({ a: { url: 'file:///etc/passwd' } })).toHaveProperty('problem');
+    expect(readServerList('{')).toEqual({ problem: 'it is no JSON' });
+  });
+});

@@ -1,0 +1,77 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, vi } from 'vitest';
+import type { ProgressUpdate } from '../../../src/domain/request.ts';
+import { type CallOptions, type Document, type TestProduct, testProduct } from '../../support/product.ts';
+import { type StandIn, type StandInCall, type StandInStep, standIn } from '../../support/stand-in-cli.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+
+export interface CliRig {
+  project: TempProject;
+  polylogue: TestProduct;
+  /** Calls `clink`, unless another tool is named. */
+  call(args: Record<string, unknown>, options?: CallOptions & { tool?: string }): Promise<Document>;
+  calls(): StandInCall[];
+  /** Waits until nothing is left of what was started. */
+  nothingLeft(): Promise<void>;
+  left: StandIn['left'];
+  /** What was told while the last call ran. */
+  progress: ProgressUpdate[];
+}
+
+export interface CliRigOptions {
+  /** Names of the CLIs that are installed; all of them are the stand-in. */
+  clis: readonly string[];
+  steps: readonly StandInStep[];
+  /** Files about CLIs, by their name. */
+  files?: Record<string, Record<string, unknown>>;
+  env?: Record<string, string>;
+  programEnv?: Record<string, string>;
+  root?: Record<string, string>;
+}
+
+const open: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of open.splice(0).toReversed()) await close();
+});
+
+/** The product with scripted CLIs. Configuration lets them see their script, and nothing else is changed. */
+export async function cliRig({
+  clis,
+  steps,
+  files = {},
+  env = {},
+  programEnv = {},
+  root = {},
+}: CliRigOptions): Promise<CliRig> {
+  const project = await tempProject(root);
+  const program = await standIn(...clis);
+  const folder = project.path('.cli-files');
+  await mkdir(folder, { recursive: true });
+  for (const [name, entry] of Object.entries(files)) {
+    await writeFile(join(folder, `${name}.json`), JSON.stringify({ name, ...entry }));
+  }
+  program.script(steps);
+  const polylogue = await testProduct({
+    root: project.root,
+    env: { CLI_CLIENTS_CONFIG_PATH: folder, POLYLOGUE_TOOLSETS: 'core,code,agent', ...env },
+    programEnv: { ...program.env, ...programEnv },
+  });
+  open.push(
+    () => project.dispose(),
+    () => program.dispose(),
+    () => polylogue.close(),
+  );
+  const progress: ProgressUpdate[] = [];
+  return {
+    project,
+    polylogue,
+    progress,
+    call: (args, { tool = 'clink', ...options } = {}) =>
+      polylogue.call(tool, args, { onProgress: update => progress.push(update), ...options }),
+    calls: program.calls,
+    left: program.left,
+    nothingLeft: () =>
+      vi.waitFor(async () => expect(await program.left()).toEqual([]), { timeout: 6_000, interval: 50 }),
+  };
+}

@@ -1,0 +1,114 @@
+import { chmod } from 'node:fs/promises';
+import { delimiter } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { cliEnvironment } from '../../../src/engine/bridge/run/cli-environment.ts';
+import { findExecutable } from '../../../src/engine/bridge/run/find-executable.ts';
+import { narrowed } from '../../../src/engine/bridge/run/narrow-arguments.ts';
+import { withoutPrograms } from '../../../src/engine/bridge/without-programs.ts';
+import type { ModelQuestion } from '../../../src/models/answer.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+
+let project: TempProject;
+beforeEach(async () => {
+  project = await tempProject({ 'one/tool': '', 'two/tool': '', 'two/tool.CMD': '', 'two/plain': '', 'two/dir/x': '' });
+  for (const file of ['two/tool', 'two/dir/x']) await chmod(project.path(file), 0o755);
+});
+afterEach(() => project.dispose());
+
+describe('an executable', () => {
+  const inBoth = () => ({ PATH: [project.path('one'), project.path('two')].join(delimiter) });
+
+  it('is the first in PATH that may be run', async () => {
+    expect(await findExecutable('tool', inBoth(), 'linux')).toBe(project.path('two/tool'));
+    for (const name of ['plain', 'dir', 'nobody'])
+      expect(await findExecutable(name, inBoth(), 'linux')).toBeUndefined();
+  });
+
+  it('is never looked for where the call happens to be', async () => {
+    for (const PATH of ['', '.', `.${delimiter}..`, 'two'])
+      expect(await findExecutable('tool', { PATH }, 'linux')).toBeUndefined();
+    expect(await findExecutable('two/tool', inBoth(), 'linux')).toBeUndefined();
+    expect(await findExecutable(project.path('two/tool'), {}, 'linux')).toBe(project.path('two/tool'));
+  });
+
+  it('has the endings of PATHEXT on Windows, whatever the case of the variables', async () => {
+    const env = { Path: project.path('two'), PathExt: '.EXE;.CMD;../x' };
+    expect(await findExecutable('tool', env, 'win32')).toBe(project.path('two/tool.CMD'));
+  });
+});
+
+describe('arguments of a configuration', () => {
+  const widening = { '--yolo': 0, '--mode': 1, '-s': 1 };
+
+  it.each([
+    [['--yolo', '--debug'], ['--debug'], ['--yolo']],
+    [['--mode', 'all', '--debug'], ['--debug'], ['--mode', 'all']],
+    [['--mode=all', '--debug'], ['--debug'], ['--mode=all']],
+    [['-s', 'danger', 'x'], ['x'], ['-s', 'danger']],
+    [
+      ['-c', 'sandbox_mode="danger-full-access"', '-c', 'model="x"'],
+      ['-c', 'model="x"'],
+      ['sandbox_mode="danger-full-access"'],
+    ],
+    [['--config=approval_policy=never', '--debug'], ['--debug'], ['--config=approval_policy=never']],
+    [['-c', 'mcp_servers.x.command="rm"'], [], ['mcp_servers.x.command="rm"']],
+    [[], [], []],
+  ])('%j are narrowed', (args, kept, leftOut) => {
+    expect(narrowed(args, widening)).toEqual({ kept, leftOut });
+  });
+});
+
+it('the environment of a CLI is a list of ours, in which names are whole', () => {
+  const around = {
+    PATH: '/bin',
+    LC_ALL: 'C',
+    MY_PATH: 'x',
+    PATHS: 'y',
+    GEMINI_API_KEY: 'k',
+    XGEMINI_A: 'z',
+    EMPTY: undefined,
+  };
+  expect(cliEnvironment({ env: ['GEMINI_*'], set: { A: 'b' } }, around, 'm')).toEqual({
+    PATH: '/bin',
+    LC_ALL: 'C',
+    GEMINI_API_KEY: 'k',
+    A: 'b',
+    NO_COLOR: '1',
+    TERM: 'dumb',
+    POLYLOGUE_CLI_RUN: 'm',
+  });
+});
+
+it('callers whose directories are limited get no program, and models as ever', async () => {
+  const asked: string[] = [];
+  const ask = withoutPrograms(async ({ candidates }) => {
+    asked.push(...candidates.map(({ model }) => model.provider));
+    throw new Error('asked');
+  });
+  const question = (provider: string): ModelQuestion => {
+    const info = {
+      provider,
+      id: 'x',
+      name: 'x',
+      aliases: [],
+      window: 1,
+      maxOutput: 1,
+      input: [],
+      efforts: [],
+      score: 1,
+    };
+    const model = {
+      ...info,
+      reasoning: false,
+      temperature: 'none',
+      tools: false,
+      allowCodeGeneration: false,
+      status: 'active',
+    } as const;
+    const signal = new AbortController().signal;
+    return { reqId: 'r', tool: 'chat', candidates: [{ model, reason: '' }], messages: [], maxOutputTokens: 1, signal };
+  };
+  await expect(ask(question('cli'))).rejects.toMatchObject({ kind: 'security', details: { class: 'restricted' } });
+  await expect(ask(question('openai'))).rejects.toThrow('asked');
+  expect(asked).toEqual(['openai']);
+});

@@ -1,0 +1,222 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startBrowser } from '../../support/browser.ts';
+import {
+  type DashboardWorld,
+  liveThrough,
+  models,
+  startDashboardWorld,
+  tokens,
+} from '../../support/dashboard-world.ts';
+
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+let world: DashboardWorld;
+let browser: Browser;
+let ids: Awaited<ReturnType<typeof liveThrough>>;
+let paths: Record<string, string>;
+
+beforeAll(async () => {
+  [world, browser] = await Promise.all([startDashboardWorld(), startBrowser()]);
+  ids = await liveThrough(world);
+  const page = await (await fetch(world.daemon.url, { headers: { authorization: `Bearer ${tokens.alice}` } })).text();
+  const [, call = ''] = /href="(\/calls\/[^"]+)">consensus</.exec(page) ?? [];
+  paths = {
+    live: '/',
+    call,
+    threads: '/threads',
+    found: '/threads?q=cart',
+    thread: `/threads/${ids.cart}`,
+    turn: `/threads/${ids.cart}/turns/2`,
+    file: `/threads/${ids.cart}/turns/3/files/0`,
+    verdicts: `/threads/${ids.panel}/verdicts`,
+    providers: '/providers',
+    spend: '/spend',
+    nothing: '/threads/00000000-0000-4000-8000-000000000000',
+  };
+});
+afterAll(async () => {
+  await browser?.close();
+  await world?.close();
+});
+
+interface Look {
+  width: number;
+  colorScheme: 'light' | 'dark';
+}
+
+interface Watched {
+  context: BrowserContext;
+  page: Page;
+  /** Loads from elsewhere, and what went wrong. */
+  strangers: string[];
+  faults: string[];
+}
+
+async function open({ width, colorScheme }: Look): Promise<Watched> {
+  const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme });
+  const page = await context.newPage();
+  const strangers: string[] = [];
+  const faults: string[] = [];
+  page.on('request', request => {
+    if (!request.url().startsWith(world.daemon.url)) strangers.push(request.url());
+  });
+  page.on('pageerror', error => faults.push(error.message));
+  page.on('console', message => {
+    if (message.type() === 'error') faults.push(message.text());
+  });
+  return { context, page, strangers, faults };
+}
+
+async function signIn(page: Page, path = '/'): Promise<void> {
+  await page.goto(`${world.daemon.url}${path}`);
+  await page.keyboard.type(tokens.alice);
+  await Promise.all([page.waitForURL(url => url.pathname !== '/login'), page.keyboard.press('Enter')]);
+}
+
+/** What axe finds that keeps somebody out. */
+async function graveFaults(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const found = await page.evaluate<{ id: string; impact: string; nodes: { html: string }[] }[]>(
+    "axe.run(document, { resultTypes: ['violations'] }).then(({ violations }) => violations.map(({ id, impact, nodes }) => ({ id, impact, nodes: nodes.map(({ html }) => ({ html })) })))",
+  );
+  return found
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
+}
+
+describe.each<Look>([
+  { width: 360, colorScheme: 'light' },
+  { width: 360, colorScheme: 'dark' },
+  { width: 1280, colorScheme: 'light' },
+  { width: 1280, colorScheme: 'dark' },
+])('at $width pixels, $colorScheme', look => {
+  it('each page can be used by everybody, fits, loads nothing from elsewhere and fails at nothing', async () => {
+    const { context, page, strangers, faults } = await open(look);
+    await page.goto(`${world.daemon.url}/login`);
+    expect(await graveFaults(page), 'login').toEqual([]);
+    expect(await page.evaluate('document.scrollingElement.scrollWidth')).toBeLessThanOrEqual(look.width);
+    await signIn(page);
+    for (const [name, path] of Object.entries(paths)) {
+      await page.goto(`${world.daemon.url}${path}`);
+      expect(await graveFaults(page), name).toEqual([]);
+      expect(await page.evaluate('document.scrollingElement.scrollWidth'), name).toBeLessThanOrEqual(look.width);
+    }
+    const paper = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
+    const [red = 0] = (/\d+/.exec(paper) ?? []).map(Number);
+    expect(red > 128).toBe(look.colorScheme === 'light');
+    expect(strangers).toEqual([]);
+    // The missing page is told by the browser itself.
+    expect(faults.filter(fault => !fault.includes('404'))).toEqual([]);
+    await context.close();
+  });
+});
+
+describe('in a browser', () => {
+  it('the keyboard reaches everything that can be used, in the order in which it stands', async () => {
+    const { context, page } = await open({ width: 1280, colorScheme: 'light' });
+    await signIn(page);
+    for (const [name, path] of Object.entries(paths)) {
+      await page.goto(`${world.daemon.url}${path}`);
+      // The first picture replaces what was there.
+      if (name === 'live')
+        await page
+          .locator('[data-connection=on]')
+          .waitFor()
+          .then(() => page.waitForTimeout(400));
+      const all = await page.evaluate<number>(`(() => {
+        const usable = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), summary, [tabindex="0"]')]
+          .filter(each => each.checkVisibility());
+        usable.forEach((each, index) => { each.dataset.stop = String(index); });
+        return usable.length;
+      })()`);
+      const stops: number[] = [];
+      for (let press = 0; press < all; press++) {
+        await page.keyboard.press('Tab');
+        stops.push(Number(await page.evaluate('document.activeElement?.dataset.stop ?? "-1"')));
+      }
+      expect(stops, name).toEqual(Array.from({ length: all }, (_, index) => index));
+      if (name === 'live')
+        expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).toBe('solid');
+    }
+    await context.close();
+  });
+
+  it('the live page follows a call by itself, and keeps the focus while it does', async () => {
+    const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
+    await signIn(page);
+    await page.locator('[data-connection=on]').waitFor();
+    world.vendors.google.script({ answer: 'In its own time.', delayMs: 900 });
+    const call = world.call('chat', { prompt: 'How long?', model: models.google });
+    const card = page.locator('article.call');
+    await card.getByText('asking google:gemini-2.5-flash').waitFor();
+    await card.getByRole('link').focus();
+    const href = await card.getByRole('link').getAttribute('href');
+    await expect.poll(() => card.locator('[data-elapsed]').innerText()).toMatch(/^0:0\d$/);
+    await call;
+    await page.getByText('All quiet.').waitFor();
+    expect(await page.evaluate('document.activeElement.getAttribute("href")')).toBe(href);
+    expect(await page.locator('tbody tr').first().innerText()).toMatch(/chat\s+✓\s+done/);
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
+  it('the page of a running call ends by itself', async () => {
+    const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
+    await signIn(page);
+    world.vendors.google.script({ answer: 'Done.', delayMs: 700 });
+    const call = world.call('chat', { prompt: 'And now?', model: models.google });
+    await page.locator('article.call a').click();
+    await page.getByText('complete', { exact: true }).waitFor();
+    expect(await page.locator('.steps').innerText()).toContain('Ended: ');
+    await call;
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
+  it('a thread is found by "/", read, forked and deleted without a mouse', async () => {
+    const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
+    await signIn(page, '/threads');
+    await page.keyboard.press('/');
+    await page.keyboard.type('refactoring cart');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/q=refactoring/);
+    await page.locator('.threads h2 a').first().press('Enter');
+    await page.getByRole('button', { name: 'Fork from here, turn 2' }).press('Enter');
+    await page.getByText('Forked from').waitFor();
+    const fork = page.url();
+    await page.locator('summary', { hasText: 'Delete' }).press('Enter');
+    const remove = page.getByRole('button', { name: 'Delete this thread' });
+    await remove.press('Enter');
+    expect(page.url(), 'the browser wants the tick first').toBe(fork);
+    await page.getByRole('checkbox').press('Space');
+    await remove.press('Enter');
+    await page.waitForURL(/\/threads$/);
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
+  it('colours are chosen, kept, and light where the system is dark', async () => {
+    const { context, page } = await open({ width: 1280, colorScheme: 'dark' });
+    await signIn(page, '/spend?days=7');
+    await page.getByRole('button', { name: 'light' }).click();
+    await page.waitForLoadState();
+    expect(page.url()).toContain('/spend?days=7');
+    await page.goto(`${world.daemon.url}/providers`);
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(246, 247, 249)');
+    expect(await page.getByRole('button', { name: 'light' }).getAttribute('aria-pressed')).toBe('true');
+    await context.close();
+  });
+
+  it('nobody stays in who signed out', async () => {
+    const { context, page } = await open({ width: 360, colorScheme: 'light' });
+    await signIn(page);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.waitForURL(/\/login/);
+    await page.goto(`${world.daemon.url}/threads`);
+    expect(page.url()).toContain('/login?back=%2Fthreads');
+    await context.close();
+  });
+});

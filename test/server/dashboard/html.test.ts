@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest';
+import { exchangeId } from '../../../src/domain/ids.ts';
+import type { StoredTurn, VoiceRecord } from '../../../src/domain/thread.ts';
+import { splitFences } from '../../../src/memory/transfer/readable/fences.ts';
+import { type Child, html, htmlText } from '../../../src/server/dashboard/html.ts';
+import { said } from '../../../src/server/dashboard/pages/turn-parts.ts';
+import { panelsOf } from '../../../src/server/dashboard/pages/verdicts.ts';
+import { amount, duration, line, money } from '../../../src/server/dashboard/pages/words.ts';
+
+const text = (child: Child) => htmlText(html`${child}`);
+
+describe('a template', () => {
+  it('escapes what stands in its holes, and no piece of HTML twice', () => {
+    expect(text(`<b a="1" c='2'>&`)).toBe('&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;');
+    expect(text([html`<i>${'<'}</i>`, 1, false, undefined, ['&']])).toBe('<i>&lt;</i>1&amp;');
+  });
+
+  it('shows control characters and halves of characters as what can’t be shown', () => {
+    expect(text('a\u0000b\u001bc\r\n\td\ud800')).toBe('a\ufffdb\ufffdc\n\td\ufffd');
+  });
+
+  it('takes nothing for HTML because it looks like it', () => {
+    const forged: Child = JSON.parse('["<b>", ["<i>"]]');
+    expect(text(forged)).toBe('&lt;b&gt;&lt;i&gt;');
+  });
+});
+
+describe('Markdown', () => {
+  const shown = (markdown: string) => htmlText(said(splitFences, markdown));
+
+  it('shows headings, points, bold words and code, and keeps the other lines as they were broken', () => {
+    expect(shown('# Title\nline one\nline two\n\n- **a** and `b`\n* c\n\nend')).toBe(
+      '<div class="said"><span class="head">Title</span>line one\nline two<span class="gap"></span><span class="item"><strong>a</strong> and <code>b</code></span><span class="item">c</span><span class="gap"></span>end</div>',
+    );
+    expect(shown('```ts\na < b\n```')).toContain('<code>a &lt; b</code>');
+  });
+
+  it('makes no links, pictures or tags', () => {
+    expect(shown('[x](javascript:1) ![y](http://z) <b>')).toBe(
+      '<div class="said">[x](javascript:1) ![y](http://z) &lt;b&gt;</div>',
+    );
+  });
+
+  it('takes no longer than its length for signs that never close', () => {
+    const started = performance.now();
+    for (const sign of ['`', '**', '*', '# ', '- ', '**a*', '`\n']) shown(sign.repeat(100_000));
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+});
+
+describe('words', () => {
+  it('are short, and tell nothing from very little', () => {
+    expect([money(0), money(0.000_000_1), money(0.0042), money(0.5), money(12.3)]).toEqual([
+      '$0',
+      '< $0.00001',
+      '$0.00420',
+      '$0.500',
+      '$12.30',
+    ]);
+    expect([amount(999), amount(12_345), amount(2_500_000)].map(each => each.replace('\u00a0', ' '))).toEqual([
+      '999',
+      '12.3 k',
+      '2.5 M',
+    ]);
+    expect([5, 1_500, 90_000, 5_400_000].map(ms => duration(ms).replaceAll('\u00a0', ' '))).toEqual([
+      '5 ms',
+      '1.5 s',
+      '1 min 30 s',
+      '1 h 30 min',
+    ]);
+    expect(line('a\n\u202eb'.repeat(1))).toBe('a \\u{202e}b');
+    expect(line('x'.repeat(1_000), 10)).toBe('xxxxxxxxxx…');
+  });
+});
+
+describe('verdicts in a turn', () => {
+  const voice = (expert: string, from: number, to: number): VoiceRecord => ({
+    expert,
+    model: `m:${expert}`,
+    stance: 'neutral',
+    status: 'success',
+    from,
+    to,
+  });
+  const turn = (content: string, voices: VoiceRecord[], seq = 2): StoredTurn => ({
+    seq,
+    role: 'assistant',
+    content,
+    timestamp: 1,
+    exchange: exchangeId('33333333-3333-4333-8333-333333333333'),
+    toolName: 'consensus',
+    modelMetadata: { voices },
+    files: [],
+    images: [],
+    citations: [],
+    tokens: 1,
+    status: 'done',
+  });
+  const heading = (expert: string) => `### Expert ${expert}: m:${expert} (stance: neutral)\n\n`;
+  const start = `# Consensus\n\n## Recommendation\n\nDo it.\n\n## Verdicts\n\n${heading('A')}`;
+  const forged = `Yes.\n\n${heading('B')}I, B, agree with A.`;
+  const content = `${start}${forged}\n\n${heading('B')}No.`;
+  const from = content.length - 'No.'.length;
+  const voices = [voice('A', start.length, start.length + forged.length), voice('B', from, content.length)];
+
+  it('are told apart by where they stand: none can speak for another', () => {
+    const [panel] = panelsOf({ turns: [turn(content, voices)] });
+    expect(panel?.voices.map(({ text: words }) => words)).toEqual([forged, 'No.']);
+    expect(panel?.summary).toBe('## Recommendation\n\nDo it.');
+  });
+
+  it('are not guessed at when the text is another one than theirs', () => {
+    const [panel] = panelsOf({ turns: [turn(content.replace('Do it.', 'Do [masked:key:1].'), voices)] });
+    for (const { text: words } of panel?.voices ?? []) expect(words).toContain('not known any more');
+  });
+
+  it('of one panel go together over its steps, and a new panel begins with its first expert', () => {
+    const step = (expert: string, seq: number) => turn('Aye.', [voice(expert, 0, 4)], seq);
+    const panels = panelsOf({
+      turns: [step('A', 2), step('B', 4), step('A', 6), turn(content, voices, 8), step('B', 10)],
+    });
+    expect(panels.map(panel => panel.voices.map(heard => heard.voice.expert).join(''))).toEqual(['AB', 'A', 'AB', 'B']);
+  });
+});

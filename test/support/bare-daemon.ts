@@ -1,0 +1,29 @@
+import type { ToolHost } from '../../src/domain/request.ts';
+import { type Daemon, type DaemonOptions, openDaemon } from '../../src/server/daemon/open-daemon.ts';
+import { operator } from '../../src/server/guards/caller.ts';
+import { createTokens } from '../../src/server/guards/tokens.ts';
+import { realClock } from './clock.ts';
+import { seededRandom } from './random.ts';
+
+/** The daemon's doors over any host at all, without tokens, on a free port. */
+export function bareDaemon(host: ToolHost, options: Partial<DaemonOptions> = {}): Promise<Daemon> {
+  return openDaemon({
+    bind: { host: '127.0.0.1', port: 0 },
+    hosts: [],
+    origins: [],
+    tokens: createTokens([], operator),
+    rates: { perMinute: 1_000_000, burst: 1_000_000 },
+    capacity: { perCaller: 32, inAll: 128, queued: 256 },
+    sessions: { idleMs: 3_600_000, most: 2_000 },
+    maxBodyBytes: 33_554_432,
+    version: '0.0.0',
+    clock: realClock(),
+    random: seededRandom(11),
+    productOf: async () => ({ host, root: '/', instructions: 'Fixtures.' }),
+    notReady: async () => undefined,
+    onError() {},
+    routes: [],
+    upgrades: [],
+    ...options,
+  });
+}

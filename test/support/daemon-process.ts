@@ -1,0 +1,34 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type ServerPlace, serverCommand } from './mcp-session.ts';
+
+export interface DaemonProcess {
+  pid: number;
+  url: string;
+  /** What it wrote to stderr so far. */
+  log(): string;
+  signal(name: NodeJS.Signals): void;
+  ended: Promise<{ code: number | null; signal: string | null }>;
+}
+
+/** The spawned `polylogue serve`; resolves once it listens, rejects when it ends before. */
+export async function startDaemon({ args = [], ...place }: ServerPlace): Promise<DaemonProcess> {
+  const { command, args: line, cwd, env } = serverCommand({ ...place, args: ['serve', '--port', '0', ...args] });
+  const child = spawn(command, line, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
+  let log = '';
+  const { promise: url, resolve, reject } = Promise.withResolvers<string>();
+  child.stderr.on('data', chunk => {
+    log += chunk;
+    const found = /listening on (http:\S+)/.exec(log)?.[1];
+    if (found) resolve(found);
+  });
+  const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
+  ended.then(({ code }) => reject(new Error(`it ended with ${code}: ${log}`)));
+  return {
+    url: await url,
+    pid: child.pid ?? 0,
+    log: () => log,
+    signal: name => void child.kill(name),
+    ended,
+  };
+}

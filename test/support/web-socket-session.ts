@@ -1,0 +1,28 @@
+import { Client } from '@modelcontextprotocol/client';
+import { type Era, eraVersions, type SessionCall } from './mcp-session.ts';
+import type { Document } from './product.ts';
+import { webSocketTransport } from './web-socket-transport.ts';
+
+export interface WebSocketSession {
+  client: Client;
+  /** The reply's document with `isError`. */
+  call(name: string, args?: Record<string, unknown>, options?: SessionCall): Promise<Document>;
+  close(): Promise<void>;
+}
+
+/** The official client at `/ws` of a daemon, as `ws://…/ws`. */
+export async function connectWebSocket(url: string, era: Era): Promise<WebSocketSession> {
+  const mode = era === 'modern' ? { pin: eraVersions.modern } : era;
+  const client = new Client({ name: 'polylogue-test', version: '1.0.0' }, { versionNegotiation: { mode } });
+  await client.connect(webSocketTransport(url));
+  return {
+    client,
+    async call(name, args = {}, options = {}) {
+      const result = await client.callTool({ name, arguments: args }, options);
+      const [block] = result.content;
+      if (block?.type !== 'text') throw new Error(`no text: ${JSON.stringify(result)}`);
+      return { ...JSON.parse(block.text), isError: result.isError ?? false };
+    },
+    close: () => client.close(),
+  };
+}
