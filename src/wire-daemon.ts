@@ -1,9 +1,8 @@
-import { join } from 'node:path';
 import { wsSettings } from './config/derive.ts';
 import { configError, isAppError } from './domain/error.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
 import type { Store } from './memory/store.ts';
-import { findDaemons as daemonsIn, type FoundDaemon } from './server/daemon/find-daemons.ts';
+import { findDaemons as daemonsIn, type FoundDaemon, healthFolder } from './server/daemon/find-daemons.ts';
 import { metricsRoute } from './server/daemon/metrics-route.ts';
 import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
 import { openTokenStore } from './server/daemon/token-store.ts';
@@ -50,8 +49,6 @@ export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version'
 export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
   return daemonsIn(healthFolder(home), clock);
 }
-
-const healthFolder = (home: string) => join(home, 'daemon');
 
 /** A store that takes longer than this is not there, for a client. */
 const storeMs = 2_000;

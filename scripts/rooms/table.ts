@@ -253,7 +253,7 @@ const doors: HouseTable['doors'] = {
   },
   'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
   'wire-telemetry.ts': {
-    imports: ['domain', 'config', 'telemetry', 'models', 'version.ts', 'wire-models.ts'],
+    imports: ['domain', 'config', 'telemetry', 'models', 'engine', 'version.ts', 'wire-models.ts'],
     lines: 150,
   },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },

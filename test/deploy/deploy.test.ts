@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { CORE_SCHEMA, load, mergeTag } from 'js-yaml';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { serversPath } from '../support/haproxy.ts';
 import type { Document } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 

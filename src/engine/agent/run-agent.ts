@@ -40,6 +40,8 @@ interface Run {
   usage: AgentResult['usage'];
   costUsd: number | undefined;
   warnings: Set<string>;
+  /** Some text went to who listens. */
+  spoke: boolean;
 }
 
 /**
@@ -60,6 +62,7 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
     usage: noUsage,
     costUsd: 0,
     warnings: new Set(),
+    spoke: false,
   };
   for (;;) {
     const closing = closingOf(run);
@@ -98,7 +101,7 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
     input.onEvent?.({ type: 'request', round, model, closing: closing !== undefined });
   }
   const order = closing && (closing === 'max_bytes' ? outOfRoom : outOfRounds);
-  const stream = input.onText && createMaskedStream(parts.mask, input.reqId, input.onText);
+  const stream = input.onText && createMaskedStream(parts.mask, input.reqId, told(run, input.onText));
   const answer = await parts.ask({
     reqId: input.reqId,
     tool: input.tool,
@@ -119,6 +122,17 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
   throwIfAborted(input.signal);
   record(run, answer, round);
   return answer;
+}
+
+/** What is said in one round stands apart from what was said before. */
+function told(run: Run, onText: (delta: string) => void): (delta: string) => void {
+  let first = true;
+  return delta => {
+    if (first && run.spoke) onText('\n\n');
+    first = false;
+    run.spoke = true;
+    onText(delta);
+  };
 }
 
 /** Whoever answered goes on: another vendor could not read its thoughts. */

@@ -47,6 +47,8 @@ export interface RunnerParts extends Omit<HandParts, 'reqId' | 'tool' | 'root'> 
   version: string;
 }
 
+/** What vendors take in one request; the agent's own stand first. */
+const mostTools = 120;
 /** A tool gets a little longer than the command that it runs. */
 const graceMs = 5_000;
 
@@ -160,7 +162,8 @@ async function perform(
         message: task.message,
         tools: unique([...(await hands(handParts, false)), ...servers.tools]),
         onToolCall: createApprovals({ policy: parts.policy, runId: run.id, ask: question => run.ask(question) }),
-        onText: delta => run.call.request.onText?.(delta),
+        // Without a listener, an answer that breaks off can be asked for again.
+        ...(call.request.onText && { onText: (delta: string) => run.call.request.onText?.(delta) }),
         onProgress: delta => run.call.progress.streamed(delta),
         onEvent: event => {
           if (event.type === 'tool_result') calls.push(event.call);
@@ -182,5 +185,5 @@ async function perform(
 
 /** Two servers may have tools of one name; vendors refuse that. */
 function unique(tools: readonly AgentTool[]): AgentTool[] {
-  return [...new Map(tools.toReversed().map(tool => [tool.name, tool])).values()].reverse();
+  return [...new Map(tools.toReversed().map(tool => [tool.name, tool])).values()].reverse().slice(0, mostTools);
 }

@@ -1,6 +1,7 @@
 import { AppError, securityError, throwIfAborted } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock, Emit, Random } from '../../domain/ports.ts';
+import { withoutKeys } from '../../models/errors.ts';
 import type { ProgramAnswer, ProgramQuestion } from '../../models/extras/programs/program.ts';
 import type { CliDefinition, CliEvent } from './cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
@@ -47,10 +48,12 @@ export async function askCli(
   const mark = parts.random.uuid();
   const stops = createStops(parts.clock, question.signal);
   const stream = holdBack(delta => question.onText(prompt.restored(delta)));
+  const steps: JsonObject[] = [];
   const reader = readOutput(cli, {
     onText: stream.push,
     onEvent(event) {
       if (event.type === 'end') stops.settle();
+      if (steps.length < mostSteps) steps.push(...stepOf(event));
       tell(parts.emit, cli, question, event);
     },
     onFull: stops.full,
@@ -76,7 +79,7 @@ export async function askCli(
     throw cut ? tooMuch(cli) : failureOf({ cli, output, exit, resumed: question.session !== undefined });
   }
   stream.flush();
-  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')];
+  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(withoutKeys);
   return {
     finish: cut ? 'output_limit' : 'stop',
     session: output.session,
@@ -84,8 +87,18 @@ export async function askCli(
     usageOfSession: output.usageOfSession,
     costUsd: output.costUsd,
     told: toldOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
+    steps,
     warnings: [...leftOut, ...warningsOf(cli, output, exit, cut)],
   };
+}
+
+/** As much as a log wants to have of one answer. */
+const mostSteps = 200;
+
+function stepOf(event: CliEvent): JsonObject[] {
+  if (event.type !== 'tool_use' && event.type !== 'tool_result') return [];
+  const { type: step, ...facts } = event;
+  return [{ step, ...facts }];
 }
 
 /** All that ends a run before it ends by itself. */
@@ -173,7 +186,7 @@ function warningsOf(cli: CliDefinition, { errors, warnings }: CliOutput, exit: C
   const limit = cut
     ? [`${cli.title} was ended: it said more than is kept. What it said until then is the answer.`]
     : [];
-  return [...limit, ...code, ...errors, ...warnings].slice(0, 10);
+  return [...limit, ...code, ...[...errors, ...warnings].map(withoutKeys)].slice(0, 10);
 }
 
 /** A CLI that has this server among its own tools could ask itself for ever. */
@@ -209,6 +222,7 @@ function toldOf(cli: ConfiguredCli, { role }: ProgramQuestion, { output, exit, c
       token_usage: { input_tokens: usage.input, output_tokens: usage.output, cached_tokens: usage.cacheRead },
     }),
     tool_calls: output.tools,
-    ...(exit.code !== 0 && exit.stderr.trim() !== '' && { stderr: exit.stderr.trim().slice(-shownStderr) }),
+    ...(exit.code !== 0 &&
+      exit.stderr.trim() !== '' && { stderr: withoutKeys(exit.stderr.trim()).slice(-shownStderr) }),
   };
 }

@@ -1,6 +1,7 @@
 import { matchesGlob, relative, sep } from 'node:path';
-import { throwIfAborted } from '../../domain/error.ts';
+import { inputError, throwIfAborted } from '../../domain/error.ts';
 import type { Skip } from '../../domain/file.ts';
+import { printablePath } from '../../domain/text.ts';
 import { readFile } from '../read.ts';
 import type { Sandbox } from '../sandbox.ts';
 import { isSkip } from '../skip.ts';
@@ -26,8 +27,18 @@ const walkLimits = { maxDepth: 100, maxEntries: 200_000 };
 const atOnce = 8;
 const searchedBytes = 1024 * 1024;
 
+/** Patterns that would be turned into millions of others, or into an expression that takes for ever. */
+function checkGlob(glob: string): void {
+  const count = (pattern: RegExp) => glob.match(pattern)?.length ?? 0;
+  if (!/[()]|\.\.\}/.test(glob) && count(/\{/g) <= 2 && count(/\*/g) <= 12 && !/\{[^}]*\.\./.test(glob)) return;
+  throw inputError(`"${printablePath(glob)}" is no pattern that is taken.`, {
+    next: 'Write it with *, **, ? and at most two {a,b}, such as src/**/*.{ts,tsx}.',
+  });
+}
+
 /** The project's files below a directory, absolute, in the order of a walk; a refusal where there is nothing to walk. */
 export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindRequest): Promise<string[] | Skip> {
+  if (glob !== undefined) checkGlob(glob);
   const located = await sandbox.locate(start);
   if (isSkip(located)) return located;
   if (located.kind === 'file') return [located.path];

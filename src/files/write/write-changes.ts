@@ -140,6 +140,8 @@ async function put(
 ): Promise<void> {
   if (text === undefined) return removeInside(sandbox, path);
   const directory = await makeInside(sandbox, dirname(path));
+  // A link on the way may lead to where nothing is written.
+  checkTarget(join(directory, basename(path)));
   await writeInside(sandbox, { directory, name: basename(path), text, unique, mode });
 }
 

@@ -104,6 +104,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     // Only documents are known to be taken as system messages; instructions after the conversation are not.
     tailRole: () => 'user',
     documentRole: 'system',
+    echoesThoughts: true,
     list: signal => liveList(door, signal),
     async countTokens({ id }, call) {
       const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);

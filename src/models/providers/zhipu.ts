@@ -89,7 +89,8 @@ function search({ model, webSearch }: CallParams, engine: string): JSONObject {
 }
 
 function withSearch({ vendorSearch, ...body }: Record<string, unknown>): Record<string, unknown> {
-  if (vendorSearch === undefined) return body;
+  // There is no other word for it than `auto`: a model that is to call nothing has to be told so.
+  if (vendorSearch === undefined) return Array.isArray(body.tools) ? { ...body, tool_choice: 'auto' } : body;
   // Without the word `auto` older models write the call of a tool into their text.
   return { ...body, tools: [{ type: 'web_search', web_search: vendorSearch }], tool_choice: 'auto' };
 }

@@ -139,7 +139,7 @@ function fits(path: string, pathname: string): boolean {
 }
 
 /** The header in which a client names its project. */
-function rootOf({ headers }: IncomingMessage): string | undefined {
+export function rootOf({ headers }: IncomingMessage): string | undefined {
   const told = headers['polylogue-root'];
   if (typeof told !== 'string' || told === '') return undefined;
   try {

@@ -3,6 +3,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
 import { createArrivals, requestIds } from './arrivals.ts';
 import { createEventLog } from './event-log.ts';
+import type { ServerOf } from './modern-leg.ts';
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
 export interface Session {
@@ -18,6 +19,7 @@ export interface SessionOptions {
   id: string;
   caller: string;
   mcp: Omit<McpOptions, 'connection' | 'listening'>;
+  serverOf: ServerOf | undefined;
   onClosed(): void;
   onError(error: Error): void;
 }
@@ -25,10 +27,11 @@ export interface SessionOptions {
 /** What the transport calls the stream of messages that belong to no request. */
 const ownStream = '_GET_stream';
 
-export async function openSession({ id, caller, mcp, onClosed, onError }: SessionOptions): Promise<Session> {
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { id, caller, mcp, serverOf = createMcpServer, onClosed, onError } = options;
   const log = createEventLog();
   const { connection, arrived, lose } = createArrivals();
-  const server = createMcpServer({ ...mcp, connection }, 'legacy');
+  const server = serverOf({ ...mcp, connection }, 'legacy');
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore: log });
   transport.onerror = onError;
   await server.connect(transport);

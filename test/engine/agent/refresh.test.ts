@@ -9,7 +9,7 @@ import { startDeepSeek } from '../../support/vendors/start-deepseek.ts';
 import { agentOn, callLook, look, loopVendors, type VendorRun } from './agent-on-vendor.ts';
 
 const lines = (count: number, edit: Record<number, string> = {}) =>
-  Array.from({ length: count }, (_, index) => edit[index + 1] ?? `line ${index + 1}`).join('\n') + '\n';
+  `${Array.from({ length: count }, (_, index) => edit[index + 1] ?? `line ${index + 1}`).join('\n')}\n`;
 const mask = async (text: string) => ({ text, found: {} });
 
 let project: TempProject;

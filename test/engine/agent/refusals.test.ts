@@ -1,4 +1,4 @@
-import { readdir, readFile, rename, symlink } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
@@ -97,12 +97,15 @@ describe('what no approval allows, even where everything is approved', () => {
     await start({ AGENT_APPROVE: 'all' });
     const link =
       'diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n';
+    const disguised =
+      'diff --git a/s b/s\nindex 0000000..1de565933b 120000\n--- /dev/null\n+++ b/s\n@@ -0,0 +1 @@\n+/etc/passwd\n\\ No newline at end of file\n';
+    const legacy = 'diff --git a/keep.txt b/k.txt\nsimilarity index 100%\nrename old keep.txt\nrename new k.txt\n';
     const move = 'diff --git a/keep.txt b/k.txt\nsimilarity index 100%\nrename from keep.txt\nrename to k.txt\n';
     const half = `${addition('new.txt', 'x')}--- a/keep.txt\n+++ b/keep.txt\n@@ -1 +1 @@\n-something else\n+x\n`;
     const reply = await attempt(
-      [link, move, half, 'no patch at all'].map(patch => ({ name: 'apply_patch', args: { patch } })),
+      [link, disguised, move, legacy, half, 'no patch at all'].map(patch => ({ name: 'apply_patch', args: { patch } })),
     );
-    expect(reply.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(Array(4).fill('refused'));
+    expect(reply.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(Array(6).fill('refused'));
     expect(told()).toContain('git apply --check says');
     expect((await readdir(project.root)).sort()).toEqual(['.env', 'keep.txt', 'src']);
   });
@@ -110,7 +113,10 @@ describe('what no approval allows, even where everything is approved', () => {
   it('is a folder that leads out of the project, also one that was swapped for a link after the approval', async () => {
     await start();
     await symlink(outside.root, project.path('away'));
-    const swap = async () => {
+    await mkdir(project.path('.git/hooks'), { recursive: true });
+    await symlink(project.path('.git'), project.path('inner'));
+    const swap = async ({ message }: { message: string }) => {
+      if (!message.includes('src/a.txt')) return { action: 'accept' as const, content: { decision: 'allow' } };
       await rename(project.path('src'), project.path('old'));
       await symlink(outside.root, project.path('src'));
       return { action: 'accept' as const, content: { decision: 'allow' } };
@@ -118,6 +124,7 @@ describe('what no approval allows, even where everything is approved', () => {
     vendor.script(
       { calls: [{ name: 'write_file', args: { path: 'away/a.txt', content: 'mine' } }] },
       { calls: [{ name: 'write_file', args: { path: 'src/a.txt', content: 'mine' } }] },
+      { calls: [{ name: 'write_file', args: { path: 'inner/hooks/pre-commit', content: 'mine' } }] },
       { answer: 'That is all.' },
     );
     const { root, host } = product.product;
@@ -131,7 +138,8 @@ describe('what no approval allows, even where everything is approved', () => {
       new AbortController().signal,
     );
     const { tool_calls: calls }: Document = reply.document;
-    expect(calls.map(({ outcome }: Document) => outcome)).toEqual(['refused', 'refused']);
+    expect(calls.map(({ outcome }: Document) => outcome)).toEqual(['refused', 'refused', 'refused']);
+    expect(await readdir(project.path('.git/hooks'))).toEqual([]);
     expect(await readFile(outside.path('a.txt'), 'utf8')).toBe('theirs\n');
     expect(await readFile(project.path('old/a.txt'), 'utf8')).toBe('one\ntwo\n');
   });

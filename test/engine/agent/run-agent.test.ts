@@ -266,3 +266,58 @@ describe.each(loopVendors)('the agent loop on $id', vendor => {
     expect(Math.max(...marks)).toBe(vendor.id === 'anthropic' ? 3 : 0);
   });
 });
+
+describe('the calls of one round', () => {
+  it('run at the same time where they only read, four at once, and alone and in order where they do more', async () => {
+    const on = await agentOn(loopVendors[0]!);
+    try {
+      const kinds = ['look', 'look', 'look', 'look', 'look', 'change', 'look', 'change'];
+      on.fake.script(
+        { calls: kinds.map((name, index) => ({ name, args: { at: `${index}` } })), reasoning: 'All.' },
+        {},
+      );
+      const running = new Set<string>();
+      const seen: string[] = [];
+      let most = 0;
+      const tool = (name: string, effect: 'read' | 'write') =>
+        look({
+          name,
+          effect,
+          run: async ({ at }) => {
+            running.add(String(at));
+            most = Math.max(most, running.size);
+            if (name === 'change') expect([...running]).toEqual([String(at)]);
+            await new Promise(resolve => setTimeout(resolve, 5));
+            running.delete(String(at));
+            seen.push(String(at));
+            return `did ${String(at)}`;
+          },
+        });
+      const result = await on.run({ tools: [tool('look', 'read'), tool('change', 'write')] });
+      expect(most).toBe(4);
+      expect(seen.slice(-4)).toEqual(['4', '5', '6', '7']);
+      expect(result.toolCalls.map(({ result: text }) => text)).toEqual(kinds.map((_, index) => `did ${index}`));
+    } finally {
+      await on.close();
+    }
+  });
+
+  it('are asked for again when the answer with them broke off, and refused beyond thirty-two', async () => {
+    const on = await agentOn(loopVendors[1]!);
+    try {
+      on.fake.script(
+        { fault: 'error_in_stream', after: 0 },
+        { calls: Array.from({ length: 40 }, (_, index) => callLook(`${index}`)), reasoning: 'Many.' },
+        { answer: 'Done.' },
+      );
+      const result = await on.run({});
+      expect(result.text).toBe('Done.');
+      const outcomes = result.toolCalls.map(({ outcome }) => outcome);
+      expect(outcomes.filter(outcome => outcome === 'ok')).toHaveLength(32);
+      expect(outcomes.slice(32)).toEqual(Array(8).fill('refused'));
+      expect(on.fake.violations).toEqual([]);
+    } finally {
+      await on.close();
+    }
+  });
+});

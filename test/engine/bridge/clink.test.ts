@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { geminiAnswers } from '../../support/stand-in-cli.ts';
 import { cliRig } from './cli-rig.ts';
@@ -213,7 +213,7 @@ describe('the provider cli', () => {
       { event: used },
       { event: result },
     ];
-    const rig = await cliRig({ clis: ['claude'], steps, env: { LOG_LEVEL: 'debug' } });
+    const rig = await cliRig({ clis: ['claude'], steps, env: { LOG_LEVEL: 'debug', COMMS_LOG: 'true' } });
     const reply = await rig.call({ prompt: 'What is alpha?', model: 'cli:claude' }, { tool: 'chat' });
     expect(reply).toMatchObject({
       content: 'It is one.',
@@ -239,6 +239,14 @@ describe('the provider cli', () => {
         'chat: claude tool_result',
       ]);
     });
+    await rig.polylogue.product.close();
+    const comms = (await readFile(`${rig.polylogue.home}/logs/comms.jsonl`, 'utf8')).trim().split('\n');
+    const said = comms.map(line => JSON.parse(line)).filter(({ kind }) => kind.startsWith('tool_'));
+    expect(said.map(({ kind, payload }) => [kind, payload.name ?? payload.id])).toEqual([
+      ['tool_call', 'Read'],
+      ['tool_result', 't1'],
+    ]);
+    await rig.polylogue.restart();
     const [call] = rig.calls();
     expect(call?.args).toEqual(expect.arrayContaining(['--print', '--setting-sources', 'user', '--strict-mcp-config']));
     expect(call?.args).not.toContain('--permission-mode');

@@ -2,7 +2,7 @@ import { isRecord } from '../../../src/domain/json.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { ollamaRefusal } from './ollama-refusal.ts';
 import type { Refusal } from './refusal.ts';
-import { listOf, recordOf, stringOf } from './wire-values.ts';
+import { listOf, recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 const fields: FieldTable = {
   model: ['string'],
@@ -47,6 +47,7 @@ export function checkOllama(body: Record<string, unknown>, capabilities?: readon
   return (
     checkTable(body, fields, 'field') ??
     checkTable(recordOf(body.options), settings, 'option') ??
+    checkTools(body.tools) ??
     checkThink(body, capabilities) ??
     checkMessages(body.messages, capabilities)
   );
@@ -77,10 +78,28 @@ function checkMessages(messages: unknown, capabilities?: readonly string[]): Ref
     if (!roles.includes(stringOf(message.role))) return ollamaRefusal(`invalid role: ${String(message.role)}`);
     if (typeof message.content !== 'string')
       return ollamaRefusal('json: cannot unmarshal value into Go struct field messages.content of type string');
-    const refused = checkImages(message.images, capabilities);
+    const refused = checkImages(message.images, capabilities) ?? checkCalls(message);
     if (refused) return refused;
   }
   return undefined;
+}
+
+/** Arguments are an object there, never a text. */
+function checkCalls({ role, tool_calls, tool_name }: Record<string, unknown>): Refusal | undefined {
+  for (const call of recordsOf(tool_calls)) {
+    const { name, arguments: args } = recordOf(call.function);
+    if (!stringOf(name) || !isRecord(args))
+      return ollamaRefusal('json: cannot unmarshal value into Go struct field messages.tool_calls.function.arguments');
+  }
+  return role === 'tool' && !stringOf(tool_name) ? ollamaRefusal('tool messages need tool_name') : undefined;
+}
+
+function checkTools(tools: unknown): Refusal | undefined {
+  const sound = recordsOf(tools).every(({ type, function: named }) => {
+    const { name, parameters } = recordOf(named);
+    return type === 'function' && stringOf(name) !== '' && recordOf(parameters).type === 'object';
+  });
+  return sound ? undefined : ollamaRefusal('json: cannot unmarshal value into Go struct field tools');
 }
 
 function checkImages(images: unknown, capabilities?: readonly string[]): Refusal | undefined {

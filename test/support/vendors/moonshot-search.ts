@@ -69,26 +69,34 @@ function check(body: Value, self: Searches, calls: ReadonlyMap<string, Call>): R
   const searching = tools.some(tool => tool.type === 'builtin_function');
   if (searching && /^kimi-k2\.[5-7]|^kimi-k3/.test(stringOf(body.model)) && recordOf(body.thinking).type !== 'disabled')
     return refusal('$web_search is incompatible with thinking enabled');
-  return checkConversation(recordsOf(body.messages), searching, self, calls);
+  const thinks = /^kimi-k[23]/.test(stringOf(body.model)) && recordOf(body.thinking).type !== 'disabled';
+  return checkConversation(recordsOf(body.messages), { searching, thinks }, self, calls);
 }
 
 function checkConversation(
   messages: Value[],
-  searching: boolean,
+  { searching, thinks }: { searching: boolean; thinks: boolean },
   self: Searches,
   calls: ReadonlyMap<string, Call>,
 ): Refusal | undefined {
+  const asked = messages.findLastIndex(({ role }) => role === 'user');
   for (const [at, message] of messages.entries()) {
     if (message.role === 'tool') {
       const id = stringOf(message.tool_call_id);
       const before = messages.slice(0, at).findLast(({ role }) => role === 'assistant');
-      const asked = recordsOf(before?.tool_calls).some(call => call.id === id);
-      if (!asked) return refusal(`tool_call_id ${id} is not found`);
+      const made = recordsOf(before?.tool_calls).find(call => call.id === id);
+      if (!made) return refusal(`tool_call_id ${id} is not found`);
+      if (!isOwn(made)) continue;
       if (message.name !== '$web_search' || message.content !== calls.get(id)?.arguments)
         return refusal('the arguments of $web_search must be returned as they are');
     }
     const made = recordsOf(message.tool_calls);
     for (const call of made) {
+      if (!isOwn(call)) {
+        if (thinks && at > asked && message.reasoning_content === undefined)
+          return refusal('thinking is enabled but reasoning_content is missing in assistant tool call message');
+        continue;
+      }
       const known = calls.get(stringOf(call.id));
       const { name, arguments: given } = recordOf(call.function);
       if (!searching) return refusal('$web_search must be declared in every request');
@@ -100,6 +108,11 @@ function checkConversation(
     }
   }
   return undefined;
+}
+
+/** The vendor's own function, as against those of the caller. */
+function isOwn(call: Value): boolean {
+  return call.type === 'builtin_function' || stringOf(recordOf(call.function).name).startsWith('$');
 }
 
 function callWire(reply: Reply, call: Call, { says, thinks }: Searches): Wire {

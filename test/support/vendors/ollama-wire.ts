@@ -24,7 +24,13 @@ export function ollamaWire(body: Value, reply: Reply): Wire {
   return {
     open: () => (shown ? [line({ content: '', thinking: shown })] : []),
     text: piece => line({ content: piece }),
-    close: () => [line({ content: '' }, end)],
+    close: () => [
+      // Whole, and without an id as older servers have none.
+      ...reply.calls.map(({ name, args }) =>
+        line({ content: '', tool_calls: [{ function: { name, arguments: args } }] }),
+      ),
+      line({ content: '' }, end),
+    ],
     fail: () => [{ data: { error: 'an error was encountered while running the model' } }],
     whole: () => ({
       ...common,

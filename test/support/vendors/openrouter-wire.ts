@@ -1,3 +1,4 @@
+import { callDeltas, finishOf, wholeCalls } from './chat-wire.ts';
 import type { Reply } from './reply.ts';
 import type { Frame, Wire } from './wire.ts';
 import { recordOf } from './wire-values.ts';
@@ -34,7 +35,9 @@ export function openRouterWire(body: Value, reply: Reply): Wire {
   const native = nativeFinishes[reply.finish];
   const thoughts = {
     reasoning: shown,
-    reasoning_details: [{ type: 'reasoning.text', text: shown, format: 'anthropic-claude-v1', index: 0 }],
+    reasoning_details: [
+      { type: 'reasoning.text', text: shown, signature: 'c2lnbmVk', format: 'anthropic-claude-v1', index: 0 },
+    ],
   };
   return {
     open: () => [
@@ -44,7 +47,8 @@ export function openRouterWire(body: Value, reply: Reply): Wire {
     text: piece => chunk(delta({ content: piece })),
     close: () => [
       ...(annotations.length > 0 ? [chunk(delta({ annotations }))] : []),
-      chunk(delta({}, reply.finish, native)),
+      ...callDeltas(reply).map(content => chunk(delta(content))),
+      chunk(delta({}, finishOf(reply, reply.finish), native)),
       // Usage comes last, in a chunk whose choice says nothing any more.
       chunk({ ...delta({}), usage: usageOf(reply) }),
       { data: '[DONE]' },
@@ -65,8 +69,9 @@ export function openRouterWire(body: Value, reply: Reply): Wire {
             refusal: null,
             ...(shown && thoughts),
             ...(annotations.length > 0 && { annotations }),
+            ...wholeCalls(reply),
           },
-          finish_reason: reply.finish,
+          finish_reason: finishOf(reply, reply.finish),
           native_finish_reason: native,
           logprobs: null,
         },

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
 import { inputError, securityError } from '../../../domain/error.ts';
@@ -17,7 +17,10 @@ const mark = '\uFEFF';
 
 /** What stands in a header and is more than a change of text; lines of a hunk begin with a mark of their own. */
 const unwanted: readonly (readonly [RegExp, string])[] = [
-  [/^(rename|copy) (from|to) /m, 'renames and copies are not taken; delete the file and add it under its new name'],
+  [
+    /^(rename|copy) (from|to|old|new) /m,
+    'renames and copies are not taken; delete the file and add it under its new name',
+  ],
   [/^GIT binary patch$/m, 'binary patches are not taken'],
   [/^(old|new|new file|deleted file) mode (?!100(644|755)$)/m, 'only plain files are taken, no links or modules'],
 ];
@@ -90,8 +93,11 @@ async function copyOf(parts: HandParts, folder: string, name: string, signal: Ab
 
 async function changeOf({ path, copied, before, crlf, marked }: Copy): Promise<FileChange> {
   // Not there any more: the patch deletes it.
-  const after = await readFile(copied, 'utf8').catch(() => undefined);
-  if (after === undefined) return { path, before, text: undefined };
+  const stats = await lstat(copied).catch(() => undefined);
+  if (!stats) return { path, before, text: undefined };
+  // A link could lead anywhere.
+  if (!stats.isFile()) throw unfit('only plain files are taken, no links or modules');
+  const after = await readFile(copied, 'utf8');
   const ended = crlf ? after.replaceAll('\n', '\r\n') : after;
   return { path, before, text: marked ? mark + ended : ended };
 }

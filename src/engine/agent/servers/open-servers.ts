@@ -106,8 +106,16 @@ function toolOf(client: Client, server: ServerEntry, tool: ServerTool): AgentToo
   };
 }
 
+/** Vendors take neither a dialect nor alternatives at the top; the server checks its arguments itself. */
 function schemaOf(schema: unknown): JsonObject & { type: 'object' } {
-  const { $schema: _, ...rest } = isRecord(schema) ? schema : {};
+  const {
+    $schema: _dialect,
+    oneOf: _one,
+    anyOf: _any,
+    allOf: _all,
+    not: _not,
+    ...rest
+  } = isRecord(schema) ? schema : {};
   const copy: JsonObject = JSON.parse(JSON.stringify(rest));
   return { ...copy, type: 'object' };
 }

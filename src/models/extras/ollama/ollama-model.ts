@@ -1,7 +1,6 @@
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
-  LanguageModelV4Message,
   LanguageModelV4StreamPart,
   SharedV4Warning,
 } from '@ai-sdk/provider';
@@ -10,6 +9,7 @@ import { badUpstream } from '../../errors.ts';
 import { vendorFetch } from '../wire/vendor-fetch.ts';
 import { jsonLines } from './json-lines.ts';
 import { ollamaFailure } from './ollama-failure.ts';
+import { ollamaMessages, ollamaTools } from './ollama-messages.ts';
 import { ollamaParts } from './ollama-parts.ts';
 
 /** Where an Ollama server is, and what it wants to see first. */
@@ -57,11 +57,13 @@ async function stream({ baseUrl, headers }: OllamaServer, id: string, options: L
 function chatBody(id: string, options: LanguageModelV4CallOptions): { body: JsonObject; warnings: SharedV4Warning[] } {
   const { num_ctx: window, think } = options.providerOptions?.ollama ?? {};
   const warnings = unsupported(options);
-  const messages = options.prompt.map(message => chatMessage(message, warnings));
+  const messages = options.prompt.flatMap(message => ollamaMessages(message, warnings));
+  const tools = ollamaTools(options);
   return {
     body: {
       model: id,
       messages,
+      ...(tools.length > 0 ? { tools } : {}),
       stream: true,
       // Without these two the server drops what does not fit, from the front and without a word.
       truncate: false,
@@ -77,34 +79,14 @@ function chatBody(id: string, options: LanguageModelV4CallOptions): { body: Json
   };
 }
 
-const unused = ['topP', 'topK', 'presencePenalty', 'frequencyPenalty', 'stopSequences', 'seed', 'toolChoice'] as const;
+const unused = ['topP', 'topK', 'presencePenalty', 'frequencyPenalty', 'stopSequences', 'seed'] as const;
 
-/** Nothing here asks for more than text; whoever does shall know that it was left out. */
+/** Whoever asks for more than the interface has shall know that it was left out. */
 function unsupported(options: LanguageModelV4CallOptions): SharedV4Warning[] {
   const features: string[] = unused.filter(name => options[name] !== undefined);
-  if (options.tools && options.tools.length > 0) features.push('tools');
+  if (options.tools?.some(tool => tool.type !== 'function')) features.push('provider tools');
   if (options.responseFormat?.type === 'json') features.push('responseFormat');
   return features.map(feature => ({ type: 'unsupported', feature }));
-}
-
-/** The interface takes one text a message, and images beside it. */
-function chatMessage({ role, content }: LanguageModelV4Message, warnings: SharedV4Warning[]): JsonObject {
-  if (typeof content === 'string') return { role, content };
-  const texts: string[] = [];
-  const images: string[] = [];
-  for (const part of content) {
-    if (part.type === 'text') texts.push(part.text);
-    else if (part.type === 'file' && part.data.type === 'data' && part.mediaType.startsWith('image')) {
-      images.push(base64(part.data.data));
-    } else warnings.push({ type: 'unsupported', feature: `${part.type} parts` });
-  }
-  return { role, content: texts.join('\n\n'), ...(images.length > 0 ? { images } : {}) };
-}
-
-function base64(data: string | Uint8Array): string {
-  return typeof data === 'string'
-    ? data
-    : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 }
 
 /** The answer of a stream that was read to its end. */

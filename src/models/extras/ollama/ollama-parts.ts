@@ -10,6 +10,7 @@ type Line = Record<string, unknown>;
 export function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, LanguageModelV4StreamPart> {
   const blocks = openBlocks();
   let done = false;
+  let calls = 0;
   return new TransformStream({
     start: controller => controller.enqueue({ type: 'stream-start', warnings }),
     transform(line, controller) {
@@ -17,13 +18,17 @@ export function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, 
       if (line.error !== undefined) {
         throw ollamaStreamFailure(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
       }
-      const { thinking, content } = isRecord(line.message) ? line.message : {};
+      const { thinking, content, tool_calls: called } = isRecord(line.message) ? line.message : {};
       blocks.add('reasoning', thinking, controller);
       blocks.add('text', content, controller);
+      for (const call of Array.isArray(called) ? called : []) {
+        blocks.close(controller);
+        controller.enqueue(callOf(call, calls++));
+      }
       if (line.done !== true) return;
       done = true;
       blocks.close(controller);
-      controller.enqueue({ type: 'finish', finishReason: finishOf(line.done_reason), usage: usageOf(line) });
+      controller.enqueue({ type: 'finish', finishReason: finishOf(line.done_reason, calls > 0), usage: usageOf(line) });
     },
     flush() {
       if (!done) throw badUpstream('The stream ended before the answer was finished.');
@@ -55,10 +60,23 @@ function openBlocks() {
   };
 }
 
-function finishOf(reason: unknown): LanguageModelV4FinishReason {
+/** Older servers give calls no ids. */
+function callOf(call: unknown, number: number): LanguageModelV4StreamPart {
+  const { id, function: named } = isRecord(call) ? call : {};
+  const { name, arguments: input } = isRecord(named) ? named : {};
+  return {
+    type: 'tool-call',
+    toolCallId: typeof id === 'string' && id !== '' ? id : `call_${number}`,
+    toolName: typeof name === 'string' ? name : '',
+    input: typeof input === 'string' ? input : JSON.stringify(input ?? {}),
+  };
+}
+
+/** The server has no word of its own for an answer that calls. */
+function finishOf(reason: unknown, calls: boolean): LanguageModelV4FinishReason {
   const raw = typeof reason === 'string' ? reason : undefined;
   // Servers from before there was a reason end with `done` alone.
-  if (raw === 'stop' || raw === undefined) return { unified: 'stop', raw };
+  if (raw === 'stop' || raw === undefined) return { unified: calls ? 'tool-calls' : 'stop', raw };
   return { unified: raw === 'length' ? 'length' : 'other', raw };
 }
 

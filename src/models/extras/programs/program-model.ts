@@ -124,7 +124,7 @@ function askedFor({ stable, tail }: PromptParts, known: ProgramSession | undefin
 }
 
 function finishOf(answered: ProgramAnswer, resumed: ProgramSession | undefined): LanguageModelV4StreamPart {
-  const { finish, costUsd, told, warnings } = answered;
+  const { finish, costUsd, told, steps, warnings } = answered;
   const usage = ownUsage(answered, resumed);
   return {
     type: 'finish',
@@ -142,6 +142,7 @@ function finishOf(answered: ProgramAnswer, resumed: ProgramSession | undefined):
       [programProviderId]: {
         ...(costUsd !== undefined && { costUsd }),
         told: { ...told, resumed: resumed !== undefined },
+        steps,
         warnings,
       },
     },

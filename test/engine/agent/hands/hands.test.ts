@@ -107,6 +107,13 @@ describe('hands that look', () => {
     expect((await use('search_text', { texts: ['hunter2'] })).text).not.toContain(secret);
   });
 
+  it('take no pattern that would keep the process busy', async () => {
+    for (const pattern of ['{1..99999999}', '+(a|+(a|b))', '{a,b}{a,b}{a,b}', '*a*a*a*a*a*a*a*a*a*a*a*a*a*']) {
+      await expect(use('glob', { pattern }), pattern).rejects.toMatchObject({ kind: 'input' });
+    }
+    expect((await use('glob', { pattern: 'src/**/*.{ts,md}' })).text).toBe('src/a.ts\nsrc/deep/b.ts');
+  });
+
   it('sum a file up by what it declares', async () => {
     const long = Array.from({ length: 80 }, (_, at) => `export function f${at}() {\n  return ${at};\n}`).join('\n');
     await project.write('src/long.ts', long);
