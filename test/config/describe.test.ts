@@ -26,7 +26,7 @@ describe('the reference', () => {
       if (flag) expect(row).toContain(`\`--${flag}\``);
     }
     expect(text.match(/^## .*$/gm)).toEqual(
-      ['Models', 'Threads', 'Tools', 'Replies', 'Files', 'Operation', 'Network', 'Spending', 'Daemon', 'Acme'].map(
+      ['Models', 'Threads', 'Tools', 'Agent', 'Replies', 'Files', 'Operation', 'Library', 'Network', 'Telemetry', 'Spending', 'Programs', 'Daemon', 'Acme'].map(
         group => `## ${group}`,
       ),
     );

@@ -60,19 +60,36 @@ export function openBridge(options: BridgeOptions): Bridge {
         });
       };
       const relay = createRelay({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
+      const end = new AbortController();
+      const onStop = () => {
+        end.abort();
+        relay.close();
+      };
+      stop.addEventListener('abort', onStop, { once: true });
+      if (stop.aborted) onStop();
+      // Not awaited: a client that leaves before there is a daemon is noticed all the same.
+      const started = relay.start().then(
+        () => undefined,
+        (error: unknown) => {
+          // Whoever is gone needs no connection.
+          if (end.signal.aborted) return undefined;
+          end.abort();
+          return { error };
+        },
+      );
       try {
-        await relay.start();
-        for await (const line of until(linesOf(input, maxBytes), stop)) {
+        for await (const line of until(linesOf(input, maxBytes), end.signal)) {
           if (typeof line === 'string') relay.take(line);
           else write(failureAnswer(null, -32_600, `A message may have ${maxBytes} bytes.`));
-          while (relay.unsent() > mostUnsent) await clock.sleep(pauseMs, stop);
+          while (relay.unsent() > mostUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
         }
-      } catch (error) {
-        // Only the pause above is ended by it.
-        if (!stop.aborted) throw error;
       } finally {
+        end.abort();
         relay.close();
+        stop.removeEventListener('abort', onStop);
       }
+      const failed = await started;
+      if (failed) throw failed.error;
     },
   };
 }

@@ -62,7 +62,10 @@ export function createRouter(parts: RouterParts): Router {
     const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, parts.maxBodyBytes) : undefined;
     if (body && !('bytes' in body)) return refused(call, body);
     const response = await route.handle({ request: toRequest(incoming, outgoing, url, body?.bytes), caller });
-    return { response: response ?? refusalResponse(nowhere) };
+    if (response) return { response };
+    // What is not there is not told to strangers.
+    const known = caller ?? parts.tokens.identify(undefined);
+    return refused(call, 'status' in known ? known : nowhere);
   }
 
   async function answer(call: Call): Promise<Exchange> {

@@ -249,7 +249,7 @@ describe('a token', () => {
     expect(await status(tokenOf('eve'))).toBe(200);
     expect(own.daemon.tokens.rotate(tokenOf('eve'), 'a-brand-new-token-for-eve')).toBe(true);
     expect([await status(tokenOf('eve')), await status('a-brand-new-token-for-eve')]).toEqual([401, 200]);
-    await expect.poll(() => readFile(own.tokensFile, 'utf8')).toMatch(/"sha256": "[0-9a-f]{64}"/);
+    await expect.poll(() => readFile(own.tokensFile, 'utf8'), { timeout: 10_000 }).toMatch(/"sha256": "[0-9a-f]{64}"/);
     expect(await readFile(own.tokensFile, 'utf8')).not.toContain('token-of-eve');
     const again = await own.product.openDaemon({ port: 0 });
     const opens = (token: string) => fetch(`${again.url}/api/tools`, { headers: { Authorization: `Bearer ${token}` } });
