@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { isAppError } from '../../src/index.ts';
+import { type AgentTool, isAppError } from '../../src/index.ts';
 import { libraryRig } from './library-rig.ts';
 
 const rig = libraryRig();
@@ -92,13 +92,13 @@ describe('send', () => {
 
 describe('send with tools', () => {
   const call = (name: string, args: Record<string, unknown>) => ({ calls: [{ name, args }] });
-  const weather = {
+  const weather: AgentTool = {
     name: 'weather',
     description: 'The weather of a city.',
     inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
     effect: 'network',
-    run: async ({ city }: Record<string, unknown>) => `rain in ${String(city)}`,
-  } as const;
+    run: async ({ city }) => `rain in ${String(city)}`,
+  };
 
   it('lets the model call a tool of the program, and tells of each step', async () => {
     const polylogue = await rig.open();
