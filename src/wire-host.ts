@@ -3,7 +3,7 @@ import { requestId } from './domain/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
 import { withoutPrograms } from './engine/bridge/without-programs.ts';
-import { type Converse, createConverse } from './engine/converse/converse.ts';
+import type { Converse } from './engine/converse/converse.ts';
 import type { ToolDefinition } from './engine/define.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
@@ -105,7 +105,10 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
-    converse: createConverse({ ...engineOptions, random }),
+    async converse(request) {
+      const { createConverse } = await import('./engine/converse/converse.ts');
+      return createConverse({ ...engineOptions, random, hands: agent.hands })(request);
+    },
     async settle(hurry) {
       await agent.close();
       await once.close(hurry);

@@ -168,6 +168,6 @@ async function listModels({ team }: Product, options: { fresh?: boolean } = {}):
 function commsOf({ replay }: Product): NonNullable<Product['replay']> {
   if (replay) return replay;
   throw configError('What is said to models is not kept.', {
-    next: 'Set COMMS_LOG=on and keep data on disk (POLYLOGUE_PRIVATE off).',
+    next: 'Set COMMS_LOG=on, and let data be kept on disk.',
   });
 }

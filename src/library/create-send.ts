@@ -45,7 +45,8 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         files: request.files ?? [],
         search: request.rag ?? false,
         history: request.history ?? [],
-        tools: request.tools ?? [],
+        tools: (request.tools ?? []).filter(tool => typeof tool !== 'string'),
+        hands: (request.tools ?? []).filter(tool => typeof tool === 'string'),
         temperature: params.temperature,
         topP: params.topP,
         maxOutputTokens: params.maxTokens,
@@ -99,7 +100,8 @@ function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>
 function tell(emitter: Emitter, conversation: string, request: SendRequest, event: AgentEvent): void {
   switch (event.type) {
     case 'request':
-      return emitter.emit('request', { ...event, conversation });
+      emitter.emit('request', { ...event, conversation });
+      return;
     case 'response': {
       emitter.emit('response', { ...event, conversation });
       const { cacheRead: read, cacheWrite: written } = event.usage;
@@ -107,13 +109,15 @@ function tell(emitter: Emitter, conversation: string, request: SendRequest, even
       return;
     }
     case 'tool_call':
-      return emitter.emit('tool_call', { ...event, conversation });
+      emitter.emit('tool_call', { ...event, conversation });
+      return;
     case 'tool_result':
       emitter.emit('tool_result', { ...event, conversation });
       if (patching.has(event.call.name) && event.call.outcome === 'ok') request.onPatch?.(event.call);
       return;
     case 'refresh':
-      return emitter.emit('refresh', { ...event, conversation });
+      emitter.emit('refresh', { ...event, conversation });
+      return;
     case 'trim':
       return;
   }

@@ -54,8 +54,12 @@ export interface SendDefaults {
   /** Where relative paths start; default: the project. Within it. */
   baseDir?: string;
   params?: SendParams;
-  /** What the model may call. Default: nothing. */
-  tools?: readonly AgentTool[];
+  /**
+   * What the model may call: tools of this program, and Polylogue's own by name (`read_file`, `list_dir`, `search_text`, `glob`,
+   * `git_diff`, `write_file`, `apply_patch`, `run_command` …; `reads`: those that only read, `all`: all of them). Of its own, what
+   * changes anything is done only if `onToolCall` allows it. Default: nothing.
+   */
+  tools?: readonly (AgentTool | string)[];
   /** Asked before each call of a tool: it is made as it is, with other arguments, or not made and the model is told why. */
   onToolCall?(call: PendingCall): GateVerdict | Promise<GateVerdict>;
   /** Text as it arrives, secrets masked. */

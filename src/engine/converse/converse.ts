@@ -24,6 +24,8 @@ export interface ConverseParts {
   meter: Pick<Meter, 'begin' | 'end'>;
   compose: ComposeOptions;
   random: Random;
+  /** Tools of the agent, for one run. */
+  hands(run: { reqId: string; tool: string; root: string }): Promise<AgentTool[]>;
 }
 
 /** A text, or a file of the project whose text it is; one that can't be read adds nothing. */
@@ -47,6 +49,8 @@ export interface ConverseRequest {
   search: boolean;
   history: readonly Message[];
   tools: readonly AgentTool[];
+  /** Tools of the agent, by their names; `reads`: all that only read, `all`: all there are. */
+  hands: readonly string[];
   /** Absent: 0, where the model takes one. */
   temperature?: number;
   topP?: number;
@@ -69,6 +73,7 @@ export interface ConverseResult extends AgentResult {
 export type Converse = (request: ConverseRequest) => Promise<ConverseResult>;
 
 const toolName = 'send';
+const groups = new Set(['reads', 'all']);
 /** Of the window, for what is sent. */
 const sentShare = 0.9;
 
@@ -108,8 +113,9 @@ async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: Re
   const layers = await Promise.all(request.system.map(layer => layerText(compose, layer, root, signal)));
   const told = layers.filter(text => text.trim() !== '');
   const preamble = await Promise.all(told.map(async text => system(await mask(text))));
-  const candidates = await candidatesFor(parts, request, [...preamble, ...request.history], message);
-  const refreshing = request.tools.length > 0;
+  const { tools, onToolCall } = await toolsFor(parts, request, reqId);
+  const candidates = await candidatesFor(parts, { ...request, tools }, [...preamble, ...request.history], message);
+  const refreshing = tools.length > 0;
   const around = { sandbox: compose.sandbox, mask: compose.mask, scope: conversation, maxBytes: compose.maxFileBytes };
   const refresh = refreshing ? createRefresher({ ...around, signal }) : undefined;
   for (const path of shown.paths) await refresh?.saw(path);
@@ -131,8 +137,8 @@ async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: Re
     preamble,
     history: request.history,
     message,
-    tools: request.tools,
-    onToolCall: request.onToolCall,
+    tools,
+    onToolCall,
     onText: request.onText,
     onEvent: request.onEvent,
     limits: request.limits,
@@ -142,6 +148,40 @@ async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: Re
     signal,
   });
   return { ...result, reqId, skipped: shown.skipped };
+}
+
+/** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
+async function toolsFor(
+  parts: ConverseParts,
+  { tools, hands: wanted, onToolCall, root }: ConverseRequest,
+  reqId: RequestId,
+): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
+  if (wanted.length === 0) return { tools, onToolCall };
+  const all = await parts.hands({ reqId, tool: toolName, root });
+  const unknown = wanted.filter(name => !groups.has(name) && !all.some(hand => hand.name === name));
+  if (unknown.length > 0) throw unknownTools(unknown, [...groups, ...all.map(({ name }) => name)]);
+  const own = new Set(tools.map(({ name }) => name));
+  const hands = all.filter(({ name, effect }) => {
+    const isWanted = wanted.includes(name) || wanted.includes('all') || (wanted.includes('reads') && effect === 'read');
+    return isWanted && !own.has(name);
+  });
+  const gate: AgentInput['onToolCall'] = call =>
+    call.tool.effect === 'read' || own.has(call.name) ? { action: 'allow' } : unasked(call.name);
+  return { tools: [...tools, ...hands], onToolCall: onToolCall ?? gate };
+}
+
+function unasked(name: string) {
+  return {
+    action: 'deny' as const,
+    reason: `${name} needs the approval of the program, which approves nothing (onToolCall).`,
+  };
+}
+
+function unknownTools(unknown: readonly string[], known: readonly string[]): Error {
+  return inputError(`There is no tool named ${unknown.map(name => `"${name}"`).join(', ')}.`, {
+    next: `Name some of ${known.join(', ')}, or give a tool of your own.`,
+    validationErrors: [{ field: 'tools', error: 'unknown', allowed: [...known] }],
+  });
 }
 
 /** Who may be asked: able to call tools where there are some, and with room for what is sent. */
