@@ -11,7 +11,7 @@ function pieceName(piece: { name: string; facadeModuleId?: string | null; module
   return `${held?.replace(/^@/, '').replaceAll('/', '-') ?? piece.name}-[hash].js`;
 }
 
-export default defineConfig({
+const program = defineConfig({
   entry: {
     main: 'src/main.ts',
     index: 'src/index.ts',
@@ -40,3 +40,41 @@ export default defineConfig({
   ],
   deps: { alwaysBundle: [/.*/], onlyBundle: false },
 });
+
+/** Of the declarations that vendors' packages name, nobody looks into those of JSON Schema, and they are in no package here. */
+const withoutJsonSchema = {
+  name: 'without-json-schema',
+  generateBundle: {
+    order: 'post' as const,
+    handler(_options: unknown, bundle: Record<string, { type: string; code?: string }>) {
+      for (const piece of Object.values(bundle)) {
+        piece.code = piece.code?.replace(
+          /^import \{ JSONSchema7 \} from "json-schema";$/m,
+          'type JSONSchema7 = object;',
+        );
+      }
+    },
+  },
+};
+
+/** The types of the library, in one file without imports: who installs the package has no other. */
+const types = defineConfig({
+  entry: { index: 'src/index.ts' },
+  format: 'esm',
+  platform: 'node',
+  fixedExtension: false,
+  clean: false,
+  logLevel: 'error',
+  dts: { emitDtsOnly: true, generator: 'tsgo' },
+  plugins: [withoutJsonSchema],
+  inputOptions: {
+    checks: { pluginTimings: false },
+    // Translations of a package's messages are declared in a form that can't be joined, and nothing of ours names them.
+    onLog(level, log, tell) {
+      if (!log.message.includes('CommonJS dts')) tell(level, log);
+    },
+  },
+  deps: { alwaysBundle: [/.*/], onlyBundle: false },
+});
+
+export default [program, types];

@@ -1,5 +1,6 @@
 import { cpus, platform, release } from 'node:os';
 import { consensus } from './consensus.ts';
+import { daemon } from './daemon.ts';
 import { openBenchFolder } from './measure/bench-folder.ts';
 import { printable } from './measure/table.ts';
 import { overhead } from './overhead.ts';
@@ -10,7 +11,17 @@ import { threads } from './threads.ts';
 import { tokensEstimate } from './tokens-estimate.ts';
 import { turns } from './turns.ts';
 
-const parts = { start, overhead, parallel, consensus, threads, turns, 'tokens-estimate': tokensEstimate, recall };
+const parts = {
+  start,
+  overhead,
+  parallel,
+  consensus,
+  threads,
+  turns,
+  'tokens-estimate': tokensEstimate,
+  recall,
+  daemon,
+};
 
 const wanted = process.argv.slice(2);
 const unknown = wanted.filter(name => !Object.hasOwn(parts, name));

@@ -1,21 +1,66 @@
-import { stat } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { openPage, startBrowser } from '../test/support/browser.ts';
-import { liveThrough, models, startDashboardWorld, tokens } from '../test/support/dashboard-world.ts';
+import { startBrowser } from '../test/support/browser.ts';
+import {
+  type DashboardWorld,
+  liveThrough,
+  models,
+  startDashboardWorld,
+  tokens,
+} from '../test/support/dashboard-world.ts';
 
-// Writes the pictures of the dashboard in docs/images/: real pages over real calls, with fake vendors.
+// Writes the pictures of the dashboard in docs/images/: real pages over real calls, with fake vendors. Each page once on a
+// sheet with its four looks, some in full too. `node scripts/screenshots.ts FOLDER` writes elsewhere.
 
 const folder = process.argv[2] ?? join(import.meta.dirname, '..', 'docs', 'images');
 const mostBytes = 150 * 1024;
+
+const looks = [
+  { width: 1280, height: 800, colorScheme: 'light' },
+  { width: 1280, height: 800, colorScheme: 'dark' },
+  { width: 360, height: 800, colorScheme: 'light' },
+  { width: 360, height: 800, colorScheme: 'dark' },
+] as const;
+/** Pages that are shown in full too, by the look. */
+const large: Readonly<Record<string, number>> = { live: 0, thread: 0, consensus: 1, providers: 0, spend: 1, call: 0 };
 
 const world = await startDashboardWorld();
 const browser = await startBrowser();
 try {
   const { cart, panel } = await liveThrough(world);
-  world.vendors.google.script({ answer: 'A long answer. '.repeat(40), delayMs: 120_000 });
+  const running = beginSlowly(world);
+  const pages = {
+    login: '/login',
+    live: '/',
+    call: await callOf('consensus'),
+    threads: '/threads',
+    found: '/threads?q=refactoring',
+    thread: `/threads/${cart}?from=3`,
+    file: `/threads/${cart}/turns/3/files/0`,
+    consensus: `/threads/${panel}/verdicts`,
+    providers: '/providers',
+    spend: '/spend',
+  };
+  for (const [name, path] of Object.entries(pages)) {
+    const shots: Buffer[] = [];
+    for (const look of looks) shots.push(await shoot(path, look));
+    await keep(`${name}-looks`, await sheet(shots));
+    const full = shots[large[name] ?? -1];
+    if (full) await keep(name, full);
+  }
+  running.stop();
+  await running.ended;
+} finally {
+  await browser.close();
+  await world.close();
+}
+
+/** A call that is under way for as long as pictures are taken. */
+function beginSlowly({ polylogue, vendors }: DashboardWorld) {
+  vendors.google.script({ delayMs: 300_000 });
   const gone = new AbortController();
-  const running = world.polylogue.call(
+  const ended = polylogue.call(
     'thinkdeep',
     {
       step: 'Could the two writers of the session table ever deadlock?',
@@ -27,61 +72,47 @@ try {
     },
     { owner: 'alice', signal: gone.signal },
   );
-  await new Promise(resolve => setTimeout(resolve, 1_500));
-  const shots: [name: string, path: string, width: number, look: 'light' | 'dark'][] = [
-    ['live', '/', 1280, 'light'],
-    ['live-dark', '/', 1280, 'dark'],
-    ['live-narrow', '/', 360, 'dark'],
-    ['threads', '/threads', 1280, 'light'],
-    ['thread', `/threads/${cart}`, 1280, 'light'],
-    ['thread-narrow', `/threads/${cart}`, 360, 'light'],
-    ['consensus', `/threads/${panel}/verdicts`, 1280, 'dark'],
-    ['providers', '/providers', 1280, 'light'],
-    ['spend', '/spend', 1280, 'light'],
-    ['spend-dark', '/spend', 1280, 'dark'],
-  ];
-  for (const [name, path, width, look] of shots) await shoot(name, path, width, look);
-  const [call] = await ids();
-  if (call) await shoot('call', call, 1280, 'light');
-  await shoot('login', '/login', 1280, 'light', false);
-  gone.abort();
-  await running;
-} finally {
-  await browser.close();
-  await world.close();
+  return { ended, stop: () => gone.abort() };
+}
+
+async function shoot(path: string, { width, height, colorScheme }: (typeof looks)[number]): Promise<Buffer> {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme });
+  const page = await context.newPage();
+  await page.goto(`${world.daemon.url}${path}`);
+  if (path !== '/login') await signIn(page);
+  if (path === '/') await page.locator('[data-connection=on]').waitFor();
+  await page.waitForTimeout(400);
+  const picture = await page.screenshot();
+  await context.close();
+  return picture;
 }
 
 async function signIn(page: Page): Promise<void> {
-  const isIn = (await page.locator('input[name=token]').count()) === 0;
-  if (isIn) return;
   await page.fill('input[name=token]', tokens.alice);
-  await Promise.all([page.waitForURL(url => !url.pathname.startsWith('/login')), page.click('button.main')]);
+  await Promise.all([page.waitForURL(url => url.pathname !== '/login'), page.click('button.main')]);
 }
 
-async function shoot(name: string, path: string, width: number, colorScheme: 'light' | 'dark', signed = true) {
-  const height = width < 500 ? 700 : 760;
-  const { page, close } = await openPage(browser, `${world.daemon.url}${path}`, { width, height, colorScheme });
-  if (signed) await signIn(page);
-  await page.waitForTimeout(600);
+/** Pictures beside each other, as large as a file may be. */
+async function sheet(shots: readonly Buffer[], height = 296): Promise<Buffer> {
+  const page = await browser.newPage({ viewport: { width: 1_400, height: 320 } });
+  const images = shots.map(shot => `<img height="${height}" src="data:image/png;base64,${shot.toString('base64')}">`);
+  await page.setContent(
+    `<body style="margin:0;background:#868e99;display:flex;gap:12px;padding:12px;width:max-content">${images.join('')}</body>`,
+  );
+  const picture = await page.locator('body').screenshot();
+  await page.close();
+  return picture.length > mostBytes ? sheet(shots, height - 24) : picture;
+}
+
+async function callOf(tool: string): Promise<string> {
+  const headers = { authorization: `Bearer ${tokens.alice}` };
+  const text = await (await fetch(world.daemon.url, { headers })).text();
+  return new RegExp(`href="(/calls/[^"]+)">${tool}<`).exec(text)?.[1] ?? '/';
+}
+
+async function keep(name: string, picture: Buffer): Promise<void> {
   const file = join(folder, `dashboard-${name}.png`);
-  await page.screenshot({ path: file, fullPage: true, clip: await clipOf(page, width) });
-  await close();
-  const { size } = await stat(file);
-  console.log(`${file} ${Math.round(size / 1024)} KiB`);
-  if (size > mostBytes) throw new Error(`${file} is larger than ${mostBytes} bytes`);
-}
-
-async function clipOf(page: Page, width: number) {
-  const height = Number(await page.evaluate('document.documentElement.scrollHeight'));
-  return { x: 0, y: 0, width, height: Math.min(height, width < 500 ? 1_000 : 740) };
-}
-
-async function ids(): Promise<string[]> {
-  const { page, close } = await openPage(browser, `${world.daemon.url}/`, { width: 1280, colorScheme: 'light' });
-  await signIn(page);
-  const found = await page.locator('td a').evaluateAll(links => links.map(link => String(link.getAttribute('href'))));
-  const rows = await page.locator('tbody tr').allInnerTexts();
-  await close();
-  const at = rows.findIndex(row => row.includes('consensus'));
-  return found.slice(Math.max(0, at), at + 1);
+  await writeFile(file, picture);
+  console.log(`${file} ${Math.round(picture.length / 1024)} KiB`);
+  if (picture.length > mostBytes) throw new Error(`${file} is larger than ${mostBytes} bytes`);
 }

@@ -2,6 +2,7 @@ import { loadConfig } from './config/load.ts';
 import type { Clock, Random } from './domain/ports.ts';
 import type { ToolHost } from './domain/request.ts';
 import type { SpendRow } from './domain/usage.ts';
+import type { Converse } from './engine/converse/converse.ts';
 import { createJobs } from './engine/jobs/jobs.ts';
 import type { CallExplanation, RouteQuestion } from './engine/routing/explain-call.ts';
 import type { Extensions } from './extensions.ts';
@@ -78,6 +79,8 @@ export interface Product extends Observed {
   spent(from: string): Promise<SpendRow[]>;
   /** The operator's own threads as files, and what is over with. */
   transfer: OwnTransfer;
+  /** Sends one message of a conversation that its caller keeps. */
+  converse: Converse;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
   close(hurry?: AbortSignal): Promise<void>;
 }
@@ -120,6 +123,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     team,
     warned: telemetry.warned,
     explainRoute: (question, signal) => explain(question, root, signal),
+    converse: hosts.own.converse,
     inspectStore: store.inspect,
     searchIndex: files.indexes.of,
     openStdio: (input, onError) =>

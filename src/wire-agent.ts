@@ -2,6 +2,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { storePlace } from './config/derive.ts';
 import { readIfPresent } from './config/settings-files.ts';
+import type { AgentTool } from './engine/agent/agent.ts';
+import type { HandParts } from './engine/agent/hands/hand-parts.ts';
 import type { AgentRunner, RunnerParts } from './engine/agent/runner.ts';
 import { languageOf } from './engine/gather/preamble.ts';
 import type { EngineOptions } from './engine/run.ts';
@@ -16,21 +18,31 @@ export interface AgentSurroundings
   compose: EngineOptions['compose'];
 }
 
+/** What a run of a program's own is called, and where it works. */
+export type HandsOf = (run: Pick<HandParts, 'reqId' | 'tool' | 'root'>) => Promise<AgentTool[]>;
+
+export interface WiredAgent extends AgentRunner {
+  /** The tools of the agent, for a run that somebody else conducts. */
+  hands: HandsOf;
+}
+
 /** Settings → what lets models work. All of it is loaded with the first run. */
-export function wireAgent(around: AgentSurroundings): AgentRunner {
-  let opened: Promise<AgentRunner> | undefined;
+export function wireAgent(around: AgentSurroundings): WiredAgent {
+  let opened: Promise<WiredAgent> | undefined;
   const open = () => {
     opened ??= openRunner(around);
     return opened;
   };
   return {
     conduct: async call => (await open()).conduct(call),
+    hands: async run => (await open()).hands(run),
     close: async () => (await opened)?.close(),
   };
 }
 
-async function openRunner({ config, values, compose, meter, ...around }: AgentSurroundings): Promise<AgentRunner> {
+async function openRunner({ config, values, compose, meter, ...around }: AgentSurroundings): Promise<WiredAgent> {
   const { createAgentRunner } = await import('./engine/agent/runner.ts');
+  const { hands } = await import('./engine/agent/hands/hands.ts');
   const { usualCommands } = await import('./engine/agent/hands/command-policy.ts');
   const { createGitHistory } = await import('./files/git/history.ts');
   const { readServerList } = await import('./engine/agent/servers/server-list.ts');
@@ -44,7 +56,7 @@ async function openRunner({ config, values, compose, meter, ...around }: AgentSu
   }
   const language = languageOf(values.locale);
   const { isPrivate } = storePlace(values, config.home);
-  return createAgentRunner({
+  const parts: RunnerParts = {
     ...around,
     ...{ sandbox, mask, condenser, maxFileBytes, meter },
     askModel: meter.ask,
@@ -58,5 +70,6 @@ async function openRunner({ config, values, compose, meter, ...around }: AgentSu
     ...(values.agentTriageModel !== undefined && { triageModel: values.agentTriageModel }),
     ...(language !== undefined && { language }),
     servers: 'problem' in list ? [] : list.servers,
-  });
+  };
+  return { ...createAgentRunner(parts), hands: run => hands({ ...parts, ...run }, false) };
 }

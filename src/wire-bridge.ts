@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { storePlace } from './config/derive.ts';
 import { configError } from './domain/error.ts';
 import type { Clock } from './domain/ports.ts';
 import type { Bridge } from './server/bridge/open-bridge.ts';
@@ -28,23 +29,35 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
   const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
   const { clock, launch, onRemark } = settings;
   const { roots } = await rootsOf(config, settings);
-  const door = await import('./server/bridge/open-bridge.ts');
+  const [door, daemons] = await Promise.all([
+    import('./server/bridge/open-bridge.ts'),
+    import('./server/daemon/find-daemons.ts'),
+  ]);
+  const { isPrivate } = storePlace(config.values.app, config.home);
+  const isOurs = async () => {
+    // A daemon that writes nothing to disk tells nothing of itself either.
+    if (isPrivate) return true;
+    const found = await daemons.findDaemons(daemons.healthFolder(config.home), clock);
+    return found.some(({ port, state }) => port === servePort && state !== 'gone');
+  };
+  const isNamed = settings.url !== undefined;
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
   const env = Object.entries({ ...settings.programEnv, POLYLOGUE_HOME: config.home });
   return door.openBridge({
     url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
-    token,
+    access: isNamed || token !== undefined ? { token } : { isOurs },
     root: roots[0],
     home: config.home,
-    daemon: settings.onlyRunning
-      ? undefined
-      : {
-          command: launch.node,
-          args: [launch.program, 'serve', ...launch.args],
-          cwd: config.home,
-          env: Object.fromEntries(env.filter(([name]) => !ofProject.has(name))),
-          log: join(config.home, 'logs', 'daemon.log'),
-        },
+    daemon:
+      settings.onlyRunning || isNamed
+        ? undefined
+        : {
+            command: launch.node,
+            args: [launch.program, 'serve', ...launch.args],
+            cwd: config.home,
+            env: Object.fromEntries(env.filter(([name]) => !ofProject.has(name))),
+            log: join(config.home, 'logs', 'daemon.log'),
+          },
     maxBytes: maxBodyBytes,
     clock,
     onRemark,

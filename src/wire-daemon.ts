@@ -1,9 +1,8 @@
-import { join } from 'node:path';
 import { wsSettings } from './config/derive.ts';
 import { configError, isAppError } from './domain/error.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
 import type { Store } from './memory/store.ts';
-import { findDaemons as daemonsIn, type FoundDaemon } from './server/daemon/find-daemons.ts';
+import { findDaemons as daemonsIn, type FoundDaemon, healthFolder } from './server/daemon/find-daemons.ts';
 import { metricsRoute } from './server/daemon/metrics-route.ts';
 import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
 import { openTokenStore } from './server/daemon/token-store.ts';
@@ -51,10 +50,9 @@ export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDae
   return daemonsIn(healthFolder(home), clock);
 }
 
-const healthFolder = (home: string) => join(home, 'daemon');
-
 /** A store that takes longer than this is not there, for a client. */
 const storeMs = 2_000;
+const lookMs = 1_000;
 
 /** Settings → the product behind a port. */
 export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<Daemon> {
@@ -79,7 +77,7 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
       const { wired, root } = await hosts.of({ permissions, declared, free: isAtHome });
       return { host: wired.host, root, instructions: wired.instructions };
     },
-    notReady: () => storeFault(parts),
+    notReady: lookedAt(() => storeFault(parts), clock),
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(wireDashboard(parts))],
@@ -131,6 +129,16 @@ function operatorEntry(token: string, host: string): TokenEntry {
   }
   const caller: Caller = { ...operator, isAtHome: isLoopback(host) };
   return { digest: digestOf(token), caller };
+}
+
+/** Whoever asks often gets what was found a moment ago. */
+function lookedAt(look: () => Promise<string | undefined>, clock: Pick<Clock, 'monotonic'>) {
+  let last: { at: number; found: Promise<string | undefined> } | undefined;
+  return () => {
+    const now = clock.monotonic();
+    if (!last || now - last.at >= lookMs) last = { at: now, found: look() };
+    return last.found;
+  };
 }
 
 async function storeFault({ store, clock }: DaemonParts): Promise<string | undefined> {

@@ -32,7 +32,7 @@ export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
 }
 
 /** Settings and running parts → what the pipeline of a call is made of. */
-export function wireEngine(parts: EngineParts): EngineOptions {
+export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> {
   const { values, context, offer, team, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   return {
@@ -58,7 +58,6 @@ export function wireEngine(parts: EngineParts): EngineOptions {
     },
     bridge: parts.bridge,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
-    diagnose: { git: files.git, ...(files.backups !== undefined && { backups: files.backups }) },
     actionContext: call => createActionContext(context, call),
     compose: {
       store,

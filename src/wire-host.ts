@@ -3,6 +3,7 @@ import { requestId } from './domain/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
 import type { ActionParts } from './engine/actions/create-action-context.ts';
 import { withoutPrograms } from './engine/bridge/without-programs.ts';
+import type { Converse } from './engine/converse/converse.ts';
 import type { ToolDefinition } from './engine/define.ts';
 import { patienceMs } from './engine/jobs/patience.ts';
 import { catalogueVersion } from './engine/offer/catalogue-version.ts';
@@ -53,6 +54,8 @@ export interface WiredHost {
   explain(question: RouteQuestion, root: string, signal: AbortSignal): Promise<CallExplanation>;
   /** What a call is expected to be. Never rejects. */
   kindOf(request: ToolRequest): Promise<CallKind>;
+  /** Conversations that their callers keep. */
+  converse: Converse;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted. */
   settle(hurry?: AbortSignal): Promise<void>;
   /** Resolves when the ledger has everything. */
@@ -78,7 +81,7 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
-  const engineOptions = wireEngine({ ...shared, values, context, offer, team, meter, files });
+  const engineOptions = { ...wireEngine({ ...shared, values, context, offer, team, meter, files }), diagnose: files };
   const { git } = files;
   const agent = wireAgent({
     ...shared.around,
@@ -102,6 +105,10 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
+    async converse(request) {
+      const { createConverse } = await import('./engine/converse/converse.ts');
+      return createConverse({ ...engineOptions, random, hands: agent.hands })(request);
+    },
     async settle(hurry) {
       await agent.close();
       await once.close(hurry);

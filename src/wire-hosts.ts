@@ -1,5 +1,6 @@
 import { isAbsolute } from 'node:path';
-import { securityError } from './domain/error.ts';
+import { AppError, isAppError, securityError } from './domain/error.ts';
+import type { Mask } from './domain/ports.ts';
 import type { Permissions } from './domain/request.ts';
 import { printablePath } from './domain/text.ts';
 import { defaultRoots, type Roots } from './files/default-roots.ts';
@@ -68,9 +69,10 @@ export function createHosts(shared: SharedParts, { roots }: Roots, cwd: string):
   return {
     own,
     async of(caller) {
-      const place = await placeOf(shared, caller, productRoot);
+      const place = await placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
       const { permissions } = caller;
-      const isOwn = place.roots === undefined && Object.values(permissions).every(part => !part);
+      const isOwn =
+        place.roots === undefined && Object.values(permissions).every(part => part === undefined || part === false);
       if (isOwn) return { wired: own, root: place.root };
       return {
         wired: entryFor({ ...permissions, ...(place.roots && { roots: place.roots }) }).wired,
@@ -131,6 +133,13 @@ async function placeOf(
   }
   const sandbox = own ? open(within) : files.sandbox;
   return { roots: [await sandbox.assertWithin(declared)], root: declared };
+}
+
+/** What a caller declares may hold anything; the refusal names it. */
+async function refuse(mask: Mask, { declared = '' }: CallerPlace, error: unknown): Promise<never> {
+  const { text } = await mask(declared, 'daemon');
+  if (text === declared || !isAppError(error)) throw error;
+  throw new AppError(error.kind, 'What you declare as your project is no folder for you.', error.details);
 }
 
 function noProject(path: string, reason: string) {

@@ -1,5 +1,6 @@
 import { storePlace, traceSettings } from './config/derive.ts';
 import type { Clock, CommsExchange, CommsReader, Random } from './domain/ports.ts';
+import { createMaskedStream } from './engine/secrets/masked-stream.ts';
 import type { ModelAnswer } from './models/answer.ts';
 import { createRepeat, type RepeatCall } from './models/asking/repeat.ts';
 import type { Team } from './models/team.ts';
@@ -16,11 +17,11 @@ export interface TelemetrySurroundings {
 const megabyte = 1024 * 1024;
 
 /** Settings → who observes, and what is masked before they do. */
-export function wireTelemetry(config: AppConfig, around: TelemetrySurroundings): Promise<Telemetry> {
+export async function wireTelemetry(config: AppConfig, around: TelemetrySurroundings): Promise<Telemetry> {
   const values = config.values.app;
-  const traces = traceSettings(values);
+  const { traces, wrong } = traceSettings(values);
   const headers = Object.values(traces?.headers ?? {});
-  return createTelemetry({
+  const telemetry = await createTelemetry({
     clock: around.clock,
     random: around.random,
     writeError: around.writeError,
@@ -32,12 +33,20 @@ export function wireTelemetry(config: AppConfig, around: TelemetrySurroundings):
     ...(traces && { traces }),
     version,
   });
+  if (wrong !== undefined) telemetry.emit({ type: 'warning', where: 'traces', message: wrong });
+  return telemetry;
 }
 
 /** What was said to models, for the operator: to be looked at, and to be said once more. */
 export interface Replay extends CommsReader {
   /** Asks the same model the same question again, on the operator's own account. */
-  send(exchange: CommsExchange, call: Omit<RepeatCall, 'payer'>): Promise<ModelAnswer>;
+  send(exchange: CommsExchange, call: Omit<RepeatCall, 'payer'>): Promise<Repeated>;
+}
+
+/** Without secrets, as every reply. */
+export interface Repeated extends Pick<ModelAnswer, 'text' | 'usage' | 'costUsd' | 'latencyMs'> {
+  /** Calls of tools that it wants, which nobody runs: name and arguments as JSON. */
+  calls: string[];
 }
 
 /** What a product tells of itself. */
@@ -51,10 +60,20 @@ export function wireObserved(
   team: Pick<Team, 'load' | 'route' | 'ask'>,
   random: Random,
 ): Observed {
-  const { metrics, gauge, comms } = telemetry;
+  const { metrics, gauge, comms, mask } = telemetry;
   gaugeLoad(gauge, team);
   const repeat = createRepeat({ route: team.route, ask: team.ask, random });
-  const send: Replay['send'] = (exchange, call) => repeat(exchange, { ...call, payer: { owner: 'local' } });
+  const send: Replay['send'] = async (exchange, { signal, onText }) => {
+    const scope = exchange.exchange;
+    const stream = onText && createMaskedStream(mask, scope, onText);
+    const answer = await repeat(exchange, { payer: { owner: 'local' }, signal, onText: stream?.push });
+    await stream?.end();
+    const wanted = (answer.said ?? []).flatMap(part => (part.type === 'call' ? [part] : []));
+    const calls = wanted.map(async ({ name, args }) => (await mask(`${name} ${JSON.stringify(args)}`, scope)).text);
+    const { usage, costUsd, latencyMs } = answer;
+    const text = (await mask(answer.text, scope)).text;
+    return { text, calls: await Promise.all(calls), usage, costUsd, latencyMs };
+  };
   return { metrics, gauge, ...(comms && { replay: { ...comms, send } }) };
 }
 

@@ -121,6 +121,7 @@ const rooms: HouseTable['rooms'] = {
       documents: 'plain',
       once: 'plain',
       diagnose: 'plain',
+      converse: 'plain',
       agent: 'plain',
       'agent/hands': 'plain',
       'agent/servers': 'plain',
@@ -146,6 +147,19 @@ const rooms: HouseTable['rooms'] = {
       'ws/frames': 'plain',
       bridge: 'plain',
     },
+  },
+  // What programs use that import the package; it stands beside `cli`, of which it takes what knows the machine.
+  library: {
+    imports: [
+      'domain',
+      'config/settings-files.ts',
+      'app.ts',
+      'extensions.ts',
+      'cli/surroundings.ts',
+      'cli/use-proxy.ts',
+      'engine/agent/agent.ts',
+      'engine/converse/converse.ts',
+    ],
   },
   cli: {
     imports: ['domain', 'config', 'app.ts', 'version.ts'],
@@ -239,7 +253,7 @@ const doors: HouseTable['doors'] = {
   },
   'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
   'wire-telemetry.ts': {
-    imports: ['domain', 'config', 'telemetry', 'models', 'version.ts', 'wire-models.ts'],
+    imports: ['domain', 'config', 'telemetry', 'models', 'engine', 'version.ts', 'wire-models.ts'],
     lines: 150,
   },
   'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
@@ -262,12 +276,16 @@ const doors: HouseTable['doors'] = {
   'index.ts': {
     imports: [
       'domain',
-      'app.ts',
+      'library',
       'version.ts',
+      'extensions.ts',
+      'engine/agent/agent.ts',
       'engine/define.ts',
       'engine/fields.ts',
       'models/provider.ts',
+      'models/extras/chat-server.ts',
       'memory/store.ts',
+      'memory/stores/memory.ts',
     ],
   },
 };

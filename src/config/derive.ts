@@ -128,19 +128,36 @@ export function storePlace(values: StoreValues, home: string): StorePlace {
   return { redis: { url, prefix, patienceMs }, isPrivate: false, name };
 }
 
-/** Where traces go, and how; undefined where nobody wants them. */
+/**
+ * Where traces go, and how; undefined where nobody wants them. The names are OpenTelemetry's, and set for other programs too: what
+ * makes no sense here is told as `wrong`, and is no reason not to start.
+ */
 export function traceSettings(values: Values) {
-  const { otelDisabled, otelExporter, otelEndpoint, otelTracesEndpoint } = values;
-  const wanted = otelExporter === 'otlp' || otelEndpoint !== undefined || otelTracesEndpoint !== undefined;
-  if (!wanted || otelDisabled || otelExporter === 'none') return undefined;
+  const { otelExporter = '', otelEndpoint, otelTracesEndpoint, otelProtocol = '' } = values;
+  const exporters = otelExporter.toLowerCase().split(/[\s,]+/);
+  const isWanted =
+    otelExporter === '' ? (otelEndpoint ?? otelTracesEndpoint) !== undefined : exporters.includes('otlp');
+  if (!isWanted || /^true$/i.test(values.otelDisabled ?? '')) return {};
   const collector = (otelEndpoint ?? 'http://localhost:4318').replace(/\/+$/, '');
-  return {
-    url: otelTracesEndpoint ?? `${collector}/v1/traces`,
-    headers: pairsIn(values.otelHeaders),
-    resource: { ...pairsIn(values.otelResourceAttributes), 'service.name': values.otelServiceName },
-    sampleRatio: values.otelSampleRatio,
-    content: values.otelContent,
-  };
+  const url = otelTracesEndpoint ?? `${collector}/v1/traces`;
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+    return { wrong: `No traces are sent: ${url} is no http address; set OTEL_EXPORTER_OTLP_ENDPOINT to one.` };
+  }
+  if (/grpc/i.test(otelProtocol)) {
+    const next = 'set OTEL_EXPORTER_OTLP_PROTOCOL to http/json and the endpoint to that of OTLP/HTTP (port 4318).';
+    return { wrong: `No traces are sent: they go by HTTP alone; ${next}` };
+  }
+  const headers = { ...pairsIn(values.otelHeaders), ...pairsIn(values.otelTracesHeaders) };
+  const resource = { ...pairsIn(values.otelResourceAttributes), 'service.name': values.otelServiceName };
+  const content = /^(?:true|1|span_only|span_and_event)$/i.test(values.otelContent ?? '');
+  return { traces: { url, headers, resource, sampleRatio: sampleRatio(values), content } };
+}
+
+function sampleRatio({ otelSampler = '', otelSamplerArg = '' }: Values): number {
+  if (/always_off$/i.test(otelSampler)) return 0;
+  const ratio = Number(otelSamplerArg);
+  const isRatio = otelSamplerArg !== '' && ratio >= 0 && ratio <= 1;
+  return isRatio && !/always_on$/i.test(otelSampler) ? ratio : 1;
 }
 
 /** `name=value,name=value`, the values in percent-encoding; what is of another form is left out. */

@@ -3,7 +3,7 @@ import type { RequestId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Message } from '../domain/message.ts';
 import type { Candidate, Effort, ModelInfo } from '../domain/model.ts';
-import type { ToolRequest } from '../domain/request.ts';
+import type { ToolRequest, UserQuestion } from '../domain/request.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../domain/thread.ts';
 import type { Budget } from '../memory/budget.ts';
 import type { ThreadChange } from '../memory/store.ts';
@@ -53,6 +53,8 @@ export interface LocalPlan {
   contribution: string;
   workflow?: { tool: string; state: WorkflowState | null };
   document: JsonObject;
+  /** The caller has to be asked these first: the reply is the document alone, and nothing is remembered. */
+  questions?: readonly UserQuestion[];
   /** The tool's own facts, beside those of every reply. */
   metadata?: JsonObject;
 }

@@ -30,7 +30,7 @@ import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
 import { conductBridge } from './shapes/bridge.ts';
-import { type DiagnoseSettings, planDiagnosis } from './shapes/diagnose.ts';
+import type { DiagnoseSettings } from './shapes/diagnose.ts';
 import { conductPanel, type PanelSettings } from './shapes/panel.ts';
 import { planPrompt } from './shapes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './shapes/workflow.ts';
@@ -135,7 +135,9 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
     if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
     if (call.tool.shape.kind === 'bridge') return conductBridge(options, call);
     const plan = await planOf(options, call);
-    return plan.kind === 'local' ? rememberLocal(options, call, plan) : askPlan(options, call, plan);
+    if (plan.kind === 'ask') return askPlan(options, call, plan);
+    const { questions, document } = plan;
+    return questions ? { ...success(document), questions } : rememberLocal(options, call, plan);
   }
 
   return { list: () => listings, call };
@@ -147,8 +149,11 @@ async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
   switch (shape.kind) {
     case 'prompt':
       return planPrompt(shape, call, options.compose);
-    case 'diagnose':
+    case 'diagnose': {
+      // Few ask for it, and not at the start.
+      const { planDiagnosis } = await import('./shapes/diagnose.ts');
       return planDiagnosis(shape, call, options.compose, { ...options.diagnose, replyTokens: options.replyTokens });
+    }
     case 'workflow':
       return planStep(options, shape, call);
     case 'panel':

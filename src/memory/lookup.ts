@@ -1,5 +1,6 @@
 import { AppError, inputError } from '../domain/error.ts';
 import { isThreadId, type ThreadId } from '../domain/ids.ts';
+import { safeCut } from '../domain/text.ts';
 import type { Compaction, StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
 import type { Lookup, Store } from './store.ts';
 
@@ -9,6 +10,8 @@ export interface Place {
   workspace: string;
 }
 
+const longestId = 36;
+
 /** Forks of forks are followed this far back. */
 const mostAncestors = 20;
 
@@ -16,7 +19,8 @@ const mostAncestors = 20;
 export async function idFor(store: Store, reference: string, place: Place, now: number): Promise<ThreadId> {
   if (isThreadId(reference)) return reference;
   if (reference === 'last') return newest(store, place, now);
-  const shown = reference.slice(0, 60);
+  // Half of a secret is not known as one any more: of what is too long for an id, only the beginning is shown.
+  const shown = reference.length > longestId ? `${safeCut(reference, 12)}…` : reference;
   throw inputError(
     `"${shown}" is not a continuation_id: it is a UUID, as a reply's continuation_offer gives it, or "last".`,
     {

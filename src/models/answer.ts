@@ -65,6 +65,8 @@ export interface ModelQuestion {
   toolChoice?: 'none';
   maxOutputTokens: number;
   temperature?: number;
+  /** Of the likeliest words, above 0 and at most 1; left out where the model takes no temperature either. */
+  topP?: number;
   cacheKey?: string;
   /** Absent: the policy's own limits for the model. */
   limits?: Partial<CallLimits>;

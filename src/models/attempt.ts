@@ -38,6 +38,8 @@ export interface AttemptOutcome {
   warnings: string[];
   /** What a program told of how it answered. */
   told?: Readonly<Record<string, unknown>>;
+  /** What a program did with tools of its own, in its order. */
+  steps?: readonly Record<string, unknown>[];
   /** What ended it, as it was thrown. Absent: the answer is whole. */
   failure?: unknown;
 }
@@ -178,6 +180,7 @@ function takeTold(
   outcome: AttemptOutcome,
 ): void {
   if (isRecord(metadata?.told)) outcome.told = metadata.told;
+  if (Array.isArray(metadata?.steps)) outcome.steps = metadata.steps.filter(isRecord);
   outcome.warnings.push(...textsIn(metadata?.warnings).map(warning => `${provider}: ${warning}`));
 }
 

@@ -254,6 +254,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
       prompt,
       maxOutputTokens,
       temperature: refused ? undefined : question.temperature,
+      ...(question.topP !== undefined && model.temperature !== 'none' && { topP: question.topP }),
       ...(tools.length > 0 && { tools }),
       ...(question.toolChoice && tools.length > 0 && { toolChoice: { type: question.toolChoice } }),
       providerOptions: connection.providerOptions(params),

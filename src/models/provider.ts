@@ -9,6 +9,9 @@ import type { OptionSpec } from '../domain/option.ts';
 import type { Clock, SharedState } from '../domain/ports.ts';
 import type { CallLimits, ModelQuestion, WebSearch } from './answer.ts';
 
+/** A model behind the AI SDK's contract; only `doStream` is used. */
+export type LanguageModel = LanguageModelV4;
+
 /** What a provider gets to connect with: the values of its own options, by their names in `options`. */
 export type ProviderSettings = Readonly<Record<string, string | undefined>>;
 

@@ -2,7 +2,7 @@ import type { Span } from './spans.ts';
 
 const marker = /-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 /** What may stand between the lines of a key: line ends (escaped ones too), quotes, comment and diff marks, line numbers. */
-const between = /(?:\\{1,4}[nrt]|[\s"'`,\\#*>|│]|\d{1,6}│|\+(?=[\s"'])|-(?!-)|\/\/ )+/y;
+const between = /(?:\\{1,4}(?:[nrt]|u\{[9ad]\}|u000[9ad])|[\s"'`,\\#*>|│]|\d{1,6}│|\+(?=[\s"'])|-(?!-)|\/\/ )+/y;
 const header = /(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset): [^\n\\]{0,200}/y;
 const code = /[A-Za-z0-9+/=]+/y;
 /** Lines of a key have 64 or 76 characters; a shorter piece is its last line, or no part of it. */
@@ -61,7 +61,9 @@ const longestBody = 16_384;
 /** For a key whose beginning is missing: its lines are gone back over from the end mark. */
 function bodyBefore(text: string, covered: number, to: number): Body | undefined {
   const from = Math.max(covered, to - longestBody);
-  const pieces = text.slice(from, to).matchAll(/((?:\\{1,4}[nrt]|[\s"'`,])+)|[A-Za-z0-9+/=]+|([\s\S])/g);
+  const pieces = text
+    .slice(from, to)
+    .matchAll(/((?:\\{1,4}(?:[nrt]|u\{[9ad]\}|u000[9ad])|[\s"'`,])+)|[A-Za-z0-9+/=]+|([\s\S])/g);
   let body: Body | undefined;
   let lines = 0;
   for (const { 0: piece, 1: gap, 2: stranger, index } of [...pieces].reverse()) {

@@ -34,7 +34,8 @@ const contexts: readonly Context[] = [
   },
   {
     kind: 'url_password',
-    pattern: /:\/\/[^\s/:@"'`<>\\]{0,128}:([^\s/"'`<>\\]{1,256})(?=@)/g,
+    // A path into which an address was made has one slash less.
+    pattern: /(?::\/|(?<=[A-Za-z]{2}):)\/[^\s/:@"'`<>\\]{0,128}:([^\s/"'`<>\\]{1,256})(?=@)/g,
     // Neither a template nor a placeholder, nor a port with a query that has an `@` in it.
     accept: value => !/^(?:[$%{*]|\[masked:|\d{1,5}[?#,])/.test(value),
   },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { continuationId, filePaths, hiddenFields, modelField } from '../engine/fields.ts';
+import { hiddenFields } from '../engine/fields.ts';
 
 export const diagnose = defineTool({
   name: 'diagnose',
@@ -12,11 +12,11 @@ export const diagnose = defineTool({
   fields: {
     stderr: z.string().describe('Error output, whole').optional(),
     command: z.string().optional(),
-    absolute_file_paths: filePaths,
+    absolute_file_paths: z.array(z.string()).optional(),
     patch: z.boolean().describe('false: none').optional(),
-    apply: z.boolean().describe("Apply the thread's patch, if the user approves").optional(),
-    model: modelField,
-    continuation_id: continuationId,
+    apply: z.boolean().describe("Apply the thread's patch").optional(),
+    model: z.string().optional(),
+    continuation_id: z.string().optional(),
   },
   writesBy: ['apply'],
   accepts: hiddenFields,

@@ -2,20 +2,21 @@ import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Daemon } from '../../src/server/daemon/open-daemon.ts';
+import { bareDaemon } from '../support/bare-daemon.ts';
 import { fixtureHost } from '../support/conformance/fixture-host.ts';
-import { type HttpMount, httpMount } from '../support/conformance/http-mount.ts';
 
 const suite = join(
   dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json')),
   'dist/index.js',
 );
 
-let mount: HttpMount;
+let daemon: Daemon;
 
 beforeAll(async () => {
-  mount = await httpMount(fixtureHost());
+  daemon = await bareDaemon(fixtureHost());
 });
-afterAll(() => mount.close());
+afterAll(() => daemon.close());
 
 function conformance(...args: string[]): Promise<{ code: number; output: string }> {
   return new Promise(resolve => {
@@ -42,7 +43,7 @@ const unwritten = 'tasks-status-notifications';
 
 describe('the conformance suite, on the Tasks extension', { timeout: 60_000 }, () => {
   it.each(scenarios)('%s passes', async scenario => {
-    const { code, output } = await run(scenario, mount.url);
+    const { code, output } = await run(scenario, `${daemon.url}/mcp`);
     expect(code, output).toBe(0);
     expect(output).toMatch(/Passed: ([1-9]\d*)\/\1/);
   });

@@ -15,9 +15,6 @@ let projects: [TempProject, TempProject];
 let env: Record<string, string>;
 let sessions: McpSession[];
 
-/** Of all bridges so far. */
-const logs: string[] = [];
-
 beforeAll(async () => {
   [vendor, home] = await Promise.all([startOpenAi(), tempProject()]);
   projects = await Promise.all([
@@ -41,12 +38,10 @@ beforeEach(() => {
 
 afterEach(async () => {
   await Promise.all(sessions.map(session => session.close()));
-  logs.push(...sessions.map(({ log }) => log()));
 });
 
 afterAll(async () => {
-  sessions = [];
-  await endDaemons('SIGTERM');
+  await endDaemon('SIGTERM');
   expect(vendor.violations).toEqual([]);
   await Promise.all([vendor.close(), home.dispose(), ...projects.map(project => project.dispose())]);
 });
@@ -64,17 +59,17 @@ async function connect(project: TempProject, era: 'legacy' | 'modern' = 'legacy'
   return session;
 }
 
-/** The daemons that bridges started. */
-const daemons = () =>
-  [...logs, ...sessions.map(({ log }) => log())].flatMap(log =>
-    [...log.matchAll(/\(process (\d+)\)/g)].map(([, pid]) => Number(pid)),
-  );
+/** The daemon that bridges started, by its process; 0 where none runs. */
+async function running(): Promise<number> {
+  const text = await readFile(home.path(`daemon/${env.POLYLOGUE_PORT}.pid`), 'utf8').catch(() => '0');
+  return isRunning(Number(text)) ? Number(text) : 0;
+}
 
-const running = () => daemons().filter(isRunning);
-
-async function endDaemons(signal: NodeJS.Signals): Promise<void> {
-  for (const pid of running()) process.kill(pid, signal);
-  while (running().length > 0) await wait(20);
+async function endDaemon(signal: NodeJS.Signals): Promise<void> {
+  const pid = await running();
+  expect(pid).toBeGreaterThan(0);
+  process.kill(pid, signal);
+  while (isRunning(pid)) await wait(20);
 }
 
 const ask = (session: McpSession, path: string): Promise<Document> =>
@@ -82,7 +77,9 @@ const ask = (session: McpSession, path: string): Promise<Document> =>
 
 it('two clients that come at once start one daemon and share it, each within its own root', async () => {
   const [one, two] = await Promise.all([connect(projects[0], 'legacy'), connect(projects[1], 'modern')]);
-  expect(running()).toHaveLength(1);
+  const log = await readFile(home.path('logs/daemon.log'), 'utf8');
+  expect(log.match(/listening on/g)).toHaveLength(1);
+  expect(log).not.toContain('EADDRINUSE');
   const told = await Promise.all([one.call('version'), two.call('version')]);
   for (const [index, { content }] of told.entries()) expect(content).toContain(`readable: ${projects[index]!.root}\n`);
 
@@ -106,26 +103,27 @@ it('two clients that come at once start one daemon and share it, each within its
 
 it('the daemon outlives its clients; its token is for its user alone', async () => {
   const one = await connect(projects[0]);
-  const before = running();
+  const before = await running();
   await one.close();
-  expect(before).toHaveLength(1);
+  expect(before).toBeGreaterThan(0);
   const tools = `http://127.0.0.1:${env.POLYLOGUE_PORT}/api/tools`;
   expect((await fetch(tools)).status).toBe(401);
   const token = (await readFile(home.path('daemon.token'), 'utf8')).trim();
   expect((await stat(home.path('daemon.token'))).mode & 0o777).toBe(0o600);
   expect((await fetch(tools, { headers: { authorization: `Bearer ${token}` } })).status).toBe(200);
   await connect(projects[1]);
-  expect(running()).toEqual(before);
+  expect(await running()).toBe(before);
 });
 
 it('says what is wrong and ends where it can’t connect', async () => {
   await connect(projects[0]);
   const other = { ...place(projects[0], ['--running']), env: { ...env, POLYLOGUE_PORT: String(await freePort()) } };
   const wrongToken = { ...place(projects[0]), env: { ...env, POLYLOGUE_TOKEN: 'not-the-token-it-knows' } };
-  const ends = [other, wrongToken, place(projects[0], ['--url', 'ftp://127.0.0.1'])].map(
-    where => startRawServer(where).ended,
-  );
-  const [alone, stranger, misled] = await Promise.all(ends);
+  const elsewhere = { ...place(projects[0]), home: projects[0].path('.other-home') };
+  const misnamed = place(projects[0], ['--url', 'ftp://127.0.0.1']);
+  const ends = [other, wrongToken, misnamed, elsewhere].map(where => startRawServer(where).ended);
+  const [alone, stranger, misled, suspicious] = await Promise.all(ends);
+  expect(suspicious).toMatchObject({ code: 1, errors: expect.stringContaining('none of this data folder') });
   expect(alone).toMatchObject({ code: 1, errors: expect.stringMatching(/Nobody answers.*\n.*polylogue serve/) });
   expect(stranger).toMatchObject({ code: 1, errors: expect.stringContaining('Set POLYLOGUE_TOKEN') });
   expect(misled).toMatchObject({ code: 2, errors: expect.stringContaining('--url takes') });
@@ -154,7 +152,7 @@ it('clients of both eras do not notice that the daemon was told to stop and star
   vendor.byDefault({ answer: 'Told to stop, and done.', delayMs: 600 });
   const calls = both.map(session => ask(session, 'notes.md'));
   await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(asked + 2);
-  await endDaemons('SIGTERM');
+  await endDaemon('SIGTERM');
   vendor.byDefault({ answer: 'Fine.' });
   const replies = await Promise.all(calls);
   for (const { content } of replies) expect(content).toBe('Told to stop, and done.');
@@ -163,7 +161,7 @@ it('clients of both eras do not notice that the daemon was told to stop and star
     return session.call('chat', { prompt: 'Go on.', continuation_id });
   });
   for (const { content } of await Promise.all(later)) expect(content).toBe('Fine.');
-  expect(running()).toHaveLength(1);
+  expect(await running()).toBeGreaterThan(0);
   expect(vendor.requests).toHaveLength(asked + 4);
 });
 
@@ -173,7 +171,7 @@ it('a call whose daemon crashed is answered once another one is there', async ()
   vendor.script({ fault: 'hang_after_headers' });
   const call = ask(session, 'notes.md');
   await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(asked + 1);
-  await endDaemons('SIGKILL');
+  await endDaemon('SIGKILL');
   expect(await call).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
   expect(vendor.requests).toHaveLength(asked + 1);
   expect(await ask(session, 'notes.md')).toMatchObject({ isError: false });

@@ -104,7 +104,7 @@ describe('polylogue serve', () => {
     const calls = Array.from({ length: 50 }, (_, at) => ask(at));
     await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(before + 50);
     daemon.signal('SIGTERM');
-    await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status).toBe(503);
+    await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status, { timeout: 10_000 }).toBe(503);
     const late = await post(daemon.url, 'Too late.');
     expect([late.status, await late.json()]).toMatchObject([
       503,
@@ -125,9 +125,9 @@ describe('polylogue serve', () => {
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const lost = post(daemon.url, 'Hang.').catch(error => error);
-    await expect.poll(() => vendor.requests.length).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
     daemon.signal('SIGTERM');
-    await expect.poll(() => daemon.log()).toContain('stopping');
+    await expect.poll(() => daemon.log(), { timeout: 10_000 }).toContain('stopping');
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toMatchObject({ code: 1 });
     expect(await lost).toBeInstanceOf(Error);
@@ -138,7 +138,7 @@ describe('polylogue serve', () => {
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const lost = post(daemon.url, 'Hang on.').catch(error => error);
-    await expect.poll(() => vendor.requests.length).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
     expect(await lost).toBeInstanceOf(Error);

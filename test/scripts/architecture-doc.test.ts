@@ -10,9 +10,20 @@ function documented(): Map<string, string[]> {
   return new Map(
     [...rows].map(([, room = '', imports = '']) => [
       room,
-      ['domain', 'config', 'telemetry', 'files', 'memory', 'models', 'engine', 'tools', 'server', 'app.ts'].filter(
-        name => new RegExp(`(?<![\\w.])${name.replace('.', '\\.')}(?!\\w)`).test(imports),
-      ),
+      [
+        'domain',
+        'config',
+        'telemetry',
+        'files',
+        'memory',
+        'models',
+        'engine',
+        'tools',
+        'server',
+        'cli',
+        'app.ts',
+        'extensions.ts',
+      ].filter(name => new RegExp(`(?<![\\w.])${name.replace('.', '\\.')}(?!\\w)`).test(imports)),
     ]),
   );
 }

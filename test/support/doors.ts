@@ -94,8 +94,8 @@ function clientOf(
   if (name.startsWith('HTTP')) return connectHttp(`http://127.0.0.1:${port}`, eraOf(name));
   if (name.startsWith('WebSocket')) return connectWebSocket(`ws://127.0.0.1:${port}/ws`, eraOf(name));
   if (name === 'frames') return connectFrames(`ws://127.0.0.1:${port}/ws`);
-  const env = { POLYLOGUE_PORT: port, HOME: home.root };
-  return startSession({ root, home: home.root, env, args: ['connect', '--running'] }, eraOf(name));
+  const args = ['connect', '--url', `http://127.0.0.1:${port}`];
+  return startSession({ root, home: home.root, env: { HOME: home.root }, args }, eraOf(name));
 }
 
 /** A client of the frame protocol that comes back into its session when it loses its connection. */

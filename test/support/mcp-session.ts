@@ -18,12 +18,14 @@ export interface ServerPlace {
   args?: readonly string[];
   /** For Node itself. */
   nodeArgs?: readonly string[];
+  /** The main file; absent: the one that was built here. */
+  program?: string;
 }
 
-const program = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
+const built = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
 /** The built program as a host starts it, with nothing of this process's environment but the path. */
-export function serverCommand({ root, home, env, args = [], nodeArgs = [] }: ServerPlace) {
+export function serverCommand({ root, home, env, args = [], nodeArgs = [], program = built }: ServerPlace) {
   return {
     command: process.execPath,
     args: [...nodeArgs, program, ...args],

@@ -51,6 +51,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
       pingMs: 45_000,
       silenceMs: 120_000,
       mostBuffered: 1_048_576,
+      mostKept: 134_217_728,
       mostConnections: 1_024,
       ...given.rules,
       frames: {
@@ -58,6 +59,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
         progressMs: 8_000,
         resultMs: 600_000,
         mostCharacters: 8_388_608,
+        mostAsked: 67_108_864,
         compatText: true,
         notJoined: [],
         ...given.rules?.frames,

@@ -3,6 +3,7 @@ import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { UserAnswer } from '../../src/domain/request.ts';
 import { callAsking } from '../support/call-asking.ts';
 import { type GitRepository, gitRepository } from '../support/git-repository.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
@@ -239,6 +240,25 @@ describe('applying the patch of a diagnosis', () => {
     const { reply } = await callAsking(polylogue, 'diagnose', again(first), () => answer);
     expect(reply).toMatchObject({ isError: true, error: { code: 'SECURITY', class: 'approval' } });
     await unchanged();
+  });
+
+  it('asks clients that are asked before the work by a reply, and applies what was approved there', async () => {
+    const first = await diagnosed();
+    const principal = { owner: 'local', root: polylogue.product.root, client: 'test' };
+    const request = { name: 'diagnose', arguments: again(first), principal };
+    const { signal } = new AbortController();
+    const call = (answers: ReadonlyMap<string, UserAnswer>) =>
+      polylogue.product.host.call({ ...request, answers }, signal);
+    const asked = await call(new Map());
+    expect(asked.document.status).toBe('approval_required');
+    const key = asked.questions?.[0]?.key ?? '';
+    await unchanged();
+    const other = await call(new Map([[`${key}0`, yes]]));
+    expect(other.questions?.[0]?.key).toBe(key);
+    expect((await call(new Map([[key, { action: 'decline' }]]))).isError).toBe(true);
+    await unchanged();
+    expect((await call(new Map([[key, yes]]))).document.status).toBe('applied');
+    expect(await readFile(project.path('src/cart.js'), 'utf8')).toContain('?.rate ?? 0');
   });
 
   it('changes nothing where nobody can be asked', async () => {

@@ -30,9 +30,12 @@ export const connect = defineCommand({
     });
     const stop = new AbortController();
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
-    await bridge.run(process.stdin, process.stdout, stop.signal);
-    // After a signal its other end is still open.
-    process.stdin.destroy();
+    try {
+      await bridge.run(process.stdin, process.stdout, stop.signal);
+    } finally {
+      // Its other end may be open still, and would keep this process.
+      process.stdin.destroy();
+    }
     return 0;
   },
 });

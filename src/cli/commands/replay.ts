@@ -1,3 +1,4 @@
+import type { Product } from '../../app.ts';
 import { inputError } from '../../domain/error.ts';
 import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../domain/json.ts';
 import type { CommsExchange, CommsLine } from '../../domain/ports.ts';
@@ -7,6 +8,8 @@ import { isOn, textFlag } from '../flags.ts';
 import { type OpenProduct, openProduct } from '../open-product.ts';
 import type { Output } from '../output.ts';
 import { tellFailure } from '../show-failure.ts';
+
+type Replay = NonNullable<Product['replay']>;
 
 const usual = 20;
 const most = 1_000;
@@ -60,21 +63,21 @@ async function replayWith({ args: [id], flags, out, config }: CommandContext, op
     else showExchange(out, found);
     return 0;
   }
-  const onText = out.json ? undefined : (delta: string) => out.text(printableText(delta));
-  const { text, usage, costUsd, latencyMs } = await kept.send(found, { signal: open.signal, onText });
-  const { provider, model } = found;
-  if (out.json)
-    out.document({
-      status: 'success',
-      provider,
-      model,
-      text,
-      usage: { ...usage },
-      cost_usd: costUsd,
-      elapsed_ms: latencyMs,
-    });
-  else out.line('');
+  await sendAgain(out, kept, found, open.signal);
   return 0;
+}
+
+async function sendAgain(out: Output, kept: Replay, found: CommsExchange, signal: AbortSignal): Promise<void> {
+  const onText = out.json ? undefined : (delta: string) => out.text(printableText(delta));
+  const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText });
+  if (out.json) {
+    const { provider, model } = found;
+    const cost = { usage: { ...usage }, cost_usd: costUsd, elapsed_ms: latencyMs };
+    out.document({ status: 'success', provider, model, text, ...(calls.length > 0 && { calls }), ...cost });
+    return;
+  }
+  out.line('');
+  for (const call of calls) out.line(printableText(`(calls ${call})`));
 }
 
 function limitOf(text: string | undefined): number {
@@ -155,17 +158,27 @@ function showExchange(out: Output, { reqId, exchange, tool, provider, model, lin
 
 /** What a person wants to read of a line; the rest is in --json. */
 function textsOf(kind: string, payload: CommsLine['payload']): string[] {
-  const { messages, text, error } = payload;
-  if (kind === 'request' && Array.isArray(messages)) return messages.filter(isRecord).flatMap(messageText);
-  const shown = textIn(text) === '' ? [] : [textIn(text)];
+  const { messages, text, error, said } = payload;
+  if (kind === 'request') return recordsIn(messages).flatMap(messageText);
+  const calls = recordsIn(said).filter(({ type }) => type === 'call');
+  const shown = [...(textIn(text) === '' ? [] : [textIn(text)]), ...calls.map(callText)];
   if (isRecord(error)) return [`${textIn(error.code)} (${textIn(error.class)}): ${textIn(error.message)}`, ...shown];
   return kind === 'response' ? shown : [safeCut(JSON.stringify(jsonOf(payload)), 4_000)];
 }
 
-function messageText({ role, section, parts }: Record<string, unknown>): string[] {
+function messageText({ role, section, parts, said, results }: Record<string, unknown>): string[] {
   const heading = section === 'turn' ? `[${textIn(role)}]` : `[${textIn(role)}, ${textIn(section)}]`;
-  const texts = Array.isArray(parts) ? parts.filter(isRecord).map(partText) : [];
-  return [heading, ...texts];
+  const told = recordsIn(said).map(part => (part.type === 'call' ? callText(part) : textIn(part.text)));
+  const came = recordsIn(results).map(({ name, text }) => `(result of ${textIn(name)})\n${textIn(text)}`);
+  return [heading, ...recordsIn(parts).map(partText), ...told, ...came];
+}
+
+function callText({ name, args }: Record<string, unknown>): string {
+  return `(calls ${textIn(name)} ${JSON.stringify(args)})`;
+}
+
+function recordsIn(list: unknown): Record<string, unknown>[] {
+  return Array.isArray(list) ? list.filter(isRecord) : [];
 }
 
 function partText({ type, text, mediaType, data, ...rest }: Record<string, unknown>): string {

@@ -36,7 +36,8 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
     const left = await balance(team, id, signal);
     if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here${left}` };
     return {
-      state: 'warn',
+      // Where no key was given nobody counts on it.
+      state: env.length > 0 ? 'warn' : 'note',
       what,
       text: `${answer}, but none may be asked`,
       next: 'Look at the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.',

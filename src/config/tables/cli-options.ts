@@ -6,7 +6,7 @@ export const cliOptions = {
     env: ['CLI_CLIENTS_CONFIG_PATH', 'POLYLOGUE_CLIS'],
     type: 'path',
     doc: 'A JSON file, or a directory of them, each about one CLI for `clink` and `cli:name`, in the format of docs/clis.md; read after those in `clis` of POLYLOGUE_HOME.',
-    group: 'CLIs',
+    group: 'Programs',
     operatorOnly: true,
   },
   cliAllowWrites: {
@@ -14,7 +14,7 @@ export const cliOptions = {
     type: 'boolean',
     default: false,
     doc: 'Lets CLIs change files where a call of `clink` says `allow_writes`; otherwise all of them are started so that they only read.',
-    group: 'CLIs',
+    group: 'Programs',
     operatorOnly: true,
   },
   cliTimeoutSeconds: {
@@ -24,6 +24,6 @@ export const cliOptions = {
     min: 1,
     max: 86_400,
     doc: 'Seconds that a CLI may work on one request; then it is ended with all that it started.',
-    group: 'CLIs',
+    group: 'Programs',
   },
 } as const satisfies Record<string, OptionSpec>;

@@ -17,6 +17,25 @@ export const operationOptions = {
     group: 'Operation',
     operatorOnly: true,
   },
+  systemPrompt: {
+    env: ['SYSTEM_PROMPT'],
+    type: 'string',
+    doc: 'What models are told first by `send` of the library, in place of its own text.',
+    group: 'Library',
+  },
+  systemPromptFile: {
+    env: ['SYSTEM_PROMPT_FILE'],
+    type: 'path',
+    doc: 'A file with that text; SYSTEM_PROMPT wins over it.',
+    group: 'Library',
+    operatorOnly: true,
+  },
+  projectContext: {
+    env: ['PROJECT_CONTEXT'],
+    type: 'string',
+    doc: 'A file of the project, such as `AGENTS.md`, whose text follows in each `send` of the library.',
+    group: 'Library',
+  },
   forceEnvOverride: {
     env: ['PAL_MCP_FORCE_ENV_OVERRIDE', 'POLYLOGUE_FORCE_ENV_OVERRIDE'],
     type: 'boolean',

@@ -1,6 +1,8 @@
 import { AppError, securityError, throwIfAborted } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock, Emit, Random } from '../../domain/ports.ts';
+import { safeCut } from '../../domain/text.ts';
+import { withoutKeys } from '../../models/errors.ts';
 import type { ProgramAnswer, ProgramQuestion } from '../../models/extras/programs/program.ts';
 import type { CliDefinition, CliEvent } from './cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
@@ -8,7 +10,7 @@ import { type CliOutput, readOutput } from './output/read-output.ts';
 import { asksForLogin, failureOf, longestLogin, notInstalled } from './output/recognise-failure.ts';
 import { cliEnvironment, markName } from './run/cli-environment.ts';
 import { findExecutable, type ProgramEnv } from './run/find-executable.ts';
-import { narrowed } from './run/narrow-arguments.ts';
+import { narrowed, withoutRepeats } from './run/narrow-arguments.ts';
 import { neutralPrompt } from './run/neutral-prompt.ts';
 import { type CliExit, runCli } from './run/run-cli.ts';
 
@@ -47,10 +49,12 @@ export async function askCli(
   const mark = parts.random.uuid();
   const stops = createStops(parts.clock, question.signal);
   const stream = holdBack(delta => question.onText(prompt.restored(delta)));
+  const steps: JsonObject[] = [];
   const reader = readOutput(cli, {
     onText: stream.push,
     onEvent(event) {
       if (event.type === 'end') stops.settle();
+      if (steps.length < mostSteps) steps.push(...stepOf(event));
       tell(parts.emit, cli, question, event);
     },
     onFull: stops.full,
@@ -76,7 +80,7 @@ export async function askCli(
     throw cut ? tooMuch(cli) : failureOf({ cli, output, exit, resumed: question.session !== undefined });
   }
   stream.flush();
-  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')];
+  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(withoutKeys);
   return {
     finish: cut ? 'output_limit' : 'stop',
     session: output.session,
@@ -84,8 +88,18 @@ export async function askCli(
     usageOfSession: output.usageOfSession,
     costUsd: output.costUsd,
     told: toldOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
+    steps,
     warnings: [...leftOut, ...warningsOf(cli, output, exit, cut)],
   };
+}
+
+/** As much as a log wants to have of one answer. */
+const mostSteps = 200;
+
+function stepOf(event: CliEvent): JsonObject[] {
+  if (event.type !== 'tool_use' && event.type !== 'tool_result') return [];
+  const { type: step, ...facts } = event;
+  return [{ step, ...facts }];
 }
 
 /** All that ends a run before it ends by itself. */
@@ -124,6 +138,8 @@ function holdBack(pass: (delta: string) => void) {
   return { push, flush };
 }
 
+const placeHolder = '\0';
+
 function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: ProgramQuestion) {
   const { model, session, role } = question;
   const mayWrite = allowed && question.mayWrite;
@@ -132,9 +148,11 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
     mayWrite ? { kept: [...args], leftOut: [] } : narrowed(args, cli.widening);
   const prefix = narrow(cli.prefix);
   const extra = narrow([...cli.extra, ...roleArgs]);
-  const own = cli.command({ model, session, mayWrite }, []);
-  // Flags that are there already would be given twice, which some refuse.
-  const fresh = extra.kept.filter(arg => !(arg.startsWith('--') && own.includes(arg)));
+  // What it is given depends on what is added: a place holder shows where that stands.
+  const around = cli.command({ model, session, mayWrite }, [...extra.kept, placeHolder]);
+  const at = around.indexOf(placeHolder);
+  const own = [...around.slice(0, at - extra.kept.length), ...around.slice(at + 1)];
+  const fresh = withoutRepeats(extra.kept, own);
   const args = [...prefix.kept, ...cli.command({ model, session, mayWrite }, fresh)];
   const leftOut = [...prefix.leftOut, ...extra.leftOut];
   const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;
@@ -150,8 +168,11 @@ function argument({ title }: CliDefinition, prompt: string): string {
   });
 }
 
+/** Only shows that work goes on. */
+const longestNote = 200;
+
 function tell(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: ProgramQuestion, event: CliEvent): void {
-  if (event.type === 'note') onWork(event.text);
+  if (event.type === 'note') onWork(safeCut(event.text, longestNote));
   if (event.type !== 'tool_use' && event.type !== 'tool_result') return;
   const { type: step, name = '', id, detail } = event;
   onWork(`[${step} ${name}]`);
@@ -173,7 +194,7 @@ function warningsOf(cli: CliDefinition, { errors, warnings }: CliOutput, exit: C
   const limit = cut
     ? [`${cli.title} was ended: it said more than is kept. What it said until then is the answer.`]
     : [];
-  return [...limit, ...code, ...errors, ...warnings].slice(0, 10);
+  return [...limit, ...code, ...[...errors, ...warnings].map(withoutKeys)].slice(0, 10);
 }
 
 /** A CLI that has this server among its own tools could ask itself for ever. */
@@ -209,6 +230,7 @@ function toldOf(cli: ConfiguredCli, { role }: ProgramQuestion, { output, exit, c
       token_usage: { input_tokens: usage.input, output_tokens: usage.output, cached_tokens: usage.cacheRead },
     }),
     tool_calls: output.tools,
-    ...(exit.code !== 0 && exit.stderr.trim() !== '' && { stderr: exit.stderr.trim().slice(-shownStderr) }),
+    ...(exit.code !== 0 &&
+      exit.stderr.trim() !== '' && { stderr: withoutKeys(exit.stderr.trim()).slice(-shownStderr) }),
   };
 }

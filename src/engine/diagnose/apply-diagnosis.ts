@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { inputError, securityError } from '../../domain/error.ts';
+import type { JsonObject } from '../../domain/json.ts';
+import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
+import { cutMiddle } from '../../domain/text.ts';
 import type { Git } from '../../files/git/git.ts';
 import { maskPatch } from '../../files/git/mask-patch.ts';
 import { placeholdersIn } from '../../files/put-back/originals.ts';
@@ -18,6 +22,11 @@ export interface DiagnoseSettings {
   replyTokens: number;
 }
 
+/** Characters; of a longer patch, the beginning and the end. */
+const longestShown = 12_000;
+/** Could hide on a terminal what is about to happen. */
+const unprintable = /[^\P{C}\n\t]/gu;
+
 /** Applies the patch of the thread's last diagnosis, once the user said yes to it. */
 export async function applyDiagnosis(
   call: Resumed,
@@ -35,7 +44,11 @@ export async function applyDiagnosis(
   if (!checked.ok) throw stale(checked.reason);
   const shown = await maskPatch(checked.patch, options.mask, thread.id);
   call.progress.stage('waiting for approval');
-  await assertApproved(call, `Apply this patch?\n\n${shown.patch}`);
+  const question = questionOf(shown.patch);
+  const answer = await answerTo(call, question);
+  if (answer === 'later')
+    return { kind: 'local', contribution: '', document: waiting(question), questions: [question] };
+  if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
   const backup = join(backups, reqId);
   const { files } = await git.applyPatch({ patch: text, root, signal, backup });
   for (const path of files) options.emit({ type: 'files.written', reqId, tool: tool.name, path });
@@ -58,15 +71,32 @@ function lastPatch({ thread, tool }: Resumed): string | undefined {
   return last && readDiagnosis(last.content)?.patch;
 }
 
-async function assertApproved({ request }: Resumed, message: string): Promise<void> {
-  if (!request.ask) throw nobodyToAsk();
-  const schema = {
-    type: 'object',
-    properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },
-    required: ['approve'],
+/** Its key is the patch's own: what was approved is this patch and no other. */
+function questionOf(patch: string): UserQuestion {
+  return {
+    key: `apply_patch:${createHash('sha256').update(patch).digest('hex').slice(0, 16)}`,
+    message: `Apply this patch?\n\n${cutMiddle(patch.replace(unprintable, '\ufffd'), longestShown)}`,
+    schema: {
+      type: 'object',
+      properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },
+      required: ['approve'],
+    },
   };
-  const answer = await request.ask({ key: 'apply_patch', message, schema });
-  if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
+}
+
+/** `later`: the call comes again with the answer. */
+async function answerTo({ request }: Resumed, question: UserQuestion): Promise<UserAnswer | 'later'> {
+  if (request.ask) return request.ask(question);
+  if (!request.answers) throw nobodyToAsk();
+  return request.answers.get(question.key) ?? 'later';
+}
+
+function waiting({ message }: UserQuestion): JsonObject {
+  return {
+    status: 'approval_required',
+    question: message,
+    next: 'The user has to decide this, in the form that the host shows; nothing was changed yet.',
+  };
 }
 
 function nothingToApply(): Error {

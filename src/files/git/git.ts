@@ -1,6 +1,6 @@
 import { inputError } from '../../domain/error.ts';
-import { type Applied, applyPatch } from '../patch/apply-patch.ts';
-import { checkPatch, type PatchRequest, type SoundPatch, type WithheldPatch } from '../patch/check-patch.ts';
+import type { Applied } from '../patch/apply-patch.ts';
+import type { PatchRequest, SoundPatch, WithheldPatch } from '../patch/check-patch.ts';
 import { parsePathReference } from '../path-reference.ts';
 import { isSkip } from '../skip.ts';
 import { type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
@@ -36,8 +36,8 @@ export function createGit(options: GitOptions): Git {
   }
   return {
     changes,
-    checkPatch: request => checkPatch(options, request),
-    applyPatch: request => applyPatch(options, request),
+    checkPatch: async request => (await import('../patch/check-patch.ts')).checkPatch(options, request),
+    applyPatch: async request => (await import('../patch/apply-patch.ts')).applyPatch(options, request),
   };
 }
 

@@ -16,7 +16,7 @@ type Settings = Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'temperatur
 export function tellRequest(run: Run, { model, effort, thinkingBudget }: Candidate, call: Settings) {
   const { tellComms: tell, random, clock } = run.parts;
   if (!tell) return undefined;
-  const { reqId, tool, messages, webSearch } = run.question;
+  const { reqId, tool, messages, webSearch, tools, toolChoice } = run.question;
   const exchange = random.uuid().replaceAll('-', '').slice(0, 12);
   const about: Pick<CommsNote, 'reqId' | 'exchange' | 'tool' | 'provider' | 'model'> = {
     reqId,
@@ -25,17 +25,22 @@ export function tellRequest(run: Run, { model, effort, thinkingBudget }: Candida
     provider: model.provider,
     model: model.id,
   };
-  const { maxOutputTokens, temperature, tools, providerOptions } = call;
-  const asked = { maxOutputTokens, temperature, effort, thinkingBudget, webSearch, tools, providerOptions };
+  const { maxOutputTokens, temperature, providerOptions } = call;
+  const vendorTools = call.tools?.filter(each => each.type !== 'function');
+  const wanted = { maxOutputTokens, temperature, effort, thinkingBudget, webSearch, tools, toolChoice };
+  const asked = { ...wanted, vendorTools, providerOptions };
   const attempt = run.attempts.length + 1;
   tell({ ...about, direction: 'out', kind: 'request', payload: { attempt, ...asked, messages } });
   const began = clock.monotonic();
   return (outcome: Omit<AttemptOutcome, 'failure'>, error: AppError | undefined): void => {
-    const { text, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
+    const { text, said, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
     const cost = costUsd ?? (usage && costOf(usage, model.price));
-    const came = { text, finish, usage, costUsd: cost, citations, warnings, reasoningChars };
+    const came = { text, said, finish, usage, costUsd: cost, citations, warnings, reasoningChars };
     const kind = error ? 'error' : 'response';
     const elapsedMs = clock.monotonic() - began;
+    for (const step of outcome.steps ?? []) {
+      tell({ ...about, direction: 'in', kind: step.step === 'tool_use' ? 'tool_call' : 'tool_result', payload: step });
+    }
     tell({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...failureOf(error), ...came } });
   };
 }

@@ -6,7 +6,8 @@ export type MessageId = string | number;
 export type Seen =
   | { kind: 'request'; id: MessageId; method: string; params: Readonly<Record<string, unknown>> }
   | { kind: 'notification'; method: string; params: Readonly<Record<string, unknown>> }
-  | { kind: 'answer'; id: MessageId; ok: boolean };
+  /** `null` where nobody could tell what it answers. */
+  | { kind: 'answer'; id: MessageId | null; ok: boolean };
 
 /** Undefined for what is no single JSON-RPC message with an id that can be answered. */
 export function seen(text: string): Seen | undefined {
@@ -15,9 +16,10 @@ export function seen(text: string): Seen | undefined {
   const { id, method } = message;
   const params = isRecord(message.params) ? message.params : {};
   if (typeof method === 'string' && !Object.hasOwn(message, 'id')) return { kind: 'notification', method, params };
-  if (!isId(id)) return undefined;
-  if (typeof method === 'string') return { kind: 'request', id, method, params };
-  return { kind: 'answer', id, ok: Object.hasOwn(message, 'result') };
+  if (typeof method === 'string') return isId(id) ? { kind: 'request', id, method, params } : undefined;
+  const ok = Object.hasOwn(message, 'result');
+  if (!ok && !Object.hasOwn(message, 'error')) return undefined;
+  return isId(id) || id === null ? { kind: 'answer', id, ok } : undefined;
 }
 
 export function isId(value: unknown): value is MessageId {
@@ -29,6 +31,17 @@ function parsed(text: string): unknown {
     return JSON.parse(text);
   } catch {
     // No JSON is no message.
+    return undefined;
+  }
+}
+
+/** A message as one line, for whoever reads lines; undefined where it can't be one. */
+export function lineOf(text: string): string | undefined {
+  if (!/[\r\n]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    // It is nested too deep to be written again.
     return undefined;
   }
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
+import { securityError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { isLoopback } from '../guards/loopback.ts';
 import { createKeptToken } from './kept-token.ts';
@@ -14,8 +15,11 @@ import { openWebSocketLink } from './web-socket-link.ts';
 export interface BridgeOptions {
   /** Of the daemon, as `http://127.0.0.1:8765`. */
   url: string;
-  /** The operator's word; absent: the token of daemons that bridges start, for one on this machine. */
-  token: string | undefined;
+  /**
+   * What lets the client in: a token that the operator gave, or none where he named the daemon; else the token of daemons that
+   * bridges start, which is shown to one alone that told of itself in this user's data folder.
+   */
+  access: { token: string | undefined } | { isOurs(): Promise<boolean> };
   /** The client's project; absent: he is in none. */
   root: string | undefined;
   /** Folder in which this user's bridges keep the token and agree on who starts a daemon. */
@@ -36,6 +40,9 @@ export interface Bridge {
 /** What the daemon has not taken yet may fill so much memory. */
 const mostUnsent = 1_048_576;
 const pauseMs = 20;
+/** A daemon that takes calls tells of itself in the data folder by then. */
+const tellingMs = 2_000;
+const askEveryMs = 100;
 
 /** One client's way to a daemon that many share. */
 export function openBridge(options: BridgeOptions): Bridge {
@@ -53,19 +60,36 @@ export function openBridge(options: BridgeOptions): Bridge {
         });
       };
       const relay = createRelay({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
+      const end = new AbortController();
+      const onStop = () => {
+        end.abort();
+        relay.close();
+      };
+      stop.addEventListener('abort', onStop, { once: true });
+      if (stop.aborted) onStop();
+      // Not awaited: a client that leaves before there is a daemon is noticed all the same.
+      const started = relay.start().then(
+        () => undefined,
+        (error: unknown) => {
+          // Whoever is gone needs no connection.
+          if (end.signal.aborted) return undefined;
+          end.abort();
+          return { error };
+        },
+      );
       try {
-        await relay.start();
-        for await (const line of until(linesOf(input, maxBytes), stop)) {
+        for await (const line of until(linesOf(input, maxBytes), end.signal)) {
           if (typeof line === 'string') relay.take(line);
           else write(failureAnswer(null, -32_600, `A message may have ${maxBytes} bytes.`));
-          while (relay.unsent() > mostUnsent) await clock.sleep(pauseMs, stop);
+          while (relay.unsent() > mostUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
         }
-      } catch (error) {
-        // Only the pause above is ended by it.
-        if (!stop.aborted) throw error;
       } finally {
+        end.abort();
         relay.close();
+        stop.removeEventListener('abort', onStop);
       }
+      const failed = await started;
+      if (failed) throw failed.error;
     },
   };
 }
@@ -81,20 +105,33 @@ async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): Asy
   }
 }
 
-function openerOf({ url, token, root, home, daemon, clock, onRemark }: BridgeOptions): RelayOptions['open'] {
+function openerOf({ url, access, root, home, daemon, clock, onRemark }: BridgeOptions): RelayOptions['open'] {
   const kept = createKeptToken(`${home}/daemon.token`);
-  // What stands for this user on this machine is not for anybody else's.
-  const isHere = isLoopback(new URL(url).hostname);
-  const start =
-    daemon &&
-    (() => {
-      const release = takeStartLock(`${home}/daemon.start`, process.pid, clock.now());
-      if (!release) return undefined;
-      const env = { ...daemon.env, POLYLOGUE_TOKEN: token ?? kept.readOrMake() };
-      return { daemon: startDaemon({ ...daemon, env }), release };
-    });
-  return async (listener, again, signal) => {
-    await reachDaemon({ url, start: isHere ? start : undefined, clock, onRemark }, again, signal);
-    return openWebSocketLink({ url, token: token ?? (isHere ? kept.read() : undefined), root }, listener, clock);
+  const given = 'token' in access ? access.token : undefined;
+  const begin = (command: DaemonCommand) => {
+    const release = takeStartLock(`${home}/daemon.start`, process.pid, clock.now());
+    if (!release) return undefined;
+    const env = { ...command.env, POLYLOGUE_TOKEN: given ?? kept.readOrMake() };
+    return { daemon: startDaemon({ ...command, env }), release };
   };
+  // A daemon elsewhere is started by somebody there.
+  const start = daemon && isLoopback(new URL(url).hostname) ? () => begin(daemon) : undefined;
+  const tokenFor = async (signal: AbortSignal) => {
+    if ('token' in access) return access.token;
+    for (let left = tellingMs; !(await access.isOurs()); left -= askEveryMs) {
+      if (left <= 0) throw notOurs(url);
+      await clock.sleep(askEveryMs, signal);
+    }
+    return kept.read();
+  };
+  return async (listener, again, signal) => {
+    await reachDaemon({ url, start, clock, onRemark }, again, signal);
+    return openWebSocketLink({ url, token: await tokenFor(signal), root }, listener, clock);
+  };
+}
+
+function notOurs(url: string) {
+  return securityError(`The daemon at ${url} is none of this data folder, and may be anybody's.`, {
+    next: 'Set POLYLOGUE_PORT to a port that nobody uses; or, where you trust it, name it with --url, and give POLYLOGUE_TOKEN.',
+  });
 }

@@ -11,8 +11,9 @@ export function readinessOf(url: string): Promise<Readiness> {
   const { promise, resolve } = Promise.withResolvers<Readiness>();
   const request = url.startsWith('https:') ? secureRequest : plainRequest;
   const asked = request(`${url}/readyz`, { timeout: answerMs, headers: { connection: 'close' } }, response => {
-    response.resume();
     const { statusCode = 0 } = response;
+    // What else it says nobody reads, however much it is.
+    response.on('error', () => {}).destroy();
     resolve(statusCode === 200 ? 'ready' : statusCode === 503 || statusCode === 429 ? 'not_ready' : 'other');
   });
   asked.once('timeout', () => {

@@ -2,7 +2,7 @@ import { isAppError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { createGreeting, type Repeated } from './greeting.ts';
 import type { Link, Loss, OpenLink } from './link.ts';
-import { cancellation, failureAnswer, isId, type MessageId, type Seen, seen } from './message.ts';
+import { cancellation, failureAnswer, isId, lineOf, type MessageId, type Seen, seen } from './message.ts';
 
 export interface RelayOptions {
   open: OpenLink;
@@ -70,8 +70,13 @@ class BridgeRelay implements Relay {
     this.#options = options;
   }
 
-  start(): Promise<void> {
-    return this.#establish(false);
+  async start(): Promise<void> {
+    this.#connecting = true;
+    try {
+      await this.#establish(false);
+    } finally {
+      this.#connecting = false;
+    }
   }
 
   unsent(): number {
@@ -115,7 +120,7 @@ class BridgeRelay implements Relay {
       if (isId(requestId)) this.#waiting.delete(requestId);
     }
     // The question was one of an earlier connection; this one has not asked.
-    if (message.kind === 'answer' && !this.#asked.delete(message.id)) return;
+    if (message.kind === 'answer' && (message.id === null || !this.#asked.delete(message.id))) return;
     this.#link?.send(line);
   }
 
@@ -129,7 +134,7 @@ class BridgeRelay implements Relay {
   #fromDaemon(text: string): void {
     const message = seen(text);
     if (message?.kind === 'request') this.#asked.add(message.id);
-    if (message?.kind === 'answer') {
+    if (message?.kind === 'answer' && message.id !== null) {
       const { id, ok } = message;
       const settle = this.#repeated.get(id);
       this.#repeated.delete(id);
@@ -143,8 +148,9 @@ class BridgeRelay implements Relay {
       this.#waiting.delete(id);
       if (ok) this.#greeting.succeeded({ id, ...request });
     }
-    // What reads lines needs a message to be one.
-    this.#options.toClient(/[\r\n]/.test(text) ? JSON.stringify(JSON.parse(text)) : text);
+    const line = message ? lineOf(text) : undefined;
+    if (line === undefined) this.#options.onRemark('What the daemon sent is no JSON-RPC message and was left out.');
+    else this.#options.toClient(line);
   }
 
   /** Opens a connection that knows what the one before knew, and sends it what has no answer yet. */
@@ -204,7 +210,7 @@ class BridgeRelay implements Relay {
     if (this.#end.signal.aborted) return;
     this.#failures += 1;
     const mayPass = error instanceof LinkLost && !error.loss.refused && this.#failures < mostLosses;
-    if (!mayPass) this.#failAll(textOf(error));
+    if (!mayPass) this.#fail(textOf(error), () => true);
   }
 
   #lost(link: Link, { why, refused }: Loss): void {
@@ -212,20 +218,27 @@ class BridgeRelay implements Relay {
     this.#link = undefined;
     const { clock, toClient, onRemark } = this.#options;
     onRemark(`The connection to the daemon is lost: ${why}.`);
-    this.#failures = clock.monotonic() - this.#openedAt < steadyMs ? this.#failures + 1 : 0;
+    const isShort = clock.monotonic() - this.#openedAt < steadyMs;
+    this.#failures = isShort ? this.#failures + 1 : 0;
     for (const id of this.#asked) toClient(cancellation(id, 'the connection to the daemon was lost'));
     this.#asked.clear();
-    for (const request of this.#waiting.values()) request.losses += 1;
-    const isPoison = [...this.#waiting.values()].some(({ losses }) => losses >= mostLosses);
-    if (refused || isPoison) this.#failAll(`The connection to the daemon was lost: ${why}. See the log of the daemon.`);
+    for (const request of this.#waiting.values()) {
+      // What listens for as long as its client is there has seen many daemons end that it did nothing to.
+      if (isShort || request.method !== 'subscriptions/listen') request.losses += 1;
+    }
+    const isHopeless = ({ losses }: Request) => refused || losses >= mostLosses;
+    this.#fail(`The connection to the daemon was lost: ${why}. See the log of the daemon.`, isHopeless);
     if (this.#waiting.size > 0 || this.#greeting.subscriptions().length > 0) void this.#connect();
   }
 
-  #failAll(why: string): void {
-    const { toClient, onRemark } = this.#options;
-    onRemark(why);
-    for (const id of this.#waiting.keys()) toClient(failureAnswer(id, -32_000, why));
-    this.#waiting.clear();
+  /** Answers requests that nobody else will. */
+  #fail(why: string, isMeant: (request: Request) => boolean): void {
+    const failed = [...this.#waiting].filter(([, request]) => isMeant(request));
+    if (failed.length > 0) this.#options.onRemark(why);
+    for (const [id] of failed) {
+      this.#waiting.delete(id);
+      this.#options.toClient(failureAnswer(id, -32_000, why));
+    }
   }
 }
 

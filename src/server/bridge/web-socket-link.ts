@@ -3,6 +3,7 @@ import { type ClientOptions, WebSocket } from 'ws';
 import { z } from 'zod';
 import { type AppError, configError, securityError, storageError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
+import { isToken, shortestToken } from '../guards/tokens.ts';
 import type { Link, LinkListener, Loss } from './link.ts';
 
 export interface DaemonAddress {
@@ -15,6 +16,8 @@ export interface DaemonAddress {
 }
 
 const handshakeMs = 10_000;
+/** How long a daemon may take for the end of a connection. */
+const closingMs = 1_000;
 /** A daemon that gives no sign of life for two of these is gone. */
 const heartbeatMs = 30_000;
 const mostRefusalBytes = 16_384;
@@ -24,19 +27,23 @@ type Refused = z.infer<typeof refusalSchema>['error'];
 const refusals = new Set([1003, 1007, 1008, 1009]);
 
 /** Opens a WebSocket on which a daemon speaks MCP. */
-export function openWebSocketLink(
+export async function openWebSocketLink(
   { url, token, root }: DaemonAddress,
   listener: LinkListener,
   clock: Pick<Clock, 'after'>,
 ): Promise<Link> {
+  if (token !== undefined && !isToken(token)) throw unsendable();
   const { promise, resolve, reject } = Promise.withResolvers<Link>();
   const options: ClientOptions = {
     handshakeTimeout: handshakeMs,
     perMessageDeflate: false,
     maxPayload: 268_435_456,
-    headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(root !== undefined && { 'polylogue-root': encodeURIComponent(root) }),
+    },
   };
-  const socket = new WebSocket(webSocketUrl(url, root), 'mcp', options);
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws`, 'mcp', options);
   let trouble: string | undefined;
   let stopBeat = () => {};
   socket.once('unexpected-response', (request, response) => {
@@ -50,7 +57,7 @@ export function openWebSocketLink(
   });
   socket.once('open', () => {
     stopBeat = watchOver(socket, clock);
-    resolve(linkOf(socket));
+    resolve(linkOf(socket, clock));
   });
   socket.on('message', (data, isBinary) => {
     if (!isBinary) listener.onText(data.toString());
@@ -63,7 +70,7 @@ export function openWebSocketLink(
   return promise;
 }
 
-function linkOf(socket: WebSocket): Link {
+function linkOf(socket: WebSocket, clock: Pick<Clock, 'after'>): Link {
   return {
     send: text => {
       // What a closed socket no longer takes is sent again over the next one.
@@ -72,7 +79,10 @@ function linkOf(socket: WebSocket): Link {
     unsent: () => socket.bufferedAmount,
     pause: () => socket.pause(),
     resume: () => socket.resume(),
-    close: () => socket.close(1000),
+    close() {
+      socket.close(1000);
+      clock.after(closingMs, () => socket.terminate());
+    },
   };
 }
 
@@ -96,11 +106,6 @@ function watchOver(socket: WebSocket, clock: Pick<Clock, 'after'>): () => void {
 
 function lossOf(code: number, reason: string | undefined): Loss {
   return { why: `it was closed with ${code}${reason ? ` (${reason})` : ''}`, refused: refusals.has(code) };
-}
-
-function webSocketUrl(url: string, root: string | undefined): string {
-  const query = root === undefined ? '' : `?root=${encodeURIComponent(root)}`;
-  return `${url.replace(/^http/, 'ws')}/ws${query}`;
 }
 
 /** What a daemon says of its refusal; undefined where it is none of a daemon. */
@@ -136,6 +141,12 @@ function refusedBy(url: string, status: number, told: Refused | undefined): AppE
   return storageError('unavailable', `The daemon at ${url} takes no client now: ${message}`, {
     retryable: true,
     next: told.next,
+  });
+}
+
+function unsendable(): AppError {
+  return configError('POLYLOGUE_TOKEN is no token that a daemon would take.', {
+    next: `Give it at least ${shortestToken} printable characters without spaces and commas.`,
   });
 }
 

@@ -28,7 +28,12 @@ const healthSchema = z.object({
 /** Reports that were missed until a daemon counts as silent. */
 const missed = 3;
 
-/** The daemons of a data folder, by their ports. */
+/** Where the daemons of a data folder tell of themselves. */
+export function healthFolder(home: string): string {
+  return join(home, 'daemon');
+}
+
+/** The daemons of such a folder, by their ports. */
 export async function findDaemons(folder: string, clock: Pick<Clock, 'now'>): Promise<FoundDaemon[]> {
   const names = await namesIn(folder);
   const found = await Promise.all(names.map(name => readHealth(join(folder, name))));

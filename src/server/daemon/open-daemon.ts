@@ -8,7 +8,10 @@ import { type HttpDoor, type HttpOptions, openHttp } from '../http/open-http.ts'
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
 
 export interface DaemonOptions
-  extends Pick<HttpOptions, 'bind' | 'hosts' | 'origins' | 'sessions' | 'notReady' | 'version' | 'onError'> {
+  extends Pick<
+    HttpOptions,
+    'bind' | 'hosts' | 'origins' | 'sessions' | 'serverOf' | 'notReady' | 'version' | 'onError'
+  > {
   tokens: Tokens;
   rates: RateRules;
   capacity: CapacityRules;

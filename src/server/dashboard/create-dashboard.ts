@@ -110,7 +110,7 @@ export function createDashboard(parts: DashboardParts): Dashboard {
           const { part, isOver } = await render({ ...visit, now: parts.clock.now() });
           return { html: htmlText(part), isOver };
         },
-        isAllowed: () => signIn.who(request, known)?.caller.owner === owner,
+        isAllowed: signIn.watch(request, known),
         onEnd,
       });
     };
@@ -174,7 +174,13 @@ const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open
 export function dashboardRoute(data: DashboardData): (door: DoorParts) => Route {
   return ({ tokens, clock, random, admit, onError }) => {
     const dashboard = createDashboard({ data, findToken: tokens.find, clock, random, admit, onError });
-    const handle: Route['handle'] = ({ request, caller }) => dashboard(request, caller);
+    const handle: Route['handle'] = async ({ request, caller }) => {
+      const response = await dashboard(request, caller);
+      if (response || caller) return response;
+      // Strangers are told of no path whether it is there.
+      const refusal = tokens.identify(undefined);
+      return 'status' in refusal ? refusalResponse(refusal) : undefined;
+    };
     return { path: '/', methods: ['GET', 'HEAD', 'POST'], access: 'anybody', handle };
   };
 }

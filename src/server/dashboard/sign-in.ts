@@ -34,6 +34,8 @@ export function cookiesOf(request: Request): ReadonlyMap<string, string> {
 export interface SignIn {
   /** Who asks; `known` is whom the door knew by other means. Undefined: nobody yet. */
   who(request: Request, known: Caller | undefined): Signed | undefined;
+  /** Tells, for as long as an answer lasts, whether who asked would still be let in, as the same owner. */
+  watch(request: Request, known: Caller | undefined): () => boolean;
   /** A sign for the form of somebody who is not known yet, and the cookie that goes with it. */
   begin(request: Request, nonce: string): { csrf: string; cookie: string };
   /** Whether the form is the one that `begin` was for. */
@@ -56,14 +58,24 @@ export function createSignIn({ find, secret }: SignInParts): SignIn {
     return Buffer.from(value, 'base64url').toString('utf8');
   }
 
+  function who(request: Request, known: Caller | undefined): Signed | undefined {
+    if (known) return { caller: known, csrf: signOf(secret, `form ${known.name}`), byCookie: false };
+    const token = tokenIn(request);
+    const caller = token === undefined ? undefined : find(token);
+    if (token === undefined || !caller) return undefined;
+    // Of the token, so that each of several processes behind one address takes the others' forms.
+    return { caller, csrf: signOf(hash('sha256', token), 'polylogue form'), byCookie: true };
+  }
+
   return {
-    who(request, known) {
-      if (known) return { caller: known, csrf: signOf(secret, `form ${known.name}`), byCookie: false };
-      const token = tokenIn(request);
-      const caller = token === undefined ? undefined : find(token);
-      if (token === undefined || !caller) return undefined;
-      // Of the token, so that each of several processes behind one address takes the others' forms.
-      return { caller, csrf: signOf(hash('sha256', token), 'polylogue form'), byCookie: true };
+    who,
+    watch(request, known) {
+      const bearer = /^bearer +([^\s,]+)/i.exec(request.headers.get('authorization') ?? '')?.[1];
+      // Where there are no tokens, what stands in the header is none.
+      const isToken = bearer !== undefined && find(bearer) !== undefined;
+      const now = () => (isToken ? find(bearer) : who(request, known)?.caller)?.owner;
+      const first = now();
+      return () => first !== undefined && now() === first;
     },
     begin(request, nonce) {
       return { csrf: signOf(nonce, 'polylogue login'), cookie: cookie(request, loginCookie, nonce, 600) };

@@ -73,8 +73,7 @@ const parts = `
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 th { text-align: left; font-size: .8rem; font-weight: 600; color: var(--soft); white-space: nowrap; }
 th, td { padding: .5rem .9rem; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: normal; }
-tr:last-child td { border-bottom: 0; }
-td.wide { min-width: 14rem; overflow-wrap: anywhere; }
+tr:last-child td { border-bottom: 0; } td:first-child { min-width: 6.5rem; } .row + .scroll { margin-top: .6rem; }
 .call { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem 1rem; }
 .call .stage { font-size: 1.02rem; margin: 0; } .call .clock { font-size: 1.3rem; font-weight: 600; font-variant-numeric: tabular-nums; margin: 0; }
 .call .soft { margin: 0; font-size: .85rem; }

@@ -4,7 +4,7 @@ import { configError } from '../../domain/error.ts';
 import { createAddressGuard } from '../guards/addresses.ts';
 import { checkBind } from '../guards/bind.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
-import { createMcpDoor } from '../streamable/mcp-door.ts';
+import { createMcpDoor, type McpDoorOptions } from '../streamable/mcp-door.ts';
 import { createSessions, type SessionRules } from '../streamable/sessions.ts';
 import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
 import { nowhere, refusalOf } from './refusals.ts';
@@ -13,7 +13,7 @@ import { addressOf } from './to-request.ts';
 import { createToolApi } from './tool-api.ts';
 import { writeResponse } from './write-response.ts';
 
-export interface HttpOptions extends DoorParts {
+export interface HttpOptions extends DoorParts, Pick<McpDoorOptions, 'serverOf'> {
   /** Port 0: any that is free. */
   bind: { host: string; port: number };
   /** Names and web pages beside those of this machine; see `AddressRules`. */

@@ -23,6 +23,8 @@ export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'token
 /** What a request gets as far as nobody has to be waited for. */
 export type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
 
+const formBytes = 65_536;
+
 /** One of the daemon's own doors, which take JSON. */
 interface Door {
   methods: readonly string[];
@@ -59,10 +61,15 @@ export function createRouter(parts: RouterParts): Router {
 
   async function throughRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
     const { incoming, outgoing } = call;
-    const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, parts.maxBodyBytes) : undefined;
+    // Who is not known yet has no more to say than a token in a form.
+    const limit = caller ? parts.maxBodyBytes : Math.min(formBytes, parts.maxBodyBytes);
+    const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, limit) : undefined;
     if (body && !('bytes' in body)) return refused(call, body);
     const response = await route.handle({ request: toRequest(incoming, outgoing, url, body?.bytes), caller });
-    return { response: response ?? refusalResponse(nowhere) };
+    if (response) return { response };
+    // What is not there is not told to strangers.
+    const known = caller ?? parts.tokens.identify(undefined);
+    return refused(call, 'status' in known ? known : nowhere);
   }
 
   async function answer(call: Call): Promise<Exchange> {
@@ -139,7 +146,7 @@ function fits(path: string, pathname: string): boolean {
 }
 
 /** The header in which a client names its project. */
-function rootOf({ headers }: IncomingMessage): string | undefined {
+export function rootOf({ headers }: IncomingMessage): string | undefined {
   const told = headers['polylogue-root'];
   if (typeof told !== 'string' || told === '') return undefined;
   try {

@@ -3,12 +3,15 @@ import type { ToolHost } from '../../domain/request.ts';
 import type { DoorParts } from '../http/door-parts.ts';
 import type { Exchange, GuardedRequest } from '../http/exchange.ts';
 import type { McpOptions } from '../mcp.ts';
-import { createModernLeg, type ModernLeg } from './modern-leg.ts';
+import { createModernLeg, type ModernLeg, type ServerOf } from './modern-leg.ts';
 import { openSession, type Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
-export interface McpDoorOptions extends Pick<DoorParts, 'version' | 'random' | 'gate' | 'productOf' | 'onError'> {
+export interface McpDoorOptions
+  extends Pick<DoorParts, 'version' | 'random' | 'clock' | 'gate' | 'productOf' | 'onError'> {
   sessions: Sessions;
+  /** Makes the protocol server of a connection or request; the product's own unless told. */
+  serverOf?: ServerOf;
 }
 
 export interface McpDoor {
@@ -23,7 +26,7 @@ const mostLegs = 256;
 
 /** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
 export function createMcpDoor(options: McpDoorOptions): McpDoor {
-  const { sessions, random, gate, version, onError } = options;
+  const { sessions, random, clock, gate, version, serverOf, onError } = options;
   // The one that was used longest ago stands first.
   const modern = new Map<string, Promise<ModernLeg>>();
 
@@ -35,7 +38,8 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
   async function legOf(from: From): Promise<ModernLeg> {
     const { caller, root } = from;
     const key = JSON.stringify([caller.name, root ?? null]);
-    const made = modern.get(key) ?? optionsFor(from, caller.name).then(mcp => createModernLeg(mcp, onError));
+    const made =
+      modern.get(key) ?? optionsFor(from, caller.name).then(mcp => createModernLeg({ mcp, clock, serverOf, onError }));
     modern.delete(key);
     modern.set(key, made);
     // A product that can't be made now may be made for the next request.
@@ -81,7 +85,9 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     const caller = from.caller.name;
     const mcp = await optionsFor(from, `session ${id}`);
     const host = { ...mcp.host, call: inUse(mcp.host.call, () => sessions.find(id, caller)) };
-    return sessions.add(caller, onClosed => openSession({ id, caller, mcp: { ...mcp, host }, onClosed, onError }));
+    return sessions.add(caller, onClosed =>
+      openSession({ id, caller, mcp: { ...mcp, host }, serverOf, clock, onClosed, onError }),
+    );
   }
 
   /** A call keeps its session, even where the stream that waited for it is lost. */

@@ -1,9 +1,12 @@
-import { createMcpHandler } from '@modelcontextprotocol/server';
+import { createMcpHandler, type McpServer, type Server } from '@modelcontextprotocol/server';
 import { isRecord } from '../../domain/json.ts';
+import type { Clock } from '../../domain/ports.ts';
 import type { Connection } from '../connection.ts';
+import type { Era } from '../era.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
 import { createOwnerChanges } from './owner-changes.ts';
+import { patientResponse } from './patient-response.ts';
 
 /** How 2026 clients of one caller are served: request by request. */
 export interface ModernLeg {
@@ -13,7 +16,18 @@ export interface ModernLeg {
   close(): Promise<void>;
 }
 
-export function createModernLeg(mcp: McpOptions, onError: (error: Error) => void): ModernLeg {
+/** Makes the protocol server of one connection or request. */
+export type ServerOf = (mcp: McpOptions, era: Era) => Server | McpServer;
+
+export interface ModernLegOptions {
+  mcp: McpOptions;
+  clock: Pick<Clock, 'after'>;
+  serverOf: ServerOf | undefined;
+  onError(error: Error): void;
+}
+
+export function createModernLeg(options: ModernLegOptions): ModernLeg {
+  const { mcp, clock, serverOf = createMcpServer, onError } = options;
   const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
   const gone = new AbortController();
   const open = new Map<Request, Connection>();
@@ -21,12 +35,10 @@ export function createModernLeg(mcp: McpOptions, onError: (error: Error) => void
   const handler = createMcpHandler(
     ({ requestInfo }) => {
       const connection = requestInfo && open.get(requestInfo);
-      return createMcpServer({ ...mcp, ...(connection && { connection }) }, 'modern');
+      return serverOf({ ...mcp, ...(connection && { connection }) }, 'modern');
     },
     {
       legacy: 'reject',
-      // A call that says nothing for minutes would look dead to its client otherwise.
-      responseMode: 'sse',
       bus: changes,
       onerror: onError,
     },
@@ -59,7 +71,7 @@ export function createModernLeg(mcp: McpOptions, onError: (error: Error) => void
         if (whole && !gone.signal.aborted) for (const arrived of arrivals) arrived();
       };
       try {
-        return { response: await handler.fetch(request, { parsedBody: body }), onWritten };
+        return { response: await patientResponse(handler.fetch(request, { parsedBody: body }), clock), onWritten };
       } catch (error) {
         onWritten(false);
         throw error;

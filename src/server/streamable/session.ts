@@ -1,8 +1,10 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import type { Clock } from '../../domain/ports.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
 import { createArrivals, requestIds } from './arrivals.ts';
 import { createEventLog } from './event-log.ts';
+import type { ServerOf } from './modern-leg.ts';
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
 export interface Session {
@@ -18,17 +20,23 @@ export interface SessionOptions {
   id: string;
   caller: string;
   mcp: Omit<McpOptions, 'connection' | 'listening'>;
+  serverOf: ServerOf | undefined;
+  clock: Pick<Clock, 'after'>;
   onClosed(): void;
   onError(error: Error): void;
 }
 
+/** What was written may still have been lost on its way: for this long a client can come back for it. */
+const resumeMs = 60_000;
+
 /** What the transport calls the stream of messages that belong to no request. */
 const ownStream = '_GET_stream';
 
-export async function openSession({ id, caller, mcp, onClosed, onError }: SessionOptions): Promise<Session> {
+export async function openSession(options: SessionOptions): Promise<Session> {
+  const { id, caller, mcp, serverOf = createMcpServer, clock, onClosed, onError } = options;
   const log = createEventLog();
   const { connection, arrived, lose } = createArrivals();
-  const server = createMcpServer({ ...mcp, connection }, 'legacy');
+  const server = serverOf({ ...mcp, connection }, 'legacy');
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore: log });
   transport.onerror = onError;
   await server.connect(transport);
@@ -52,7 +60,12 @@ export async function openSession({ id, caller, mcp, onClosed, onError }: Sessio
       return {
         response,
         listens,
-        onWritten: whole => whole && arrived(last === null ? asked : log.answersAfter(last)),
+        onWritten(whole) {
+          if (!whole) return;
+          const answered = last === null ? asked : log.answersAfter(last);
+          arrived(answered);
+          clock.after(resumeMs, () => log.forget(answered));
+        },
       };
     },
     close: () => transport.close(),

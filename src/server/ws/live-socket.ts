@@ -13,6 +13,10 @@ export interface SocketRules extends OutboxRules {
 export interface LiveSocket {
   /** Resolves once the text was handed to the system; false: the connection ended before. Never rejects. */
   send(text: string): Promise<boolean>;
+  /** Whether the client keeps up: what is not worth much, or kept elsewhere, should wait otherwise. */
+  hasRoom(): boolean;
+  /** Called each time when the client has caught up; one listener only. */
+  onRoom(listener: () => void): void;
   /** Sends what waits, within a second, and closes. */
   close(code: number, reason: string): Promise<void>;
   /** Reads nothing more, and closes: for a client that sends too much to be read to its end. */
@@ -33,15 +37,25 @@ const mostUnread = 65_536;
 export function openLiveSocket(
   socket: WebSocket,
   rules: SocketRules,
-  clock: Pick<Clock, 'after' | 'monotonic'>,
+  { clock, onError }: { clock: Pick<Clock, 'after' | 'monotonic'>; onError(error: Error): void },
 ): LiveSocket {
   const reading = pauses(socket);
-  const outbox = createOutbox(socket, rules, { clock, onCrowded: crowded => reading.pause('crowded', crowded) });
-  const stopPings = keepAlive(socket, rules, clock);
+  let roomListener = () => {};
+  const outbox = createOutbox(socket, rules, {
+    clock,
+    onCrowded(crowded) {
+      reading.pause('crowded', crowded);
+      // Not now: whoever sends is in the midst of it.
+      if (!crowded) queueMicrotask(() => roomListener());
+    },
+  });
+  const stopPings = keepAlive(socket, rules, { clock, isRead: outbox.hasRoom });
   let tooFast = (): number | undefined => undefined;
   let listener = (_text: string) => {};
   const closed: (() => void)[] = [stopPings];
   let isOpen = true;
+  // One that is to end soon, or was ended just now, takes nothing more.
+  const isLive = () => isOpen && socket.readyState === socket.OPEN;
 
   async function close(code: number, reason: string): Promise<void> {
     if (!isOpen) return;
@@ -65,7 +79,13 @@ export function openLiveSocket(
       reading.pause('fast', true);
       clock.after(seconds * 1_000, () => reading.pause('fast', false));
     }
-    listener(textOf(data));
+    try {
+      listener(textOf(data));
+    } catch (error) {
+      // One client's message must not end the server for all.
+      onError(error instanceof Error ? error : new Error(String(error)));
+      void close(1011, 'internal error');
+    }
   });
   socket.on('ping', (data: Buffer) => {
     if (isOpen && socket.bufferedAmount < mostUnread) socket.pong(data);
@@ -77,7 +97,11 @@ export function openLiveSocket(
     for (const tell of closed.splice(0)) tell();
   });
   return {
-    send: text => (isOpen ? outbox.send(text) : Promise.resolve(false)),
+    send: text => (isLive() ? outbox.send(text) : Promise.resolve(false)),
+    hasRoom: () => isLive() && outbox.hasRoom(),
+    onRoom(then) {
+      roomListener = then;
+    },
     close,
     refuse(code, reason) {
       reading.pause('refused', true);
@@ -112,7 +136,7 @@ function pauses(socket: WebSocket) {
 function keepAlive(
   socket: WebSocket,
   { pingMs, silenceMs }: SocketRules,
-  clock: Pick<Clock, 'after' | 'monotonic'>,
+  { clock, isRead }: { clock: Pick<Clock, 'after' | 'monotonic'>; isRead(): boolean },
 ): () => void {
   let heardAt = clock.monotonic();
   const hear = () => {
@@ -123,6 +147,8 @@ function keepAlive(
   const wait = () => {
     const left = silenceMs - (clock.monotonic() - heardAt);
     stop = clock.after(Math.min(pingMs, left), () => {
+      // Nobody looks for signs of life there; a client who takes nothing is ended for that.
+      if (!isRead()) hear();
       if (clock.monotonic() - heardAt >= silenceMs) return socket.terminate();
       // A connection that is closing already needs none.
       if (socket.readyState === socket.OPEN) socket.ping();

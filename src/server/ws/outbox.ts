@@ -14,8 +14,8 @@ export interface Outbox {
   send(text: string): Promise<boolean>;
   /** Resolves when nothing waits any more. */
   drained(): Promise<void>;
-  /** Bytes that wait. */
-  waiting(): number;
+  /** Whether so little waits that more may come. */
+  hasRoom(): boolean;
 }
 
 interface Waiting {
@@ -25,7 +25,7 @@ interface Waiting {
 
 /** What is written at once; a larger text goes out in several parts of one message. */
 const partBytes = 65_536;
-/** Milliseconds that more than the limit may wait, for clients that are merely a moment behind. */
+/** While more than the limit waits, a client has so many milliseconds for each part. */
 const overflowMs = 1_000;
 
 /**
@@ -45,15 +45,15 @@ export function createOutbox(
   let stopOverflow: (() => void) | undefined;
   const evict = () => socket.terminate();
 
-  function balance(): void {
+  function balance(taken: boolean): void {
     const crowded = waiting > rules.mostBytes / (isCrowded ? 8 : 4);
     if (crowded !== isCrowded) onCrowded(crowded);
     isCrowded = crowded;
-    if (waiting > rules.mostBytes) stopOverflow ??= clock.after(overflowMs, evict);
-    else {
+    if (taken || waiting <= rules.mostBytes) {
       stopOverflow?.();
       stopOverflow = undefined;
     }
+    if (waiting > rules.mostBytes) stopOverflow ??= clock.after(overflowMs, evict);
   }
 
   async function pump(): Promise<void> {
@@ -66,7 +66,7 @@ export function createOutbox(
         whole = await written(part, at + partBytes >= bytes.length);
         waiting -= part.length;
         if (!whole) waiting -= Math.max(0, bytes.length - at - partBytes);
-        balance();
+        balance(whole);
       }
       sent(whole);
     }
@@ -85,13 +85,13 @@ export function createOutbox(
   }
 
   return {
-    waiting: () => waiting,
+    hasRoom: () => !isCrowded,
     send(text) {
       return new Promise(resolve => {
         const bytes = Buffer.from(text);
         line.push({ bytes, sent: resolve });
         waiting += bytes.length;
-        balance();
+        balance(false);
         if (!isPumping) void pump();
       });
     },

@@ -17,9 +17,13 @@ export interface WsSettings {
   mostConnections: number;
 }
 
-/** What may wait for one client, and what of his results is kept. */
+/** Bytes that may wait for one client. */
 const mostBuffered = 1_048_576;
-const mostKept = 8_388_608;
+/** Characters of the messages of one session whose calls run or wait. */
+const mostAsked = 67_108_864;
+/** Characters of results that are kept, of one session and of all. */
+const mostOfOne = 8_388_608;
+const mostKept = 134_217_728;
 
 export function wsRules(settings: WsSettings): { rules: WsRules } & Pick<FrameDoorOptions, 'ceilings'> {
   const { compatText, notJoined, mostConnections } = settings;
@@ -33,12 +37,14 @@ export function wsRules(settings: WsSettings): { rules: WsRules } & Pick<FrameDo
       pingMs: settings.pingSeconds * 1_000,
       silenceMs: settings.silenceSeconds * 1_000,
       mostBuffered,
+      mostKept,
       mostConnections,
       frames: {
         helloMs: settings.helloSeconds * 1_000,
         progressMs: settings.progressSeconds * 1_000,
         resultMs: settings.resultSeconds * 1_000,
-        mostCharacters: mostKept,
+        mostCharacters: mostOfOne,
+        mostAsked,
         compatText,
         notJoined,
       },

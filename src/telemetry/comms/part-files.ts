@@ -58,7 +58,8 @@ export function createPartFiles(folder: string, maxBytes: number): PartFiles {
     isKept: ({ $part }, at) => touch(join(folder, $part), at),
     async dropBefore(at) {
       for (const found of await listed(folder)) {
-        if (found.at < at) await rm(join(folder, found.name), { force: true });
+        // File systems round times.
+        if (found.at < at - 1) await rm(join(folder, found.name), { force: true });
       }
       total = undefined;
     },
@@ -79,19 +80,24 @@ async function touch(path: string, at: number): Promise<boolean> {
 
 async function writeOnce(folder: string, name: string, part: string | Uint8Array): Promise<boolean> {
   const path = join(folder, name);
+  const put = () => writeFile(path, part, { flag: 'wx', mode: 0o600 });
   try {
-    await writeFile(path, part, { flag: 'wx', mode: 0o600 });
+    await put().catch(async error => {
+      if (!isCode(error, 'ENOENT')) throw error;
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      await put();
+    });
     return true;
   } catch (error) {
-    if (isCode(error, 'EEXIST')) return false;
-    if (isCode(error, 'ENOENT')) {
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      await writeFile(path, part, { mode: 0o600 });
-      return true;
-    }
     // Half a file under the name of the whole would be taken for it.
-    await rm(path, { force: true });
-    throw error;
+    if (!isCode(error, 'EEXIST')) {
+      await rm(path, { force: true });
+      throw error;
+    }
+    // So would one whose writer died over it.
+    const { size } = await standingOf(path);
+    if (size !== Buffer.byteLength(part)) await writeFile(path, part, { mode: 0o600 });
+    return false;
   }
 }
 

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { geminiAnswers } from '../../support/stand-in-cli.ts';
 import { cliRig } from './cli-rig.ts';
@@ -126,6 +126,29 @@ describe('clink', () => {
     expect(strict.calls().map(({ args }) => args.includes('sandbox_mode="read-only"'))).toEqual([true]);
   });
 
+  it('leaves approvals to the operator where a CLI may write', async () => {
+    const files = { gemini: { additional_args: ['--yolo'] } };
+    const rig = await cliRig({
+      clis: ['gemini'],
+      steps: geminiAnswers('Done.'),
+      files,
+      env: { CLI_ALLOW_WRITES: 'true' },
+    });
+    await rig.call({ prompt: 'Change it.', allow_writes: true });
+    expect(rig.calls()[0]?.args).toEqual(['--output-format', 'stream-json', '--yolo']);
+  });
+
+  it('tells the whole thread again after a call that failed', async () => {
+    const rig = await cliRig({ clis: ['gemini'], steps: geminiAnswers('Noted.') });
+    const { continuation_id } = (await rig.call({ prompt: 'My word is heron.' })).continuation_offer;
+    rig.script([{ err: 'out of luck\n', code: 3 }]);
+    expect((await rig.call({ prompt: 'Which word?', continuation_id })).isError).toBe(true);
+    rig.script(geminiAnswers('Heron.'));
+    const reply = await rig.call({ prompt: 'Which word was it?', continuation_id });
+    expect(reply).toMatchObject({ content: 'Heron.', metadata: { resumed: false } });
+    expect(rig.calls().at(-1)?.prompt).toContain('heron');
+  });
+
   it('gives CLIs the variables of its list, and nobody else’s keys', async () => {
     const secrets = {
       OPENAI_API_KEY: 'sk-openai',
@@ -213,7 +236,7 @@ describe('the provider cli', () => {
       { event: used },
       { event: result },
     ];
-    const rig = await cliRig({ clis: ['claude'], steps, env: { LOG_LEVEL: 'debug' } });
+    const rig = await cliRig({ clis: ['claude'], steps, env: { LOG_LEVEL: 'debug', COMMS_LOG: 'true' } });
     const reply = await rig.call({ prompt: 'What is alpha?', model: 'cli:claude' }, { tool: 'chat' });
     expect(reply).toMatchObject({
       content: 'It is one.',
@@ -239,6 +262,14 @@ describe('the provider cli', () => {
         'chat: claude tool_result',
       ]);
     });
+    await rig.polylogue.product.close();
+    const comms = (await readFile(`${rig.polylogue.home}/logs/comms.jsonl`, 'utf8')).trim().split('\n');
+    const said = comms.map(line => JSON.parse(line)).filter(({ kind }) => kind.startsWith('tool_'));
+    expect(said.map(({ kind, payload }) => [kind, payload.name ?? payload.id])).toEqual([
+      ['tool_call', 'Read'],
+      ['tool_result', 't1'],
+    ]);
+    await rig.polylogue.restart();
     const [call] = rig.calls();
     expect(call?.args).toEqual(expect.arrayContaining(['--print', '--setting-sources', 'user', '--strict-mcp-config']));
     expect(call?.args).not.toContain('--permission-mode');

@@ -181,7 +181,8 @@ describe('whatever a CLI prints', () => {
     '{"type":"turn.completed","usage":{"input_tokens":-5,"output_tokens":1e999}}',
     '{"type":"step_finish","part":{"tokens":{"input":"many"},"cost":-1}}',
     '{"__proto__":{"type":"result"},"type":"constructor"}',
-    `${'['.repeat(5_000)}`,
+    '['.repeat(5_000),
+    `{"type":"error","error":${'{"error":'.repeat(50_000)}1${'}'.repeat(50_000)}}`,
     '\u0000\u001b[31m\ufeff{',
   ])('is no answer and no failure of ours: %s', printed => {
     for (const { name } of clis.filter(({ output }) => output === 'json')) {

@@ -93,6 +93,18 @@ describe('messages', () => {
     expect(client).toEqual(['{"jsonrpc":"2.0","method":"notifications/message"}']);
   });
 
+  it('of a daemon that are none never reach the client', async () => {
+    await relay.start();
+    const deep = `{"method":"x",\n"params":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+    for (const text of ['no JSON', 'no\nJSON', '7', '{}', '{"id":{},"method":"x"}', deep])
+      links[0]!.listener.onText(text);
+    expect(client).toEqual([]);
+    expect(remarks).toHaveLength(6);
+    const nobodys = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"?"}}';
+    links[0]!.listener.onText(nobodys);
+    expect(client).toEqual([nobodys]);
+  });
+
   it('that are none are left out, and those that no daemon takes are answered here', async () => {
     await relay.start();
     relay.take('not JSON');
@@ -199,6 +211,19 @@ describe('after the connection is lost', () => {
     relay.take(call(2));
     await clock.advance(10_000);
     expect(links.at(-1)!.sent).toEqual([call(2)]);
+  });
+
+  it('what listens for as long as its client is there survives many daemons', async () => {
+    await relay.start();
+    const listen = request('l', 'subscriptions/listen', { notifications: {} });
+    relay.take(listen);
+    for (let round = 1; round < 8; round++) {
+      await clock.advance(6_000);
+      await lose();
+      expect(links).toHaveLength(round + 1);
+      expect(links.at(-1)!.sent).toEqual([listen]);
+    }
+    expect(client).toEqual([]);
   });
 
   it('a request that the daemon refused for what it is is not sent again', async () => {

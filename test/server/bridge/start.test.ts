@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createKeptToken } from '../../../src/server/bridge/kept-token.ts';
+import { openBridge } from '../../../src/server/bridge/open-bridge.ts';
 import { reachDaemon } from '../../../src/server/bridge/reach-daemon.ts';
 import { startDaemon } from '../../../src/server/bridge/start-daemon.ts';
 import { takeStartLock } from '../../../src/server/bridge/start-lock.ts';
@@ -126,3 +128,31 @@ describe('reaching a daemon', () => {
     });
   });
 });
+
+it.each(['ends its input', 'sends a signal'])(
+  'a host that %s before there is a daemon is let go at once',
+  async how => {
+    const port = await freePort();
+    server = createServer((_request, response) => void response.writeHead(503).end()).listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    const remarks: string[] = [];
+    const bridge = openBridge({
+      url: `http://127.0.0.1:${port}`,
+      access: { token: undefined },
+      root: undefined,
+      home: home.root,
+      daemon: undefined,
+      maxBytes: 1_000,
+      clock: realClock(),
+      onRemark: text => remarks.push(text),
+    });
+    const [input, output, stop] = [new PassThrough(), new PassThrough(), new AbortController()];
+    const run = bridge.run(input, output, stop.signal);
+    input.write('{"jsonrpc":"2.0","id":1,"method":"server/discover"}\n');
+    if (how === 'ends its input') input.end();
+    else stop.abort();
+    await run;
+    expect(output.read()).toBeNull();
+    expect(remarks).toEqual([]);
+  },
+);

@@ -105,7 +105,7 @@ describe('tokens', () => {
     '%j opens nothing',
     async given => {
       const headers = { host: 'localhost', ...(given !== undefined && { authorization: given }) };
-      for (const path of ['/api/tools', '/mcp', '/nowhere']) {
+      for (const path of ['/api/tools', '/mcp', '/metrics']) {
         const { status, text } = await raw(path, headers);
         expect([path, status, JSON.parse(text).error.class]).toEqual([
           path,

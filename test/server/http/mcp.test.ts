@@ -63,10 +63,42 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era over HT
     vendor.script({ fault: 'hang_after_headers' });
     const cancel = new AbortController();
     const failed = session.call('chat', { prompt: 'Hang.' }, { signal: cancel.signal }).catch(error => error);
-    await expect.poll(() => vendor.requests.length).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
     cancel.abort('enough');
     await vendor.requests[before]!.aborted;
     expect(await failed).toBeInstanceOf(Error);
+    await session.close();
+  });
+
+  it('pays again for a call that it makes again once it has the answer', async () => {
+    const session = await daemon.connect(era);
+    const before = vendor.requests.length;
+    for (const answer of ['Once.', 'Twice.']) {
+      vendor.script({ answer });
+      expect(await session.call('chat', { prompt: `The same, by ${era}.` })).toMatchObject({
+        content: expect.stringContaining(answer),
+      });
+    }
+    expect(vendor.requests.length).toBe(before + 2);
+    await session.close();
+  });
+
+  it('hears that a thread changed, by whichever client', async () => {
+    const session = await daemon.connect(era);
+    const { client } = session;
+    const first = await session.call('chat', { prompt: `Watch, ${era}.` });
+    const id = first.continuation_offer.continuation_id;
+    const uri = `polylogue://threads/${id}`;
+    const heard: string[] = [];
+    client.setNotificationHandler('notifications/resources/updated', ({ params }) => void heard.push(params.uri));
+    if (era === 'legacy') await client.subscribeResource({ uri });
+    else await client.listen({ resourceSubscriptions: [uri] });
+    await daemon.ask('/api/tools/chat', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ prompt: 'A change.', continuation_id: id }),
+    });
+    await expect.poll(() => heard, { timeout: 5_000 }).toContain(uri);
     await session.close();
   });
 

@@ -39,6 +39,7 @@ beforeAll(async () => {
       named('narrow', { allow: ['chat', 'thread*'], deny: ['threads'] }),
       named('docs', { roots: [project.path('docs'), elsewhere.root] }),
       named('poor', { max_cost_per_day: 0.000001 }),
+      named('broke', { max_cost_per_day: 0 }),
     ],
   });
 });
@@ -230,10 +231,12 @@ describe('a token', () => {
 
   it('spends no more than it may, whatever others may', async () => {
     const before = vendor.requests.length;
-    expect(await call('poor', 'chat', { prompt: 'Cheap?' })).toMatchObject({
-      status: 'error',
-      error: { code: 'LIMIT', message: expect.stringContaining('MAX_COST_PER_DAY') },
-    });
+    for (const name of ['poor', 'broke']) {
+      expect(await call(name, 'chat', { prompt: 'Cheap?' })).toMatchObject({
+        status: 'error',
+        error: { code: 'LIMIT', message: expect.stringContaining('MAX_COST_PER_DAY') },
+      });
+    }
     expect(vendor.requests.length).toBe(before);
     vendor.script({ answer: 'Yes.' });
     expect(await call('bob', 'chat', { prompt: 'Cheap?' })).toMatchObject({ http: 200 });
@@ -249,7 +252,7 @@ describe('a token', () => {
     expect(await status(tokenOf('eve'))).toBe(200);
     expect(own.daemon.tokens.rotate(tokenOf('eve'), 'a-brand-new-token-for-eve')).toBe(true);
     expect([await status(tokenOf('eve')), await status('a-brand-new-token-for-eve')]).toEqual([401, 200]);
-    await expect.poll(() => readFile(own.tokensFile, 'utf8')).toMatch(/"sha256": "[0-9a-f]{64}"/);
+    await expect.poll(() => readFile(own.tokensFile, 'utf8'), { timeout: 10_000 }).toMatch(/"sha256": "[0-9a-f]{64}"/);
     expect(await readFile(own.tokensFile, 'utf8')).not.toContain('token-of-eve');
     const again = await own.product.openDaemon({ port: 0 });
     const opens = (token: string) => fetch(`${again.url}/api/tools`, { headers: { Authorization: `Bearer ${token}` } });

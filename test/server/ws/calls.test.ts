@@ -455,4 +455,19 @@ describe('calls of one session', () => {
     expect(refused).toMatchObject({ error: { code: 'OVER_CAPACITY', retry_after: 5 } });
     expect(client.all('call_tool_res')).toHaveLength(88);
   });
+
+  it('bring at most so much at a time, one large one excepted', async () => {
+    const { host, asked, came } = waitingHost();
+    const client = await start({ host, rules: { frames: { mostAsked: 10_000 } } });
+    client.call('large', 'slow', { text: 'x'.repeat(20_000) });
+    client.call('more', 'slow', { text: 'y' });
+    expect(codeOf(await client.result('more'))).toBe('OVER_CAPACITY');
+    await came(1);
+    asked[0]?.answer();
+    await client.result('large');
+    client.call('more', 'slow', { text: 'y' });
+    await came(2);
+    asked[1]?.answer();
+    expect(await client.result('more', 1)).not.toHaveProperty('error');
+  });
 });

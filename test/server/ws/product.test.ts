@@ -77,6 +77,17 @@ describe('the frame protocol over the product', () => {
     expect(metadata?.latency_metrics).toMatchObject({ provider_name: 'xai', provider_sem_wait_ms: 0 });
   });
 
+  it('tells how long a call waited for its provider', async () => {
+    await start({ MAX_CONCURRENT_PER_PROVIDER: 'xai=1' });
+    vendor.script({ answer: 'One.', delayMs: 300 }, { answer: 'Two.', delayMs: 300 });
+    const client = await helloFrames(url, { token: alice });
+    for (const id of ['1', '2']) client.call(id, 'chat', question(`Question ${id}?`));
+    const results = await Promise.all(['1', '2'].map(id => client.result(id)));
+    const waits = results.map(({ metadata }) => metadata?.latency_metrics.provider_sem_wait_ms ?? -1);
+    expect(Math.min(...waits)).toBe(0);
+    expect(Math.max(...waits)).toBeGreaterThan(200);
+  });
+
   it('gives a client that lost his connection the answer, for one question to the vendor', async () => {
     await start();
     vendor.script({ answer: 'Paris.', delayMs: 600 });
@@ -188,6 +199,12 @@ describe('what a token allows', () => {
     within.call('1', 'chat', { prompt: 'What is it?', model: 'grok', absolute_file_paths: ['door.ts'] });
     const { document } = await within.result('1');
     expect(document.metadata.files.embedded).toEqual([`${project.root}/src/door.ts`]);
+    const headers = { authorization: `Bearer ${alice}`, 'polylogue-root': encodeURIComponent(`${project.root}/src`) };
+    const named = await helloFrames(url, { headers });
+    named.call('1', 'chat', { prompt: 'What is it?', model: 'grok', absolute_file_paths: ['door.ts'] });
+    expect((await named.result('1')).document.metadata.files.embedded).toHaveLength(1);
+    const mcp = webSocketTransport(url, { ...headers, 'polylogue-root': '/' });
+    await expect(new Client({ name: 'x', version: '1' }).connect(mcp)).rejects.toThrow('403');
   });
 
   it('decides before a connection becomes a WebSocket', async () => {

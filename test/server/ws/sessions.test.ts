@@ -89,6 +89,9 @@ describe('a client that comes back', () => {
     expect(requests[1]?.session).toMatchObject({ idempotencyKey: requests[0]?.session?.idempotencyKey });
     expect(requests[1]?.session?.gone.aborted).toBe(false);
     await second.next('progress', '1');
+    const { timeout } = await second.next('call_tool_ack', '1');
+    expect(timeout).toBeGreaterThan(80);
+    expect(timeout).toBeLessThan(90);
     second.call('1', 'slow', { n: 1 });
     await second.next('progress', '1', 1);
     expect(second.all('error')).toEqual([]);
@@ -98,6 +101,26 @@ describe('a client that comes back', () => {
     answer();
     expect((await second.result('1')).document).toEqual({ said: 'yes' });
     expect(second.all('call_tool_res', '1')).toHaveLength(1);
+  });
+
+  it('does not jump the line with what waits for its place', async () => {
+    const { host, answer, came, requests } = sharingHost();
+    door = await startWsDoor({ host, root: '/tmp', capacity: { perCaller: 1 } });
+    const first = await helloFrames(door.url, { session: 'editor' });
+    for (const n of [1, 2]) first.call(`${n}`, 'slow', { n });
+    await came(1);
+    first.socket.terminate();
+    await vi.waitFor(() => expect(requests[0]?.session?.gone.aborted).toBe(true));
+    const second = await helloFrames(door.url, { session: 'editor' });
+    await came(2);
+    expect(requests.map(({ arguments: args }) => args.n)).toEqual([1, 1]);
+    answer();
+    await second.result('1');
+    await came(3);
+    expect(requests[2]).toMatchObject({ arguments: { n: 2 } });
+    expect(requests[2]?.session?.gone.aborted).toBe(false);
+    answer();
+    await second.result('2');
   });
 
   it('hears of a failure that he missed, and may send the call again', async () => {
@@ -153,7 +176,12 @@ describe('a client that comes back', () => {
 describe('sessions of two owners', () => {
   it('are two, whatever their ids: neither sees, cancels, joins or gets what is the other’s', async () => {
     const { host, answer, came, signals, requests } = sharingHost();
-    door = await startWsDoor({ host, root: '/tmp', tokens: { [alice]: 'alice', [bob]: 'bob' } });
+    door = await startWsDoor({
+      host,
+      root: '/tmp',
+      capacity: { perCaller: 1 },
+      tokens: { [alice]: 'alice', [bob]: 'bob' },
+    });
     const hers = await helloFrames(door.url, { token: alice, session: 'editor' });
     hers.call('1', 'slow', { n: 1 });
     await came(1);
@@ -243,8 +271,12 @@ describe('too many sessions', () => {
       tokens: { [alice]: 'alice', [bob]: 'bob' },
       rules: { mostConnections: 2 },
     });
-    for (const session of ['one', 'two'])
-      await (await helloFrames(door.url, { token: alice, session: session.repeat(2) })).close();
+    for (const session of ['one', 'two']) {
+      const client = await helloFrames(door.url, { token: alice, session: session.repeat(2) });
+      client.call('1', 'echo');
+      await client.result('1');
+      await client.close();
+    }
     await vi.waitFor(() => expect(door.door.connections()).toBe(0));
     const his = await openFrames(door.url);
     his.send({ op: 'hello', token: bob });
@@ -254,6 +286,8 @@ describe('too many sessions', () => {
     expect(hers.ack.ok).toBe(true);
     expect(door.door.sessions()).toBe(2);
     await hers.close();
+    // A session with nothing in it is not kept.
+    await vi.waitFor(() => expect(door.door.sessions()).toBe(1));
     expect((await helloFrames(door.url, { token: alice, session: 'twotwo' })).ack.resumed).toBe(true);
   });
 });

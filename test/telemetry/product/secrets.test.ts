@@ -45,7 +45,15 @@ beforeAll(async () => {
   await Promise.all(vendors.map(provoke));
   replies.push(await polylogue.call('status'), await polylogue.call('listmodels'));
   replies.push(await polylogue.call('threads', { action: 'list' }));
-  for (const [text] of canaries) replies.push(await polylogue.call(text, { [text]: text }));
+  for (const [text] of canaries) {
+    const path = `/${text}`;
+    replies.push(
+      await polylogue.call(text, { [text]: text }),
+      await polylogue.call('chat', { prompt: 'Hi', absolute_file_paths: [path], images: [path] }),
+      await polylogue.call('import_thread', { file_path: path }),
+      await polylogue.call('export_thread', { continuation_id: text, output_path: path }),
+    );
+  }
 });
 afterAll(async () => {
   await polylogue.close();

@@ -39,7 +39,7 @@ export const claude = defineCli({
   output: 'json',
   parser: 'claude_json',
   read,
-  env: ['ANTHROPIC_*', 'CLAUDE_CODE_*', 'CLAUDE_CONFIG_DIR', 'AWS_*', 'CLOUD_ML_REGION'],
+  env: ['ANTHROPIC_*', 'CLAUDE_CODE_*', 'CLAUDE_CONFIG_DIR'],
   set: { DISABLE_AUTOUPDATER: '1' },
   login:
     /Invalid API key|Please run \/login|Not logged in|authentication_error|OAuth token (?:has expired|revoked)|setup-token/i,

@@ -159,7 +159,7 @@ function jsonFeed(cli: CliDefinition, to: Collector): { push(chunk: Buffer): voi
     for (const event of Array.isArray(value) ? value : [value]) {
       if (!isRecord(event)) continue;
       understood = true;
-      for (const each of cli.read?.(event) ?? []) to.event(each);
+      for (const each of eventsIn(cli, event)) to.event(each);
     }
   };
   const lines = splitLines(line => {
@@ -178,6 +178,16 @@ function jsonFeed(cli: CliDefinition, to: Collector): { push(chunk: Buffer): voi
       if (value !== undefined) take(value);
     },
   };
+}
+
+function eventsIn(cli: CliDefinition, event: Record<string, unknown>): CliEvent[] {
+  try {
+    return cli.read?.(event) ?? [];
+  } catch (error) {
+    // Objects within objects by the thousand are no event of any CLI: nothing more can be done with them.
+    if (error instanceof RangeError) return [];
+    throw error;
+  }
 }
 
 function jsonIn(text: string): unknown {

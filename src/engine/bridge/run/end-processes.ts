@@ -16,6 +16,8 @@ interface Process {
   pid: number;
   parent: number;
   group: number;
+  /** When it began: a number that is given again belongs to another process. */
+  start: string;
   marked: boolean;
 }
 
@@ -23,24 +25,28 @@ const pollMs = 40;
 const forceMs = 3_000;
 
 /**
- * Ends a family: first asks, then, after `graceMs`, forces. CLIs start their tools in groups and sessions of their own, so that
- * a signal to one group is not enough: whoever descends from the program or bears its mark is ended. Resolves when none is
- * left, or after some seconds when the system does not let go of one. Never throws. On Windows the runner ends the tree itself.
+ * Ends a family: first asks each of it once, then, after `graceMs`, forces. CLIs start their tools in groups and sessions of their
+ * own, so that a signal to one group is not enough: whoever descends from the program or bears its mark is ended. Resolves when
+ * none is left, or after some seconds when the system does not let go of one. Never throws. On Windows the runner ends the
+ * tree itself.
  */
 export async function endProcesses(
   family: ProcessFamily,
   { platform, clock, graceMs }: { platform: string; clock: Clock; graceMs: number },
 ): Promise<void> {
   if (platform === 'win32') return;
-  const known = new Set<number>([family.pid]);
+  const asked = new Map<number, string>();
   const began = clock.monotonic();
   for (;;) {
-    const members = await membersOf(family, known, platform);
+    const members = await membersOf(family, asked, platform);
     if (members.length === 0) return;
     const elapsed = clock.monotonic() - began;
     if (elapsed > graceMs + forceMs) return;
-    // Asked once and again: a program may start another one while it is told to end.
-    for (const pid of members) signal(pid, elapsed >= graceMs ? 'SIGKILL' : 'SIGTERM');
+    for (const { pid, start } of members) {
+      if (elapsed >= graceMs) signal(pid, 'SIGKILL');
+      else if (asked.get(pid) !== start) signal(pid, 'SIGTERM');
+      asked.set(pid, start);
+    }
     await clock.sleep(pollMs);
   }
 }
@@ -53,20 +59,24 @@ function signal(pid: number, name: 'SIGTERM' | 'SIGKILL'): void {
   }
 }
 
-/** Who belongs to a family now. `known` grows by their numbers, so that a child is still found when its parent is gone. */
-async function membersOf(family: ProcessFamily, known: Set<number>, platform: string): Promise<number[]> {
+/** Who belongs to a family now; `seen` were found to before, and do although their parents are gone. */
+async function membersOf(
+  family: ProcessFamily,
+  seen: ReadonlyMap<number, string>,
+  platform: string,
+): Promise<Process[]> {
   const all = platform === 'linux' ? await fromProc(family.mark) : await fromPs();
-  const members = new Set<number>();
+  const members = new Map<number, Process>();
   // Parents have mostly smaller numbers, but not always: until nobody is added.
   for (let size = -1; size !== members.size; ) {
     size = members.size;
-    for (const { pid, parent, group, marked } of all) {
-      const belongs = marked || group === family.pid || pid === family.pid || known.has(parent) || members.has(parent);
-      if (belongs && pid !== process.pid && pid > 1) members.add(pid);
+    for (const each of all) {
+      const { pid, parent, group, start, marked } = each;
+      const belongs = marked || group === family.pid || seen.get(pid) === start || members.has(parent);
+      if (belongs && pid !== process.pid && pid > 1) members.set(pid, each);
     }
   }
-  for (const pid of members) known.add(pid);
-  return [...members];
+  return [...members.values()];
 }
 
 async function fromProc(mark: string): Promise<Process[]> {
@@ -80,10 +90,17 @@ async function processIn(name: string, mark: string): Promise<Process | undefine
   try {
     const stat = await readFile(`/proc/${name}/stat`, 'latin1');
     // The name in brackets may hold anything, brackets included.
-    const [state, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, parent, group] = fields;
     if (state === 'Z' || state === 'X') return undefined;
     const environment = await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '');
-    return { pid: Number(name), parent: Number(parent), group: Number(group), marked: environment.includes(mark) };
+    return {
+      pid: Number(name),
+      parent: Number(parent),
+      group: Number(group),
+      start: fields[19] ?? '',
+      marked: environment.includes(mark),
+    };
   } catch {
     // It ended while it was looked at.
     return undefined;
@@ -92,11 +109,13 @@ async function processIn(name: string, mark: string): Promise<Process | undefine
 
 async function fromPs(): Promise<Process[]> {
   try {
-    const { stdout } = await promisify(execFile)('/bin/ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat=']);
+    const { stdout } = await promisify(execFile)('/bin/ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat=,lstart=']);
     return stdout.split('\n').flatMap(line => {
-      const [pid, parent, group, state = ''] = line.trim().split(/\s+/);
+      const [pid, parent, group, state = '', ...start] = line.trim().split(/\s+/);
       if (!pid || state.startsWith('Z')) return [];
-      return [{ pid: Number(pid), parent: Number(parent), group: Number(group), marked: false }];
+      return [
+        { pid: Number(pid), parent: Number(parent), group: Number(group), start: start.join(' '), marked: false },
+      ];
     });
   } catch {
     // Without a list, the runner's signal to the group has to do.

@@ -76,7 +76,10 @@ async function answer(
   try {
     answered = await programs.ask({ ...question, ...askedFor(prompt, known) });
   } catch (error) {
-    if (!known || !isAppError(error) || error.details.class !== sessionLost) throw error;
+    if (!place || !known) throw error;
+    // It may have the question without an answer, and our prompts then go on as if nobody had asked it.
+    await sessions?.drop(place);
+    if (!isAppError(error) || error.details.class !== sessionLost) throw error;
     // The program has thrown its session away: it is told the whole thread once more.
     resumed = undefined;
     answered = await programs.ask({ ...question, ...askedFor(prompt, undefined) });
@@ -124,7 +127,7 @@ function askedFor({ stable, tail }: PromptParts, known: ProgramSession | undefin
 }
 
 function finishOf(answered: ProgramAnswer, resumed: ProgramSession | undefined): LanguageModelV4StreamPart {
-  const { finish, costUsd, told, warnings } = answered;
+  const { finish, costUsd, told, steps, warnings } = answered;
   const usage = ownUsage(answered, resumed);
   return {
     type: 'finish',
@@ -142,6 +145,7 @@ function finishOf(answered: ProgramAnswer, resumed: ProgramSession | undefined):
       [programProviderId]: {
         ...(costUsd !== undefined && { costUsd }),
         told: { ...told, resumed: resumed !== undefined },
+        steps,
         warnings,
       },
     },

@@ -51,6 +51,8 @@ export interface ProgramAnswer {
   costUsd?: number;
   /** What else is known of how it answered, for the reply. */
   told: JsonObject;
+  /** What it did with its own tools, in its order; cut. */
+  steps: JsonObject[];
   /** One sentence each. */
   warnings: string[];
 }

@@ -28,7 +28,7 @@ export interface FrameCallOptions {
 /** One request_id while it runs. */
 export interface FrameCall {
   cancel(): void;
-  /** Tells at once how it stands, for a client that asks again. */
+  /** Tells at once how it stands, for a client that comes back or asks again. */
   tell(): void;
 }
 
@@ -38,6 +38,7 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
   const joined = work.requestId !== requestId;
   const writer = streamWriter(options);
   let held: Held | undefined;
+  let endsAt: number | undefined;
   let stopCeiling = () => {};
   let stopProgress = () => {};
   let isOver = false;
@@ -53,6 +54,12 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
     void send(frame).then(() => {
       isTaken = true;
     });
+  }
+
+  function acknowledge(): void {
+    if (endsAt === undefined) return;
+    const timeout = Math.round((endsAt - clock.monotonic()) / 10) / 100;
+    void send({ op: 'call_tool_ack', request_id: requestId, accepted: true, timeout, name });
   }
 
   function end(outcome: { reply: ToolReply } | { error: FrameError; reason: Error }): void {
@@ -84,7 +91,8 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
       held = told;
       const ms = options.timeoutMs ?? told.ceilingMs;
       const seconds = ms / 1_000;
-      void send({ op: 'call_tool_ack', request_id: requestId, accepted: true, timeout: seconds, name });
+      endsAt = clock.monotonic() + ms;
+      acknowledge();
       stopCeiling = clock.after(ms, () => {
         const reason = cancelledError(`The call took longer than ${seconds} s.`);
         end({ error: timedOut(name, seconds), reason });
@@ -93,7 +101,13 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
     onText: writer.write,
     onReply: reply => end({ reply }),
   });
-  return { tell, cancel: () => end({ error: cancelled(name), reason: cancelledError() }) };
+  return {
+    tell() {
+      acknowledge();
+      tell();
+    },
+    cancel: () => end({ error: cancelled(name), reason: cancelledError() }),
+  };
 }
 
 /** Sends an answer on as it is written: one chunk at a time, each with all that came while the last one was taken. */

@@ -35,16 +35,16 @@ export function createFrameHandler(open: OpenClient): (text: string) => void {
     const id = typeof value.request_id === 'string' ? value.request_id.slice(0, 128) : '';
     if (!ops.has(op)) return refuse({ class: 'op', message: `Unknown op: ${op.slice(0, 64)}`, id });
     const { data: frame, error } = clientFrame.safeParse(value);
-    if (frame) return serve(open, frame);
+    if (frame) return serve(open, frame, text.length);
     const tool = op === 'call_tool' && typeof value.name === 'string' ? value.name.slice(0, 200) : undefined;
     refuse({ class: 'frame', message: issueIn(error), id, tool, isCall: op === 'call_tool' });
   };
 }
 
-function serve(open: OpenClient, frame: ClientFrame): void {
+function serve(open: OpenClient, frame: ClientFrame, size: number): void {
   const answer = answerTo(open, frame);
   if (answer) void open.send(answer);
-  if (frame.op === 'call_tool') open.session.call(frame);
+  if (frame.op === 'call_tool') open.session.call(frame, size);
   if (frame.op === 'cancel') open.session.cancel(frame.request_id);
 }
 

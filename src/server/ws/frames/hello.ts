@@ -16,10 +16,10 @@ export interface Hello {
 /** What is answered to a bad hello, and the code that the connection is closed with. */
 export type BadHello = Pick<Extract<ServerFrame, { op: 'hello_ack' }>, 'error' | 'message'> & { code: number };
 
-/** Reads the first message of a connection; `known` is who said who he is before it. */
+/** Reads the first message of a connection; `before` is what was said before it. */
 export async function readHello(
   parts: Pick<DoorParts, 'tokens' | 'productOf'>,
-  known: Caller | undefined,
+  before: { caller: Caller | undefined; root: string | undefined },
   text: string,
 ): Promise<Hello | BadHello> {
   const json = readJson(text);
@@ -31,18 +31,23 @@ export async function readHello(
   }
   const { data: frame, error } = clientFrame.safeParse(json.value);
   if (frame?.op !== 'hello') return { ...invalid, message: issueIn(error) };
-  const caller = callerOf(parts.tokens, known, frame);
-  if (!caller) {
-    const message = 'Send {"op": "hello", "token": TOKEN} with a token that this server knows.';
-    return { error: 'unauthorized', code: closeCodes.unauthorized, message };
-  }
+  const caller = callerOf(parts.tokens, before.caller, frame);
+  if (!caller) return unauthorized;
   try {
-    return { caller, frame, product: await parts.productOf(caller, frame.root ?? undefined) };
+    const product = await parts.productOf(caller, frame.root ?? before.root);
+    // It may have been replaced meanwhile.
+    return callerOf(parts.tokens, before.caller, frame) ? { caller, frame, product } : unauthorized;
   } catch (problem) {
     if (!isAppError(problem)) throw problem;
     return { ...invalid, message: problem.message };
   }
 }
+
+const unauthorized: BadHello = {
+  error: 'unauthorized',
+  code: closeCodes.unauthorized,
+  message: 'Send {"op": "hello", "token": TOKEN} with a token that this server knows.',
+};
 
 /** Who says hello. Where the connection said it before, the hello may say nothing else. */
 function callerOf(tokens: DoorParts['tokens'], known: Caller | undefined, { token }: HelloFrame): Caller | undefined {

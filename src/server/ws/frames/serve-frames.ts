@@ -4,6 +4,7 @@ import type { LiveSocket } from '../live-socket.ts';
 import { createFrameHandler } from './frame-handler.ts';
 import { closeCodes, type ServerFrame } from './frames.ts';
 import { type Hello, readHello } from './hello.ts';
+import type { ResultStore } from './kept-results.ts';
 import { createFrameSession, type FrameSessionRules, type Link } from './session.ts';
 import type { FrameSessions } from './sessions.ts';
 import type { WorkOptions } from './work.ts';
@@ -16,6 +17,7 @@ export interface FrameRules extends FrameSessionRules {
 export interface FrameDoorOptions extends DoorParts, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;
   sessions: FrameSessions;
+  store: ResultStore;
   /** WebSockets that are open. */
   connections(): number;
 }
@@ -24,6 +26,8 @@ export interface FrameClient {
   socket: LiveSocket;
   /** Who it is, when that was said before the first message. */
   caller: Caller | undefined;
+  /** The project that it named before the first message, which may name another. */
+  root: string | undefined;
   /** What it calls itself. */
   name: string;
   /** Told once who it is. */
@@ -46,7 +50,7 @@ export function serveFrames(options: FrameDoorOptions, client: FrameClient): voi
   async function join(text: string): Promise<void> {
     phase = 'joining';
     stopWaiting();
-    const hello = await readHello(options, client.caller, text);
+    const hello = await readHello(options, client, text);
     if ('code' in hello) {
       const { code, ...told } = hello;
       void send({ op: 'hello_ack', ok: false, ...told });
@@ -66,8 +70,13 @@ export function serveFrames(options: FrameDoorOptions, client: FrameClient): voi
       return refusal && (refusal.retryAfterSeconds ?? 1);
     });
     void send({ op: 'hello_ack', ok: true, session_id: session.id, resumed });
-    const link: Link = { send, replace: () => void socket.close(1000, 'another connection took this session over') };
+    const link: Link = {
+      send,
+      hasRoom: socket.hasRoom,
+      replace: () => void socket.close(1000, 'another connection took this session over'),
+    };
     session.attach(link);
+    socket.onRoom(() => session.catchUp(link));
     socket.onClose(() => sessions.leave(session, link));
     const onRotated = () => client.onRotated(caller);
     onFrame = createFrameHandler({ parts: options, host: product.host, caller, session, send, onRotated });

@@ -1,10 +1,10 @@
 import type { Clock, Random } from '../../../domain/ports.ts';
-import type { Principal, ToolReply } from '../../../domain/request.ts';
+import type { Principal } from '../../../domain/request.ts';
 import type { Gate } from '../../http/gate.ts';
 import { type FrameCall, openFrameCall } from './frame-call.ts';
 import { ownError } from './frame-error.ts';
 import type { CallFrame, ResultFrame, ServerFrame } from './frames.ts';
-import { createKeptResults, type KeptRules } from './kept-results.ts';
+import { createKeptResults, type KeptRules, type ResultStore } from './kept-results.ts';
 import { nameOfCall, sameCall, toolNameOf } from './same-call.ts';
 import { startWork, type Work, type WorkOptions } from './work.ts';
 
@@ -12,6 +12,8 @@ export interface FrameSessionRules extends KeptRules {
   /** Milliseconds between two signs that a call goes on. */
   progressMs: number;
   compatText: boolean;
+  /** Characters of all messages whose calls run or wait. */
+  mostAsked: number;
   /** Tools whose identical calls are not joined. */
   notJoined: readonly string[];
 }
@@ -25,12 +27,16 @@ export interface FrameSessionOptions extends Omit<WorkOptions, 'client' | 'clock
   gate: Gate;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   random: Pick<Random, 'uuid'>;
+  /** What the results of all sessions share. */
+  store: ResultStore;
 }
 
 /** The connection that a session is on at the moment. */
 export interface Link {
   /** Resolves once it was handed to the system; false: the connection ended before. Never rejects. */
   send(frame: ServerFrame): Promise<boolean>;
+  /** Whether the client keeps up; results are kept back otherwise. */
+  hasRoom(): boolean;
   /** Another connection has taken the session over. */
   replace(): void;
 }
@@ -42,9 +48,16 @@ export interface FrameSession {
   attach(link: Link): void;
   /** The connection is over. Whether the session has none now. */
   detach(link: Link): boolean;
-  call(frame: CallFrame): void;
+  /** Sends what was kept back, as far as there is room for it. */
+  catchUp(link: Link): void;
+  /** `size`: characters of the whole message. */
+  call(frame: CallFrame, size: number): void;
   isRunning(requestId: string): boolean;
   cancel(requestId: string): void;
+  /** Nothing runs, and nothing is kept. */
+  isEmpty(): boolean;
+  /** Lets go of what is kept. */
+  forget(): void;
 }
 
 interface Entry {
@@ -70,14 +83,15 @@ class SessionDesk implements FrameSession {
   readonly #running = new Map<string, Entry>();
   readonly #works = new Map<string, Work>();
   /** Ends that were sent to nobody, oldest first; of those that are kept, only that they are. */
-  readonly #untold: { requestId: string; error?: ResultFrame; reply?: ToolReply }[] = [];
+  readonly #untold: { requestId: string; error?: ResultFrame; delivered?: (() => void) | undefined }[] = [];
+  #characters = 0;
   #link: Link | undefined;
   #presence = new AbortController();
 
   constructor(options: FrameSessionOptions) {
     this.#options = options;
     this.id = options.id;
-    this.#kept = createKeptResults(options.rules, options.clock);
+    this.#kept = createKeptResults(options.rules, options.clock, options.store);
   }
 
   isRunning(requestId: string): boolean {
@@ -92,11 +106,26 @@ class SessionDesk implements FrameSession {
       this.#presence = new AbortController();
       for (const work of this.#works.values()) work.rejoin(this.#presence.signal);
     }
-    for (const { requestId, error, reply } of this.#untold.splice(0)) {
-      const frame = error ?? this.#kept.find(requestId)?.frame;
-      if (frame) void this.#tell(frame, reply);
-    }
+    this.catchUp(link);
     for (const { call } of this.#running.values()) call.tell();
+  }
+
+  catchUp(link: Link): void {
+    while (this.#link === link && link.hasRoom()) {
+      const next = this.#untold.shift();
+      if (!next) return;
+      const frame = next.error ?? this.#kept.find(next.requestId)?.frame;
+      if (frame) void this.#tell(frame, next.delivered);
+    }
+  }
+
+  isEmpty(): boolean {
+    return this.#running.size === 0 && this.#untold.length === 0 && this.#kept.count() === 0;
+  }
+
+  forget(): void {
+    this.#kept.clear();
+    this.#untold.splice(0);
   }
 
   detach(link: Link): boolean {
@@ -106,15 +135,15 @@ class SessionDesk implements FrameSession {
     return true;
   }
 
-  call(frame: CallFrame): void {
+  call(frame: CallFrame, size: number): void {
     const requestId = frame.request_id ?? this.#options.random.uuid();
     const same = sameCall(frame);
     const entry = this.#running.get(requestId);
     const kept = this.#kept.find(requestId);
     if (entry) this.#again(requestId, frame.name, same, entry);
     else if (kept?.same === same) void this.#send({ ...kept.frame, from_cache: true });
-    else if (this.#running.size >= mostRunning) void this.#send(this.#busy(requestId, frame.name));
-    else this.#begin(requestId, same, frame);
+    else if (this.#isFull(size)) void this.#send(this.#busy(requestId, frame.name));
+    else this.#begin(requestId, same, { frame, size });
   }
 
   cancel(requestId: string): void {
@@ -134,7 +163,12 @@ class SessionDesk implements FrameSession {
     void this.#send({ op: 'error', request_id: requestId, message, error });
   }
 
-  #begin(requestId: string, same: string, frame: CallFrame): void {
+  #isFull(size: number): boolean {
+    const isTooMuch = this.#characters > 0 && this.#characters + size > this.#options.rules.mostAsked;
+    return this.#running.size >= mostRunning || isTooMuch;
+  }
+
+  #begin(requestId: string, same: string, { frame, size }: { frame: CallFrame; size: number }): void {
     const { clock, rules, gate } = this.#options;
     const release = gate.hold();
     const work = this.#workFor(requestId, same, frame);
@@ -150,15 +184,17 @@ class SessionDesk implements FrameSession {
       send: told => this.#send(told),
       onEnd: (ended, reply) => {
         this.#running.delete(requestId);
+        this.#characters -= size;
         if (!ended.error) this.#kept.keep(requestId, { same, frame: ended });
-        void this.#tell(ended, reply).then(release);
+        void this.#tell(ended, reply?.delivered).then(release);
       },
     });
     this.#running.set(requestId, { same, call, link: this.#link });
+    this.#characters += size;
   }
 
   #workFor(requestId: string, same: string, frame: CallFrame): Work {
-    const { rules, principal, id, scope } = this.#options;
+    const { rules, principal, scope } = this.#options;
     const name = toolNameOf(frame.name);
     // What streams is told from its beginning to one request alone.
     const isJoined = frame.stream !== true && !rules.notJoined.includes(name);
@@ -166,7 +202,7 @@ class SessionDesk implements FrameSession {
     const running = this.#works.get(key);
     if (running) return running;
     const work = startWork(
-      { ...this.#options, client: `session ${id}` },
+      { ...this.#options, client: `frames ${scope}` },
       {
         requestId,
         request: { name, arguments: frame.arguments ?? {}, principal, rateLimited: true },
@@ -182,10 +218,10 @@ class SessionDesk implements FrameSession {
     return work;
   }
 
-  /** Hands the end of a call to the client, now or when he is back. */
-  async #tell(frame: ResultFrame, reply: ToolReply | undefined): Promise<void> {
-    if (await this.#send(frame)) return reply?.delivered?.();
-    this.#untold.push({ requestId: frame.request_id, reply, ...(frame.error && { error: frame }) });
+  /** Hands the end of a call to the client, now or when he is back, or has caught up. */
+  async #tell(frame: ResultFrame, delivered: (() => void) | undefined): Promise<void> {
+    if (this.#link?.hasRoom() && (await this.#send(frame))) return delivered?.();
+    this.#untold.push({ requestId: frame.request_id, delivered, ...(frame.error && { error: frame }) });
     if (this.#untold.length > mostUntold) this.#untold.shift();
   }
 
@@ -198,7 +234,7 @@ class SessionDesk implements FrameSession {
       code: 'OVER_CAPACITY',
       class: 'over_capacity',
       tool,
-      message: `This session has ${mostRunning} requests under way already.`,
+      message: 'This session has too many requests under way, or too large ones.',
       next: 'Send the same call again once some of them are over.',
       retryAfterSeconds: 5,
     });

@@ -2,7 +2,7 @@ import type { Clock } from '../../../domain/ports.ts';
 import type { FrameSession, Link } from './session.ts';
 
 export interface FrameSessionsRules {
-  /** Milliseconds that a session without a connection is kept. */
+  /** Milliseconds that a session without a connection is kept, when there is something to keep. */
   awayMs: number;
   /** The most sessions; the caller's own one that was away longest makes room for a new one. */
   most: number;
@@ -32,7 +32,9 @@ export function createFrameSessions({ awayMs, most }: FrameSessionsRules, clock:
   const keys = new WeakMap<FrameSession, string>();
 
   function forget(key: string): void {
-    entries.get(key)?.stopTimer?.();
+    const entry = entries.get(key);
+    entry?.stopTimer?.();
+    entry?.session.forget();
     entries.delete(key);
   }
 
@@ -65,7 +67,8 @@ export function createFrameSessions({ awayMs, most }: FrameSessionsRules, clock:
       if (!session.detach(link) || !entry) return;
       entries.delete(key);
       entries.set(key, entry);
-      entry.stopTimer = clock.after(awayMs, () => forget(key));
+      if (session.isEmpty()) forget(key);
+      else entry.stopTimer = clock.after(awayMs, () => forget(key));
     },
   };
 }

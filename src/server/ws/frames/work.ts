@@ -60,12 +60,15 @@ export function startWork(options: WorkOptions, asked: WorkRequest): Work {
   let note = 'waiting for a place';
   let held: Held | undefined;
   let isOver = false;
+  let { gone } = asked;
+  const session = () => ({ gone, idempotencyKey: asked.idempotencyKey });
   const begin: ToolHost['call'] = async (request, signal) => {
     const ceilingMs = ceilings[await kindOf(request)];
     held = { at: clock.monotonic(), ceilingMs };
     note = 'working';
     for (const each of listeners) each.onHeld(held);
-    return host.call(request, signal);
+    // The client may have gone and come back while it waited.
+    return host.call({ ...request, session: session() }, signal);
   };
 
   function over(reply: ToolReply): void {
@@ -75,10 +78,10 @@ export function startWork(options: WorkOptions, asked: WorkRequest): Work {
     for (const each of listeners) each.onReply(reply);
   }
 
-  function attend(call: ToolHost['call'], gone: AbortSignal): void {
+  function attend(call: ToolHost['call']): void {
     const request: ToolRequest = {
       ...asked.request,
-      session: { gone, idempotencyKey: asked.idempotencyKey },
+      session: session(),
       onProgress: ({ message }) => {
         note = message;
       },
@@ -95,7 +98,7 @@ export function startWork(options: WorkOptions, asked: WorkRequest): Work {
   }
 
   // Not at once: who starts it must be able to join before anything is told.
-  queueMicrotask(() => attend(gate.before({ ...host, call: begin }, client).call, asked.gone));
+  queueMicrotask(() => attend(gate.before({ ...host, call: begin }, client).call));
   return {
     requestId: asked.requestId,
     note: () => note,
@@ -109,7 +112,11 @@ export function startWork(options: WorkOptions, asked: WorkRequest): Work {
         stop.abort(reason);
       };
     },
-    rejoin: gone => attend(host.call, gone),
+    rejoin(signal) {
+      gone = signal;
+      // What still waits for its place is known by its place in the line alone.
+      if (held && !isOver) attend(host.call);
+    },
   };
 }
 

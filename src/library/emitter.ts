@@ -1,0 +1,38 @@
+import type { PolylogueEvents } from './options.ts';
+
+type Name = keyof PolylogueEvents;
+type Listeners = { [Key in Name]: Set<(event: PolylogueEvents[Key]) => void> };
+
+/** Hands events to who listens. A listener that throws harms nobody: what it throws is handed to `onFailure`. */
+export interface Emitter {
+  /** Answers what ends the listening. */
+  on<Key extends Name>(name: Key, listener: (event: PolylogueEvents[Key]) => void): () => void;
+  emit<Key extends Name>(name: Key, event: PolylogueEvents[Key]): void;
+}
+
+export function createEmitter(onFailure: (error: unknown) => void): Emitter {
+  const listeners: Listeners = {
+    request: new Set(),
+    response: new Set(),
+    tool_call: new Set(),
+    tool_result: new Set(),
+    refresh: new Set(),
+    cache: new Set(),
+    error: new Set(),
+  };
+  return {
+    on(name, listener) {
+      listeners[name].add(listener);
+      return () => void listeners[name].delete(listener);
+    },
+    emit(name, event) {
+      for (const listener of [...listeners[name]]) {
+        try {
+          listener(event);
+        } catch (error) {
+          onFailure(error);
+        }
+      }
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+import { createSignIn, isFromHere } from '../../../src/server/dashboard/sign-in.ts';
+import type { Caller } from '../../../src/server/guards/caller.ts';
+import { createTokens, digestOf } from '../../../src/server/guards/tokens.ts';
+
+const ann: Caller = { name: 'ann', owner: 'ann', permissions: { readOnly: false } };
+const operator: Caller = { name: 'operator', owner: 'local', permissions: { readOnly: false } };
+const token = 'a-token-of-anns-0123456789;"\\é'.replace('é', '~');
+const next = 'another-token-0123456789';
+
+const rig = () => {
+  const tokens = createTokens([{ digest: digestOf(token), caller: ann }], operator);
+  return { tokens, signIn: createSignIn({ find: tokens.find, secret: 'a secret' }) };
+};
+const asking = (headers: Record<string, string>) => new Request('http://localhost/live', { headers });
+const cookieOf = (text = '') => ({ cookie: text.split(';')[0] ?? '' });
+
+describe('who came by a cookie', () => {
+  it('is known by any token that a header carries, until it is replaced', () => {
+    const { tokens, signIn } = rig();
+    const request = asking(cookieOf(signIn.enter(asking({}), token)));
+    expect(signIn.who(request, undefined)).toMatchObject({ caller: ann, byCookie: true });
+    const isIn = signIn.watch(request, undefined);
+    expect(isIn()).toBe(true);
+    tokens.rotate(token, next);
+    expect(isIn()).toBe(false);
+    expect(signIn.who(request, undefined)).toBeUndefined();
+  });
+
+  it('has forms that other processes with the same tokens take, and that no other caller’s are', () => {
+    const [here, there] = [rig().signIn, createSignIn({ find: rig().tokens.find, secret: 'another secret' })];
+    const request = asking(cookieOf(here.enter(asking({}), token)));
+    const own = here.who(request, undefined)?.csrf;
+    expect(own).toBe(there.who(request, undefined)?.csrf);
+    expect(own).not.toBe(here.who(asking({}), ann)?.csrf);
+    expect(own).not.toContain(token.slice(0, 8));
+  });
+});
+
+describe('who came by a header, or where there are no tokens', () => {
+  it('is watched by the token that he sent, and is in for good where nobody needs one', () => {
+    const { tokens, signIn } = rig();
+    const isIn = signIn.watch(asking({ authorization: `Bearer ${token}` }), ann);
+    expect(isIn()).toBe(true);
+    tokens.rotate(token, next);
+    expect(isIn()).toBe(false);
+    const open = createSignIn({ find: createTokens([], operator).find, secret: 'a secret' });
+    for (const headers of [{}, { authorization: 'Bearer whatever-it-is-0123456789' }] as Record<string, string>[])
+      expect(open.watch(asking(headers), operator)()).toBe(true);
+    expect(signIn.watch(asking({}), undefined)()).toBe(false);
+  });
+});
+
+describe('a form', () => {
+  it.each([
+    [true, {}],
+    [true, { origin: 'http://here.test:8765' }],
+    [true, { origin: 'https://HERE.test:8765' }],
+    [true, { 'sec-fetch-site': 'same-origin', origin: 'http://elsewhere.test' }],
+    [false, { origin: 'http://here.test' }],
+    [false, { origin: 'http://here.test:8765.evil.test' }],
+    [false, { origin: 'null' }],
+    [false, { origin: '' }],
+    [false, { 'sec-fetch-site': 'same-site', origin: 'http://here.test:8765' }],
+    [false, { 'sec-fetch-site': 'cross-site' }],
+    [false, { 'sec-fetch-site': 'whatever' }],
+  ] as [boolean, Record<string, string>][])('is of this address: %s for %j', (is, headers) => {
+    expect(isFromHere(asking({ host: 'here.test:8765', ...headers }))).toBe(is);
+  });
+});
