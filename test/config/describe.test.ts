@@ -26,9 +26,22 @@ describe('the reference', () => {
       if (flag) expect(row).toContain(`\`--${flag}\``);
     }
     expect(text.match(/^## .*$/gm)).toEqual(
-      ['Models', 'Threads', 'Tools', 'Agent', 'Replies', 'Files', 'Operation', 'Library', 'Network', 'Telemetry', 'Spending', 'Programs', 'Daemon', 'Acme'].map(
-        group => `## ${group}`,
-      ),
+      [
+        'Models',
+        'Threads',
+        'Tools',
+        'Agent',
+        'Replies',
+        'Files',
+        'Operation',
+        'Library',
+        'Network',
+        'Telemetry',
+        'Spending',
+        'Programs',
+        'Daemon',
+        'Acme',
+      ].map(group => `## ${group}`),
     );
   });
 
