@@ -24,7 +24,7 @@ import { wsRules } from './server/ws/ws-rules.ts';
 import { type DashboardSources, wireDashboard } from './wire-dashboard.ts';
 import type { Hosts } from './wire-hosts.ts';
 import type { AppConfig } from './wire-models.ts';
-import type { Observed } from './wire-telemetry.ts';
+import { gaugeDaemon, type Observed } from './wire-telemetry.ts';
 
 /** What a command line may say otherwise than the settings. */
 export interface DaemonSettings {
@@ -82,17 +82,6 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
   });
   gaugeDaemon(observed.gauge, daemon);
   return daemon;
-}
-
-function gaugeDaemon(gauge: Observed['gauge'], { load }: Daemon): void {
-  gauge({ name: 'polylogue_sessions', help: 'Clients that are connected to the daemon.', labels: [] }, () => [
-    [[], load().sessions],
-  ]);
-  const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
-  gauge({ name: 'polylogue_daemon_calls', help: calls, labels: ['state'] }, () => [
-    [['running'], load().callsRunning],
-    [['waiting'], load().callsWaiting],
-  ]);
 }
 
 async function wireTokens(
