@@ -23,7 +23,7 @@ import { wsRules } from './server/ws/ws-rules.ts';
 import { type DashboardSources, wireDashboard } from './wire-dashboard.ts';
 import type { Hosts } from './wire-hosts.ts';
 import type { AppConfig } from './wire-models.ts';
-import type { Observed } from './wire-telemetry.ts';
+import { gaugeDaemon, type Observed } from './wire-telemetry.ts';
 
 /** What a command line may say otherwise than the settings. */
 export interface DaemonSettings {
@@ -52,6 +52,7 @@ export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDae
 
 /** A store that takes longer than this is not there, for a client. */
 const storeMs = 2_000;
+const lookMs = 1_000;
 
 /** Settings → the product behind a port. */
 export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<Daemon> {
@@ -76,7 +77,7 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
       const { wired, root } = await hosts.of({ permissions, declared, free: isAtHome });
       return { host: wired.host, root, instructions: wired.instructions };
     },
-    notReady: () => storeFault(parts),
+    notReady: lookedAt(() => storeFault(parts), clock),
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(wireDashboard(parts))],
@@ -84,17 +85,6 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
   });
   gaugeDaemon(observed.gauge, daemon);
   return daemon;
-}
-
-function gaugeDaemon(gauge: Observed['gauge'], { load }: Daemon): void {
-  gauge({ name: 'polylogue_sessions', help: 'Clients that are connected to the daemon.', labels: [] }, () => [
-    [[], load().sessions],
-  ]);
-  const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
-  gauge({ name: 'polylogue_daemon_calls', help: calls, labels: ['state'] }, () => [
-    [['running'], load().callsRunning],
-    [['waiting'], load().callsWaiting],
-  ]);
 }
 
 async function wireTokens(
@@ -128,6 +118,16 @@ function operatorEntry(token: string, host: string): TokenEntry {
   }
   const caller: Caller = { ...operator, isAtHome: isLoopback(host) };
   return { digest: digestOf(token), caller };
+}
+
+/** Whoever asks often gets what was found a moment ago. */
+function lookedAt(look: () => Promise<string | undefined>, clock: Pick<Clock, 'monotonic'>) {
+  let last: { at: number; found: Promise<string | undefined> } | undefined;
+  return () => {
+    const now = clock.monotonic();
+    if (!last || now - last.at >= lookMs) last = { at: now, found: look() };
+    return last.found;
+  };
 }
 
 async function storeFault({ store, clock }: DaemonParts): Promise<string | undefined> {

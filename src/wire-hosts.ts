@@ -71,7 +71,8 @@ export function createHosts(shared: SharedParts, { roots }: Roots, cwd: string):
     async of(caller) {
       const place = await placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
       const { permissions } = caller;
-      const isOwn = place.roots === undefined && Object.values(permissions).every(part => !part);
+      const isOwn =
+        place.roots === undefined && Object.values(permissions).every(part => part === undefined || part === false);
       if (isOwn) return { wired: own, root: place.root };
       return {
         wired: entryFor({ ...permissions, ...(place.roots && { roots: place.roots }) }).wired,

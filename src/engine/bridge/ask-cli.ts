@@ -1,6 +1,7 @@
 import { AppError, securityError, throwIfAborted } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock, Emit, Random } from '../../domain/ports.ts';
+import { safeCut } from '../../domain/text.ts';
 import { withoutKeys } from '../../models/errors.ts';
 import type { ProgramAnswer, ProgramQuestion } from '../../models/extras/programs/program.ts';
 import type { CliDefinition, CliEvent } from './cli.ts';
@@ -9,7 +10,7 @@ import { type CliOutput, readOutput } from './output/read-output.ts';
 import { asksForLogin, failureOf, longestLogin, notInstalled } from './output/recognise-failure.ts';
 import { cliEnvironment, markName } from './run/cli-environment.ts';
 import { findExecutable, type ProgramEnv } from './run/find-executable.ts';
-import { narrowed } from './run/narrow-arguments.ts';
+import { narrowed, withoutRepeats } from './run/narrow-arguments.ts';
 import { neutralPrompt } from './run/neutral-prompt.ts';
 import { type CliExit, runCli } from './run/run-cli.ts';
 
@@ -137,6 +138,8 @@ function holdBack(pass: (delta: string) => void) {
   return { push, flush };
 }
 
+const placeHolder = '\0';
+
 function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: ProgramQuestion) {
   const { model, session, role } = question;
   const mayWrite = allowed && question.mayWrite;
@@ -145,9 +148,11 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
     mayWrite ? { kept: [...args], leftOut: [] } : narrowed(args, cli.widening);
   const prefix = narrow(cli.prefix);
   const extra = narrow([...cli.extra, ...roleArgs]);
-  const own = cli.command({ model, session, mayWrite }, []);
-  // Flags that are there already would be given twice, which some refuse.
-  const fresh = extra.kept.filter(arg => !(arg.startsWith('--') && own.includes(arg)));
+  // What it is given depends on what is added: a place holder shows where that stands.
+  const around = cli.command({ model, session, mayWrite }, [...extra.kept, placeHolder]);
+  const at = around.indexOf(placeHolder);
+  const own = [...around.slice(0, at - extra.kept.length), ...around.slice(at + 1)];
+  const fresh = withoutRepeats(extra.kept, own);
   const args = [...prefix.kept, ...cli.command({ model, session, mayWrite }, fresh)];
   const leftOut = [...prefix.leftOut, ...extra.leftOut];
   const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;
@@ -163,8 +168,11 @@ function argument({ title }: CliDefinition, prompt: string): string {
   });
 }
 
+/** Only shows that work goes on. */
+const longestNote = 200;
+
 function tell(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: ProgramQuestion, event: CliEvent): void {
-  if (event.type === 'note') onWork(event.text);
+  if (event.type === 'note') onWork(safeCut(event.text, longestNote));
   if (event.type !== 'tool_use' && event.type !== 'tool_result') return;
   const { type: step, name = '', id, detail } = event;
   onWork(`[${step} ${name}]`);

@@ -23,6 +23,8 @@ export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'token
 /** What a request gets as far as nobody has to be waited for. */
 export type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
 
+const formBytes = 65_536;
+
 /** One of the daemon's own doors, which take JSON. */
 interface Door {
   methods: readonly string[];
@@ -59,7 +61,9 @@ export function createRouter(parts: RouterParts): Router {
 
   async function throughRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
     const { incoming, outgoing } = call;
-    const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, parts.maxBodyBytes) : undefined;
+    // Who is not known yet has no more to say than a token in a form.
+    const limit = caller ? parts.maxBodyBytes : Math.min(formBytes, parts.maxBodyBytes);
+    const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, limit) : undefined;
     if (body && !('bytes' in body)) return refused(call, body);
     const response = await route.handle({ request: toRequest(incoming, outgoing, url, body?.bytes), caller });
     if (response) return { response };

@@ -11,6 +11,8 @@ export interface EventLog extends EventStore {
   getStreamIdForEventId(eventId: string): Promise<string | undefined>;
   /** The ids of the requests that were answered among the events behind this one, in its stream. */
   answersAfter(eventId: string): RequestId[];
+  /** Drops the streams in which these requests were answered. */
+  forget(answered: readonly RequestId[]): void;
   /** Characters that are kept. */
   size(): number;
 }
@@ -45,6 +47,14 @@ export function createEventLog(): EventLog {
       if (stream === undefined) throw new RangeError('this event is kept no longer');
       for (const { id: each, message } of later) await send(each, message);
       return stream;
+    },
+    forget(ids) {
+      const over = new Set(
+        events.filter(({ message }) => answered(message).some(id => ids.includes(id))).map(({ stream }) => stream),
+      );
+      const kept = events.filter(({ stream }) => !over.has(stream));
+      events.splice(0, events.length, ...kept);
+      size = kept.reduce((sum, event) => sum + event.size, 0);
     },
     answersAfter: id => after(id).later.flatMap(({ message }) => answered(message)),
   };

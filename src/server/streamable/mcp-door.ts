@@ -86,7 +86,7 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     const mcp = await optionsFor(from, `session ${id}`);
     const host = { ...mcp.host, call: inUse(mcp.host.call, () => sessions.find(id, caller)) };
     return sessions.add(caller, onClosed =>
-      openSession({ id, caller, mcp: { ...mcp, host }, serverOf, onClosed, onError }),
+      openSession({ id, caller, mcp: { ...mcp, host }, serverOf, clock, onClosed, onError }),
     );
   }
 

@@ -1,4 +1,5 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import type { Clock } from '../../domain/ports.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
 import { createArrivals, requestIds } from './arrivals.ts';
@@ -20,15 +21,19 @@ export interface SessionOptions {
   caller: string;
   mcp: Omit<McpOptions, 'connection' | 'listening'>;
   serverOf: ServerOf | undefined;
+  clock: Pick<Clock, 'after'>;
   onClosed(): void;
   onError(error: Error): void;
 }
+
+/** What was written may still have been lost on its way: for this long a client can come back for it. */
+const resumeMs = 60_000;
 
 /** What the transport calls the stream of messages that belong to no request. */
 const ownStream = '_GET_stream';
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { id, caller, mcp, serverOf = createMcpServer, onClosed, onError } = options;
+  const { id, caller, mcp, serverOf = createMcpServer, clock, onClosed, onError } = options;
   const log = createEventLog();
   const { connection, arrived, lose } = createArrivals();
   const server = serverOf({ ...mcp, connection }, 'legacy');
@@ -55,7 +60,12 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       return {
         response,
         listens,
-        onWritten: whole => whole && arrived(last === null ? asked : log.answersAfter(last)),
+        onWritten(whole) {
+          if (!whole) return;
+          const answered = last === null ? asked : log.answersAfter(last);
+          arrived(answered);
+          clock.after(resumeMs, () => log.forget(answered));
+        },
       };
     },
     close: () => transport.close(),

@@ -43,7 +43,7 @@ export function createSessions({ idleMs, most }: SessionRules, clock: Pick<Clock
   }
 
   async function makeRoom(caller: string): Promise<boolean> {
-    if (entries.size + opening < most) return true;
+    if (entries.size + opening <= most) return true;
     const idle = [...entries.values()].find(({ session, uses }) => session.caller === caller && uses === 0);
     await idle?.session.close();
     return idle !== undefined;
@@ -52,10 +52,11 @@ export function createSessions({ idleMs, most }: SessionRules, clock: Pick<Clock
   return {
     count: () => entries.size,
     async add(caller, open) {
-      if (!(await makeRoom(caller))) return undefined;
+      // Counted before anything is waited for, so that many at once don't become too many.
       opening += 1;
       let id: string | undefined;
       try {
+        if (!(await makeRoom(caller))) return undefined;
         const session = await open(() => id !== undefined && forget(id));
         id = session.id;
         const entry: Entry = { session, uses: 0, stopTimer() {} };

@@ -12,6 +12,8 @@ export interface CliRig {
   /** Calls `clink`, unless another tool is named. */
   call(args: Record<string, unknown>, options?: CallOptions & { tool?: string }): Promise<Document>;
   calls(): StandInCall[];
+  /** What the CLIs do from now on. */
+  script: StandIn['script'];
   /** Waits until nothing is left of what was started. */
   nothingLeft(): Promise<void>;
   left: StandIn['left'];
@@ -70,6 +72,7 @@ export async function cliRig({
     call: (args, { tool = 'clink', ...options } = {}) =>
       polylogue.call(tool, args, { onProgress: update => progress.push(update), ...options }),
     calls: program.calls,
+    script: program.script,
     left: program.left,
     nothingLeft: () =>
       vi.waitFor(async () => expect(await program.left()).toEqual([]), { timeout: 6_000, interval: 50 }),

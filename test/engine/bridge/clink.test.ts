@@ -126,6 +126,29 @@ describe('clink', () => {
     expect(strict.calls().map(({ args }) => args.includes('sandbox_mode="read-only"'))).toEqual([true]);
   });
 
+  it('leaves approvals to the operator where a CLI may write', async () => {
+    const files = { gemini: { additional_args: ['--yolo'] } };
+    const rig = await cliRig({
+      clis: ['gemini'],
+      steps: geminiAnswers('Done.'),
+      files,
+      env: { CLI_ALLOW_WRITES: 'true' },
+    });
+    await rig.call({ prompt: 'Change it.', allow_writes: true });
+    expect(rig.calls()[0]?.args).toEqual(['--output-format', 'stream-json', '--yolo']);
+  });
+
+  it('tells the whole thread again after a call that failed', async () => {
+    const rig = await cliRig({ clis: ['gemini'], steps: geminiAnswers('Noted.') });
+    const { continuation_id } = (await rig.call({ prompt: 'My word is heron.' })).continuation_offer;
+    rig.script([{ err: 'out of luck\n', code: 3 }]);
+    expect((await rig.call({ prompt: 'Which word?', continuation_id })).isError).toBe(true);
+    rig.script(geminiAnswers('Heron.'));
+    const reply = await rig.call({ prompt: 'Which word was it?', continuation_id });
+    expect(reply).toMatchObject({ content: 'Heron.', metadata: { resumed: false } });
+    expect(rig.calls().at(-1)?.prompt).toContain('heron');
+  });
+
   it('gives CLIs the variables of its list, and nobody else’s keys', async () => {
     const secrets = {
       OPENAI_API_KEY: 'sk-openai',

@@ -3,7 +3,7 @@ import { delimiter } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { cliEnvironment } from '../../../src/engine/bridge/run/cli-environment.ts';
 import { findExecutable } from '../../../src/engine/bridge/run/find-executable.ts';
-import { narrowed } from '../../../src/engine/bridge/run/narrow-arguments.ts';
+import { narrowed, withoutRepeats } from '../../../src/engine/bridge/run/narrow-arguments.ts';
 import { withoutPrograms } from '../../../src/engine/bridge/without-programs.ts';
 import type { ModelQuestion } from '../../../src/models/answer.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -56,6 +56,20 @@ describe('arguments of a configuration', () => {
   ])('%j are narrowed', (args, kept, leftOut) => {
     expect(narrowed(args, widening)).toEqual({ kept, leftOut });
   });
+});
+
+it.each([
+  [['--model', 'a', 'x'], ['--model', 'b'], ['x']],
+  [['--json', 'x'], ['exec', '--json', '--other'], ['x']],
+  [['--mode=a', '--deep'], ['--mode', 'b'], ['--deep']],
+  [
+    ['-c', 'a=1', '-c', 'b=2'],
+    ['-c', 'c=3'],
+    ['-c', 'a=1', '-c', 'b=2'],
+  ],
+  [['-m', 'a', '-'], ['-m', 'b', '-'], []],
+])('arguments %j are not given again beside %j', (args, given, fresh) => {
+  expect(withoutRepeats(args, given)).toEqual(fresh);
 });
 
 it('the environment of a CLI is a list of ours, in which names are whole', () => {

@@ -314,7 +314,7 @@ describe('a damaged SQLite file', () => {
     const original = readFileSync(place.file);
     const random = seededRandom(7);
     let whole = 0;
-    const rounds = 150;
+    const rounds = 75;
     for (let round = 0; round < rounds; round++) {
       const bytes = Buffer.from(original);
       // Every third time in the first pages, which say what all the others are.

@@ -39,6 +39,7 @@ beforeAll(async () => {
       named('narrow', { allow: ['chat', 'thread*'], deny: ['threads'] }),
       named('docs', { roots: [project.path('docs'), elsewhere.root] }),
       named('poor', { max_cost_per_day: 0.000001 }),
+      named('broke', { max_cost_per_day: 0 }),
     ],
   });
 });
@@ -230,10 +231,12 @@ describe('a token', () => {
 
   it('spends no more than it may, whatever others may', async () => {
     const before = vendor.requests.length;
-    expect(await call('poor', 'chat', { prompt: 'Cheap?' })).toMatchObject({
-      status: 'error',
-      error: { code: 'LIMIT', message: expect.stringContaining('MAX_COST_PER_DAY') },
-    });
+    for (const name of ['poor', 'broke']) {
+      expect(await call(name, 'chat', { prompt: 'Cheap?' })).toMatchObject({
+        status: 'error',
+        error: { code: 'LIMIT', message: expect.stringContaining('MAX_COST_PER_DAY') },
+      });
+    }
     expect(vendor.requests.length).toBe(before);
     vendor.script({ answer: 'Yes.' });
     expect(await call('bob', 'chat', { prompt: 'Cheap?' })).toMatchObject({ http: 200 });

@@ -11,8 +11,7 @@ export const gemini = defineCli({
   command: ({ model, session, mayWrite }, extra) => [
     '--output-format',
     'stream-json',
-    '--approval-mode',
-    mayWrite ? 'auto_edit' : 'plan',
+    ...approval(mayWrite, extra),
     ...(model === undefined ? [] : ['--model', model]),
     ...(session === undefined ? [] : ['--resume', session]),
     ...extra,
@@ -35,6 +34,12 @@ export const gemini = defineCli({
     },
   ],
 });
+
+/** It takes one word on approvals only; where it may write, the operator's counts. */
+function approval(mayWrite: boolean, extra: readonly string[]): string[] {
+  if (!mayWrite) return ['--approval-mode', 'plan'];
+  return extra.some(arg => /^(?:--yolo|-y|--approval-mode)(?:=|$)/.test(arg)) ? [] : ['--approval-mode', 'auto_edit'];
+}
 
 /** Events of `stream-json`, and the one document of `json`. */
 function read(event: Record<string, unknown>): CliEvent[] {

@@ -30,3 +30,19 @@ function widensSettings(arg: string, before: string | undefined): boolean {
     setting,
   );
 }
+
+/** Flags that may be given more than once. */
+const repeatable = new Set(['-c', '--config', '--enable', '--disable']);
+
+/** Arguments of a configuration without the flags that are given anyway, which some CLIs refuse twice; their values go with them. */
+export function withoutRepeats(args: readonly string[], given: readonly string[]): string[] {
+  const fresh: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? '';
+    const name = arg.split('=', 1)[0] ?? '';
+    const place = name.startsWith('-') && !repeatable.has(name) ? given.indexOf(name) : -1;
+    if (place === -1) fresh.push(arg);
+    else if (!arg.includes('=') && given[place + 1]?.startsWith('-') === false) at++;
+  }
+  return fresh;
+}

@@ -76,7 +76,10 @@ async function answer(
   try {
     answered = await programs.ask({ ...question, ...askedFor(prompt, known) });
   } catch (error) {
-    if (!known || !isAppError(error) || error.details.class !== sessionLost) throw error;
+    if (!place || !known) throw error;
+    // It may have the question without an answer, and our prompts then go on as if nobody had asked it.
+    await sessions?.drop(place);
+    if (!isAppError(error) || error.details.class !== sessionLost) throw error;
     // The program has thrown its session away: it is told the whole thread once more.
     resumed = undefined;
     answered = await programs.ask({ ...question, ...askedFor(prompt, undefined) });

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { createEventLog } from '../../../src/server/streamable/event-log.ts';
+
+const said = (text: string) => ({ jsonrpc: '2.0' as const, method: 'notifications/message', params: { text } });
+const answer = (id: number, text = '') => ({ jsonrpc: '2.0' as const, id, result: { text } });
+
+async function eventsAfter(log: ReturnType<typeof createEventLog>, id: string): Promise<unknown[]> {
+  const told: unknown[] = [];
+  await log.replayEventsAfter(id, { send: async (_id, message) => void told.push(message) });
+  return told;
+}
+
+describe('what was sent in a session', () => {
+  it('is told again from any point, stream by stream', async () => {
+    const log = createEventLog();
+    const first = await log.storeEvent('a', said('one'));
+    await log.storeEvent('b', answer(2));
+    await log.storeEvent('a', answer(1));
+    expect(await eventsAfter(log, first)).toEqual([answer(1)]);
+    expect(await log.getStreamIdForEventId(first)).toBe('a');
+    expect(log.answersAfter(first)).toEqual([1]);
+    expect(await log.getStreamIdForEventId('99')).toBeUndefined();
+    await expect(eventsAfter(log, '99')).rejects.toThrow(RangeError);
+  });
+
+  it('is forgotten by streams whose answers arrived', async () => {
+    const log = createEventLog();
+    const first = await log.storeEvent('a', said('one'));
+    await log.storeEvent('a', answer(1));
+    const other = await log.storeEvent('b', said('two'));
+    log.forget([1, 7]);
+    expect(await log.getStreamIdForEventId(first)).toBeUndefined();
+    expect(await eventsAfter(log, other)).toEqual([]);
+    log.forget([]);
+    expect(log.size()).toBe(JSON.stringify(said('two')).length);
+  });
+
+  it('never grows beyond its size, but for one event that is larger', async () => {
+    const log = createEventLog();
+    for (let at = 0; at < 2_000; at += 1) await log.storeEvent('a', said('x'.repeat(2_000)));
+    expect(log.size()).toBeLessThanOrEqual(1_048_576);
+    const last = await log.storeEvent('a', answer(1, 'x'.repeat(3_000_000)));
+    expect(log.size()).toBeGreaterThan(3_000_000);
+    expect(await log.getStreamIdForEventId(last)).toBe('a');
+    await log.storeEvent('a', said('y'));
+    expect(log.size()).toBeLessThan(1_000);
+  });
+});
