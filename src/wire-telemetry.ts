@@ -86,3 +86,18 @@ function gaugeLoad(gauge: Telemetry['gauge'], { load }: Pick<Team, 'load'>): voi
   const waiting = 'Questions to models that wait for a place.';
   gauge({ name: 'polylogue_questions_waiting', help: waiting, labels: [] }, () => [[[], load().waiting]]);
 }
+
+/** What the daemon's doors know. */
+export function gaugeDaemon(
+  gauge: Telemetry['gauge'],
+  { load }: { load(): { sessions: number; callsRunning: number; callsWaiting: number } },
+): void {
+  gauge({ name: 'polylogue_sessions', help: 'Clients that are connected to the daemon.', labels: [] }, () => [
+    [[], load().sessions],
+  ]);
+  const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
+  gauge({ name: 'polylogue_daemon_calls', help: calls, labels: ['state'] }, () => [
+    [['running'], load().callsRunning],
+    [['waiting'], load().callsWaiting],
+  ]);
+}

@@ -29,6 +29,8 @@ export interface DashboardWorld {
   daemon: Daemon;
   /** A call of Alice's. */
   call(name: string, args: Record<string, unknown>): Promise<Document>;
+  /** A call of Alice's that goes on until it is cancelled. */
+  begin(prompt: string): { cancel(): Promise<Document> };
   /** Moves the time of day on. */
   pass(ms: number): void;
   close(): Promise<void>;
@@ -73,6 +75,18 @@ export async function startDashboardWorld(): Promise<DashboardWorld> {
     vendors,
     daemon,
     call: (name, args) => polylogue.call(name, args, { owner: 'alice' }),
+    begin(prompt) {
+      google.script({ fault: 'hang_before_headers' });
+      const gone = new AbortController();
+      const options = { owner: 'alice', signal: gone.signal };
+      const reply = polylogue.call('chat', { prompt, model: models.google }, options);
+      return {
+        cancel() {
+          gone.abort();
+          return reply;
+        },
+      };
+    },
     pass(ms) {
       ahead += ms;
     },

@@ -6,9 +6,11 @@ import { linesBetween, numberLines, printablePath } from '../../domain/text.ts';
 import { parsePathReference } from '../../files/path-reference.ts';
 import { readTextFile } from '../../files/read.ts';
 import { isSkip } from '../../files/skip.ts';
+import { programProviderId } from '../../models/extras/programs/program.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
-import type { ModelRequest } from '../../models/routing/roster.ts';
+import { isOffline, type ModelRequest } from '../../models/routing/roster.ts';
 import type { Parsed } from '../call-record.ts';
+import { isNamed } from '../routing/route-task.ts';
 import type { Refresher } from './agent.ts';
 import { said } from './conversation.ts';
 import type { HandParts } from './hands/hand-parts.ts';
@@ -39,13 +41,22 @@ export async function takeModels(
     ...(common.allowFallback !== undefined && { allowFallback: common.allowFallback }),
     avoid: (model: ModelInfo) => !model.tools,
   });
-  const able = resolution.candidates.filter(({ model }) => model.tools);
-  const [first, ...others] = able;
+  const [first, ...others] = resolution.candidates.filter(({ model }) => model.tools);
   if (first) return { ...resolution, candidates: [first, ...others] };
+  const [named, ...like] = resolution.candidates.filter(({ model }) => mayCall(model));
+  if (named && isNamed(common.model)) {
+    const warning = `Nobody here knows whether ${named.model.provider}:${named.model.id} can call tools; it was tried.`;
+    return { ...resolution, candidates: [named, ...like], warnings: [...resolution.warnings, warning] };
+  }
   throw inputError(`${resolution.requested} can't call tools.`, {
     next: 'Name a model that can ("listmodels" shows them), or none.',
     validationErrors: [{ field: 'model', error: 'calls no tools' }],
   });
+}
+
+/** Of servers of one's own and deployments only the names are known; programs and the offline models are known to call nothing. */
+function mayCall({ provider }: ModelInfo): boolean {
+  return provider !== programProviderId && !isOffline(provider);
 }
 
 /** What the model is told first, and the task with the files that were named. Those are watched from then on. */

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { loadCatalogue } from '../../../src/models/catalogue.ts';
 import { type RunningVendor, startEveryVendor } from '../../support/every-vendor.ts';
 import { type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 
-describe('every vendor whose models call tools', () => {
+/** Servers of one's own are asked for lists that not all of them have. */
+const refused = ({ violations }: FakeVendor) => violations.filter(line => line.startsWith('POST'));
+
+describe("every vendor, deployments and servers of one's own among them", () => {
   let vendors: RunningVendor[];
   let project: TempProject;
   let product: TestProduct;
@@ -23,7 +26,6 @@ describe('every vendor whose models call tools', () => {
   it('works through the loop: calls, parallel calls, results in order, an answer, and a closing one without tools', async () => {
     const worked: string[] = [];
     for (const { id, fake, model } of vendors) {
-      if (!loadCatalogue().find(each => each.provider === id && each.id === model)?.tools) continue;
       const read = { name: 'read_file', args: { path: 'a.txt' } };
       const list = { name: 'list_dir', args: {} };
       fake.script(
@@ -35,7 +37,7 @@ describe('every vendor whose models call tools', () => {
       );
       const args = { task: 'Read it.', model: `${id}:${model}` };
       const reply = await product.call('agent', args);
-      expect([reply.content, fake.violations], `${id}: ${JSON.stringify(reply)}`).toEqual(['Read.', []]);
+      expect([reply.content, refused(fake)], `${id}: ${JSON.stringify(reply)}`).toEqual(['Read.', []]);
       const last =
         fake.requests
           .at(-1)
@@ -43,10 +45,10 @@ describe('every vendor whose models call tools', () => {
           .join('\n') ?? '';
       expect(last, id).toContain('alpha');
       const closed = await product.call('agent', { ...args, max_rounds: 1 });
-      expect([closed.content, closed.stop_reason, fake.violations], id).toEqual(['Enough.', 'max_rounds', []]);
+      expect([closed.content, closed.stop_reason, refused(fake)], id).toEqual(['Enough.', 'max_rounds', []]);
       worked.push(id);
     }
-    const able = ['anthropic', 'deepseek', 'google', 'groq', 'minimax', 'moonshot', 'ollama', 'openai', 'xai', 'zhipu'];
-    expect(worked).toEqual(expect.arrayContaining(able));
+    expect(worked).toHaveLength(vendors.length);
+    expect(worked.length).toBeGreaterThanOrEqual(14);
   });
 });

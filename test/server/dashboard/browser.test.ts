@@ -3,13 +3,7 @@ import { createRequire } from 'node:module';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startBrowser } from '../../support/browser.ts';
-import {
-  type DashboardWorld,
-  liveThrough,
-  models,
-  startDashboardWorld,
-  tokens,
-} from '../../support/dashboard-world.ts';
+import { type DashboardWorld, liveThrough, startDashboardWorld, tokens } from '../../support/dashboard-world.ts';
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -152,17 +146,16 @@ describe('in a browser', () => {
     const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
     await signIn(page);
     await page.locator('[data-connection=on]').waitFor();
-    world.vendors.google.script({ answer: 'In its own time.', delayMs: 600 });
-    const call = world.call('chat', { prompt: 'How long?', model: models.google });
+    const call = world.begin('How long?');
     const card = page.locator('article.call');
     await card.getByText('asking google:gemini-2.5-flash').waitFor();
     await card.getByRole('link').focus();
     const href = await card.getByRole('link').getAttribute('href');
-    await expect.poll(() => card.locator('[data-elapsed]').innerText()).toMatch(/^0:0\d$/);
-    await call;
+    await expect.poll(() => card.locator('[data-elapsed]').innerText()).toMatch(/^0:\d\d$/);
+    await call.cancel();
     await page.getByText('All quiet.').waitFor();
     expect(await page.evaluate('document.activeElement.getAttribute("href")')).toBe(href);
-    expect(await page.locator('tbody tr').first().innerText()).toMatch(/chat\s+✓\s+done/);
+    expect(await page.locator('tbody tr').first().innerText()).toMatch(/chat\s+!\s+cancelled/);
     expect(faults).toEqual([]);
     await context.close();
   });
@@ -170,12 +163,12 @@ describe('in a browser', () => {
   it('the page of a running call ends by itself', async () => {
     const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
     await signIn(page);
-    world.vendors.google.script({ answer: 'Done.', delayMs: 500 });
-    const call = world.call('chat', { prompt: 'And now?', model: models.google });
+    const call = world.begin('And now?');
     await page.locator('article.call a').click();
+    await page.locator('[data-connection=on]').waitFor();
+    await call.cancel();
     await page.getByText('complete', { exact: true }).waitFor();
     expect(await page.locator('.steps').innerText()).toContain('Ended: ');
-    await call;
     expect(faults).toEqual([]);
     await context.close();
   });

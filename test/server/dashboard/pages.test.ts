@@ -60,15 +60,12 @@ describe('the live page', () => {
   });
 
   it('tells of a call while it runs: its stage, its model, its end', async () => {
-    world.vendors.google.script({ answer: 'Slowly.', delayMs: 700 });
-    const news = follow('/live', 'All quiet.');
     const running = follow('/live', 'asking google');
-    const call = world.call('chat', { prompt: 'How slowly?', model: models.google });
+    const call = world.begin('How slowly?');
     expect(readable((await running).at(-1) ?? '')).toMatch(/Running 1 call .*chat ● running asking google:gemini/);
-    await call;
-    // The first picture is of before, or already of the call; the last one is of the end.
-    expect((await news).length).toBeGreaterThan(0);
-    expect(await read('/')).toMatch(/chat ✓ done/);
+    await call.cancel();
+    const ended = await follow('/live', 'cancelled');
+    expect(readable(ended.at(-1) ?? '')).toMatch(/All quiet\..*chat ! cancelled/);
   });
 
   it('teaches who has nothing yet', async () => {
@@ -100,14 +97,13 @@ describe('one call', () => {
   });
 
   it('follows one that runs until it is over', async () => {
-    world.vendors.google.script({ answer: 'Later.', delayMs: 600 });
-    const call = world.call('chat', { prompt: 'When?', model: models.google });
-    await expect.poll(async () => readable(await alice.page('/'))).toContain('● running');
+    const call = world.begin('When?');
+    await expect.poll(async () => readable(await alice.page('/')), { timeout: 10_000 }).toContain('● running');
     const [path = ''] = await callsOf('chat');
     expect(await alice.page(path)).toContain(`data-live="${path}/live"`);
-    const told = await follow(`${path}/live`, 'event: over');
-    await call;
-    expect(readable(told.at(-2) ?? '')).toContain('Ended: ');
+    const told = follow(`${path}/live`, 'event: over');
+    await call.cancel();
+    expect(readable((await told).at(-2) ?? '')).toMatch(/Outcome ! cancelled .*Ended: /);
   });
 });
 

@@ -74,9 +74,10 @@ describe('a client that is slow', () => {
 
   it('to read a long answer is waited for while it takes some, and sent away when it takes none', async () => {
     const long = 'x'.repeat(20_000_000);
+    const clock = manualClock();
     await start(
       hostOf(async () => long),
-      { patience: { stallMs: 300 } },
+      { clock, patience: { stallMs: 30_000 } },
     );
     const { hostname, port } = new URL(daemon.url);
     const begin = () =>
@@ -95,7 +96,9 @@ describe('a client that is slow', () => {
     const deaf = await begin();
     deaf.pause();
     const over = new Promise(resolve => deaf.on('error', () => {}).on('close', resolve));
-    await new Promise(resolve => setTimeout(resolve, 900));
+    // Until all that lies between them is full.
+    await new Promise(resolve => setTimeout(resolve, 500));
+    await clock.advance(30_000);
     deaf.resume();
     await over;
     expect(deaf.complete).toBe(false);
