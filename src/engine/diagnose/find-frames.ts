@@ -1,4 +1,4 @@
-import { relative, resolve, sep } from 'node:path';
+import { basename, relative, resolve, sep } from 'node:path';
 import { isAppError } from '../../domain/error.ts';
 import { readFile } from '../../files/read.ts';
 import type { Sandbox } from '../../files/sandbox.ts';
@@ -36,13 +36,13 @@ const foreign = /(?:^|\/)(?:node_modules|site-packages|dist-packages|\.cargo|rus
  */
 export async function findFrames(options: FindOptions, frames: readonly Frame[]): Promise<FoundFile[]> {
   const files = new Map<string, FoundFile>();
-  let sources: string[] | undefined;
+  let sources: Sources | undefined;
   for (const frame of frames) {
     if (frame.path.startsWith('node:') || foreign.test(frame.path.replaceAll('\\', '/'))) continue;
     let path = frame.folder === undefined ? await asWritten(options, frame.path) : undefined;
     if (path === undefined) {
       sources ??= await sourcesOf(options);
-      path = byEnd(options, frame, sources);
+      path = byEnd(frame, sources);
     }
     if (path === undefined || foreign.test(`${relative(options.root, path).split(sep).join('/')}`)) continue;
     const file = files.get(path) ?? { path, lines: [] };
@@ -73,29 +73,34 @@ async function asWritten({ sandbox, root }: FindOptions, path: string): Promise<
   return isSkip(located) || located.kind !== 'file' ? undefined : located.path;
 }
 
-async function sourcesOf({ sandbox, root, home, signal }: FindOptions): Promise<string[]> {
+/** Source files of the project by their names; each absolute, and as it is called from the root. */
+type Sources = ReadonlyMap<string, readonly { path: string; own: string }[]>;
+
+async function sourcesOf({ sandbox, root, home, signal }: FindOptions): Promise<Sources> {
+  const byName = new Map<string, { path: string; own: string }[]>();
   try {
-    return await listSourceFiles(sandbox, [root], { root, home, maxFiles: mostListed, signal });
+    for (const path of await listSourceFiles(sandbox, [root], { root, home, maxFiles: mostListed, signal })) {
+      const named = byName.get(basename(path)) ?? [];
+      named.push({ path, own: relative(root, path).split(sep).join('/') });
+      byName.set(basename(path), named);
+    }
   } catch (error) {
     // A project too large to be searched: only places that are written as they are count.
-    if (isAppError(error) && error.kind === 'limit') return [];
-    throw error;
+    if (!isAppError(error) || error.kind !== 'limit') throw error;
   }
+  return byName;
 }
 
-function byEnd({ root }: FindOptions, { path, folder }: Frame, sources: readonly string[]): string | undefined {
+function byEnd({ path, folder }: Frame, sources: Sources): string | undefined {
   const written = (folder === undefined ? path : `${folder}/${path}`).replaceAll('\\', '/');
   const parts = written.split('/').filter(part => part !== '' && part !== '.' && part !== '..');
-  for (let from = 0; from < parts.length; from++) {
+  const named = sources.get(parts.at(-1) ?? '') ?? [];
+  for (let from = 0; from < parts.length && named.length > 0; from++) {
     const end = parts.slice(from).join('/');
     // A name alone may be anybody's, unless it is that of a file on top of the project.
     const alone = from === parts.length - 1 && parts.length > 1;
-    const fitting = sources.filter(source => {
-      const own = relative(root, source).split(sep).join('/');
-      return own === end || (!alone && own.endsWith(`/${end}`));
-    });
-    if (fitting.length === 1) return fitting[0];
-    if (fitting.length > 1) return undefined;
+    const fitting = named.filter(({ own }) => own === end || (!alone && own.endsWith(`/${end}`)));
+    if (fitting.length > 0) return fitting.length === 1 ? fitting[0]?.path : undefined;
   }
   return undefined;
 }
