@@ -170,10 +170,11 @@ export function rootOf({ headers }: IncomingMessage): string | undefined {
   }
 }
 
-function refused({ incoming, outgoing }: Call, refusal: Refusal): Exchange {
+function refused({ incoming }: Call, refusal: Refusal): Exchange {
+  const response = refusalResponse(refusal);
   // What was not read of the body stays unread.
-  if (!incoming.complete) outgoing.setHeader('Connection', 'close');
-  return { response: refusalResponse(refusal) };
+  if (!incoming.complete) response.headers.append('Connection', 'close');
+  return { response };
 }
 
 async function readiness({ gate, notReady }: RouterParts): Promise<Response> {

@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Daemon, DaemonOptions } from '../../../src/server/daemon/open-daemon.ts';
 import { operator } from '../../../src/server/guards/caller.ts';
@@ -62,6 +63,11 @@ it('the path of WebSockets says to a plain request that it takes those alone', a
   await start({ upgrades: [() => door] });
   const response = await ask('/ws');
   expect([response.status, response.headers.get('upgrade')]).toEqual([426, 'websocket']);
+  // What was to follow is not waited for.
+  const socket = connect(daemon.port, '127.0.0.1');
+  socket.write('POST /ws HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n');
+  const chunks: Buffer[] = await socket.toArray();
+  expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1\.1 426 [^]*connection: Upgrade, close/i);
 });
 
 describe('a web page', () => {
