@@ -133,5 +133,7 @@ function unknownSession(): Response {
 }
 
 function noRoom(): Response {
-  return rpcError(503, -32_000, 'There are too many sessions. Try again later.');
+  const response = rpcError(503, -32_000, 'There are too many sessions. Try again later.');
+  response.headers.set('Retry-After', '5');
+  return response;
 }
