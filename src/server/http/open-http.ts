@@ -7,6 +7,7 @@ import { type Refusal, refusalResponse } from '../guards/refusal.ts';
 import { createMcpDoor, type McpDoorOptions } from '../streamable/mcp-door.ts';
 import { createSessions, type SessionRules } from '../streamable/sessions.ts';
 import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
+import { createPipelineGuard } from './pipelined.ts';
 import { nowhere, refusalOf } from './refusals.ts';
 import { createRouter } from './router.ts';
 import { addressOf } from './to-request.ts';
@@ -65,7 +66,9 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     }
   }
 
+  const mayServe = createPipelineGuard();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (!mayServe(incoming, outgoing)) return;
     serve(incoming, outgoing).catch(error => {
       onError(error instanceof Error ? error : new Error(String(error)));
       if (outgoing.headersSent) outgoing.destroy();
