@@ -1,10 +1,11 @@
 import { wsSettings } from './config/derive.ts';
-import { configError, isAppError } from './domain/error.ts';
+import { configError } from './domain/error.ts';
 import type { Clock, Emit, Random } from './domain/ports.ts';
 import type { Store } from './memory/store.ts';
 import { findDaemons as daemonsIn, type FoundDaemon, healthFolder } from './server/daemon/find-daemons.ts';
 import { metricsRoute } from './server/daemon/metrics-route.ts';
 import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
+import { createReadiness } from './server/daemon/readiness.ts';
 import { openTokenStore } from './server/daemon/token-store.ts';
 import { dashboardRoute } from './server/dashboard/create-dashboard.ts';
 import type { Caller } from './server/guards/caller.ts';
@@ -50,13 +51,9 @@ export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDae
   return daemonsIn(healthFolder(home), clock);
 }
 
-/** A store that takes longer than this is not there, for a client. */
-const storeMs = 2_000;
-const lookMs = 1_000;
-
 /** Settings → the product behind a port. */
 export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<Daemon> {
-  const { config, hosts, version, clock, random, emit, observed } = parts;
+  const { config, hosts, store, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
   const warn = (message: string) => emit({ type: 'warning', where: 'daemon', message });
@@ -77,7 +74,7 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
       const { wired, root } = await hosts.of({ permissions, declared, free: isAtHome });
       return { host: wired.host, root, instructions: wired.instructions };
     },
-    notReady: lookedAt(() => storeFault(parts), clock),
+    notReady: createReadiness(() => store.mark(), clock),
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(wireDashboard(parts))],
@@ -118,26 +115,4 @@ function operatorEntry(token: string, host: string): TokenEntry {
   }
   const caller: Caller = { ...operator, isAtHome: isLoopback(host) };
   return { digest: digestOf(token), caller };
-}
-
-/** Whoever asks often gets what was found a moment ago. */
-function lookedAt(look: () => Promise<string | undefined>, clock: Pick<Clock, 'monotonic'>) {
-  let last: { at: number; found: Promise<string | undefined> } | undefined;
-  return () => {
-    const now = clock.monotonic();
-    if (!last || now - last.at >= lookMs) last = { at: now, found: look() };
-    return last.found;
-  };
-}
-
-async function storeFault({ store, clock }: DaemonParts): Promise<string | undefined> {
-  const { promise: late, resolve } = Promise.withResolvers<string>();
-  const stop = clock.after(storeMs, () => resolve('The store does not answer.'));
-  try {
-    return await Promise.race([store.mark().then(() => undefined), late]);
-  } catch (error) {
-    return isAppError(error) ? error.message : 'The store failed.';
-  } finally {
-    stop();
-  }
 }

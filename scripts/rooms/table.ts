@@ -300,22 +300,17 @@ const packages: HouseTable['packages'] = {
   '@redis/client': ['memory/stores'],
   '@modelcontextprotocol/client': ['engine/agent'],
   '@modelcontextprotocol/*': ['server'],
-  hono: ['server'],
-  '@hono/*': ['server'],
   ws: ['server'],
-  execa: ['engine/bridge', 'engine/agent', 'files/git'],
+  execa: ['engine/bridge'],
   jsonrepair: ['engine'],
   ignore: ['files'],
   diff: ['files'],
   'web-tree-sitter': ['files'],
   '@vscode/tree-sitter-wasm': ['files'],
-  '@secretlint/*': ['telemetry'],
-  pino: ['telemetry'],
   '@opentelemetry/*': ['telemetry'],
   'js-yaml': ['config', 'models/catalogue.ts'],
   commander: ['cli'],
   'jsonc-parser': ['cli/init'],
-  '@clack/prompts': ['cli'],
 };
 
 const outside = ['app.ts', 'cli', 'server'];

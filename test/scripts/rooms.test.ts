@@ -34,7 +34,7 @@ const clean: Tree = {
     "import { tools } from './tools/index.gen.ts';\nimport { mcp } from './server/mcp.ts';\nexport const app = { tools, mcp };\n",
   'src/main.ts':
     "import { enableCompileCache } from 'node:module';\nenableCompileCache();\nawait import('./cli/commands/ask.ts');\n",
-  'src/index.ts': "export { app } from './app.ts';\nexport type { Price } from './domain/model.ts';\n",
+  'src/index.ts': "export type { Price } from './domain/model.ts';\n",
 };
 
 describe('a tree that keeps the rules', () => {

@@ -6,6 +6,7 @@ import { checkBind } from '../guards/bind.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
 import { createMcpDoor, type McpDoorOptions } from '../streamable/mcp-door.ts';
 import { createSessions, type SessionRules } from '../streamable/sessions.ts';
+import { createCors } from './cors.ts';
 import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
 import { nowhere, refusalOf } from './refusals.ts';
 import { createRouter } from './router.ts';
@@ -53,7 +54,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     checkOrigin({ host, origin });
   const sessions = createSessions(options.sessions, clock);
   const mcp = createMcpDoor({ ...options, sessions });
-  const route = createRouter({ ...options, checkAddress, mcp: mcp.handle, tool: createToolApi(options) });
+  const cors = createCors(options.origins);
+  const route = createRouter({ ...options, checkAddress, cors, mcp: mcp.handle, tool: createToolApi(options) });
 
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { response, onWritten } = await route(incoming, outgoing);
