@@ -1,4 +1,4 @@
-import { matchesGlob, relative, sep } from 'node:path';
+import { relative, sep } from 'node:path';
 import { inputError, throwIfAborted } from '../../domain/error.ts';
 import type { Skip } from '../../domain/file.ts';
 import { printablePath } from '../../domain/text.ts';
@@ -6,6 +6,7 @@ import { readFile } from '../read.ts';
 import type { Sandbox } from '../sandbox.ts';
 import { isSkip } from '../skip.ts';
 import { inParallel } from './in-parallel.ts';
+import { globMatcher } from './match-glob.ts';
 import { walkDirectory } from './walk-directory.ts';
 
 export interface FindRequest {
@@ -27,10 +28,12 @@ const walkLimits = { maxDepth: 100, maxEntries: 200_000 };
 const atOnce = 8;
 const searchedBytes = 1024 * 1024;
 
-/** Patterns that would be turned into millions of others, or into an expression that takes for ever. */
-function checkGlob(glob: string): void {
+/** Judges paths; throws for patterns that nobody needs, and that would be turned into very many others. */
+function matcherOf(glob: string): (path: string) => boolean {
   const count = (pattern: RegExp) => glob.match(pattern)?.length ?? 0;
-  if (!/[()]|\.\.\}/.test(glob) && count(/\{/g) <= 2 && count(/\*/g) <= 12 && !/\{[^}]*\.\./.test(glob)) return;
+  const plain = !/[()]/.test(glob) && count(/\{/g) <= 2 && count(/\*/g) <= 12 && !/\{[^}]*\.\./.test(glob);
+  const matches = plain ? globMatcher(glob.includes('/') ? glob : `**/${glob}`) : undefined;
+  if (matches) return matches;
   throw inputError(`"${printablePath(glob)}" is no pattern that is taken.`, {
     next: 'Write it with *, **, ? and at most two {a,b}, such as src/**/*.{ts,tsx}.',
   });
@@ -38,16 +41,13 @@ function checkGlob(glob: string): void {
 
 /** The project's files below a directory, absolute, in the order of a walk; a refusal where there is nothing to walk. */
 export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindRequest): Promise<string[] | Skip> {
-  if (glob !== undefined) checkGlob(glob);
+  const matches = glob === undefined ? undefined : matcherOf(glob);
   const located = await sandbox.locate(start);
   if (isSkip(located)) return located;
   if (located.kind === 'file') return [located.path];
   const { files } = await walkDirectory(sandbox, located.path, walkLimits, signal);
-  if (glob === undefined) return files;
-  return files.filter(path => {
-    const below = relative(located.path, path).split(sep).join('/');
-    return matchesGlob(below, glob) || (!glob.includes('/') && matchesGlob(below, `**/${glob}`));
-  });
+  if (!matches) return files;
+  return files.filter(path => matches(relative(located.path, path).split(sep).join('/')));
 }
 
 /** The lines of those files that hold one of the words, at most `most`; `masked` sees the text of each file before anybody else. */

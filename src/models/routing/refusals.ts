@@ -98,6 +98,15 @@ function restrictedError(scene: Scene, name: string, model: ModelInfo, why: Refu
 /** Models are there, but the operator's lists leave none for an automatic choice. */
 export function nothingAllowedError(scene: Scene): AppError {
   if (!hasProvider(scene)) return noProviderError(scene);
+  if (scene.avoids) {
+    return notFound(
+      'None of the models that may be used can do this.',
+      'unmet_needs',
+      scene.policy.offline
+        ? 'The offline models only say what they were given: set the key of a provider, and start without --offline.'
+        : 'Set the key of a provider whose models can, or name a model.',
+    );
+  }
   const known = scene.roster.models.some(model => {
     const why = scene.refusal(model);
     return why !== undefined && isRestriction(why);

@@ -135,19 +135,23 @@ describe('a request for a WebSocket', () => {
     });
 
   it.each([
-    ['without a key', ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 13']],
+    ['without a key', 400, ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 13']],
     [
       'of another version',
+      426,
       ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 7', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
     ],
     [
       'that is no GET',
+      400,
       ['POST /ws HTTP/1.1', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
     ],
-  ])('%s is answered with 400 and what to do', async (_what, lines) => {
+  ])('%s is answered with %i and what to do', async (_what, status, lines) => {
     door = await startWsDoor({ host: scriptedHost(), root: '/tmp' });
     const answer = await ask(lines);
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain(`HTTP/1.1 ${status} `);
+    // Which version is spoken here.
+    expect(answer.includes('sec-websocket-version: 13\r\n')).toBe(status === 426);
     expect(answer).toContain('"class":"handshake"');
     expect(door.door.connections()).toBe(0);
   });

@@ -1,3 +1,5 @@
+import { leadingAway } from './extra-arguments.ts';
+
 /** What may be run where the operator said nothing: the usual ways to test, check and build a project. */
 export const usualCommands = [
   'npm test',
@@ -25,12 +27,17 @@ export const usualCommands = [
 export function commandProblem(argv: readonly string[], allowed: readonly string[]): string | undefined {
   const control = argv.find(word => /[\0\n\r]/.test(word));
   if (control !== undefined) return 'an argument has a line break or a NUL character.';
-  const fits = allowed.some(entry => {
+  const fitting = allowed.flatMap(entry => {
     const words = entry.trim().split(/\s+/);
-    if (words[0] === '' || words[0] === '*' || words.length > argv.length) return false;
-    return words.every((word, index) => word === argv[index] || (word === '*' && isPlain(argv[index])));
+    if (words[0] === '' || words[0] === '*' || words.length > argv.length) return [];
+    const fits = words.every((word, index) => word === argv[index] || (word === '*' && isPlain(argv[index])));
+    return fits ? [words.length] : [];
   });
-  if (fits) return undefined;
+  const away = leadingAway(argv[0] ?? '', argv.slice(Math.max(0, ...fitting)));
+  if (fitting.length > 0 && away === undefined) return undefined;
+  if (fitting.length > 0) {
+    return `"${(away ?? '').slice(0, 100)}" makes another command of it; only an entry of the operator's that names it allows it.`;
+  }
   return `"${argv.join(' ').slice(0, 200)}" is none of the commands that the operator allows: ${allowed.join(', ')}.`;
 }
 

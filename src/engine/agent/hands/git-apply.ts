@@ -5,9 +5,9 @@ import { inputError, securityError } from '../../../domain/error.ts';
 import { printablePath, safeCut } from '../../../domain/text.ts';
 import { readBytes } from '../../../files/read.ts';
 import { isSkip } from '../../../files/skip.ts';
-import { type FileChange, targetInside } from '../../../files/write/write-changes.ts';
+import type { FileChange } from '../../../files/write/write-changes.ts';
 import type { HandParts } from './hand-parts.ts';
-import { refused } from './hand-parts.ts';
+import { refused, targetNamed } from './hand-parts.ts';
 import { type ProgramOutput, runProgram } from './run-program.ts';
 
 const applyMs = 30_000;
@@ -75,7 +75,7 @@ interface Copy {
 async function copyOf(parts: HandParts, folder: string, name: string, signal: AbortSignal): Promise<Copy> {
   const copied = resolve(folder, name);
   if (!copied.startsWith(folder + sep)) throw outside(name);
-  const path = await targetInside(parts, resolve(parts.root, name));
+  const path = await targetNamed(parts, resolve(parts.root, name));
   const opened = await parts.sandbox.open(path);
   if (isSkip(opened)) {
     if (opened.code !== 'not_found') throw refused(opened);

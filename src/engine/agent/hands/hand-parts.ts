@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { inputError, securityError } from '../../../domain/error.ts';
 import type { Skip } from '../../../domain/file.ts';
 import type { Clock, Emit, Mask } from '../../../domain/ports.ts';
@@ -8,6 +8,7 @@ import type { GitHistory } from '../../../files/git/history.ts';
 import { parsePathReference } from '../../../files/path-reference.ts';
 import type { Sandbox } from '../../../files/sandbox.ts';
 import { isSkip } from '../../../files/skip.ts';
+import { targetInside } from '../../../files/write/write-changes.ts';
 import type { Condenser } from '../../condense/condense.ts';
 
 /** What the hands of one run work with. */
@@ -54,4 +55,32 @@ export function refused({ path, code, reason }: Skip): Error {
   return code === 'outside_roots' || code === 'secret'
     ? securityError(message, { next })
     : inputError(message, { next });
+}
+
+/**
+ * The real path of a file that may be written, which is where its name says. Behind a link, another file would change than the one
+ * that somebody approved. The project itself may lie behind one.
+ */
+export async function targetNamed(
+  { sandbox, root }: Pick<HandParts, 'sandbox' | 'root'>,
+  path: string,
+): Promise<string> {
+  await targetInside({ sandbox }, path);
+  const real = await realOf(sandbox, path);
+  const project = relative(root, path).startsWith('..')
+    ? path
+    : join(await sandbox.assertWithin(root), relative(root, path));
+  if (real === path || real === project) return real;
+  throw securityError(`${printablePath(path)} is a link, or lies behind one: it is really ${printablePath(real)}.`, {
+    next: 'Name the file by its real path.',
+  });
+}
+
+/** What is not there yet lies in the deepest folder of its path that is there. */
+async function realOf(sandbox: HandParts['sandbox'], path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    const located = await sandbox.locate(at);
+    if (!isSkip(located)) return join(located.path, relative(at, path));
+    if (dirname(at) === at) return path;
+  }
 }

@@ -4,16 +4,19 @@ import { isAppError } from '../../../domain/error.ts';
 import { printablePath } from '../../../domain/text.ts';
 import { findOriginals, placeholdersIn } from '../../../files/put-back/originals.ts';
 import { putBackPatch } from '../../../files/put-back/put-back-patch.ts';
-import { type ChangedPlace, type FileChange, targetInside, writeChanges } from '../../../files/write/write-changes.ts';
+import { readBytes } from '../../../files/read.ts';
+import { isSkip } from '../../../files/skip.ts';
+import { type ChangedPlace, type FileChange, writeChanges } from '../../../files/write/write-changes.ts';
 import type { AgentTool } from '../agent.ts';
 import { gitApply } from './git-apply.ts';
 import { hand } from './hand.ts';
-import { type HandParts, pathIn } from './hand-parts.ts';
+import { type HandParts, pathIn, targetNamed } from './hand-parts.ts';
 
 const longestText = 1_000_000;
 
 /** Hands that change files. What was there before is kept. */
 export function writingHands(parts: HandParts): AgentTool[] {
+  const judged = createJudged(parts);
   return [
     hand({
       name: 'write_file',
@@ -21,14 +24,14 @@ export function writingHands(parts: HandParts): AgentTool[] {
       effect: 'write',
       fields: { path: z.string().min(1), content: z.string().max(longestText) },
       show: ({ path, content }) => `${path}\n${content}`,
-      async verify({ path }) {
-        await targetInside(parts, pathIn(parts, path));
+      async verify({ path }, { signal, callId }) {
+        await judged.look(callId, await targetNamed(parts, pathIn(parts, path)), signal);
         return undefined;
       },
       async run({ path, content }, { signal, callId }) {
-        const target = pathIn(parts, path);
+        const target = await targetNamed(parts, pathIn(parts, path));
         const text = await clear(parts, content, [target], signal);
-        return write(parts, [{ path: target, text }], callId, signal);
+        return write(parts, [{ path: target, text, ...judged.before(callId, target) }], callId, signal);
       },
     }),
     hand({
@@ -45,6 +48,29 @@ export function writingHands(parts: HandParts): AgentTool[] {
       run: async ({ patch }, { signal, callId }) => write(parts, await changesOf(parts, patch, signal), callId, signal),
     }),
   ];
+}
+
+const mostJudged = 50;
+
+/** What stood at a place when a call was judged: what somebody did there until it was approved is not overwritten. */
+function createJudged({ sandbox, maxFileBytes: maxBytes }: HandParts) {
+  const known = new Map<string, { path: string; before: Buffer | null }>();
+  return {
+    async look(callId: string, path: string, signal: AbortSignal): Promise<void> {
+      known.delete(callId);
+      const opened = await sandbox.open(path);
+      const before = isSkip(opened) ? null : await readBytes(opened, path, { maxBytes, signal });
+      if (before !== null && !Buffer.isBuffer(before)) return;
+      known.set(callId, { path, before });
+      const [oldest] = known.keys();
+      if (known.size > mostJudged && oldest !== undefined) known.delete(oldest);
+    },
+    before(callId: string, path: string): Pick<FileChange, 'before'> {
+      const found = known.get(callId);
+      known.delete(callId);
+      return found?.path === path ? { before: found.before } : {};
+    },
+  };
 }
 
 async function changesOf(parts: HandParts, patch: string, signal: AbortSignal): Promise<FileChange[]> {

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AgentTool, ToolOutput } from '../../../../src/engine/agent/agent.ts';
 import { usualCommands } from '../../../../src/engine/agent/hands/command-policy.ts';
@@ -203,4 +204,31 @@ it('does nothing but look where it may only read', async () => {
     expect.arrayContaining(['summarize_file', 'write_file', 'apply_patch', 'run_command', 'fetch_url']),
   );
   expect(tools.map(({ name }) => name)).not.toContain('fetch_url');
+});
+
+describe('what was approved', () => {
+  const around = () => ({ callId: 'c1', signal: new AbortController().signal });
+  const writer = () => tools.find(({ name }) => name === 'write_file')!;
+
+  it('is no other file behind a link, by either way of writing', async () => {
+    await symlink(project.path('note.md'), project.path('harmless.txt'));
+    await symlink(project.path('src'), project.path('docs'));
+    for (const path of ['harmless.txt', 'docs/a.ts', 'docs/new/c.ts']) {
+      await expect(writer().verify?.({ path, content: 'x' }, around()), path).rejects.toMatchObject({
+        kind: 'security',
+      });
+      await expect(use('write_file', { path, content: 'x' }), path).rejects.toMatchObject({ kind: 'security' });
+    }
+    const patch = '--- a/harmless.txt\n+++ b/harmless.txt\n@@ -1 +1 @@\n-A note.\n+Theirs.\n';
+    await expect(use('apply_patch', { patch })).rejects.toMatchObject({ kind: 'security' });
+    expect(readFileSync(project.path('note.md'), 'utf8')).toBe('A note.\n');
+  });
+
+  it('does not overwrite what somebody wrote until then', async () => {
+    const args = { path: 'note.md', content: 'By the agent.\n' };
+    await writer().verify?.(args, around());
+    await project.write('note.md', 'By the user meanwhile.\n');
+    await expect(use('write_file', args)).rejects.toThrow(/meanwhile/);
+    expect(readFileSync(project.path('note.md'), 'utf8')).toBe('By the user meanwhile.\n');
+  });
 });

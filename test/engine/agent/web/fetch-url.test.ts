@@ -15,6 +15,10 @@ beforeEach(async () => {
       return void response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end();
     if (request.url === '/loop') return void response.writeHead(302, { location: '/loop' }).end();
     if (request.url === '/image') return void response.writeHead(200, { 'content-type': 'image/png' }).end('x');
+    if (request.url === '/slow') {
+      const page = `${'<'.repeat(400_000)}${'<script '.repeat(50_000)}${'<script>'.repeat(50_000)}<p>End</p>${'<br'.repeat(100_000)}`;
+      return void response.writeHead(200, { 'content-type': 'text/html' }).end(page);
+    }
     if (request.url === '/big')
       return void response.writeHead(200, { 'content-type': 'text/plain' }).end('y'.repeat(3_000_000));
     const page = '<html><script>evil()</script><p>Fish &amp; chips</p><style>x{}</style><div>More</div></html>';
@@ -42,6 +46,13 @@ describe('a page of the web', () => {
     expect(typeof big !== 'string' && big.text.length).toBeLessThan(2_001_000);
     await expect(open.run({ url: `${base}/image` }, around())).rejects.toMatchObject({ kind: 'input' });
     await expect(open.run({ url: `${base}/loop` }, around())).rejects.toThrow(/for ever/);
+  });
+
+  it('takes no longer where it was made to be slow to read', async () => {
+    const began = performance.now();
+    const page = await open.run({ url: `${base}/slow` }, around());
+    expect(page).toMatchObject({ text: expect.stringContaining('End') });
+    expect(performance.now() - began).toBeLessThan(2_000);
   });
 
   it('is none of this machine or network, whatever it is called and wherever it redirects to', async () => {
