@@ -53,7 +53,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         maxCostUsd: params.maxCostUsd,
         limits: limitsOf(params),
         onToolCall: request.onToolCall,
-        ...(stream && onChunk && { onText: onChunk }),
+        ...(stream && onChunk && { onText: (text: string) => parts.emitter.tell(onChunk, text) }),
         onEvent: event => tell(parts.emitter, conversation, request, event),
         signal: request.signal ?? new AbortController().signal,
       });
@@ -64,7 +64,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
     } catch (thrown) {
       const error = thrown instanceof Error ? thrown : new Error(String(thrown));
       parts.emitter.emit('error', { type: 'error', conversation, error });
-      onError?.(error);
+      parts.emitter.tell(onError, error);
       throw error;
     }
   };
@@ -113,7 +113,7 @@ function tell(emitter: Emitter, conversation: string, request: SendRequest, even
       return;
     case 'tool_result':
       emitter.emit('tool_result', { ...event, conversation });
-      if (patching.has(event.call.name) && event.call.outcome === 'ok') request.onPatch?.(event.call);
+      if (patching.has(event.call.name) && event.call.outcome === 'ok') emitter.tell(request.onPatch, event.call);
       return;
     case 'refresh':
       emitter.emit('refresh', { ...event, conversation });

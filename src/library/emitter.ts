@@ -3,11 +3,13 @@ import type { PolylogueEvents } from './options.ts';
 type Name = keyof PolylogueEvents;
 type Listeners = { [Key in Name]: Set<(event: PolylogueEvents[Key]) => void> };
 
-/** Hands events to who listens. A listener that throws harms nobody: what it throws is handed to `onFailure`. */
+/** Hands events to who listens. A listener that throws or rejects harms nobody: what it throws is handed to `onFailure`. */
 export interface Emitter {
   /** Answers what ends the listening. */
   on<Key extends Name>(name: Key, listener: (event: PolylogueEvents[Key]) => void): () => void;
   emit<Key extends Name>(name: Key, event: PolylogueEvents[Key]): void;
+  /** Tells one listener that is not registered, as those of a request. */
+  tell<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): void;
 }
 
 export function createEmitter(onFailure: (error: unknown) => void): Emitter {
@@ -20,19 +22,22 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
     cache: new Set(),
     error: new Set(),
   };
+  function tell<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): void {
+    try {
+      // An async function is a listener too, and nobody waits for it.
+      Promise.resolve(listener?.(event)).catch(onFailure);
+    } catch (error) {
+      onFailure(error);
+    }
+  }
   return {
+    tell,
     on(name, listener) {
       listeners[name].add(listener);
       return () => void listeners[name].delete(listener);
     },
     emit(name, event) {
-      for (const listener of [...listeners[name]]) {
-        try {
-          listener(event);
-        } catch (error) {
-          onFailure(error);
-        }
-      }
+      for (const listener of [...listeners[name]]) tell(listener, event);
     },
   };
 }

@@ -53,6 +53,16 @@ describe('send', () => {
     expect(chunks.join('')).not.toContain('quiet');
   });
 
+  it('goes on when a listener of the request fails, and rejects with its own error', async () => {
+    const { send } = await rig.open();
+    const fails = () => {
+      throw new Error('of the listener');
+    };
+    rig.vendor().script({ answer: 'one two three', chunks: 3 });
+    expect(await send({ message: 'a', onChunk: fails })).toMatchObject({ text: 'one two three', stopReason: 'done' });
+    await expect(send({ message: ' ', onError: fails })).rejects.toMatchObject({ kind: 'input' });
+  });
+
   it('masks secrets in all that it sends', async () => {
     const token = `ghp_${'aB3dE5fG7hJ9'.repeat(3)}`;
     await rig.project().write('.npmrc.txt', `token=${token}\n`);
