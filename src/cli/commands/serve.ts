@@ -34,7 +34,9 @@ export const serve = defineCommand({
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, onSignal);
     try {
       const daemon = await product.openDaemon(settings);
-      around.writeError(`polylogue: listening on ${daemon.url} (dashboard at ${daemon.url}/, MCP at ${daemon.url}/mcp)\n`);
+      around.writeError(
+        `polylogue: listening on ${daemon.url} (dashboard at ${daemon.url}/, MCP at ${daemon.url}/mcp)\n`,
+      );
       await asked.promise;
       // Who asks twice wants the end now.
       for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
