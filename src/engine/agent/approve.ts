@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
-import { cutMiddle } from '../../domain/text.ts';
+import { shownToApprove } from '../answer/shown-to-approve.ts';
 import type { AgentInput, PendingCall } from './agent.ts';
 
 /** What is done without asking anybody: nothing, what only reads within the roots, or everything. */
@@ -14,7 +14,6 @@ export interface ApprovalParts {
   runId: string;
 }
 
-const longestShown = 12_000;
 const words = { once: 'allow', always: 'allow all of this kind in this run', no: 'refuse' } as const;
 const schema: JsonObject = {
   type: 'object',
@@ -64,5 +63,6 @@ const acts = { read: 'read', write: 'change files', run: 'run a program', networ
 function messageOf({ name, args, tool }: PendingCall): string {
   const shown = tool.show?.(args) ?? JSON.stringify(args, undefined, 2);
   const clean = shown.replace(/[^\P{C}\n\t]/gu, '�');
-  return `The agent wants to ${acts[tool.effect]} (${name}):\n\n${cutMiddle(clean, longestShown)}`;
+  const what = `The agent wants to ${acts[tool.effect]} (${name})`;
+  return `${what}:\n\n${shownToApprove(clean)}`;
 }

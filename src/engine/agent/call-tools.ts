@@ -1,4 +1,5 @@
 import { isAppError, throwIfAborted } from '../../domain/error.ts';
+import { isRecord } from '../../domain/json.ts';
 import type { ToolCall, ToolResult } from '../../domain/message.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { cutMiddle, safeCut } from '../../domain/text.ts';
@@ -118,15 +119,9 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
   });
   const unfit = await unverified(input, tool, call.id, sound.args);
   if (unfit !== undefined) return refused(unfit, sound.args);
-  const verdict = (await input.onToolCall?.({
-    ...sound,
-    tool,
-    id: call.id,
-    name: call.name,
-    signal: input.signal,
-  })) ?? {
-    action: 'allow',
-  };
+  // Who is asked may never answer: the end of the run does not wait for that.
+  const asked = input.onToolCall?.({ ...sound, tool, id: call.id, name: call.name, signal: input.signal });
+  const verdict = (await orEnded(Promise.resolve(asked), input.signal)) ?? { action: 'allow' };
   throwIfAborted(input.signal);
   if (verdict.action === 'deny') return refused(verdict.reason, sound.args);
   if (!verdict.args) return { tool, args: sound.args };
@@ -156,7 +151,12 @@ function check(
   tool: AgentTool,
   args: Record<string, unknown>,
 ): { args: Record<string, unknown> } | { problem: string } {
-  return tool.check?.(args) ?? { args };
+  try {
+    return tool.check?.(args) ?? { args };
+  } catch (error) {
+    // Of a program that uses the library; the model is told.
+    return { problem: failureText(error) };
+  }
 }
 
 async function run(
@@ -190,8 +190,7 @@ async function outputOf(
   const signal = AbortSignal.any([input.signal, time.signal]);
   const stop = clock.after(ms, () => time.abort(new Error('too slow')));
   try {
-    const output = await orEnded(tool.run(args, { callId: id, signal }), signal);
-    return typeof output === 'string' ? { text: output } : output;
+    return soundOutput(await orEnded(tool.run(args, { callId: id, signal }), signal));
   } catch (error) {
     throwIfAborted(input.signal);
     if (time.signal.aborted)
@@ -201,6 +200,15 @@ async function outputOf(
   } finally {
     stop();
   }
+}
+
+/** Programs without types may bring anything. */
+function soundOutput(output: unknown): ToolOutput {
+  if (!isRecord(output) || typeof output.text !== 'string') {
+    return { text: typeof output === 'string' ? output : (JSON.stringify(output) ?? '') };
+  }
+  const seen: unknown[] = Array.isArray(output.seen) ? output.seen : [];
+  return { text: output.text, failed: output.failed === true, seen: seen.filter(path => typeof path === 'string') };
 }
 
 function failureText(error: unknown): string {

@@ -1,4 +1,4 @@
-import { AppError, securityError, throwIfAborted } from '../../domain/error.ts';
+import { AppError, inputError, securityError, throwIfAborted } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock, Emit, Random } from '../../domain/ports.ts';
 import { safeCut } from '../../domain/text.ts';
@@ -83,7 +83,7 @@ export async function askCli(
   const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(withoutKeys);
   return {
     finish: cut ? 'output_limit' : 'stop',
-    session: output.session,
+    session: output.session !== undefined && noName.test(output.session) ? undefined : output.session,
     usage: output.usage,
     usageOfSession: output.usageOfSession,
     costUsd: output.costUsd,
@@ -140,8 +140,12 @@ function holdBack(pass: (delta: string) => void) {
 
 const placeHolder = '\0';
 
+/** It would be taken for an option, or is no argument at all. */
+const noName = /^-|\p{Cc}/u;
+
 function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: ProgramQuestion) {
   const { model, session, role } = question;
+  if (model !== undefined && noName.test(model)) throw noModel(cli, model);
   const mayWrite = allowed && question.mayWrite;
   const roleArgs = cli.roles.find(({ name }) => name === role)?.args ?? [];
   const narrow = (args: readonly string[]) =>
@@ -157,6 +161,13 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
   const leftOut = [...prefix.leftOut, ...extra.leftOut];
   const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;
   return { args, leftOut: leftOut.length > 0 ? [warning] : [] };
+}
+
+function noModel({ title }: CliDefinition, model: string): AppError {
+  return inputError(`${JSON.stringify(safeCut(model, 80))} is the name of no model of ${title}.`, {
+    next: 'Name one of its models, or leave the name out for its own choice.',
+    validationErrors: [{ field: 'model', error: 'an option' }],
+  });
 }
 
 function argument({ title }: CliDefinition, prompt: string): string {

@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import { inputError, securityError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
-import { cutMiddle } from '../../domain/text.ts';
 import type { Git } from '../../files/git/git.ts';
 import { maskPatch } from '../../files/git/mask-patch.ts';
 import { placeholdersIn } from '../../files/put-back/originals.ts';
 import { putBackPatch } from '../../files/put-back/put-back-patch.ts';
+import { shownToApprove } from '../answer/shown-to-approve.ts';
 import type { LocalPlan, Resumed } from '../call-record.ts';
 import type { ComposeOptions } from '../gather/options.ts';
 import { threadOriginals } from '../secrets/thread-originals.ts';
@@ -22,8 +22,6 @@ export interface DiagnoseSettings {
   replyTokens: number;
 }
 
-/** Characters; of a longer patch, the beginning and the end. */
-const longestShown = 12_000;
 /** Could hide on a terminal what is about to happen. */
 const unprintable = /[^\P{C}\n\t]/gu;
 
@@ -75,7 +73,7 @@ function lastPatch({ thread, tool }: Resumed): string | undefined {
 function questionOf(patch: string): UserQuestion {
   return {
     key: `apply_patch:${createHash('sha256').update(patch).digest('hex').slice(0, 16)}`,
-    message: `Apply this patch?\n\n${cutMiddle(patch.replace(unprintable, '\ufffd'), longestShown)}`,
+    message: `Apply this patch?\n\n${shownToApprove(patch.replace(unprintable, '\ufffd'))}`,
     schema: {
       type: 'object',
       properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },

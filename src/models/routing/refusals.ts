@@ -18,7 +18,7 @@ export function hasProvider({ roster, policy }: Scene): boolean {
   );
 }
 
-export function noProviderError({ roster }: Scene): AppError {
+function noProviderError({ roster }: Scene): AppError {
   const ids = roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
   const settings = ids.flatMap(id => settingOf(id) ?? []);
   const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';

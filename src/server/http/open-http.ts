@@ -8,6 +8,7 @@ import { createMcpDoor, type McpDoorOptions } from '../streamable/mcp-door.ts';
 import { createSessions, type SessionRules } from '../streamable/sessions.ts';
 import { createCors } from './cors.ts';
 import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
+import { createPipelineGuard } from './pipelined.ts';
 import { nowhere, refusalOf } from './refusals.ts';
 import { createRouter } from './router.ts';
 import { addressOf } from './to-request.ts';
@@ -67,7 +68,9 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     }
   }
 
+  const mayServe = createPipelineGuard();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (!mayServe(incoming, outgoing)) return;
     serve(incoming, outgoing).catch(error => {
       onError(error instanceof Error ? error : new Error(String(error)));
       if (outgoing.headersSent) outgoing.destroy();

@@ -172,3 +172,20 @@ describe('a CLI without a login', () => {
     expect(rig.calls()).toHaveLength(2);
   });
 });
+
+describe('what stands for a name', () => {
+  it('is never taken for an option: neither a model of the caller nor a session of the CLI', async () => {
+    const steps = [{ event: { type: 'init', session_id: '--yolo', model: 'g' } }, message('Yes.')];
+    const rig = await cliRig({ clis: ['gemini'], steps });
+    const refused = await rig.call({ prompt: 'x', model: 'cli:gemini/--yolo' }, { tool: 'chat' });
+    expect(refused.isError).toBe(true);
+    expect(rig.calls()).toHaveLength(0);
+    const first = await rig.call({ prompt: 'x' });
+    await rig.call({
+      prompt: 'y',
+      continuation_id: first.continuation_id ?? first.continuation_offer?.continuation_id,
+    });
+    expect(rig.calls()).toHaveLength(2);
+    expect(JSON.stringify(rig.calls().map(({ args }) => args))).not.toContain('--yolo');
+  });
+});
