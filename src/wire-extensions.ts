@@ -10,7 +10,7 @@ const idForm = /^[a-z][a-z0-9-]{0,39}$/;
 const toolForm = /^[a-z][a-z0-9_]{0,63}$/;
 
 /** All options there are, those of what comes from outside included. Throws where that is named like something else. */
-export function tablesWith(extensions: Extensions): typeof tables {
+function tablesWith(extensions: Extensions): typeof tables {
   const { providers = [], stores = [] } = extensions;
   refuseTaken(extensions);
   const { app } = tables;

@@ -8,12 +8,15 @@ import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
 
 const misusedExit = 2;
+const wholeHelp = '(polylogue --help shows what there is)';
 
 const examples = `Examples:
   polylogue                       serve MCP on standard input and output, as hosts start it
   polylogue init --client claude  enter it into a host's configuration
   polylogue doctor                see whether all it needs is there, and what to do if not
+  polylogue demo                  see what it does, without any key
   polylogue ask "Why is this slow?" --file src/query.ts
+  polylogue serve                 serve many clients over HTTP, with a dashboard at http://127.0.0.1:8765/
   polylogue --offline             serve with built-in models, without any key
 
 "polylogue COMMAND --help" shows a command's own flags and examples. The flags above go with every command.
@@ -30,7 +33,7 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
   const program = new Command('polylogue')
     .description('An MCP server that gives a coding agent a team of models and a memory that lasts.')
     .version(version, '-v, --version')
-    .showHelpAfterError('(polylogue --help shows what there is)')
+    .showHelpAfterError(wholeHelp)
     .exitOverride(error => process.exit(error.exitCode === 0 ? 0 : misusedExit))
     .configureHelp({ visibleOptions: command => (command.parent ? [...command.options] : []) })
     .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${flagHelp(allOptions())}\n${examples}`));
@@ -57,7 +60,10 @@ function addCommand(program: Command, definition: CommandDefinition, run: RunCom
   command
     .description(summary)
     .allowExcessArguments(false)
-    .showHelpAfterError(`(polylogue ${name} --help shows how it is used)`)
+    .showHelpAfterError(
+      // Who wrote no command at all has never heard of the one that is run then.
+      definition === stdio ? wholeHelp : `(polylogue ${name} --help shows how it is used)`,
+    )
     .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue --help" go with it too.`)
     .action(async () => {
       const flagValues = Object.fromEntries(own.map(spec => [spec.name, command.getOptionValue(keyOf(spec.name))]));

@@ -68,3 +68,19 @@ export function linesBetween(text: string, from: number, to: number): string {
   }
   return text.slice(start, Math.max(start, stop));
 }
+
+/** Text as HTML shows it. Nothing in it can become markup, in an element or in a quoted attribute. */
+export function escapeHtml(text: string): string {
+  return text.toWellFormed().replace(/[&<>"'\p{Cc}]/gu, char => entities[char] ?? '\ufffd');
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+  '\n': '\n',
+  '\t': '\t',
+  '\r': '',
+};

@@ -54,4 +54,9 @@ describe('polylogue agent', () => {
     expect(code).not.toBe(0);
     expect(err).toContain('There is no task.');
   });
+
+  it('blames no restriction where the built-in models are all there is: they call no tools', async () => {
+    const { code, err } = await runProgram(['agent', 'Mend it.', '--offline'], { cwd: project.root });
+    expect([code, err]).toEqual([1, expect.stringMatching(/can do this[\s\S]*start without --offline/)]);
+  });
 });

@@ -66,6 +66,11 @@ describe('polylogue doctor', () => {
     expect(right.findings.find(({ text }) => text === 'gpt-5 sums up long threads')?.state).toBe('ok');
   });
 
+  it('gives no advice about what nobody asked for', async () => {
+    const { code, findings } = await doctor({}, ['--offline']);
+    expect([code, findings.filter(({ next }) => next !== undefined)]).toEqual([0, []]);
+  });
+
   it('tells what is left on an account, where the vendor says so', async () => {
     const vendor = await startMoonshot();
     const { code, find } = await doctor({ MOONSHOT_API_KEY: 'test-key', MOONSHOT_BASE_URL: vendor.url });

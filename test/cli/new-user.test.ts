@@ -22,6 +22,7 @@ describe('a new user is told what to do', () => {
       expect(out + err).toContain('--offline');
     }
     expect(step('offline')).toMatchObject({ code: 0, out: expect.stringContaining('echo-') });
+    expect(step('offline').out).not.toContain('none may be asked');
   });
 
   it('with a wrong key: that it is refused, whose it is, and where it is set', () => {

@@ -83,7 +83,8 @@ describe('the command line', () => {
   });
 
   it.each([
-    [['--nonsense'], '--nonsense'],
+    [['--nonsense'], "'--nonsense'\n(polylogue --help shows what there is)"],
+    [['serve', '--port', '99999'], 'from 0 to 65535'],
     [['frobnicate'], 'frobnicate'],
     [['--store', 'paper'], 'sqlite, redis, memory'],
   ])('refuses %j with exit code 2 and what is allowed', async (args, told) => {

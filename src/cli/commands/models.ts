@@ -47,13 +47,19 @@ export const models = defineCommand({
           next: `Name one of ${all.map(provider => provider.id).join(', ')}.`,
         });
       }
-      const shown = chosen.filter(provider => provider.configured || isOn(context.flags, 'all') || id !== undefined);
+      const isWanted = isOn(context.flags, 'all') || id !== undefined;
+      const shown = chosen.filter(provider => isWanted || isOfUse(provider));
       const others = chosen.filter(provider => !provider.configured && provider.env.length > 0);
       if (context.out.json) context.out.document({ status: 'success', providers: shown.map(documentOf) });
       else print(context, shown, others);
       return 0;
     }),
 });
+
+/** What needs no key and may not be asked here is nobody's concern. */
+function isOfUse({ configured, env, models: list }: Provider): boolean {
+  return configured && (env.length > 0 || list.length > 0);
+}
 
 /** What there was stays when it fails; the error says why, and nothing is written. */
 async function refresh({ out }: CommandContext, { team }: Product, signal: AbortSignal): Promise<number> {

@@ -32,6 +32,11 @@ export const replay = defineCommand({
     ['polylogue replay ID --send', 'the same question again'],
   ],
   async run(context) {
+    const { args, flags } = context;
+    limitOf(textFlag(flags, 'limit'));
+    if (args.length === 0 && isOn(flags, 'send')) {
+      throw inputError('--send needs an exchange.', { next: 'Name one of "polylogue replay".' });
+    }
     return openProduct(context, async open => {
       try {
         return await replayWith(context, open);
@@ -47,7 +52,6 @@ async function replayWith({ args: [id], flags, out, config }: CommandContext, op
   if (!kept) throw inputError('Nothing is kept on disk here.', { next: 'Leave PRIVATE and STORE=memory away.' });
   const filter = { reqId: textFlag(flags, 'call'), tool: textFlag(flags, 'tool') };
   if (id === undefined) {
-    if (isOn(flags, 'send')) throw inputError('--send needs an exchange.', { next: 'Name one of "polylogue replay".' });
     const found = await kept.list({ ...filter, limit: limitOf(textFlag(flags, 'limit')) });
     showList(out, found, config.values.app.commsLog);
     return 0;
@@ -83,7 +87,7 @@ async function sendAgain(out: Output, kept: Replay, found: CommsExchange, signal
 function limitOf(text: string | undefined): number {
   const limit = text === undefined ? usual : Number(text);
   if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit;
-  throw inputError(`--limit is ${text}.`, { next: `Give a number from 1 to ${most}.` });
+  throw inputError(`--limit is "${text}".`, { next: `Give a number from 1 to ${most}.` });
 }
 
 function showList(out: Output, found: readonly CommsExchange[], isOn: boolean): void {

@@ -5,7 +5,7 @@ import { textFlag } from '../flags.ts';
 
 export const serve = defineCommand({
   name: 'serve',
-  summary: 'serve many clients at once over HTTP, from one process with one memory',
+  summary: 'serve many clients at once over HTTP and WebSocket, with a dashboard, from one process with one memory',
   usage: '',
   flags: [
     { name: 'host', value: 'address', doc: 'What to listen on; 127.0.0.1 unless POLYLOGUE_HOST says otherwise.' },
@@ -21,7 +21,7 @@ export const serve = defineCommand({
     },
   ],
   examples: [
-    ['polylogue serve', 'MCP at http://127.0.0.1:8765/mcp, for programs on this machine'],
+    ['polylogue serve', 'MCP at http://127.0.0.1:8765/mcp, the dashboard at http://127.0.0.1:8765/, for this machine'],
     ['POLYLOGUE_TOKEN=… polylogue serve --host 0.0.0.0', 'for other machines too: a token is a must then'],
     ['polylogue serve --port 0 --offline', 'a free port and built-in models, for a try'],
   ],
@@ -34,7 +34,9 @@ export const serve = defineCommand({
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, onSignal);
     try {
       const daemon = await product.openDaemon(settings);
-      around.writeError(`polylogue: listening on ${daemon.url} (MCP at ${daemon.url}/mcp)\n`);
+      around.writeError(
+        `polylogue: listening on ${daemon.url} (dashboard at ${daemon.url}/, MCP at ${daemon.url}/mcp)\n`,
+      );
       await asked.promise;
       // Who asks twice wants the end now.
       for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
@@ -56,7 +58,7 @@ export const serve = defineCommand({
 
 function settingsOf({ flags }: CommandContext) {
   const port = textFlag(flags, 'port');
-  if (port !== undefined && !/^\d{1,5}$/.test(port)) {
+  if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)) {
     throw inputError(`"${port}" is no port.`, { next: 'Give --port a number from 0 to 65535.' });
   }
   const host = textFlag(flags, 'host');

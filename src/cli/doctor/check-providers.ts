@@ -35,9 +35,10 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
     const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
     const left = await balance(team, id, signal);
     if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here${left}` };
+    // Where no key was given nobody counts on it.
+    if (env.length === 0) return { state: 'note', what, text: 'none may be asked with these settings' };
     return {
-      // Where no key was given nobody counts on it.
-      state: env.length > 0 ? 'warn' : 'note',
+      state: 'warn',
       what,
       text: `${answer}, but none may be asked`,
       next: 'Look at the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.',

@@ -47,7 +47,7 @@ export const serverOptions = {
   serveOrigins: {
     env: ['POLYLOGUE_ORIGINS'],
     type: 'list',
-    doc: 'Web pages that may call the daemon, such as `https://app.example`; those of this machine may.',
+    doc: 'Web pages that may call the daemon and read what it answers (CORS), such as `https://app.example`. Those of this machine pass without, for WebSockets.',
     group,
     operatorOnly: true,
   },

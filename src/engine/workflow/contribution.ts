@@ -28,7 +28,7 @@ function listed(title: string, items: readonly string[]): string {
   return items.length === 0 ? '' : `${title}:\n${items.map(item => `- ${item}`).join('\n')}`;
 }
 
-export function issueText(issue: Record<string, unknown>): string {
+function issueText(issue: Record<string, unknown>): string {
   const { severity, description, ...rest } = issue;
   const more = Object.keys(rest).length > 0 ? ` ${JSON.stringify(rest)}` : '';
   return `[${String(severity ?? 'unrated').toUpperCase()}] ${textOf(description)}${more}`;

@@ -6,7 +6,7 @@
  * - any folder that is tagged as a cache by a CACHEDIR.TAG file.
  * What git ignores is left out besides. Anything else is entered, so that `vendor/` or `out/` with real code is not lost.
  */
-export const buildFolders: readonly string[] = [
+const buildFolders: readonly string[] = [
   'node_modules',
   'bower_components',
   'jspm_packages',
@@ -20,7 +20,7 @@ export const buildFolders: readonly string[] = [
 ];
 
 /** Name of a folder → names of entries, one of which gives it away. */
-export const markedFolders: Readonly<Record<string, readonly string[]>> = {
+const markedFolders: Readonly<Record<string, readonly string[]>> = {
   env: ['pyvenv.cfg'],
   venv: ['pyvenv.cfg'],
   virtualenv: ['pyvenv.cfg'],

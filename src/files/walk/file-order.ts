@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 
 /** What a file is for, the most telling first: the order in which the files of a directory are sent. */
-export const fileClasses = ['source', 'test', 'doc', 'config', 'log', 'generated'] as const;
+const fileClasses = ['source', 'test', 'doc', 'config', 'log', 'generated'] as const;
 export type FileClass = (typeof fileClasses)[number];
 
 const testFolders = /(?:^|\/)(?:tests?|__tests__|specs?|__mocks__|fixtures|testdata)\//i;

@@ -45,7 +45,7 @@ export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<s
 }
 
 /** The hashes that a thread's turns refer to, in the order of their first use. */
-export function blobsOfThread({ turns }: Pick<Thread, 'turns'>): Set<Sha256> {
+function blobsOfThread({ turns }: Pick<Thread, 'turns'>): Set<Sha256> {
   const found = new Set<Sha256>();
   for (const { files, images } of turns) {
     for (const { base, shown } of files) for (const hash of [base, shown]) if (hash) found.add(hash);

@@ -1,8 +1,8 @@
 import { inputError, storageError } from '../../domain/error.ts';
-import { threadId } from '../../domain/ids.ts';
+import { type Sha256, threadId } from '../../domain/ids.ts';
 import type { StoredTurn } from '../../domain/thread.ts';
 import type { Imported, ImportOptions, ImportParts, Survey } from './importing.ts';
-import { createRecordMask } from './mask-records.ts';
+import { createRecordMask, lostText } from './mask-records.ts';
 import { readRecords } from './read-records.ts';
 import { writeRecords } from './write-records.ts';
 
@@ -26,7 +26,8 @@ export async function importJsonl(parts: ImportParts, options: ImportOptions): P
 }
 
 async function surveyed({ clock, random, mask }: ImportParts, options: ImportOptions): Promise<Survey> {
-  const texts = new Set<string>();
+  const texts = new Set<Sha256>();
+  const brought = new Set<string>();
   let survey: Survey | undefined;
   for await (const { record, line, sum } of readRecords(options.open, options.signal)) {
     options.onProgress?.('checking', line);
@@ -44,16 +45,20 @@ async function surveyed({ clock, random, mask }: ImportParts, options: ImportOpt
       note(record.turn, texts, survey.masks.pictures);
     } else if (record.kind === 'blob') {
       survey.blobs++;
+      brought.add(record.sha256);
       await survey.masks.record(record);
     }
   }
   if (!survey)
     throw inputError('The file holds no thread.', { next: 'Name a file that was exported with format jsonl.' });
+  // The store may hold such a text all the same: another owner's, whose hash is all that the file knows of it.
+  for (const hash of [...texts, ...survey.masks.pictures])
+    if (!brought.has(hash)) survey.masks.renamed.set(hash, lostText(hash));
   return { ...survey, missing: texts.size + survey.masks.pictures.size - survey.blobs };
 }
 
 /** Sorts what a turn refers to; a file's text stays one, whatever else claims it to be a picture. */
-function note({ files, images }: StoredTurn, texts: Set<string>, pictures: Set<string>): void {
+function note({ files, images }: StoredTurn, texts: Set<Sha256>, pictures: Set<Sha256>): void {
   for (const { base, shown } of files) for (const hash of [base, shown]) if (hash) texts.add(hash);
   for (const { blob } of images) pictures.add(blob);
   for (const hash of pictures) if (texts.has(hash)) pictures.delete(hash);

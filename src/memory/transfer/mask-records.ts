@@ -9,12 +9,17 @@ import type { FileRecordLine } from './records.ts';
 export interface RecordMask {
   /** The record without secrets. Texts get another hash by that, which turns that refer to them learn from `renamed`. */
   record(line: FileRecordLine): Promise<FileRecordLine>;
-  /** Texts that are not what they were: their hash before → their hash now. */
+  /** Texts that are not what they were, or that the file does not bring: their hash before → their hash now. */
   readonly renamed: Map<string, Sha256>;
   /** Texts that are bytes in base64: there are no secrets in those, but what looks like some. */
-  readonly pictures: Set<string>;
+  readonly pictures: Set<Sha256>;
   /** Kind of secret → how many were masked. */
   readonly found: Readonly<Record<string, number>>;
+}
+
+/** What stands in a turn for a text that its file does not bring: the hash of no text that anybody stores. */
+export function lostText(of: Sha256): Sha256 {
+  return sha256(hash('sha256', `lost ${of}`));
 }
 
 /** Turns come before the texts they refer to: a second reading is given what the first one found out of them. */
@@ -55,7 +60,8 @@ export function createRecordMask(
       ...(file.base && { base: now(file.base) }),
       ...(file.shown && { shown: now(file.shown) }),
     }));
-    return { ...given, content: await text(given.content), citations: await Promise.all(citations), files };
+    const images = given.images.map(image => ({ ...image, blob: renamed.get(image.blob) ?? image.blob }));
+    return { ...given, content: await text(given.content), citations: await Promise.all(citations), files, images };
   }
 
   async function blob(given: Extract<FileRecordLine, { kind: 'blob' }>): Promise<FileRecordLine> {

@@ -10,7 +10,7 @@ import { exportHtml } from './readable/export-html.ts';
 import { exportMarkdown } from './readable/export-markdown.ts';
 
 /** `jsonl` can be imported again; the others are for reading. */
-export const exportFormats = ['jsonl', 'md', 'html'] as const;
+const exportFormats = ['jsonl', 'md', 'html'] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 
 export interface TransferParts {

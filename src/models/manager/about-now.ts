@@ -30,7 +30,7 @@ const url = /https?:\/\/\S+/i;
 const urls = /https?:\/\/\S+/gi;
 
 /** The words that are the caller's own: without code, identifiers and what is quoted. */
-export function ownWords(text: string): string {
+function ownWords(text: string): string {
   if (text.length <= 2 * rawEndChars) return endsOf(withoutCode(text));
   const last = text.slice(-rawEndChars);
   const fences = text.slice(0, -rawEndChars).split('```').length - 1;

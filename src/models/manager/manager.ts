@@ -4,7 +4,7 @@ import { documentsAmong, picturesAmong, sourcesAmong } from './file-kinds.ts';
 import type { ManagerRequest, RouteClass, RoutePlan } from './route-plan.ts';
 
 /** Above this many tokens a prompt is long: it goes where windows are wide and reading is cheap. */
-export const longFrom = 128_000;
+const longFrom = 128_000;
 
 /** What a tool is for, where its name alone says it. The others are for conversation. */
 const affinities: Readonly<Record<string, RouteClass>> = {

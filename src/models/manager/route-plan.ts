@@ -1,7 +1,7 @@
 import type { ModelInfo } from '../../domain/model.ts';
 
 /** What a call is about, as far as the choice of a model goes. */
-export const routeClasses = [
+const routeClasses = [
   'explicit',
   'vision',
   'long_context',

@@ -18,7 +18,7 @@ export function hasProvider({ roster, policy }: Scene): boolean {
   );
 }
 
-export function noProviderError({ roster }: Scene): AppError {
+function noProviderError({ roster }: Scene): AppError {
   const ids = roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
   const settings = ids.flatMap(id => settingOf(id) ?? []);
   const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';
@@ -98,6 +98,15 @@ function restrictedError(scene: Scene, name: string, model: ModelInfo, why: Refu
 /** Models are there, but the operator's lists leave none for an automatic choice. */
 export function nothingAllowedError(scene: Scene): AppError {
   if (!hasProvider(scene)) return noProviderError(scene);
+  if (scene.avoids) {
+    return notFound(
+      'None of the models that may be used can do this.',
+      'unmet_needs',
+      scene.policy.offline
+        ? 'The offline models only say what they were given: set the key of a provider, and start without --offline.'
+        : 'Set the key of a provider whose models can, or name a model.',
+    );
+  }
   const known = scene.roster.models.some(model => {
     const why = scene.refusal(model);
     return why !== undefined && isRestriction(why);

@@ -18,6 +18,8 @@ export interface Scene {
   cost(model: ModelInfo): number;
   /** What may be chosen without being named, the best for the request's category first. */
   open: readonly ModelInfo[];
+  /** Whether some that may be chosen are missing there because they can't do what is asked. */
+  avoids: boolean;
 }
 
 export function createScene(request: ModelRequest, roster: Roster, policy: RoutingPolicy): Scene {
@@ -31,6 +33,8 @@ export function createScene(request: ModelRequest, roster: Roster, policy: Routi
   const isLocal = (id: string) => providers.get(id)?.local === true;
   const mayOpen = (model: ModelInfo) =>
     policy.offline ? isOffline(model.provider) : providers.get(model.provider)?.onlyByName === false;
+  const permitted = roster.models.filter(model => mayOpen(model) && refusal(model) === undefined);
+  const suited = permitted.filter(model => request.avoid?.(model) !== true);
   return {
     request,
     roster,
@@ -39,12 +43,8 @@ export function createScene(request: ModelRequest, roster: Roster, policy: Routi
     refusal,
     searches: model => providers.get(model.provider)?.searches?.(model) ?? false,
     cost: model => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
-    open: rankModels(
-      roster.models.filter(model => mayOpen(model) && refusal(model) === undefined && request.avoid?.(model) !== true),
-      request.category,
-      policy.prefer,
-      isLocal,
-    ),
+    open: rankModels(suited, request.category, policy.prefer, isLocal),
+    avoids: suited.length < permitted.length,
   };
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { normalize } from 'node:path';
 import { configError } from '../../domain/error.ts';
 import { readTokens, withToken } from '../guards/token-file.ts';
 import type { TokenEntry } from '../guards/tokens.ts';
@@ -12,12 +13,17 @@ export interface TokenStore {
   keep(entry: TokenEntry): Promise<void>;
 }
 
+/** Where systemd and container engines put what one service alone may read, with modes of their own that nobody can change. */
+export function isHandedIn(path: string): boolean {
+  return /^\/run\/(credentials|secrets)\//.test(normalize(path));
+}
+
 /** The operator's file of tokens. Rejects with an `AppError` of kind `config` where it can't be read or says what can't be. */
 export async function openTokenStore(path: string): Promise<TokenStore> {
   const text = await readText(path);
   const entries = readTokens(text, path);
   const { mode } = await stat(path);
-  const isOpen = process.platform !== 'win32' && (mode & 0o077) !== 0;
+  const isOpen = process.platform !== 'win32' && !isHandedIn(path) && (mode & 0o077) !== 0;
   let last: Promise<void> = Promise.resolve();
   return {
     entries,

@@ -1,3 +1,5 @@
+import { escapeHtml } from '../../domain/text.ts';
+
 const inside = Symbol('markup');
 
 /** HTML that may stand in a page as it is. Only this file makes it, so that nothing read from anywhere passes for it. */
@@ -22,7 +24,7 @@ export function htmlText(markup: Markup): string {
 
 function rendered(child: Child): string {
   if (child === undefined || child === false) return '';
-  if (typeof child === 'string') return escaped(child);
+  if (typeof child === 'string') return escapeHtml(child);
   if (typeof child === 'number') return String(child);
   return isMarkup(child) ? child[inside] : child.map(rendered).join('');
 }
@@ -30,18 +32,3 @@ function rendered(child: Child): string {
 function isMarkup(child: Markup | readonly Child[]): child is Markup {
   return inside in child;
 }
-
-function escaped(text: string): string {
-  return text.toWellFormed().replace(/[&<>"'\p{Cc}]/gu, char => entities[char] ?? '\ufffd');
-}
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-  '\n': '\n',
-  '\t': '\t',
-  '\r': '',
-};

@@ -46,7 +46,7 @@ function hostNameOf(header: string): string | undefined {
 }
 
 /** A page's scheme, name and port as browsers write them; undefined for `null` and what is no web page. */
-function originOf(header: string): string | undefined {
+export function originOf(header: string): string | undefined {
   if (!URL.canParse(header)) return undefined;
   const { protocol, origin } = new URL(header);
   const isBare = header.toLowerCase().replace(/\/$/, '') === origin || /^https?:\/\/[^/?#@]+:\d+$/i.test(header);

@@ -81,4 +81,5 @@ const wrong: Refusal = {
   class: 'token_wrong',
   message: 'This token is not one that the server knows.',
   next: 'Ask the operator for the token that holds now.',
+  headers: { 'WWW-Authenticate': 'Bearer realm="polylogue", error="invalid_token"' },
 };

@@ -6,7 +6,9 @@ import { checkBind } from '../guards/bind.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
 import { createMcpDoor, type McpDoorOptions } from '../streamable/mcp-door.ts';
 import { createSessions, type SessionRules } from '../streamable/sessions.ts';
+import { createCors } from './cors.ts';
 import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
+import { createPipelineGuard } from './pipelined.ts';
 import { nowhere, refusalOf } from './refusals.ts';
 import { createRouter } from './router.ts';
 import { addressOf } from './to-request.ts';
@@ -53,7 +55,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     checkOrigin({ host, origin });
   const sessions = createSessions(options.sessions, clock);
   const mcp = createMcpDoor({ ...options, sessions });
-  const route = createRouter({ ...options, checkAddress, mcp: mcp.handle, tool: createToolApi(options) });
+  const cors = createCors(options.origins);
+  const route = createRouter({ ...options, checkAddress, cors, mcp: mcp.handle, tool: createToolApi(options) });
 
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { response, onWritten } = await route(incoming, outgoing);
@@ -65,7 +68,9 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     }
   }
 
+  const mayServe = createPipelineGuard();
   const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (!mayServe(incoming, outgoing)) return;
     serve(incoming, outgoing).catch(error => {
       onError(error instanceof Error ? error : new Error(String(error)));
       if (outgoing.headersSent) outgoing.destroy();

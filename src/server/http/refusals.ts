@@ -15,6 +15,23 @@ export const wrongType: Refusal = {
   next: 'Send it with "Content-Type: application/json".',
 };
 
+export const wrongCoding: Refusal = {
+  status: 415,
+  class: 'coding',
+  message: 'The body is compressed.',
+  next: 'Send it as it is, without "Content-Encoding".',
+  headers: { 'Accept-Encoding': 'identity' },
+};
+
+/** At the path of a door that takes connections of another protocol alone; a proxy on the way may have taken that out. */
+export const upgradeOnly: Refusal = {
+  status: 426,
+  class: 'upgrade',
+  message: 'This path takes WebSockets only.',
+  next: 'Connect with a WebSocket client; a proxy on the way has to pass the "Upgrade" and "Connection" headers on.',
+  headers: { Upgrade: 'websocket', Connection: 'Upgrade' },
+};
+
 export const brokenOff: Refusal = {
   status: 400,
   class: 'body',
@@ -28,6 +45,7 @@ export function wrongMethod(allowed: readonly string[]): Refusal {
     class: 'method',
     message: 'This path does not take this method.',
     next: `It takes ${allowed.join(', ')}.`,
+    headers: { Allow: allowed.join(', ') },
   };
 }
 

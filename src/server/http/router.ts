@@ -3,11 +3,12 @@ import type { Caller } from '../guards/caller.ts';
 import { readJson } from '../guards/json-body.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
 import type { Tokens } from '../guards/tokens.ts';
-import type { DoorParts, Route } from './door-parts.ts';
+import type { Cors } from './cors.ts';
+import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
 import type { Exchange, GuardedRequest } from './exchange.ts';
 import type { Gate } from './gate.ts';
 import { readBody } from './read-body.ts';
-import { brokenOff, nowhere, refusalOf, wrongMethod, wrongType } from './refusals.ts';
+import { brokenOff, nowhere, refusalOf, upgradeOnly, wrongCoding, wrongMethod, wrongType } from './refusals.ts';
 import { addressOf, toRequest } from './to-request.ts';
 
 export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {
@@ -15,7 +16,10 @@ export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'token
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
   mcp(guarded: GuardedRequest): Promise<Exchange>;
   tool(guarded: GuardedRequest, name: string | undefined): Promise<Exchange>;
+  /** Answers browsers that ask whether a page may call. */
+  cors: Cors;
   routes: readonly Route[];
+  upgrades: readonly Pick<UpgradeDoor, 'path'>[];
   /** Why it can't work now, as one sentence; undefined: it can. */
   notReady(): Promise<string | undefined>;
 }
@@ -24,6 +28,7 @@ export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'token
 export type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
 
 const formBytes = 65_536;
+const readOnly = ['GET', 'HEAD'];
 
 /** One of the daemon's own doors, which take JSON. */
 interface Door {
@@ -34,12 +39,16 @@ interface Door {
 /** From a request to its answer, past the guards: host and origin, path, token, rate, method, body. */
 export function createRouter(parts: RouterParts): Router {
   const routes = parts.routes.toSorted((a, b) => b.path.length - a.path.length);
+  const probes = new Map<string, () => Response | Promise<Response>>([
+    ['/healthz', () => Response.json({ status: 'ok', version: parts.version })],
+    ['/readyz', () => readiness(parts)],
+  ]);
 
   function doorAt(path: string): Door | undefined {
     if (path === '/mcp') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
     const [, tool] = /^\/api\/tools(?:\/([A-Za-z0-9_.-]{1,128}))?$/.exec(path) ?? [undefined, false as const];
     if (tool === false) return undefined;
-    return { methods: [tool === undefined ? 'GET' : 'POST'], open: guarded => parts.tool(guarded, tool) };
+    return { methods: tool === undefined ? ['GET', 'HEAD'] : ['POST'], open: guarded => parts.tool(guarded, tool) };
   }
 
   async function throughDoor(door: Door, url: URL, call: Call, caller: Caller): Promise<Exchange> {
@@ -47,6 +56,7 @@ export function createRouter(parts: RouterParts): Router {
     let value: unknown;
     if (incoming.method === 'POST') {
       if (!/^application\/json\s*(;|$)/i.test(incoming.headers['content-type'] ?? '')) return refused(call, wrongType);
+      if (!/^(identity)?$/i.test(incoming.headers['content-encoding'] ?? '')) return refused(call, wrongCoding);
       const body = await readBody(incoming, outgoing, parts.maxBodyBytes);
       if (!('bytes' in body)) return refused(call, body);
       const read = readJson(body.bytes.toString('utf8'));
@@ -79,9 +89,12 @@ export function createRouter(parts: RouterParts): Router {
     const url = addressOf(incoming);
     if (!url) return refused(call, nowhere);
     const { pathname } = url;
-    if (pathname === '/healthz') return { response: Response.json({ status: 'ok', version: parts.version }) };
-    if (pathname === '/readyz') return { response: await readiness(parts) };
+    const probe = probes.get(pathname);
+    if (probe) return isIn(readOnly, incoming) ? { response: await probe() } : refused(call, wrongMethod(readOnly));
+    if (parts.upgrades.some(({ path }) => path === pathname)) return refused(call, upgradeOnly);
     const door = doorAt(pathname);
+    const preflight = door && parts.cors(incoming, call.outgoing);
+    if (preflight) return { response: preflight };
     const route = door ? undefined : routes.find(({ path }) => fits(path, pathname));
     const caller = callerOf(parts.tokens, incoming, route);
     if (caller && 'status' in caller) return refused(call, caller);
@@ -89,11 +102,7 @@ export function createRouter(parts: RouterParts): Router {
     if (tooMany) return refused(call, tooMany);
     const way = door ?? route;
     if (!way) return refused(call, nowhere);
-    const methods: readonly string[] = way.methods;
-    if (!methods.includes(incoming.method ?? '')) {
-      call.outgoing.setHeader('Allow', methods.join(', '));
-      return refused(call, wrongMethod(methods));
-    }
+    if (!isIn(way.methods, incoming)) return refused(call, wrongMethod(way.methods));
     if (route) return throughRoute(route, url, call, caller);
     return door && caller ? throughDoor(door, url, call, caller) : refused(call, nowhere);
   }
@@ -141,6 +150,10 @@ function callerOf(
   return isOpen ? undefined : tokens.identify(headers.authorization);
 }
 
+function isIn(methods: readonly string[], { method = '' }: IncomingMessage): boolean {
+  return methods.includes(method);
+}
+
 function fits(path: string, pathname: string): boolean {
   return pathname === path || (path.endsWith('/') && pathname.startsWith(path));
 }
@@ -157,10 +170,11 @@ export function rootOf({ headers }: IncomingMessage): string | undefined {
   }
 }
 
-function refused({ incoming, outgoing }: Call, refusal: Refusal): Exchange {
+function refused({ incoming }: Call, refusal: Refusal): Exchange {
+  const response = refusalResponse(refusal);
   // What was not read of the body stays unread.
-  if (!incoming.complete) outgoing.setHeader('Connection', 'close');
-  return { response: refusalResponse(refusal) };
+  if (!incoming.complete) response.headers.append('Connection', 'close');
+  return { response };
 }
 
 async function readiness({ gate, notReady }: RouterParts): Promise<Response> {

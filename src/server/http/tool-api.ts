@@ -1,11 +1,12 @@
 import { isRecord } from '../../domain/json.ts';
+import type { Clock } from '../../domain/ports.ts';
 import type { ToolReply, ToolRequest } from '../../domain/request.ts';
 import { refusalResponse } from '../guards/refusal.ts';
 import type { DoorParts } from './door-parts.ts';
 import type { Exchange, GuardedRequest } from './exchange.ts';
 
 /** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
-export function createToolApi({ gate, productOf }: Pick<DoorParts, 'gate' | 'productOf'>) {
+export function createToolApi({ gate, productOf, clock }: Pick<DoorParts, 'gate' | 'productOf' | 'clock'>) {
   return async (
     { request, body, caller, root: declared }: GuardedRequest,
     tool: string | undefined,
@@ -13,7 +14,7 @@ export function createToolApi({ gate, productOf }: Pick<DoorParts, 'gate' | 'pro
     const { host, root } = await productOf(caller, declared);
     if (tool === undefined) return { response: Response.json({ tools: host.list() }) };
     if (!isRecord(body)) return { response: refusalResponse(noObject) };
-    const key = request.headers.get('idempotency-key');
+    const key = request.headers.get('idempotency-key') || null;
     const call: ToolRequest = {
       name: tool,
       arguments: body,
@@ -25,35 +26,52 @@ export function createToolApi({ gate, productOf }: Pick<DoorParts, 'gate' | 'pro
     const signal = key === null ? request.signal : new AbortController().signal;
     const gated = gate.before(host, caller.name);
     if (request.headers.get('accept')?.includes('text/event-stream')) {
-      return streamed(watch => gated.call({ ...call, ...watch }, signal));
+      return streamed(watch => gated.call({ ...call, ...watch }, signal), clock);
     }
     const reply = await gated.call(call, signal);
     return { response: jsonOf(reply), onWritten: whole => whole && reply.delivered?.() };
   };
 }
 
+/** Shorter than what proxies wait for a word: models may think for minutes without one. */
+const keepAliveMs = 15_000;
+
 /** One event `progress` after the other, then one event `result` with the reply. */
-function streamed(run: (watch: Pick<ToolRequest, 'onProgress'>) => Promise<ToolReply>): Exchange {
+function streamed(
+  run: (watch: Pick<ToolRequest, 'onProgress'>) => Promise<ToolReply>,
+  clock: Pick<Clock, 'after'>,
+): Exchange {
   const encoder = new TextEncoder();
   let reply: ToolReply | undefined;
   let gone = false;
+  let stopBeats = () => {};
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
       const tell = (event: string, data: unknown) => {
         if (!gone) controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+      };
+      const beat = () => {
+        controller.enqueue(encoder.encode(': keepalive\n\n'));
+        stopBeats = clock.after(keepAliveMs, beat);
+      };
+      stopBeats = clock.after(keepAliveMs, beat);
+      const end = (close: () => void) => {
+        stopBeats();
+        if (!gone) close();
       };
       // Not awaited: the stream is there for its reader while the work goes on.
       run({ onProgress: update => tell('progress', update) }).then(
         done => {
           reply = done;
           tell('result', { is_error: done.isError, reply: done.document });
-          if (!gone) controller.close();
+          end(() => controller.close());
         },
-        error => !gone && controller.error(error),
+        error => end(() => controller.error(error)),
       );
     },
     cancel() {
       gone = true;
+      stopBeats();
     },
   });
   const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' };
@@ -71,15 +89,26 @@ const statuses: Readonly<Record<string, number>> = {
   SECURITY: 403,
   LIMIT: 429,
   API_ERROR: 502,
+  // No 5xx: who sends those again by himself would have it asked anew, and pay for it, where it was ended or got lost on its way.
+  INTERRUPTED: 409,
+  CANCELLED: 409,
+};
+
+/** Where the class says more than the code: what is too large stays so, however often it comes. */
+const statusesOfClasses: Readonly<Record<string, number>> = {
+  over_capacity: 503,
+  size: 413,
+  files: 413,
+  tokens: 413,
 };
 
 function jsonOf({ isError, document }: ToolReply): Response {
   const { error } = document;
   const told = isRecord(error) ? error : {};
-  const status = isError ? (statuses[String(told.code)] ?? 500) : 200;
-  const isBusy = told.class === 'over_capacity';
+  const ofClass = told.code === 'LIMIT' ? statusesOfClasses[String(told.class)] : undefined;
+  const status = ofClass ?? statuses[String(told.code)] ?? 500;
   return Response.json(document, {
-    status: isBusy ? 503 : status,
+    status: isError ? status : 200,
     headers: typeof told.retry_after_s === 'number' ? { 'Retry-After': String(Math.ceil(told.retry_after_s)) } : {},
   });
 }

@@ -3,6 +3,8 @@ import type { ToolHost } from '../../domain/request.ts';
 import type { DoorParts } from '../http/door-parts.ts';
 import type { Exchange, GuardedRequest } from '../http/exchange.ts';
 import type { McpOptions } from '../mcp.ts';
+import { createResultStore } from '../ws/frames/kept-results.ts';
+import { mostLogged } from './event-log.ts';
 import { createModernLeg, type ModernLeg, type ServerOf } from './modern-leg.ts';
 import { openSession, type Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
@@ -29,6 +31,7 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
   const { sessions, random, clock, gate, version, serverOf, onError } = options;
   // The one that was used longest ago stands first.
   const modern = new Map<string, Promise<ModernLeg>>();
+  const room = createResultStore(mostLogged);
 
   async function optionsFor({ caller, root: declared }: From, client: string): Promise<McpOptions> {
     const { host, root, instructions } = await options.productOf(caller, declared);
@@ -86,7 +89,7 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     const mcp = await optionsFor(from, `session ${id}`);
     const host = { ...mcp.host, call: inUse(mcp.host.call, () => sessions.find(id, caller)) };
     return sessions.add(caller, onClosed =>
-      openSession({ id, caller, mcp: { ...mcp, host }, serverOf, clock, onClosed, onError }),
+      openSession({ id, caller, mcp: { ...mcp, host }, serverOf, clock, room, onClosed, onError }),
     );
   }
 
@@ -130,5 +133,7 @@ function unknownSession(): Response {
 }
 
 function noRoom(): Response {
-  return rpcError(503, -32_000, 'There are too many sessions. Try again later.');
+  const response = rpcError(503, -32_000, 'There are too many sessions. Try again later.');
+  response.headers.set('Retry-After', '5');
+  return response;
 }

@@ -2,6 +2,7 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import type { Clock } from '../../domain/ports.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
+import type { ResultStore } from '../ws/frames/kept-results.ts';
 import { createArrivals, requestIds } from './arrivals.ts';
 import { createEventLog } from './event-log.ts';
 import type { ServerOf } from './modern-leg.ts';
@@ -22,6 +23,8 @@ export interface SessionOptions {
   mcp: Omit<McpOptions, 'connection' | 'listening'>;
   serverOf: ServerOf | undefined;
   clock: Pick<Clock, 'after'>;
+  /** What all sessions may keep of what was sent. */
+  room: ResultStore;
   onClosed(): void;
   onError(error: Error): void;
 }
@@ -33,8 +36,8 @@ const resumeMs = 60_000;
 const ownStream = '_GET_stream';
 
 export async function openSession(options: SessionOptions): Promise<Session> {
-  const { id, caller, mcp, serverOf = createMcpServer, clock, onClosed, onError } = options;
-  const log = createEventLog();
+  const { id, caller, mcp, serverOf = createMcpServer, clock, room, onClosed, onError } = options;
+  const log = createEventLog(room);
   const { connection, arrived, lose } = createArrivals();
   const server = serverOf({ ...mcp, connection }, 'legacy');
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore: log });
@@ -45,6 +48,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
     // Before the transport ends all requests: a client that is gone has not cancelled them.
     lose();
     onclose?.();
+    log.close();
     onClosed();
   };
   return {

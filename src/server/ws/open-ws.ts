@@ -19,6 +19,7 @@ import {
   tokenFirst,
   tokenReplaced,
   tooMany,
+  wrongVersion,
 } from './refuse-upgrade.ts';
 import { serveMcp } from './serve-mcp.ts';
 
@@ -159,7 +160,9 @@ function webSocketServer(maxPayload: number): WebSocketServer {
     handleProtocols: offered => (offered.has('mcp') ? 'mcp' : false),
   });
   // Its own answers to bad handshakes would say less.
-  return server.on('wsClientError', (_error, socket) => refuseUpgrade(socket, badHandshake));
+  return server.on('wsClientError', (_error, socket, { headers }) =>
+    refuseUpgrade(socket, headers['sec-websocket-version'] === '13' ? badHandshake : wrongVersion),
+  );
 }
 
 function secondsOf(refusal: Refusal | undefined): number | undefined {

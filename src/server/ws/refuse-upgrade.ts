@@ -45,6 +45,13 @@ export const badHandshake: Refusal = {
   next: 'Connect with a WebSocket client of version 13.',
 };
 
+/** RFC 6455 wants to be told what would be taken. */
+export const wrongVersion: Refusal = {
+  ...badHandshake,
+  status: 426,
+  headers: { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
+};
+
 export const failed: Refusal = {
   status: 500,
   class: 'internal',

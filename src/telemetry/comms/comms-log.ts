@@ -38,7 +38,7 @@ const usualFileBytes = 20 * 1024 * 1024;
 export const commsPlaces = (folder: string) => ({ log: join(folder, 'comms.jsonl'), parts: join(folder, 'comms') });
 
 /** How the bytes are shared out: half to the log, half to the side files. */
-export function commsShares(maxBytes: number): { fileBytes: number; keep: number; partBytes: number } {
+function commsShares(maxBytes: number): { fileBytes: number; keep: number; partBytes: number } {
   const fileBytes = Math.max(1, Math.min(usualFileBytes, Math.floor(maxBytes / 10)));
   return { fileBytes, keep: Math.max(1, Math.floor(maxBytes / 2 / fileBytes) - 1), partBytes: maxBytes / 2 };
 }

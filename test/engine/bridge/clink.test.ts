@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { geminiAnswers } from '../../support/stand-in-cli.ts';
 import { cliRig } from './cli-rig.ts';
 
@@ -255,13 +255,10 @@ describe('the provider cli', () => {
       costUsd: 0.0123,
       usage: { input: 100, output: 5 },
     });
-    await vi.waitFor(() => {
-      const steps = rig.polylogue.log.filter(line => line.includes('tool_'));
-      expect(steps.map(line => line.slice(line.indexOf('chat:')).trim())).toEqual([
-        'chat: claude tool_use Read',
-        'chat: claude tool_result',
-      ]);
-    });
+    const told = () => rig.polylogue.log.filter(line => line.includes('tool_'));
+    await expect
+      .poll(() => told().map(line => line.slice(line.indexOf('chat:')).trim()))
+      .toEqual(['chat: claude tool_use Read', 'chat: claude tool_result']);
     await rig.polylogue.product.close();
     const comms = (await readFile(`${rig.polylogue.home}/logs/comms.jsonl`, 'utf8')).trim().split('\n');
     const said = comms.map(line => JSON.parse(line)).filter(({ kind }) => kind.startsWith('tool_'));

@@ -49,6 +49,21 @@ describe('a file that is not what was exported', () => {
     }
   });
 
+  it('gets no text that the store has of somebody else by its hash alone', async () => {
+    const rig = transferRig();
+    const { id } = await generatedThread(rig.store, seededRandom(5));
+    const whole = await rig.exported(id);
+    const texts = recordsOf(whole).filter(({ kind }) => kind === 'blob');
+    expect(texts.length).toBeGreaterThan(1);
+    const bare = recordsOf(whole)
+      .filter(({ kind }) => kind !== 'blob')
+      .map(record => (record.kind === 'end' ? { ...record, blobs: 0 } : record));
+    const { thread, missing } = await rig.imported(sealedFile(bare), { asNew: true });
+    expect(missing).toBe(texts.length);
+    const back = await rig.exported(thread.id, 'jsonl', there);
+    expect(recordsOf(back).filter(({ kind }) => kind === 'blob')).toEqual([]);
+  });
+
   it('is taken with the line ends of another system', async () => {
     const whole = await file();
     const rig = transferRig();

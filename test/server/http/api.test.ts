@@ -135,7 +135,7 @@ describe('a port', () => {
       expect((await daemon.ask(path)).status, path).toBe(404);
     }
     const wrong = await daemon.ask('/api/tools', { method: 'DELETE' });
-    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET']);
+    expect([wrong.status, wrong.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     const text = await daemon.ask('/api/tools/chat', { method: 'POST', body: 'prompt=hello' });
     expect([text.status, await text.json()]).toMatchObject([415, { error: { class: 'type' } }]);
   });

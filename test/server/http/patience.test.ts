@@ -72,6 +72,32 @@ describe('a client that is slow', () => {
     expect((await fetch(`${daemon.url}/healthz`)).status).toBe(200);
   });
 
+  it('to read what it asked for a thousand times at once is sent away before all of it is answered', async () => {
+    let answered = 0;
+    const notReady = async () => {
+      answered += 1;
+      return undefined;
+    };
+    await start(fixtureHost(), { notReady });
+    const { hostname, port } = new URL(daemon.url);
+    const ask = (times: number) =>
+      new Promise<string>(resolve => {
+        const socket = connect(Number(port), hostname);
+        let told = '';
+        socket.on('data', chunk => {
+          told += chunk;
+          if (told.split('HTTP/1.1 200').length > times) socket.destroy();
+        });
+        socket.on('error', () => {}).on('close', () => resolve(told));
+        socket.write('GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(times));
+      });
+    await ask(20);
+    expect(answered).toBe(20);
+    await ask(3_000);
+    expect(answered).toBeLessThan(100);
+    expect((await fetch(`${daemon.url}/healthz`)).status).toBe(200);
+  });
+
   it('to read a long answer is waited for while it takes some, and sent away when it takes none', async () => {
     const long = 'x'.repeat(20_000_000);
     const clock = manualClock();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createEventLog } from '../../../src/server/streamable/event-log.ts';
+import { createResultStore } from '../../../src/server/ws/frames/kept-results.ts';
 
 const said = (text: string) => ({ jsonrpc: '2.0' as const, method: 'notifications/message', params: { text } });
 const answer = (id: number, text = '') => ({ jsonrpc: '2.0' as const, id, result: { text } });
@@ -12,7 +13,7 @@ async function eventsAfter(log: ReturnType<typeof createEventLog>, id: string): 
 
 describe('what was sent in a session', () => {
   it('is told again from any point, stream by stream', async () => {
-    const log = createEventLog();
+    const log = createEventLog(createResultStore(10_000_000));
     const first = await log.storeEvent('a', said('one'));
     await log.storeEvent('b', answer(2));
     await log.storeEvent('a', answer(1));
@@ -24,7 +25,7 @@ describe('what was sent in a session', () => {
   });
 
   it('is forgotten by streams whose answers arrived', async () => {
-    const log = createEventLog();
+    const log = createEventLog(createResultStore(10_000_000));
     const first = await log.storeEvent('a', said('one'));
     await log.storeEvent('a', answer(1));
     const other = await log.storeEvent('b', said('two'));
@@ -36,7 +37,7 @@ describe('what was sent in a session', () => {
   });
 
   it('never grows beyond its size, but for one event that is larger', async () => {
-    const log = createEventLog();
+    const log = createEventLog(createResultStore(10_000_000));
     for (let at = 0; at < 2_000; at += 1) await log.storeEvent('a', said('x'.repeat(2_000)));
     expect(log.size()).toBeLessThanOrEqual(1_048_576);
     const last = await log.storeEvent('a', answer(1, 'x'.repeat(3_000_000)));
@@ -44,5 +45,28 @@ describe('what was sent in a session', () => {
     expect(await log.getStreamIdForEventId(last)).toBe('a');
     await log.storeEvent('a', said('y'));
     expect(log.size()).toBeLessThan(1_000);
+  });
+
+  it('is kept as far as all sessions together have room, which a session that ends gives back', async () => {
+    const room = createResultStore(10_000);
+    const logs = Array.from({ length: 50 }, () => createEventLog(room));
+    for (const log of logs) for (let at = 0; at < 3; at += 1) await log.storeEvent('a', said('x'.repeat(900)));
+    const kept = () => logs.reduce((sum, log) => sum + log.size(), 0);
+    expect(kept()).toBeLessThanOrEqual(10_000);
+    expect(kept()).toBeGreaterThan(8_000);
+    const huge = await logs[0]!.storeEvent('a', answer(1, 'x'.repeat(20_000)));
+    expect(await logs[0]!.getStreamIdForEventId(huge)).toBeUndefined();
+    for (const log of logs) log.close();
+    expect(kept()).toBe(0);
+    // A stream that ends behind its session leaves nothing.
+    await logs[0]!.storeEvent('a', said('late'));
+    const next = createEventLog(room);
+    const first = await next.storeEvent('a', said('x'.repeat(9_000)));
+    next.forget([1]);
+    await next.storeEvent('a', answer(1));
+    expect(await eventsAfter(next, first)).toEqual([answer(1)]);
+    next.forget([1]);
+    expect(next.size()).toBe(0);
+    expect(room.take(10_000)).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { ToolReply, ToolRequest } from '../../../src/domain/request.ts';
 import { manualClock } from '../../support/clock.ts';
 import { codeOf, type FrameClient, helloFrames } from '../../support/frame-client.ts';
@@ -33,7 +33,7 @@ function waitingHost() {
         });
       }),
   );
-  return { host, asked, came: (count: number) => vi.waitFor(() => expect(asked).toHaveLength(count)) };
+  return { host, asked, came: (count: number) => expect.poll(() => asked).toHaveLength(count) };
 }
 
 async function start(given: Partial<Parameters<typeof startWsDoor>[0]> = {}): Promise<FrameClient> {
@@ -241,7 +241,7 @@ describe('a call', () => {
     expect(asked[0]?.signal.aborted).toBe(true);
     client.send({ op: 'cancel', request_id: '1' });
     expect(await client.next('cancelled', '1', 1)).toMatchObject({ running: false });
-    await vi.waitFor(() => expect(door.capacity.running()).toBe(0));
+    await expect.poll(() => door.capacity.running()).toBe(0);
   });
 
   it.each([
@@ -438,9 +438,9 @@ describe('calls of one session', () => {
     });
     asked[0]?.answer();
     await client.result('held');
-    await vi.waitFor(() =>
-      expect([door.capacity.running(), door.capacity.waiting(), door.capacity.callers()]).toEqual([0, 0, 0]),
-    );
+    await expect
+      .poll(() => [door.capacity.running(), door.capacity.waiting(), door.capacity.callers()])
+      .toEqual([0, 0, 0]);
     client.call('after', 'slow', {});
     await came(2);
     asked[1]?.answer();

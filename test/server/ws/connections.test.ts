@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { manualClock } from '../../support/clock.ts';
 import { helloFrames } from '../../support/frame-client.ts';
 import { replyOf, scriptedHost } from '../../support/scripted-host.ts';
@@ -22,7 +22,7 @@ describe('a connection', () => {
     const client = await helloFrames(door.url);
     for (const count of [1, 2, 3]) {
       await clock.advance(45_000);
-      await vi.waitFor(() => expect(client.pings()).toBe(count));
+      await expect.poll(() => client.pings()).toBe(count);
       // The answer to it has to be heard before time goes on.
       client.send({ op: 'ping', request_id: `after ${count}` });
       await client.next('pong', `after ${count}`);
@@ -31,7 +31,7 @@ describe('a connection', () => {
     await clock.advance(119_999);
     expect(door.door.connections()).toBe(1);
     await clock.advance(1);
-    await vi.waitFor(() => expect(door.door.connections()).toBe(0));
+    await expect.poll(() => door.door.connections()).toBe(0);
     client.socket.terminate();
   });
 
@@ -52,8 +52,8 @@ describe('a connection', () => {
     const client = await helloFrames(door.url, { session: 'slow' });
     client.socket.pause();
     for (let n = 0; n < 16; n += 1) client.call(`${n}`, 'echo', { n });
-    await vi.waitFor(() => expect(door.door.connections()).toBe(0), 5_000);
-    await vi.waitFor(() => expect(door.capacity.running()).toBe(0), 5_000);
+    await expect.poll(() => door.door.connections()).toBe(0);
+    await expect.poll(() => door.capacity.running()).toBe(0);
     const made = calls;
     expect(made).toBeGreaterThan(3);
     client.socket.terminate();
@@ -73,12 +73,12 @@ describe('a connection', () => {
     const client = await helloFrames(door.url);
     client.socket.pause();
     client.call('1', 'echo');
-    await vi.waitFor(() => expect(door.capacity.running()).toBe(0));
+    await expect.poll(() => door.capacity.running()).toBe(0);
     await new Promise(resolve => setTimeout(resolve, 200));
     await clock.advance(29_000);
     expect(door.door.connections()).toBe(1);
     await clock.advance(1_000);
-    await vi.waitFor(() => expect(door.door.connections()).toBe(0));
+    await expect.poll(() => door.door.connections()).toBe(0);
     client.socket.terminate();
   });
 
@@ -135,19 +135,23 @@ describe('a request for a WebSocket', () => {
     });
 
   it.each([
-    ['without a key', ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 13']],
+    ['without a key', 400, ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 13']],
     [
       'of another version',
+      426,
       ['GET /ws HTTP/1.1', 'Sec-WebSocket-Version: 7', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
     ],
     [
       'that is no GET',
+      400,
       ['POST /ws HTTP/1.1', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='],
     ],
-  ])('%s is answered with 400 and what to do', async (_what, lines) => {
+  ])('%s is answered with %i and what to do', async (_what, status, lines) => {
     door = await startWsDoor({ host: scriptedHost(), root: '/tmp' });
     const answer = await ask(lines);
-    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain(`HTTP/1.1 ${status} `);
+    // Which version is spoken here.
+    expect(answer.includes('sec-websocket-version: 13\r\n')).toBe(status === 426);
     expect(answer).toContain('"class":"handshake"');
     expect(door.door.connections()).toBe(0);
   });
@@ -156,7 +160,7 @@ describe('a request for a WebSocket', () => {
     door = await startWsDoor({ host: scriptedHost(), root: '/tmp' });
     const key = ['Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='];
     const asked = ask(['GET /ws HTTP/1.1', ...key, 'Sec-WebSocket-Protocol: soap, mcp']);
-    await vi.waitFor(() => expect(door.door.connections()).toBe(1));
+    await expect.poll(() => door.door.connections()).toBe(1);
     await door.door.close();
     expect(await asked).toMatch(/^HTTP\/1\.1 101 .*\r\nSec-WebSocket-Protocol: mcp\r\n/s);
   });

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { manualClock } from '../../support/clock.ts';
 import { codeOf, helloFrames, openFrames } from '../../support/frame-client.ts';
 import { scriptedHost } from '../../support/scripted-host.ts';
@@ -57,7 +57,7 @@ describe('a hello', () => {
     expect(client.socket.readyState).toBe(client.socket.OPEN);
     await clock.advance(1);
     expect(await client.closed).toMatchObject({ code: 4002 });
-    await vi.waitFor(() => expect(clock.pending()).toBe(0));
+    await expect.poll(() => clock.pending()).toBe(0);
   });
 
   it('may be said once', async () => {

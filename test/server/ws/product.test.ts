@@ -1,5 +1,5 @@
 import { Client } from '@modelcontextprotocol/client';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
 import { codeOf, helloFrames, openFrames } from '../../support/frame-client.ts';
 import { type Era, eraVersions } from '../../support/mcp-session.ts';
@@ -42,8 +42,8 @@ async function start(env: Record<string, string> = {}): Promise<void> {
   url = `${daemon.url.replace('http', 'ws')}/ws`;
 }
 
-const idle = () => vi.waitFor(() => expect(daemon.daemon.load().callsRunning).toBe(0), 5_000);
-const nobody = () => vi.waitFor(() => expect(daemon.daemon.load().sessions).toBe(0), 5_000);
+const idle = () => expect.poll(() => daemon.daemon.load().callsRunning).toBe(0);
+const nobody = () => expect.poll(() => daemon.daemon.load().sessions).toBe(0);
 const asked = () => vendor.requests.filter(({ dialect }) => dialect !== 'models');
 const question = (prompt: string, more: object = {}) => ({
   prompt,
@@ -58,7 +58,7 @@ describe('the frame protocol over the product', () => {
     vendor.script({ fault: 'hang_mid_stream' });
     const client = await helloFrames(url, { token: alice });
     client.call('1', 'chat', question('Why?'));
-    await vi.waitFor(() => expect(asked()).toHaveLength(1), 5_000);
+    await expect.poll(() => asked()).toHaveLength(1);
     client.send({ op: 'cancel', request_id: '1' });
     expect(codeOf(await client.result('1'))).toBe('CANCELLED');
     await asked()[0]?.aborted;
@@ -93,7 +93,7 @@ describe('the frame protocol over the product', () => {
     vendor.script({ answer: 'Paris.', delayMs: 600 });
     const first = await helloFrames(url, { token: alice, session: 'editor' });
     first.call('1', 'chat', question('Capital?'));
-    await vi.waitFor(() => expect(asked()).toHaveLength(1), 5_000);
+    await expect.poll(() => asked()).toHaveLength(1);
     first.socket.terminate();
     await nobody();
     const second = await helloFrames(url, { token: alice, session: 'editor' });
@@ -128,7 +128,7 @@ describe('the frame protocol over the product', () => {
     const args = question('Why?');
     const client = await helloFrames(url, { token: alice, session: 'editor' });
     client.call('1', 'chat', args);
-    await vi.waitFor(() => expect(asked()).toHaveLength(1), 5_000);
+    await expect.poll(() => asked()).toHaveLength(1);
     client.socket.terminate();
     await asked()[0]?.aborted;
     await idle();
@@ -284,7 +284,7 @@ describe('MCP over a WebSocket', () => {
     const { client } = await connected(era);
     const stop = new AbortController();
     const call = client.callTool({ name: 'chat', arguments: question('Why?') }, { signal: stop.signal });
-    await vi.waitFor(() => expect(asked()).toHaveLength(1), 5_000);
+    await expect.poll(() => asked()).toHaveLength(1);
     stop.abort();
     await expect(call).rejects.toThrow();
     await asked()[0]?.aborted;
@@ -297,7 +297,7 @@ describe('MCP over a WebSocket', () => {
     const first = await connected('legacy');
     const args = question('Capital?');
     const lost = first.client.callTool({ name: 'chat', arguments: args }).catch(error => error);
-    await vi.waitFor(() => expect(asked()).toHaveLength(1), 5_000);
+    await expect.poll(() => asked()).toHaveLength(1);
     first.transport.drop();
     expect(await lost).toBeInstanceOf(Error);
     const second = await connected('legacy');
@@ -328,7 +328,7 @@ describe('MCP over a WebSocket', () => {
     await raw('{{{');
     await raw({ jsonrpc: '1.0', id: 1, method: 'ping' });
     await raw([[[]]]);
-    await vi.waitFor(() => expect(answers).toHaveLength(3));
+    await expect.poll(() => answers).toHaveLength(3);
     expect(answers).toEqual(
       Array.from({ length: 3 }, () => ({
         jsonrpc: '2.0',

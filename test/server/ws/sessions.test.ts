@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { ToolReply, ToolRequest } from '../../../src/domain/request.ts';
 import { manualClock } from '../../support/clock.ts';
 import { codeOf, helloFrames, openFrames } from '../../support/frame-client.ts';
@@ -41,7 +41,7 @@ function sharingHost() {
     signals,
     running,
     delivered: () => delivered,
-    came: (count: number) => vi.waitFor(() => expect(requests).toHaveLength(count)),
+    came: (count: number) => expect.poll(() => requests).toHaveLength(count),
     answer(reply: ToolReply = replyOf({ said: 'yes' })) {
       for (const { resolve } of running.values()) resolve(reply);
       running.clear();
@@ -57,9 +57,9 @@ describe('a client that comes back', () => {
     first.call('1', 'slow', { n: 1 });
     await came(1);
     first.socket.terminate();
-    await vi.waitFor(() => expect(requests[0]?.session?.gone.aborted).toBe(true));
+    await expect.poll(() => requests[0]?.session?.gone.aborted).toBe(true);
     answer();
-    await vi.waitFor(() => expect(door.capacity.running()).toBe(0));
+    await expect.poll(() => door.capacity.running()).toBe(0);
     expect(delivered()).toBe(0);
     const second = await helloFrames(door.url, { session: 'editor' });
     expect(second.ack).toMatchObject({ resumed: true, session_id: 'editor' });
@@ -83,7 +83,7 @@ describe('a client that comes back', () => {
     first.call('1', 'slow', { n: 1 });
     await came(1);
     first.socket.terminate();
-    await vi.waitFor(() => expect(requests[0]?.session?.gone.aborted).toBe(true));
+    await expect.poll(() => requests[0]?.session?.gone.aborted).toBe(true);
     const second = await helloFrames(door.url, { session: 'editor' });
     await came(2);
     expect(requests[1]?.session).toMatchObject({ idempotencyKey: requests[0]?.session?.idempotencyKey });
@@ -110,7 +110,7 @@ describe('a client that comes back', () => {
     for (const n of [1, 2]) first.call(`${n}`, 'slow', { n });
     await came(1);
     first.socket.terminate();
-    await vi.waitFor(() => expect(requests[0]?.session?.gone.aborted).toBe(true));
+    await expect.poll(() => requests[0]?.session?.gone.aborted).toBe(true);
     const second = await helloFrames(door.url, { session: 'editor' });
     await came(2);
     expect(requests.map(({ arguments: args }) => args.n)).toEqual([1, 1]);
@@ -130,9 +130,9 @@ describe('a client that comes back', () => {
     first.call('1', 'slow');
     await came(1);
     first.socket.terminate();
-    await vi.waitFor(() => expect(door.door.connections()).toBe(0));
+    await expect.poll(() => door.door.connections()).toBe(0);
     answer(failureOf('API_ERROR', 'timeout'));
-    await vi.waitFor(() => expect(door.capacity.running()).toBe(0));
+    await expect.poll(() => door.capacity.running()).toBe(0);
     const second = await helloFrames(door.url, { session: 'editor' });
     expect(codeOf(await second.result('1'))).toBe('PROVIDER_ERROR');
     second.call('1', 'slow');
@@ -162,7 +162,7 @@ describe('a client that comes back', () => {
     first.call('1', 'echo');
     await first.result('1');
     await first.close();
-    await vi.waitFor(() => expect(door.door.connections()).toBe(0));
+    await expect.poll(() => door.door.connections()).toBe(0);
     await clock.advance(599_999);
     expect(door.door.sessions()).toBe(1);
     await clock.advance(1);
@@ -277,7 +277,7 @@ describe('too many sessions', () => {
       await client.result('1');
       await client.close();
     }
-    await vi.waitFor(() => expect(door.door.connections()).toBe(0));
+    await expect.poll(() => door.door.connections()).toBe(0);
     const his = await openFrames(door.url);
     his.send({ op: 'hello', token: bob });
     expect(await his.closed).toMatchObject({ code: 1013 });
@@ -287,7 +287,7 @@ describe('too many sessions', () => {
     expect(door.door.sessions()).toBe(2);
     await hers.close();
     // A session with nothing in it is not kept.
-    await vi.waitFor(() => expect(door.door.sessions()).toBe(1));
+    await expect.poll(() => door.door.sessions()).toBe(1);
     expect((await helloFrames(door.url, { token: alice, session: 'twotwo' })).ack.resumed).toBe(true);
   });
 });

@@ -38,7 +38,7 @@ export interface OutputListener {
 }
 
 /** Characters of an answer that are kept; what is shown of them is less. */
-export const mostText = 400_000;
+const mostText = 400_000;
 /** Bytes that a CLI may print in all, events of its tools included. */
 export const mostBytes = 64 * 1024 * 1024;
 const mostNoise = 4_000;
@@ -119,7 +119,7 @@ function takeFact(out: CliOutput, event: CliEvent): void {
 }
 
 /** It becomes an argument of the next call: nothing that could be a flag, a path or more than one word. */
-export function isSessionId(id: string): boolean {
+function isSessionId(id: string): boolean {
   return /^[A-Za-z0-9][\w.:-]{0,199}$/.test(id);
 }
 

@@ -1,8 +1,8 @@
-import { printablePath, safeCut } from '../../../domain/text.ts';
+import { escapeHtml, printablePath, safeCut } from '../../../domain/text.ts';
 import type { Citation, ImageRecord, StoredTurn, Thread } from '../../../domain/thread.ts';
 import type { Exported, ReadBlob } from '../export-jsonl.ts';
 import { splitFences } from './fences.ts';
-import { escapeHtml, pageHead } from './html-page.ts';
+import { pageHead } from './html-page.ts';
 import { factsOf, minuteOf, shownFile, speakerOf } from './turn-facts.ts';
 
 const shownInContents = 70;

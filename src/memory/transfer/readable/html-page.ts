@@ -1,20 +1,5 @@
 import { hash } from 'node:crypto';
-
-/** Text as HTML shows it. Nothing in it can become markup, in an element or in a quoted attribute. */
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"'\p{Cc}]/gu, char => entities[char] ?? '\ufffd');
-}
-
-const entities: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-  '\n': '\n',
-  '\t': '\t',
-  '\r': '',
-};
+import { escapeHtml } from '../../../domain/text.ts';
 
 const style = `
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #5b6570; --paper: #fff; --tint: #f3f5f7; --line: #d5dae0; --link: #0b5cad; }

@@ -12,7 +12,7 @@ const mostTexts = 64;
 const timeoutMs = 60_000;
 
 /** Any server with OpenAI's `POST /embeddings`. */
-export function createEmbedder(door: VendorDoor, model: string): Embedder {
+function createEmbedder(door: VendorDoor, model: string): Embedder {
   return {
     model: `${door.provider}:${model}`,
     async embed(texts, signal) {

@@ -4,7 +4,7 @@ import type { VendorDoor } from '../upstream/vendor-request.ts';
 import { glmCode } from './glm-codes.ts';
 
 /** Z.ai; in China the same stands at open.bigmodel.cn. */
-export const glmBaseUrl = 'https://api.z.ai/api/paas/v4';
+const glmBaseUrl = 'https://api.z.ai/api/paas/v4';
 
 /** Where GLM is asked for searches, files and embeddings: where it is asked for answers. */
 export function glmDoor({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorDoor {

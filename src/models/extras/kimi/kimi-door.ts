@@ -4,7 +4,7 @@ import type { VendorDoor } from '../upstream/vendor-request.ts';
 import { kimiCode } from './kimi-codes.ts';
 
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
-export const kimiBaseUrl = 'https://api.moonshot.ai/v1';
+const kimiBaseUrl = 'https://api.moonshot.ai/v1';
 
 /** Where Moonshot is asked for files, caches and balances: where it is asked for answers. */
 export function kimiDoor({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorDoor {

@@ -55,7 +55,7 @@ async function found(threads: ThreadsData, now: number, words: string): Promise<
 export const turnsPerPage = 20;
 
 /** The first turn of the page that a turn stands on. */
-export function pageStart(seq: number): number {
+function pageStart(seq: number): number {
   return Math.floor((Math.max(1, seq) - 1) / turnsPerPage) * turnsPerPage + 1;
 }
 
