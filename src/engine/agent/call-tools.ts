@@ -121,7 +121,11 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
   if (unfit !== undefined) return refused(unfit, sound.args);
   // Who is asked may never answer: the end of the run does not wait for that.
   const asked = input.onToolCall?.({ ...sound, tool, id: call.id, name: call.name, signal: input.signal });
-  const verdict = (await orEnded(Promise.resolve(asked), input.signal)) ?? { action: 'allow' };
+  const answered = orEnded(Promise.resolve(asked), input.signal).catch((error: unknown) => {
+    throwIfAborted(input.signal);
+    throw error;
+  });
+  const verdict = (await answered) ?? { action: 'allow' };
   throwIfAborted(input.signal);
   if (verdict.action === 'deny') return refused(verdict.reason, sound.args);
   if (!verdict.args) return { tool, args: sound.args };

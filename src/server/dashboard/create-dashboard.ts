@@ -2,7 +2,7 @@ import type { Clock, Random } from '../../domain/ports.ts';
 import type { Caller } from '../guards/caller.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
 import type { DoorParts, Route } from '../http/door-parts.ts';
-import { assetAnswer, bareAnswer, onward, pageAnswer, problemOf } from './answers.ts';
+import { assetAnswer, bareAnswer, nothingHere, onward, pageAnswer, problemOf } from './answers.ts';
 import { assets } from './assets.ts';
 import type { DashboardData } from './dashboard-data.ts';
 import { createFollowers } from './followers.ts';
@@ -47,7 +47,10 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     if (asset) return isReading(request) ? assetAnswer(asset) : wrongMethod(request);
     const isLogin = url.pathname === '/login' || url.pathname === '/logout';
     const own = routes.filter(({ path }) => path.test(url.pathname));
-    if (!isLogin && own.length === 0) return undefined;
+    if (!isLogin && own.length === 0) {
+      const visitor = isReading(request) ? signIn.who(request, known) : undefined;
+      return visitor?.byCookie ? pageAnswer(nothingHere, visitOf(request, url, visitor)) : undefined;
+    }
     const fields = await fieldsOf(request);
     if (!fields) return refused(request, 'The form was too long, or was none.');
     if (request.method === 'POST' && !isFromHere(request))
@@ -116,13 +119,14 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     };
   }
 
-  return async (request, caller) => {
-    const response = await answer(request, caller);
-    if (!response || request.method !== 'HEAD') return response;
-    // Nobody reads it, and a stream would go on for good.
-    await response.body?.cancel();
-    return new Response(null, response);
-  };
+  return async (request, caller) => forMethod(request, await answer(request, caller));
+}
+
+async function forMethod({ method }: Request, response: Response | undefined): Promise<Response | undefined> {
+  if (!response || method !== 'HEAD') return response;
+  // Nobody reads it, and a stream would go on for good.
+  await response.body?.cancel();
+  return new Response(null, response);
 }
 
 function isReading({ method }: Request): boolean {

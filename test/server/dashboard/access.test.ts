@@ -113,6 +113,14 @@ describe('signing in', () => {
     const init = { method: 'POST', headers: { cookie, 'content-type': 'application/json' }, body: '{}' };
     expect((await plain('/mcp', init)).status).toBe(401);
   });
+
+  it('by a cookie gets a page where there is nothing; a stranger hears nothing of it', async () => {
+    const cookie = cookieIn(await signIn(tokens.alice), 'polylogue_token').split(';')[0] ?? '';
+    const missed = await plain('/threads/mistyped', { headers: { cookie } });
+    expect(missed.status).toBe(404);
+    expect(await missed.text()).toContain('Nothing here');
+    expect((await plain('/threads/mistyped')).status).toBe(401);
+  });
 });
 
 describe('a form that changes something', () => {

@@ -34,6 +34,7 @@ const passedOn = [
 ];
 
 export function runCommandHand(parts: HandParts): AgentTool {
+  let count = 0;
   return hand({
     name: 'run_command',
     description: `Runs a program of the project: no shell, words as a list. Allowed beginnings: ${parts.commands.join(', ')}.`,
@@ -44,7 +45,7 @@ export function runCommandHand(parts: HandParts): AgentTool {
     },
     show: ({ argv, cwd }) => `${argv.map(shownWord).join(' ')}${cwd === undefined ? '' : `   (in ${cwd})`}`,
     verify: async ({ argv }) => commandProblem(argv, parts.commands),
-    async run({ argv: [program = '', ...args], cwd = '.' }, { signal }) {
+    async run({ argv: [program = '', ...args], cwd = '.' }, { signal, callId }) {
       const folder = await parts.sandbox.assertWithin(pathIn(parts, cwd));
       const { exitCode, output, late } = await runProgram({
         clock: parts.clock,
@@ -54,6 +55,8 @@ export function runCommandHand(parts: HandParts): AgentTool {
         timeMs: parts.commandMs,
         mostBytes,
         signal,
+        mark: `${parts.reqId}-${callId.replace(/[^\w-]/g, '_')}-${++count}`,
+        platform: process.platform,
       });
       const end = late
         ? `It took longer than ${Math.round(parts.commandMs / 1_000)} s and was ended.`

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { configError, throwIfAborted } from '../../../domain/error.ts';
 import type { Clock } from '../../../domain/ports.ts';
+import { endProcesses } from '../../bridge/run/end-processes.ts';
 
 export interface ProgramRun {
   clock: Clock;
@@ -14,6 +15,9 @@ export interface ProgramRun {
   /** Bytes that are kept of its output: the first half and the last. */
   mostBytes: number;
   signal: AbortSignal;
+  /** Its processes bear this in their environment, and are ended in whatever group or session they are; absent: those of its group. */
+  mark?: string;
+  platform?: string;
 }
 
 export interface ProgramOutput {
@@ -35,14 +39,22 @@ export function runProgram(run: ProgramRun): Promise<ProgramOutput> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: run.cwd,
-      env: run.env,
+      env: run.mark === undefined ? run.env : { ...run.env, [markName]: run.mark },
       stdio: ['pipe', 'pipe', 'pipe'],
       detached: true,
       windowsHide: true,
     });
     const kept = createKept(run.mostBytes);
     let late = false;
-    const end = () => killGroup(child.pid);
+    const end = () => {
+      killGroup(child.pid);
+      // What left the group may hold the outputs open for ever.
+      void endFamily(run, child.pid).then(() => {
+        if (child.exitCode === null && child.signalCode === null) return;
+        child.stdout.destroy();
+        child.stderr.destroy();
+      });
+    };
     const stopTimer = run.clock.after(run.timeMs, () => {
       late = true;
       end();
@@ -66,10 +78,11 @@ export function runProgram(run: ProgramRun): Promise<ProgramOutput> {
     child.on('exit', () => {
       stopLinger = run.clock.after(lingerMs, end);
     });
-    child.on('close', exitCode => {
+    child.on('close', async exitCode => {
       clean();
-      // What it left behind has lost its parent, but not its group.
-      end();
+      // What it left behind has lost its parent, but neither its group nor its mark.
+      killGroup(child.pid);
+      await endFamily(run, child.pid);
       if (run.signal.aborted) {
         try {
           return throwIfAborted(run.signal);
@@ -103,6 +116,13 @@ function createKept(most: number) {
       return Buffer.concat(head).toString('utf8') + gap + tail.toString('utf8');
     },
   };
+}
+
+const markName = 'POLYLOGUE_COMMAND_RUN';
+
+async function endFamily({ mark, platform = 'linux', clock }: ProgramRun, pid: number | undefined): Promise<void> {
+  if (mark === undefined || pid === undefined) return;
+  await endProcesses({ pid, mark: `${markName}=${mark}` }, { platform, clock, graceMs: 0 });
 }
 
 function killGroup(pid: number | undefined): void {

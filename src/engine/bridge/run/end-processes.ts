@@ -2,13 +2,12 @@ import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { Clock } from '../../../domain/ports.ts';
-import { markName } from './cli-environment.ts';
 
 /** A running program and all that it started. */
 export interface ProcessFamily {
   /** The program itself, which leads a process group of its own. */
   pid: number;
-  /** Stands in the environment of all of them, where the system shows it. */
+  /** `NAME=value` in the environment of all of them, where the system shows it. */
   mark: string;
 }
 
@@ -81,7 +80,7 @@ async function membersOf(
 
 async function fromProc(mark: string): Promise<Process[]> {
   const names = (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name));
-  const found = await Promise.all(names.map(name => processIn(name, `${markName}=${mark}\0`)));
+  const found = await Promise.all(names.map(name => processIn(name, `${mark}\0`)));
   return found.filter(each => each !== undefined);
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../domain/ports.ts';
 import { safeCut } from '../../../domain/text.ts';
+import { markName } from './cli-environment.ts';
 import { endProcesses } from './end-processes.ts';
 
 export interface CliRun {
@@ -80,7 +81,7 @@ export async function runCli(run: CliRun): Promise<CliExit> {
   // Its own end, not that of its pipes: the promise of a child waits for those too.
   const ended = Promise.race([new Promise(resolve => child.nodeChildProcess.once('exit', resolve)), child]);
   const sweep = () =>
-    pid === undefined ? Promise.resolve() : endProcesses({ pid, mark: run.mark }, { ...run, graceMs });
+    pid === undefined ? Promise.resolve() : endProcesses({ pid, mark: `${markName}=${run.mark}` }, { ...run, graceMs });
   let stopping: Promise<void> | undefined;
   const stop = () => {
     child.kill('SIGTERM');

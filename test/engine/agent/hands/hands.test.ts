@@ -41,6 +41,8 @@ beforeEach(async () => {
     'note.md': 'A note.\n',
     'slow.mjs':
       "import { spawn } from 'node:child_process';\nconst child = spawn('sleep', ['60'], { stdio: 'inherit' });\nconsole.log(child.pid);\nsetInterval(() => {}, 1000);\n",
+    'away.mjs':
+      "import { spawn } from 'node:child_process';\nconst child = spawn('sleep', ['60'], { stdio: 'inherit', detached: true });\nchild.unref();\nconsole.log(child.pid);\nprocess.exit(0);\n",
     'loud.mjs': "process.stdout.write('begin ' + 'x'.repeat(2_000_000) + ' end');\nprocess.exitCode = 4;\n",
     'env.mjs': 'console.log(JSON.stringify(process.env));process.stdin.resume();\n',
   });
@@ -172,6 +174,14 @@ describe('a command', () => {
     const child = Number(/^(\d+)$/m.exec(text)?.[1]);
     expect(child).toBeGreaterThan(1);
     await expect.poll(() => lives(child)).toBe(false);
+  });
+
+  it('leaves nothing behind, also what went into a session of its own, and does not wait for it', async () => {
+    const began = performance.now();
+    const { text } = await use('run_command', { argv: ['node', 'away.mjs'] });
+    expect(text).toContain('Exit code: 0');
+    expect(performance.now() - began).toBeLessThan(8_000);
+    expect(lives(Number(/^(\d+)$/m.exec(text)?.[1]))).toBe(false);
   });
 
   it('is one of those that the operator allows, word by word', async () => {
