@@ -164,7 +164,13 @@ class BridgeRelay implements Relay {
     const failed = gone.promise.then(loss => Promise.reject(new LinkLost(loss)));
     // It is heard of below, if it is anybody's business.
     failed.catch(() => {});
-    await Promise.race([this.#introduce(link), failed]);
+    try {
+      await Promise.race([this.#introduce(link), failed]);
+    } catch (error) {
+      // Whatever still came over it would reach the client beside what comes over the next one.
+      link.close();
+      throw error;
+    }
     for (const { line } of this.#waiting.values()) link.send(line);
     this.#link = link;
     this.#openedAt = clock.monotonic();

@@ -261,6 +261,20 @@ it('a connection that is lost while a client is introduced is tried again', asyn
   expect(links[2]!.sent).toEqual([hello, ready, call(1)]);
 });
 
+it('a connection over which the client is refused is closed, and the client hears why', async () => {
+  await greeted();
+  await clock.advance(6_000);
+  await lose();
+  relay.take(call(1));
+  await turn();
+  const { id } = JSON.parse(links[1]!.sent[0]!);
+  links[1]!.listener.onText(JSON.stringify({ jsonrpc: '2.0', id, error: { code: -32602, message: 'no such client' } }));
+  await turn();
+  expect(links).toHaveLength(2);
+  expect(links[1]!.isClosed).toBe(true);
+  expect(client.at(-1)).toContain('it refuses the client');
+});
+
 it('a daemon is read as fast as the client reads, over the next connection too', async () => {
   await relay.start();
   relay.pause();
