@@ -16,7 +16,7 @@ export const testClis: readonly TestCli[] = [
 ];
 
 /** 500 MB of programs that only tests start: no dependency of the product, and nothing that it is packed with. */
-export const cliCache = join('node_modules', '.cache', 'polylogue-clis');
+const cliCache = join('node_modules', '.cache', 'polylogue-clis');
 
 /** Where the executable of a CLI is once it is installed. */
 export function testCliPath({ npmPackage, version, program }: TestCli, cache = cliCache): string {

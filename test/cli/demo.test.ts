@@ -36,4 +36,11 @@ describe('polylogue demo', () => {
     expect(out).toContain('polylogue init');
     expect((await readdir(project.root)).filter(name => name.startsWith('polylogue'))).toEqual([]);
   });
+
+  it('says no more than that it was interrupted at Ctrl-C', async () => {
+    const env = { TMPDIR: project.root };
+    const { code, err } = await runProgram(['demo'], { cwd: project.root, env, interrupt: 'SIGINT' });
+    expect([code, err]).toEqual([1, expect.stringMatching(/^polylogue: It was interrupted\.\n.*\n$/)]);
+    expect((await readdir(project.root)).filter(name => name.startsWith('polylogue'))).toEqual([]);
+  });
 });

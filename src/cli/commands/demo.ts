@@ -7,6 +7,7 @@ import { type CommandContext, defineCommand } from '../command.ts';
 import { type Account, accountIn, keptOf } from '../demo/account.ts';
 import { editExampleProject, programFile, testFile, writeExampleProject } from '../demo/example-project.ts';
 import { type OpenProduct, openProduct } from '../open-product.ts';
+import { showFailure } from '../show-failure.ts';
 
 const question = 'How does the cart add up, and what could go wrong?';
 
@@ -97,10 +98,12 @@ async function inPlace(context: CommandContext, place: string): Promise<number> 
   await writeExampleProject(project);
   const apart = contextIn(context, place, project);
   const told: Told = { steps: [] };
-  await openProduct(apart, open => runSteps(context, open, before, told));
+  const failed = await openProduct(apart, open => runSteps(context, open, before, told));
+  if (failed > 0) return failed;
   await editExampleProject(project);
   say(context, `\nThe server was ended, ${programFile} was edited, and a new server starts.`);
-  await openProduct(apart, open => runSteps(context, open, after, told));
+  const failedLater = await openProduct(apart, open => runSteps(context, open, after, told));
+  if (failedLater > 0) return failedLater;
   if (context.out.json) context.out.document({ status: 'success', steps: told.steps });
   else {
     say(context, '\nThe models were built-in ones that only tell what they were given. With a key, real ones answer:');
@@ -125,11 +128,18 @@ interface Told {
   account?: Account;
 }
 
-async function runSteps(context: CommandContext, { call }: OpenProduct, steps: readonly Step[], told: Told) {
+/** Answers the exit code; above 0 where a step was interrupted or failed, which was told then. */
+async function runSteps(
+  context: CommandContext,
+  { call }: OpenProduct,
+  steps: readonly Step[],
+  told: Told,
+): Promise<number> {
   for (const { title, tool, args } of steps) {
     const continued = told.id === undefined ? {} : { continuation_id: told.id };
-    const { document, isError, text } = await call(tool, { ...args, ...continued });
-    if (isError) throw new Error(text);
+    const reply = await call(tool, { ...args, ...continued });
+    if (reply.isError) return showFailure(context, reply);
+    const { document } = reply;
     told.id ??= String(document.continuation_id);
     const account = accountIn(document);
     const kept = account && told.account ? keptOf(told.account, account) : undefined;
@@ -142,6 +152,7 @@ async function runSteps(context: CommandContext, { call }: OpenProduct, steps: r
     say(context, `  files in the prompt: ${account.files.join(', ')}`);
     if (kept !== undefined) say(context, `  ${percent(kept)} of the prompt before opens this one unchanged`);
   }
+  return 0;
 }
 
 function sent({ tokens, messages, files }: Account, kept: number | undefined): JsonObject {

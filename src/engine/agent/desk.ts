@@ -1,6 +1,6 @@
 import { cancelledError, inputError, limitError } from '../../domain/error.ts';
 import type { RequestId } from '../../domain/ids.ts';
-import type { Clock, Emit } from '../../domain/ports.ts';
+import type { Clock } from '../../domain/ports.ts';
 import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
 import type { Parsed } from '../call-record.ts';
 import type { Reply } from '../reply.ts';
@@ -108,7 +108,6 @@ const mostWaiting = 20;
 
 export interface DeskParts {
   clock: Clock;
-  emit: Emit;
 }
 
 /** The runs of one process that wait for an answer. Nobody finds another owner's. */

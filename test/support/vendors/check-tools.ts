@@ -119,7 +119,7 @@ export function messagesTools(body: Value): Refusal | undefined {
   return undefined;
 }
 
-export const sentinel = 'skip_thought_signature_validator';
+const sentinel = 'skip_thought_signature_validator';
 const signs = 'gemini signed ';
 
 export function geminiSignature(what: string): string {

@@ -13,7 +13,7 @@ const nativeFinishes: Readonly<Record<Reply['finish'], string>> = {
 };
 
 /** Credits that a token costs here, cached or not; enough to tell costs apart. */
-export const creditsPerToken = 0.000_002;
+const creditsPerToken = 0.000_002;
 
 /** An answer of POST /api/v1/chat/completions to the request with this body. */
 export function openRouterWire(body: Value, reply: Reply): Wire {

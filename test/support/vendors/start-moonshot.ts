@@ -14,7 +14,7 @@ const texts: Readonly<Record<number, [message: string, type: string]>> = {
   429: ['Your account request reached max request, please try again after 1 seconds', 'rate_limit_reached_error'],
 };
 
-export function moonshotRefusal(status: number, message?: string, type?: string): Refusal {
+function moonshotRefusal(status: number, message?: string, type?: string): Refusal {
   const fallback: [string, string] =
     status < 500 ? ['Invalid request', 'invalid_request_error'] : ['Failed to process the request', 'server_error'];
   const [text, kind] = texts[status] ?? fallback;

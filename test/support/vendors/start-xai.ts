@@ -79,7 +79,7 @@ function check(body: Record<string, unknown>): Refusal | undefined {
 }
 
 /** What a token costs here, cached or not, in the vendor's own unit of 10⁻¹⁰ dollars; enough to tell costs apart. */
-export const ticksPerToken = 30_000;
+const ticksPerToken = 30_000;
 
 /** Thoughts are always summed up, carry a status, and are sealed on request, by the newest model always. */
 function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {

@@ -15,7 +15,7 @@ const texts: Readonly<Record<number, [message: string, code: string]>> = {
   429: ['Rate limit reached for requests', '1302'],
 };
 
-export function zhipuRefusal(status: number, message?: string, code?: string): Refusal {
+function zhipuRefusal(status: number, message?: string, code?: string): Refusal {
   const fallback: [string, string] = status < 500 ? ['API call failed', '1200'] : ['Internal network failure', '1234'];
   const [text, number] = texts[status] ?? fallback;
   const said = message ?? text;

@@ -28,6 +28,9 @@ const unwanted: readonly (readonly [RegExp, string])[] = [
 /**
  * What a unified diff makes of the project's files, as git itself applies it to copies of them. Nothing of the project is
  * changed. Throws where it does not apply cleanly, or touches what may not be written.
+ *
+ * `src/files/patch/` is another thing: it mends what a model wrote, since nobody is there to write it again, needs a repository,
+ * and deletes nothing. Here the model hears what git says and tries again, and a project needs no repository.
  */
 export async function gitApply(parts: HandParts, patch: string, signal: AbortSignal): Promise<FileChange[]> {
   const text = patch.endsWith('\n') ? patch : `${patch}\n`;
