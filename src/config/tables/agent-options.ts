@@ -41,6 +41,7 @@ export const agentOptions = {
     type: 'string',
     doc: "A model that looks at what failed in an agent's run and adds a hint; unset: none does.",
     group: 'Agent',
+    operatorOnly: true,
   },
   mcpServers: {
     env: ['POLYLOGUE_MCP_SERVERS'],

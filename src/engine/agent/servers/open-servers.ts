@@ -25,6 +25,8 @@ const connectMs = 20_000;
 const callMs = 600_000;
 const longestDescription = 1_000;
 const mostTools = 60;
+/** Characters; every question has them all. */
+const longestSchema = 20_000;
 const passedOn = [
   'PATH',
   'PATHEXT',
@@ -38,6 +40,15 @@ const passedOn = [
   'SHELL',
   'USER',
 ];
+
+/** What a server says of its own outputs is not checked: an expression in it could take for ever, and this process with it. */
+const unchecked = {
+  getValidator: () => (input: unknown) => ({
+    valid: true as const,
+    data: JSON.parse(JSON.stringify(input ?? null)),
+    errorMessage: undefined,
+  }),
+};
 
 /** Connects to all servers at once. One that can't be reached is left out with a warning: the run goes on without it. */
 export async function openServers(parts: ServersParts): Promise<OpenServers> {
@@ -54,7 +65,7 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
   const { Client } = await import('@modelcontextprotocol/client');
   const client = new Client(
     { name: 'polylogue-agent', version: parts.version },
-    { versionNegotiation: { mode: 'auto' } },
+    { versionNegotiation: { mode: 'auto' }, jsonSchemaValidator: unchecked },
   );
   const close = async () => {
     // A server that will not go is ended by its transport; the run is over in any case.
@@ -63,7 +74,12 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
   try {
     await client.connect(await transportOf(parts, server), { timeout: connectMs, signal: parts.signal });
     const { tools } = await client.listTools(undefined, { timeout: connectMs, signal: parts.signal });
-    const wanted = tools.filter(({ name }) => server.tools?.includes(name) ?? true).slice(0, mostTools);
+    const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true).slice(0, mostTools);
+    const wanted = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= longestSchema);
+    const left = named.filter(tool => !wanted.includes(tool)).map(({ name }) => name);
+    if (left.length > 0) {
+      parts.warn(safeCut(`Tools of ${server.id} were left out, their schemas are too long: ${left.join(', ')}`, 500));
+    }
     return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
   } catch (error) {
     await close();

@@ -86,6 +86,20 @@ describe('tools of configured MCP servers', () => {
   });
 });
 
+describe('a server that wishes harm', () => {
+  it('neither stops this one with what is slow to check, nor fills every question', async () => {
+    const hostile = fileURLToPath(new URL('../../../fixtures/hostile-mcp-server.ts', import.meta.url));
+    await start({ bad: { command: process.execPath, args: [hostile] } }, { AGENT_APPROVE: 'all' });
+    vendor.script({ calls: [{ name: 'bad__slow', args: {} }], reasoning: 'Ask.' }, { answer: 'Done.' });
+    const began = performance.now();
+    const reply = await product.call('agent', { task: 'Try.', model: 'openai:gpt-5' });
+    expect(reply.tool_calls).toMatchObject([{ name: 'bad__slow', outcome: 'ok' }]);
+    expect(performance.now() - began).toBeLessThan(15_000);
+    expect(reply.metadata.warnings.join(' ')).toContain('huge');
+    expect(JSON.stringify(vendor.requests[0]).length).toBeLessThan(100_000);
+  });
+});
+
 describe('a file of servers', () => {
   it('is taken in the form of the hosts, and told what is wrong with it', async () => {
     await start({});
