@@ -37,10 +37,12 @@ try {
     threads: '/threads',
     found: '/threads?q=refactoring',
     thread: `/threads/${cart}?from=3`,
+    turn: `/threads/${cart}/turns/2`,
     file: `/threads/${cart}/turns/3/files/0`,
     consensus: `/threads/${panel}/verdicts`,
     providers: '/providers',
     spend: '/spend',
+    nothing: '/threads/00000000-0000-4000-8000-000000000000',
   };
   for (const [name, path] of Object.entries(pages)) {
     const shots: Buffer[] = [];
