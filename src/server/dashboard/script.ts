@@ -39,9 +39,12 @@ export const script = `'use strict';
     function connect() {
       if (isOver || source) return;
       source = new EventSource(live.dataset.live);
-      source.onopen = () => say('live', 'on');
       source.onerror = () => say(source && source.readyState === EventSource.CLOSED ? 'not live' : 'connecting', 'off');
-      source.onmessage = ({ data }) => show(JSON.parse(data));
+      // The first message comes at once: from then on the page shows what is.
+      source.onmessage = ({ data }) => {
+        show(JSON.parse(data));
+        say('live', 'on');
+      };
       source.addEventListener('over', () => {
         isOver = true;
         leave('complete');

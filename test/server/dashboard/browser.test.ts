@@ -51,6 +51,8 @@ interface Watched {
 
 async function open({ width, colorScheme }: Look): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme });
+  // Shorter than a test may take, so that a failure tells what was waited for.
+  context.setDefaultTimeout(20_000);
   const page = await context.newPage();
   const strangers: string[] = [];
   const faults: string[] = [];
@@ -66,6 +68,8 @@ async function open({ width, colorScheme }: Look): Promise<Watched> {
 
 async function signIn(page: Page, path = '/'): Promise<void> {
   await page.goto(`${world.daemon.url}${path}`);
+  // The page itself puts the caret there, on a slow machine some time after it has loaded; keys before that go nowhere.
+  await page.locator('#token:focus').waitFor();
   await page.keyboard.type(tokens.alice);
   await Promise.all([page.waitForURL(url => url.pathname !== '/login'), page.keyboard.press('Enter')]);
 }
@@ -115,11 +119,7 @@ describe('in a browser', () => {
     for (const [name, path] of Object.entries(paths)) {
       await page.goto(`${world.daemon.url}${path}`);
       // The first picture replaces what was there.
-      if (name === 'live')
-        await page
-          .locator('[data-connection=on]')
-          .waitFor()
-          .then(() => page.waitForTimeout(400));
+      if (name === 'live') await page.locator('[data-connection=on]').waitFor();
       const all = await page.evaluate<number>(`(() => {
         const usable = [...document.querySelectorAll('a[href], button, input:not([type=hidden]), summary, [tabindex="0"]')]
           .filter(each => each.checkVisibility());
@@ -193,7 +193,7 @@ describe('in a browser', () => {
     const { context, page } = await open({ width: 1280, colorScheme: 'dark' });
     await signIn(page, '/spend?days=7');
     await page.getByRole('button', { name: 'light' }).click();
-    await page.waitForLoadState();
+    await page.getByRole('button', { name: 'light', pressed: true }).waitFor();
     expect(page.url()).toContain('/spend?days=7');
     await page.goto(`${world.daemon.url}/providers`);
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(246, 247, 249)');
