@@ -20,24 +20,24 @@ import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
-import { wireClis } from './wire-clis.ts';
-import type { DaemonSettings } from './wire-daemon.ts';
-import { maskFor } from './wire-engine.ts';
-import { loadAppConfig, placeOf } from './wire-extensions.ts';
-import { rootsOf, wireFiles } from './wire-files.ts';
-import { createHosts } from './wire-hosts.ts';
-import { type AppConfig, tables, wireModels } from './wire-models.ts';
-import { wireServices } from './wire-services.ts';
-import { type Observed, wireObserved, wireTelemetry } from './wire-telemetry.ts';
+import { wireClis } from './wire/wire-clis.ts';
+import type { DaemonSettings } from './wire/wire-daemon.ts';
+import { maskFor } from './wire/wire-engine.ts';
+import { loadAppConfig, placeOf } from './wire/wire-extensions.ts';
+import { rootsOf, wireFiles } from './wire/wire-files.ts';
+import { createHosts } from './wire/wire-hosts.ts';
+import { type AppConfig, tables, wireModels } from './wire/wire-models.ts';
+import { wireServices } from './wire/wire-services.ts';
+import { type Observed, wireObserved, wireTelemetry } from './wire/wire-telemetry.ts';
 
-export { openBridge } from './wire-bridge.ts';
+export { openBridge } from './wire/wire-bridge.ts';
 export { type AppConfig, type Extensions, loadAppConfig, loadConfig, tables, version };
 
 export type DaemonOnFile = FoundDaemon;
 
 /** The daemons that run on a data folder, as far as they told. */
 export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
-  const wire = await import('./wire-daemon.ts');
+  const wire = await import('./wire/wire-daemon.ts');
   return wire.findDaemons(config, clock);
 }
 
@@ -132,7 +132,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
-      const { wireDaemon } = await import('./wire-daemon.ts');
+      const { wireDaemon } = await import('./wire/wire-daemon.ts');
       const seen = { threads, transfer, team, observed, calls: telemetry.calls };
       return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },

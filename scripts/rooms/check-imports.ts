@@ -17,14 +17,15 @@ export function targetOf(file: SourceFile, specifier: string): string {
 
 function roomProblem(file: SourceFile, target: string, lazy: boolean, table: HouseTable): string | undefined {
   const roomName = file.place.split('/', 1)[0] ?? '';
-  const room = file.place.includes('/') ? table.rooms[roomName] : undefined;
+  const door = table.doors[file.place];
+  const room = door ? undefined : table.rooms[roomName];
   if (room && isIn(target, [roomName])) {
     const siblings = room.list && !file.generated;
     return siblings
       ? `${file.place} imports ${target}, but the files of ${roomName}/ know nothing of each other: move what both need into a room below`
       : undefined;
   }
-  const rule = room ?? table.doors[file.place];
+  const rule = door ?? room;
   if (!rule || isIn(target, rule.imports)) return undefined;
   const lazily = 'lazyImports' in rule ? (rule.lazyImports ?? []) : [];
   if (isIn(target, lazily)) {

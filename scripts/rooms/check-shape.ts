@@ -10,10 +10,12 @@ function foldersOf(place: string): string[] {
 }
 
 function placeProblems({ place }: SourceFile, table: HouseTable): Problem[] {
+  if (table.doors[place]) return [];
   const [roomName, ...folders] = foldersOf(place);
   if (roomName === undefined) {
-    if (table.doors[place]) return [];
-    const message = `only ${Object.keys(table.doors).join(', ')} stand directly below src/: put ${place} into a room`;
+    const message = `only ${Object.keys(table.doors)
+      .filter(door => !door.includes('/'))
+      .join(', ')} stand directly below src/: put ${place} into a room`;
     return [{ rule: 'place', message }];
   }
   const room = table.rooms[roomName];

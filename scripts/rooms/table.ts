@@ -11,7 +11,7 @@ export interface Room {
   pure?: boolean;
 }
 
-/** A file directly below src/. */
+/** A file with a rule of its own: those directly below src/, and those of wire/, which app.ts is made of. */
 export interface Door {
   imports: readonly string[];
   /** What it may import by `import()` only. */
@@ -181,24 +181,24 @@ const doors: HouseTable['doors'] = {
       'server',
       'version.ts',
       'extensions.ts',
-      'wire-clis.ts',
-      'wire-daemon.ts',
-      'wire-bridge.ts',
-      'wire-engine.ts',
-      'wire-extensions.ts',
-      'wire-files.ts',
-      'wire-host.ts',
-      'wire-hosts.ts',
-      'wire-models.ts',
-      'wire-services.ts',
-      'wire-telemetry.ts',
+      'wire/wire-clis.ts',
+      'wire/wire-daemon.ts',
+      'wire/wire-bridge.ts',
+      'wire/wire-engine.ts',
+      'wire/wire-extensions.ts',
+      'wire/wire-files.ts',
+      'wire/wire-host.ts',
+      'wire/wire-hosts.ts',
+      'wire/wire-models.ts',
+      'wire/wire-services.ts',
+      'wire/wire-telemetry.ts',
     ],
-    lazyImports: ['wire-daemon.ts'],
+    lazyImports: ['wire/wire-daemon.ts'],
     lines: 150,
   },
-  // Parts of app.ts: settings → what one floor below is made of.
-  'wire-actions.ts': { imports: ['config', 'engine', 'memory', 'wire-engine.ts'], lines: 150 },
-  'wire-engine.ts': {
+  // Parts of app.ts: settings → what one floor below is made of. Each says for itself what it joins.
+  'wire/wire-actions.ts': { imports: ['config', 'engine', 'memory', 'wire/wire-engine.ts'], lines: 150 },
+  'wire/wire-engine.ts': {
     imports: [
       'domain',
       'config',
@@ -206,14 +206,14 @@ const doors: HouseTable['doors'] = {
       'memory',
       'models',
       'engine',
-      'wire-files.ts',
-      'wire-models.ts',
-      'wire-services.ts',
+      'wire/wire-files.ts',
+      'wire/wire-models.ts',
+      'wire/wire-services.ts',
     ],
     lines: 150,
   },
-  'wire-clis.ts': { imports: ['domain', 'config', 'engine', 'wire-models.ts'], lines: 150 },
-  'wire-host.ts': {
+  'wire/wire-clis.ts': { imports: ['domain', 'config', 'engine', 'wire/wire-models.ts'], lines: 150 },
+  'wire/wire-host.ts': {
     imports: [
       'domain',
       'config',
@@ -222,53 +222,53 @@ const doors: HouseTable['doors'] = {
       'models',
       'engine',
       'tools',
-      'wire-actions.ts',
-      'wire-agent.ts',
-      'wire-engine.ts',
-      'wire-files.ts',
-      'wire-models.ts',
-      'wire-services.ts',
+      'wire/wire-actions.ts',
+      'wire/wire-agent.ts',
+      'wire/wire-engine.ts',
+      'wire/wire-files.ts',
+      'wire/wire-models.ts',
+      'wire/wire-services.ts',
     ],
     lines: 150,
   },
-  'wire-agent.ts': { imports: ['domain', 'config', 'files', 'engine', 'wire-models.ts'], lines: 150 },
-  'wire-hosts.ts': { imports: ['domain', 'files', 'wire-host.ts'], lines: 150 },
-  'wire-daemon.ts': {
+  'wire/wire-agent.ts': { imports: ['domain', 'config', 'files', 'engine', 'wire/wire-models.ts'], lines: 150 },
+  'wire/wire-hosts.ts': { imports: ['domain', 'files', 'wire/wire-host.ts'], lines: 150 },
+  'wire/wire-daemon.ts': {
     imports: [
       'domain',
       'memory',
       'server',
       'config',
-      'wire-dashboard.ts',
-      'wire-hosts.ts',
-      'wire-models.ts',
-      'wire-telemetry.ts',
+      'wire/wire-dashboard.ts',
+      'wire/wire-hosts.ts',
+      'wire/wire-models.ts',
+      'wire/wire-telemetry.ts',
     ],
     lines: 150,
   },
   // The product as the dashboard shows it.
-  'wire-dashboard.ts': {
-    imports: ['domain', 'config', 'engine', 'memory', 'models', 'server', 'tools', 'wire-models.ts'],
+  'wire/wire-dashboard.ts': {
+    imports: ['domain', 'config', 'engine', 'memory', 'models', 'server', 'tools', 'wire/wire-models.ts'],
     lines: 150,
   },
-  'wire-services.ts': { imports: ['domain', 'config', 'models', 'wire-models.ts'], lines: 150 },
-  'wire-telemetry.ts': {
-    imports: ['domain', 'config', 'telemetry', 'models', 'engine', 'version.ts', 'wire-models.ts'],
+  'wire/wire-services.ts': { imports: ['domain', 'config', 'models', 'wire/wire-models.ts'], lines: 150 },
+  'wire/wire-telemetry.ts': {
+    imports: ['domain', 'config', 'telemetry', 'models', 'engine', 'version.ts', 'wire/wire-models.ts'],
     lines: 150,
   },
-  'wire-files.ts': { imports: ['domain', 'config', 'files', 'wire-models.ts'], lines: 150 },
-  'wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
+  'wire/wire-files.ts': { imports: ['domain', 'config', 'files', 'wire/wire-models.ts'], lines: 150 },
+  'wire/wire-models.ts': { imports: ['domain', 'config', 'memory', 'models'], lines: 150 },
   'extensions.ts': { imports: ['engine/define.ts', 'memory/store.ts', 'models/provider.ts'] },
-  'wire-extensions.ts': {
-    imports: ['domain', 'config', 'memory', 'tools', 'extensions.ts', 'wire-models.ts'],
-    lazyImports: ['load-extensions.ts'],
+  'wire/wire-extensions.ts': {
+    imports: ['domain', 'config', 'memory', 'tools', 'extensions.ts', 'wire/wire-models.ts'],
+    lazyImports: ['wire/load-extensions.ts'],
     lines: 150,
   },
-  'load-extensions.ts': {
+  'wire/load-extensions.ts': {
     imports: ['domain', 'memory/store.ts', 'models/provider.ts', 'engine/define.ts', 'extensions.ts'],
   },
-  'wire-bridge.ts': {
-    imports: ['domain', 'config', 'server', 'wire-files.ts', 'wire-models.ts'],
+  'wire/wire-bridge.ts': {
+    imports: ['domain', 'config', 'server', 'wire/wire-files.ts', 'wire/wire-models.ts'],
     lines: 150,
   },
   'version.ts': { imports: ['../package.json'] },
@@ -339,7 +339,7 @@ const builtins: HouseTable['builtins'] = {
     'telemetry/log',
     'telemetry/comms',
   ],
-  'node:os': [...outside, 'main.ts', 'wire-files.ts', 'wire-agent.ts', 'engine/agent', 'engine/bridge'],
+  'node:os': [...outside, 'main.ts', 'wire/wire-files.ts', 'wire/wire-agent.ts', 'engine/agent', 'engine/bridge'],
   'node:child_process': [...outside, 'engine/agent', 'engine/bridge', 'files/git/run-git.ts'],
   'node:worker_threads': ['files', 'memory/stores'],
   'node:sqlite': ['memory/stores', 'files/index'],
@@ -352,7 +352,7 @@ const builtins: HouseTable['builtins'] = {
   'node:perf_hooks': outside,
   'node:process': [...outside, 'main.ts'],
   'node:tty': ['cli'],
-  'node:module': ['app.ts', 'main.ts', 'load-extensions.ts'],
+  'node:module': ['app.ts', 'main.ts', 'wire/load-extensions.ts'],
   'node:async_hooks': ['app.ts', 'server'],
 };
 

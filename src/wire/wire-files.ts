@@ -1,11 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { Clock, Embedder, Mask } from './domain/ports.ts';
-import { defaultRoots, type Roots } from './files/default-roots.ts';
-import { createGit, type Git } from './files/git/git.ts';
-import { createSearchIndexes, type SearchIndexes } from './files/index/search-index.ts';
-import { createSandbox, type Sandbox } from './files/sandbox.ts';
-import { createPool, type WorkPool } from './files/work/pool.ts';
+import type { Clock, Embedder, Mask } from '../domain/ports.ts';
+import { defaultRoots, type Roots } from '../files/default-roots.ts';
+import { createGit, type Git } from '../files/git/git.ts';
+import { createSearchIndexes, type SearchIndexes } from '../files/index/search-index.ts';
+import { createSandbox, type Sandbox } from '../files/sandbox.ts';
+import { createPool, type WorkPool } from '../files/work/pool.ts';
 import type { AppConfig } from './wire-models.ts';
 
 /** What works on the user's files. */

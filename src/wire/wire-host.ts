@@ -1,24 +1,24 @@
-import { exposurePolicy } from './config/derive.ts';
-import { requestId } from './domain/ids.ts';
-import type { CallKind, Permissions, ToolHost, ToolRequest } from './domain/request.ts';
-import type { ActionParts } from './engine/actions/create-action-context.ts';
-import { withoutPrograms } from './engine/bridge/without-programs.ts';
-import type { Converse } from './engine/converse/converse.ts';
-import type { ToolDefinition } from './engine/define.ts';
-import { patienceMs } from './engine/jobs/patience.ts';
-import { catalogueVersion } from './engine/offer/catalogue-version.ts';
-import type { Offer } from './engine/offer/exposure.ts';
-import { createHost } from './engine/offer/host.ts';
-import { instructionsFor } from './engine/offer/instructions.ts';
-import { narrow } from './engine/offer/narrow.ts';
-import { createOnce } from './engine/once/once.ts';
-import { createCallKind } from './engine/routing/call-kind.ts';
-import { type CallExplanation, createExplainer, type RouteQuestion } from './engine/routing/explain-call.ts';
-import { createEngine } from './engine/run.ts';
-import type { Meter } from './engine/spend/meter.ts';
-import type { Transfer } from './memory/transfer/transfer.ts';
-import type { AskModel } from './models/answer.ts';
-import { tools } from './tools/index.gen.ts';
+import { exposurePolicy } from '../config/derive.ts';
+import { requestId } from '../domain/ids.ts';
+import type { CallKind, Permissions, ToolHost, ToolRequest } from '../domain/request.ts';
+import type { ActionParts } from '../engine/actions/create-action-context.ts';
+import { withoutPrograms } from '../engine/bridge/without-programs.ts';
+import type { Converse } from '../engine/converse/converse.ts';
+import type { ToolDefinition } from '../engine/define.ts';
+import { patienceMs } from '../engine/jobs/patience.ts';
+import { catalogueVersion } from '../engine/offer/catalogue-version.ts';
+import type { Offer } from '../engine/offer/exposure.ts';
+import { createHost } from '../engine/offer/host.ts';
+import { instructionsFor } from '../engine/offer/instructions.ts';
+import { narrow } from '../engine/offer/narrow.ts';
+import { createOnce } from '../engine/once/once.ts';
+import { createCallKind } from '../engine/routing/call-kind.ts';
+import { type CallExplanation, createExplainer, type RouteQuestion } from '../engine/routing/explain-call.ts';
+import { createEngine } from '../engine/run.ts';
+import type { Meter } from '../engine/spend/meter.ts';
+import type { Transfer } from '../memory/transfer/transfer.ts';
+import type { AskModel } from '../models/answer.ts';
+import { tools } from '../tools/index.gen.ts';
 import { wireActions } from './wire-actions.ts';
 import { wireAgent } from './wire-agent.ts';
 import { type EngineParts, wireEngine, wireMeter } from './wire-engine.ts';
@@ -106,7 +106,7 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
     async converse(request) {
-      const { createConverse } = await import('./engine/converse/converse.ts');
+      const { createConverse } = await import('../engine/converse/converse.ts');
       return createConverse({ ...engineOptions, random, hands: agent.hands })(request);
     },
     async settle(hurry) {

@@ -1,9 +1,9 @@
-import { type StorePlace, storePlace } from './config/derive.ts';
-import { type ConfigSources, loadConfig } from './config/load.ts';
-import { configError } from './domain/error.ts';
-import type { Extensions } from './extensions.ts';
-import type { Store, StoreAround } from './memory/store.ts';
-import { tools } from './tools/index.gen.ts';
+import { type StorePlace, storePlace } from '../config/derive.ts';
+import { type ConfigSources, loadConfig } from '../config/load.ts';
+import { configError } from '../domain/error.ts';
+import type { Extensions } from '../extensions.ts';
+import type { Store, StoreAround } from '../memory/store.ts';
+import { tools } from '../tools/index.gen.ts';
 import { type AppConfig, tables } from './wire-models.ts';
 
 const idForm = /^[a-z][a-z0-9-]{0,39}$/;

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { readCliFiles } from './config/endpoints/read-cli-files.ts';
-import { readIfPresent } from './config/settings-files.ts';
-import type { Clock, Emit, Random } from './domain/ports.ts';
-import { type Bridge, createBridge } from './engine/bridge/bridge.ts';
-import { configuredClis } from './engine/bridge/configured-clis.ts';
+import { readCliFiles } from '../config/endpoints/read-cli-files.ts';
+import { readIfPresent } from '../config/settings-files.ts';
+import type { Clock, Emit, Random } from '../domain/ports.ts';
+import { type Bridge, createBridge } from '../engine/bridge/bridge.ts';
+import { configuredClis } from '../engine/bridge/configured-clis.ts';
 import type { AppConfig } from './wire-models.ts';
 
 export interface CliSurroundings {

@@ -1,17 +1,17 @@
-import { isAppError } from './domain/error.ts';
-import type { Clock, Embedder, Emit, SharedState } from './domain/ports.ts';
-import { usableSettings } from './models/connections.ts';
-import { accountOf, createDocumentLibrary, type DocumentLibrary } from './models/extras/documents/document-library.ts';
-import type { VendorFiles } from './models/extras/documents/vendor-files.ts';
-import { namedEmbedder } from './models/extras/embeddings/embedder.ts';
-import { glmDoor } from './models/extras/glm/glm-door.ts';
-import { createGlmFiles } from './models/extras/glm/glm-files.ts';
-import { createGlmWebSearch, type WebSearcher } from './models/extras/glm/glm-web-search.ts';
-import { searchEngineOf } from './models/extras/glm/search-engine.ts';
-import { kimiDoor } from './models/extras/kimi/kimi-door.ts';
-import { createKimiFiles } from './models/extras/kimi/kimi-files.ts';
-import type { ProviderDefinition, ProviderSettings } from './models/provider.ts';
-import { providers } from './models/providers/index.gen.ts';
+import { isAppError } from '../domain/error.ts';
+import type { Clock, Embedder, Emit, SharedState } from '../domain/ports.ts';
+import { usableSettings } from '../models/connections.ts';
+import { accountOf, createDocumentLibrary, type DocumentLibrary } from '../models/extras/documents/document-library.ts';
+import type { VendorFiles } from '../models/extras/documents/vendor-files.ts';
+import { namedEmbedder } from '../models/extras/embeddings/embedder.ts';
+import { glmDoor } from '../models/extras/glm/glm-door.ts';
+import { createGlmFiles } from '../models/extras/glm/glm-files.ts';
+import { createGlmWebSearch, type WebSearcher } from '../models/extras/glm/glm-web-search.ts';
+import { searchEngineOf } from '../models/extras/glm/search-engine.ts';
+import { kimiDoor } from '../models/extras/kimi/kimi-door.ts';
+import { createKimiFiles } from '../models/extras/kimi/kimi-files.ts';
+import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
+import { providers } from '../models/providers/index.gen.ts';
 import type { AppConfig } from './wire-models.ts';
 
 /** What vendors do beside answering. Each is there only where its vendor is configured. */

@@ -1,18 +1,24 @@
-import { exposurePolicy } from './config/derive.ts';
-import { inputError } from './domain/error.ts';
-import { isThreadId } from './domain/ids.ts';
-import type { Clock, WatchedCalls } from './domain/ports.ts';
-import type { Thread } from './domain/thread.ts';
-import { narrow } from './engine/offer/narrow.ts';
-import type { Threads } from './memory/threads.ts';
-import { splitFences } from './memory/transfer/readable/fences.ts';
-import { shownFile } from './memory/transfer/readable/turn-facts.ts';
-import type { Transfer } from './memory/transfer/transfer.ts';
-import type { Team } from './models/team.ts';
-import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from './server/dashboard/dashboard-data.ts';
-import { endsExchange } from './server/dashboard/pages/thread.ts';
-import type { Caller } from './server/guards/caller.ts';
-import { tools } from './tools/index.gen.ts';
+import { exposurePolicy } from '../config/derive.ts';
+import { inputError } from '../domain/error.ts';
+import { isThreadId } from '../domain/ids.ts';
+import type { Clock, WatchedCalls } from '../domain/ports.ts';
+import type { Thread } from '../domain/thread.ts';
+import { narrow } from '../engine/offer/narrow.ts';
+import type { Threads } from '../memory/threads.ts';
+import { splitFences } from '../memory/transfer/readable/fences.ts';
+import { shownFile } from '../memory/transfer/readable/turn-facts.ts';
+import type { Transfer } from '../memory/transfer/transfer.ts';
+import type { Team } from '../models/team.ts';
+import type {
+  DashboardData,
+  FileView,
+  OwnData,
+  ProviderView,
+  ThreadsData,
+} from '../server/dashboard/dashboard-data.ts';
+import { endsExchange } from '../server/dashboard/pages/thread.ts';
+import type { Caller } from '../server/guards/caller.ts';
+import { tools } from '../tools/index.gen.ts';
 import type { AppConfig } from './wire-models.ts';
 
 /** What of the product the dashboard shows. */

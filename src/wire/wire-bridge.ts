@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { storePlace } from './config/derive.ts';
-import { configError } from './domain/error.ts';
-import type { Clock } from './domain/ports.ts';
-import type { Bridge } from './server/bridge/open-bridge.ts';
+import { storePlace } from '../config/derive.ts';
+import { configError } from '../domain/error.ts';
+import type { Clock } from '../domain/ports.ts';
+import type { Bridge } from '../server/bridge/open-bridge.ts';
 import { rootsOf } from './wire-files.ts';
 import { type AppConfig, tables } from './wire-models.ts';
 
@@ -30,8 +30,8 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
   const { clock, launch, onRemark } = settings;
   const { roots } = await rootsOf(config, settings);
   const [door, daemons] = await Promise.all([
-    import('./server/bridge/open-bridge.ts'),
-    import('./server/daemon/find-daemons.ts'),
+    import('../server/bridge/open-bridge.ts'),
+    import('../server/daemon/find-daemons.ts'),
   ]);
   const { isPrivate } = storePlace(config.values.app, config.home);
   const isOurs = async () => {

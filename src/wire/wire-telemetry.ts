@@ -1,11 +1,11 @@
-import { storePlace, traceSettings } from './config/derive.ts';
-import type { Clock, CommsExchange, CommsReader, Random } from './domain/ports.ts';
-import { createMaskedStream } from './engine/secrets/masked-stream.ts';
-import type { ModelAnswer } from './models/answer.ts';
-import { createRepeat, type RepeatCall } from './models/asking/repeat.ts';
-import type { Team } from './models/team.ts';
-import { createTelemetry, type Telemetry } from './telemetry/observe.ts';
-import { version } from './version.ts';
+import { storePlace, traceSettings } from '../config/derive.ts';
+import type { Clock, CommsExchange, CommsReader, Random } from '../domain/ports.ts';
+import { createMaskedStream } from '../engine/secrets/masked-stream.ts';
+import type { ModelAnswer } from '../models/answer.ts';
+import { createRepeat, type RepeatCall } from '../models/asking/repeat.ts';
+import type { Team } from '../models/team.ts';
+import { createTelemetry, type Telemetry } from '../telemetry/observe.ts';
+import { version } from '../version.ts';
 import type { AppConfig } from './wire-models.ts';
 
 export interface TelemetrySurroundings {

@@ -1,6 +1,6 @@
-import { rateLimits, replyTokens, spendCaps } from './config/derive.ts';
-import type { ActionParts } from './engine/actions/create-action-context.ts';
-import type { Transfer } from './memory/transfer/transfer.ts';
+import { rateLimits, replyTokens, spendCaps } from '../config/derive.ts';
+import type { ActionParts } from '../engine/actions/create-action-context.ts';
+import type { Transfer } from '../memory/transfer/transfer.ts';
 import { type EngineParts, maskFor } from './wire-engine.ts';
 
 /** What the handlers of actions are given. */

@@ -1,11 +1,11 @@
 import { isAbsolute } from 'node:path';
-import { AppError, isAppError, securityError } from './domain/error.ts';
-import type { Mask } from './domain/ports.ts';
-import type { Permissions } from './domain/request.ts';
-import { printablePath } from './domain/text.ts';
-import { defaultRoots, type Roots } from './files/default-roots.ts';
-import { createSandbox } from './files/sandbox.ts';
-import { isSkip } from './files/skip.ts';
+import { AppError, isAppError, securityError } from '../domain/error.ts';
+import type { Mask } from '../domain/ports.ts';
+import type { Permissions } from '../domain/request.ts';
+import { printablePath } from '../domain/text.ts';
+import { defaultRoots, type Roots } from '../files/default-roots.ts';
+import { createSandbox } from '../files/sandbox.ts';
+import { isSkip } from '../files/skip.ts';
 import { type SharedParts, unlimited, type WiredHost, wireHost } from './wire-host.ts';
 
 /** One host for all callers with the same permissions. */

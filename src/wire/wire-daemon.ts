@@ -1,16 +1,16 @@
-import { wsSettings } from './config/derive.ts';
-import { configError } from './domain/error.ts';
-import type { Clock, Emit, Random } from './domain/ports.ts';
-import type { Store } from './memory/store.ts';
-import { findDaemons as daemonsIn, type FoundDaemon, healthFolder } from './server/daemon/find-daemons.ts';
-import { metricsRoute } from './server/daemon/metrics-route.ts';
-import { type Daemon, openDaemon } from './server/daemon/open-daemon.ts';
-import { createReadiness } from './server/daemon/readiness.ts';
-import { openTokenStore } from './server/daemon/token-store.ts';
-import { dashboardRoute } from './server/dashboard/create-dashboard.ts';
-import type { Caller } from './server/guards/caller.ts';
-import { operator } from './server/guards/caller.ts';
-import { isLoopback } from './server/guards/loopback.ts';
+import { wsSettings } from '../config/derive.ts';
+import { configError } from '../domain/error.ts';
+import type { Clock, Emit, Random } from '../domain/ports.ts';
+import type { Store } from '../memory/store.ts';
+import { findDaemons as daemonsIn, type FoundDaemon, healthFolder } from '../server/daemon/find-daemons.ts';
+import { metricsRoute } from '../server/daemon/metrics-route.ts';
+import { type Daemon, openDaemon } from '../server/daemon/open-daemon.ts';
+import { createReadiness } from '../server/daemon/readiness.ts';
+import { openTokenStore } from '../server/daemon/token-store.ts';
+import { dashboardRoute } from '../server/dashboard/create-dashboard.ts';
+import type { Caller } from '../server/guards/caller.ts';
+import { operator } from '../server/guards/caller.ts';
+import { isLoopback } from '../server/guards/loopback.ts';
 import {
   createTokens,
   digestOf,
@@ -18,9 +18,9 @@ import {
   shortestToken,
   type TokenEntry,
   type Tokens,
-} from './server/guards/tokens.ts';
-import { openWs } from './server/ws/open-ws.ts';
-import { wsRules } from './server/ws/ws-rules.ts';
+} from '../server/guards/tokens.ts';
+import { openWs } from '../server/ws/open-ws.ts';
+import { wsRules } from '../server/ws/ws-rules.ts';
 import { type DashboardSources, wireDashboard } from './wire-dashboard.ts';
 import type { Hosts } from './wire-hosts.ts';
 import type { AppConfig } from './wire-models.ts';
