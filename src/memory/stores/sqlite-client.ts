@@ -30,7 +30,6 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   let opened = false;
   let lastId = 0;
   let lingering: (() => void)[] = [];
-  let stopLingering = () => {};
 
   function settle(answer: WriterAnswer): void {
     if ('warning' in answer) {
@@ -86,7 +85,6 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   }
 
   function postLingering(): void {
-    stopLingering();
     const posts = lingering;
     lingering = [];
     for (const each of posts) each();
@@ -104,7 +102,8 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
           return postIt();
         }
         if (lingering.push(postIt) > 1) return;
-        stopLingering = clock.after(lingerMs, postLingering);
+        // Of the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked.
+        AbortSignal.timeout(lingerMs).addEventListener('abort', postLingering, { once: true });
         // So that the process does not end in between.
         worker ??= start();
         worker.ref();
