@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { makeCatalogue } from '../../scripts/catalogue.ts';
 import { efforts } from '../../src/domain/model.ts';
-import { loadCatalogue, overlay, overlayListing } from '../../src/models/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue.ts';
+import { overlay, overlayListing } from '../../src/models/sources/overlay.ts';
 import { nameKey, sameModel } from '../../src/models/routing/names.ts';
 
 const models = loadCatalogue();

@@ -1,6 +1,6 @@
 import type { ModelInfo } from '../../domain/model.ts';
 import type { EndpointSettings } from '../../domain/option.ts';
-import { overlay } from '../catalogue.ts';
+import { overlay } from './overlay.ts';
 import { connectChatServer } from '../extras/chat-server.ts';
 import { checkedBaseUrl, isLocalUrl } from '../extras/endpoint.ts';
 import { serverList } from '../extras/server-list.ts';
