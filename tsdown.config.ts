@@ -1,4 +1,4 @@
-import { defineConfig } from 'tsdown';
+import { defineConfig, type UserConfig } from 'tsdown';
 
 const grammars = ['typescript', 'tsx', 'javascript', 'python', 'go'];
 
@@ -11,7 +11,7 @@ function pieceName(piece: { name: string; facadeModuleId?: string | null; module
   return `${held?.replace(/^@/, '').replaceAll('/', '-') ?? piece.name}-[hash].js`;
 }
 
-const code = {
+const code: UserConfig = {
   format: 'esm',
   platform: 'node',
   target: 'node24',
@@ -22,7 +22,7 @@ const code = {
   // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
   inputOptions: { checks: { eval: false } },
   deps: { alwaysBundle: [/.*/], onlyBundle: false },
-} as const;
+};
 
 const program = defineConfig({
   ...code,

@@ -1,11 +1,11 @@
 import type { ModelInfo } from '../domain/model.ts';
-import { overlayListing } from './sources/overlay.ts';
 import { usableSettings } from './connections.ts';
 import type { LiveModel, ProviderDefinition, ProviderSettings } from './provider.ts';
 import { sameModel } from './routing/names.ts';
 import type { Roster, RosterProvider } from './routing/roster.ts';
 import { priorityOf } from './routing/roster.ts';
 import type { Listing, Listings } from './sources/listings.ts';
+import { overlayListing } from './sources/overlay.ts';
 import { usualWindow } from './sources/own-server.ts';
 
 export interface LiveRosterParts {

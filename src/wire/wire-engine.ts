@@ -11,8 +11,8 @@ import type { Store } from '../memory/store.ts';
 import { createClassifier } from '../models/manager/classifier.ts';
 import type { Team } from '../models/team.ts';
 import type { FileParts } from './wire-files.ts';
-import type { AppConfig } from './wire-settings.ts';
 import type { Services } from './wire-services.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
   values: AppConfig['values']['app'];

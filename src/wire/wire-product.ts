@@ -12,9 +12,9 @@ import { wireFiles } from './wire-files.ts';
 import type { Front, Surroundings } from './wire-front.ts';
 import { createHosts } from './wire-hosts.ts';
 import { wireModels } from './wire-models.ts';
+import { wireObserved } from './wire-observed.ts';
 import { wireServices } from './wire-services.ts';
 import type { AppConfig } from './wire-settings.ts';
-import { wireObserved } from './wire-observed.ts';
 
 /** Configuration and what was told of it → running parts. Opens nothing: databases, connections and logs come with their first use. */
 export async function wireProduct(config: AppConfig, around: Surroundings, front: Front): Promise<Product> {

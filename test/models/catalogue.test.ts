@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { makeCatalogue } from '../../scripts/catalogue.ts';
 import { efforts } from '../../src/domain/model.ts';
 import { loadCatalogue } from '../../src/models/catalogue.ts';
-import { overlay, overlayListing } from '../../src/models/sources/overlay.ts';
 import { nameKey, sameModel } from '../../src/models/routing/names.ts';
+import { overlay, overlayListing } from '../../src/models/sources/overlay.ts';
 
 const models = loadCatalogue();
 const facts = () => readFileSync(new URL('../../scripts/data/model-facts.jsonl', import.meta.url), 'utf8');
