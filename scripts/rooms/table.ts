@@ -126,6 +126,7 @@ const rooms: HouseTable['rooms'] = {
       'agent/hands': 'plain',
       'agent/servers': 'plain',
       'agent/web': 'plain',
+      'agent/waiting': 'plain',
       bridge: 'plain',
       'bridge/clis': 'list',
       'bridge/run': 'plain',

@@ -36,7 +36,7 @@ export interface FileSurroundings {
 export function wireFiles({ values, home }: AppConfig, around: FileSurroundings): FileParts {
   const { allowSecretFiles, maskSecrets } = values.app;
   const { roots, clock, mask, isPrivate, embedder, noEmbedder } = around;
-  const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles });
+  const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles, own: [home] });
   return {
     sandbox,
     ...(!isPrivate && { backups: join(home, 'backups') }),
@@ -54,8 +54,8 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
 }
 
 /** The same for a caller who may read these folders and no others. */
-export function wireFilesWithin({ values }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
-  const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles });
+export function wireFilesWithin({ values, home }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
+  const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
   const { indexes } = files;
   return {
     ...files,
