@@ -22,7 +22,7 @@ import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
 import { wireClis } from './wire/wire-clis.ts';
 import type { DaemonSettings } from './wire/wire-daemon.ts';
-import { maskFor } from './wire/wire-engine.ts';
+import { maskFor, wireEmbedder } from './wire/wire-engine.ts';
 import { loadAppConfig, placeOf } from './wire/wire-extensions.ts';
 import { rootsOf, wireFiles } from './wire/wire-files.ts';
 import { createHosts } from './wire/wire-hosts.ts';
@@ -105,7 +105,8 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
   const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders, programs });
   const services = wireServices(config, { clock, state, emit, extraProviders });
-  const { embedder, noEmbedder } = services;
+  const embedder = wireEmbedder(services, { values, team, store, clock, random, emit });
+  const { noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });

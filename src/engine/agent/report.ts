@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../domain/json.ts';
 import { safeCut } from '../../domain/text.ts';
 import type { Parsed } from '../call-record.ts';
+import { usageDocument } from '../spend/usage-document.ts';
 import type { AgentResult, AgentToolCall } from './agent.ts';
 
 const longestArgs = 300;
@@ -41,13 +42,7 @@ export function documentOf(call: Parsed, result: AgentResult, { changed, warning
       model_used: candidate.model.id,
       provider_used: candidate.model.provider,
       routing_reason: candidate.reason,
-      usage: {
-        input: usage.input,
-        output: usage.output,
-        reasoning: usage.reasoning,
-        cache_read: usage.cacheRead,
-        cache_write: usage.cacheWrite,
-      },
+      usage: usageDocument(usage),
       cost_usd: costUsd === undefined ? undefined : Number(costUsd.toFixed(6)),
       latency_ms: Math.round(parts.clock.monotonic() - call.startedAt),
       warnings: all.length > 0 ? all : undefined,
