@@ -11,7 +11,7 @@ import { failure } from '../reply.ts';
 import { awaitElsewhere, wantedFreshMs } from './await-elsewhere.ts';
 import { type CallLog, createCallLog, type Logged, type LoggedCall } from './call-log.ts';
 import { type Earlier, findEarlier } from './find-earlier.ts';
-import { type IdentifyOptions, type Identity, identify } from './identify.ts';
+import { type IdentifyOptions, type Identity, identify, type Touches } from './identify.ts';
 import { interrupted, type RecoverOptions, recovered } from './recovered.ts';
 import { type SharedWork, shareWork } from './shared-work.ts';
 import type { StillSoOptions } from './still-so.ts';
@@ -20,13 +20,11 @@ import { untilGone } from './until-gone.ts';
 type Call = ToolHost['call'];
 
 /** What has to be known of a tool. */
-export interface OnceFacts {
+export interface OnceFacts extends Touches {
   /** Stores its question in a thread before anybody is asked. */
   threaded: boolean;
   /** Looks into the project for itself, whatever the call names. */
   looks: boolean;
-  /** Fields that name where it writes. */
-  writesTo: readonly string[];
 }
 
 export interface OnceOptions extends IdentifyOptions, StillSoOptions, RecoverOptions {
@@ -98,7 +96,7 @@ class OnceDesk implements Once {
 
   async call(request: ToolRequest, signal: AbortSignal, facts: OnceFacts, way: Way): Promise<ToolReply> {
     const plainly = () => untilGone(request, signal, way.long(way.run));
-    const identity = await identify(this.#options, request, facts.writesTo);
+    const identity = await identify(this.#options, request, facts);
     if (!identity) return plainly();
     if (facts.looks) identity.folders.push(request.principal.root);
     const asked = { request, signal, facts, way, identity };
