@@ -46,6 +46,8 @@ export interface AnswerStep extends StepScope {
   answer?: string | ((request: RecordedRequest) => string);
   /** Until the headers. */
   delayMs?: number;
+  /** Nothing is answered before this: no time that a slow machine could miss. */
+  until?: Promise<unknown>;
   /** Between two chunks of text. */
   chunkDelayMs?: number;
   /** Number of text chunks in a stream. Default: one for about 24 characters, at most 40. */

@@ -25,6 +25,7 @@ const webPage =
 /** A sound answer, as slow as the step wants it. */
 export async function giveAnswer(delivery: Delivery, step: AnswerStep): Promise<void> {
   await untilGone(delivery.response, async wait => {
+    await step.until;
     await wait(step.delayMs ?? 0);
     if (!delivery.stream) return sendJson(delivery, 200, delivery.wire.whole());
     start(delivery);
