@@ -241,6 +241,23 @@ describe('the roots', () => {
     expect(asked()).toHaveLength(0);
   });
 
+  it('hold the data folder of the server without letting anything be written there', async () => {
+    await polylogue.close();
+    await start({ POLYLOGUE_HOME: project.path('.home') });
+    await mkdir(project.path('.home/clis'), { recursive: true });
+    await symlink(project.path('.home'), project.path('alias'));
+    const places = [
+      { output_path: '.home/clis/evil.json' },
+      { output_path: '.home/new/deeper.md' },
+      { output_path: 'alias/clis/evil.json' },
+      { output_dir: '.home/clis' },
+      { output_dir: 'sub/../.home' },
+    ];
+    for (const place of places) expect([place, (await call(place)).error?.code]).toEqual([place, 'SECURITY']);
+    expect(await readdir(project.path('.home/clis'))).toEqual([]);
+    expect(asked()).toHaveLength(0);
+  });
+
   it('are not left when the directory becomes a link while the model answers; the answer comes in the reply', async () => {
     vendors.openai.byDefault({ answer: 'Paris, says OpenAI.', delayMs: 80 });
     await mkdir(project.path('out'));

@@ -188,6 +188,23 @@ describe('the same call after its reply was lost', () => {
     expect(vendor.requests).toHaveLength(2);
     resolve();
   });
+
+  it('lets an agent work once, whose own changes to the files make no other call of it', async () => {
+    const agents = await start({ POLYLOGUE_TOOLSETS: 'core,agent', AGENT_APPROVE: 'all' });
+    const first = await delivered({ prompt: 'See.', absolute_file_paths: ['notes.md'] }, { from: agents });
+    vendor.script(
+      { calls: [{ name: 'write_file', args: { path: 'notes.md', content: 'Two.\n' } }], reasoning: 'Write.' },
+      { answer: 'Written.' },
+    );
+    const id = first.continuation_offer.continuation_id;
+    const task = { task: 'Count on.', files: ['notes.md', 'src'], continuation_id: id };
+    await send(task, { from: agents, tool: 'agent' }).reply;
+    const again = await delivered(task, { from: agents, tool: 'agent' });
+    expect(again).toMatchObject({ content: 'Written.', metadata: { replayed: true } });
+    expect(again.continuation_offer.continuation_id).toBe(id);
+    expect(vendor.requests).toHaveLength(3);
+    expect((await send(task, { from: agents, tool: 'agent' }).reply).metadata.replayed).toBeUndefined();
+  });
 });
 
 describe('what makes a call another one', () => {

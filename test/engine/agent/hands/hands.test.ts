@@ -73,6 +73,7 @@ function partsOf(change: Partial<HandParts>): HandParts {
     condenser: createCondenser(pool),
     emit: () => {},
     reqId: 'run',
+    scope: 'run',
     tool: 'agent',
     home: root,
     maxFileBytes: 1_000_000,
