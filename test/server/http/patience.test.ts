@@ -139,12 +139,14 @@ describe('a client that is slow', () => {
 
   it('to read what is told as it happens is sent away before much waits for it', async () => {
     let told = 0;
+    const over = Promise.withResolvers<void>();
     await start(
       hostOf(async ({ onProgress }, signal) => {
         for (; !signal.aborted && told < 20_000; told += 1) {
           onProgress?.({ progress: told, message: 'x'.repeat(1_000) });
           if (told % 50 === 0) await new Promise(resolve => setImmediate(resolve));
         }
+        over.resolve();
         return 'told';
       }),
     );
@@ -155,7 +157,7 @@ describe('a client that is slow', () => {
       const request = httpRequest(options, response => {
         response.pause();
         response.on('error', () => {}).on('close', () => resolve(response.complete));
-        setTimeout(() => response.resume(), 600);
+        over.promise.then(() => response.resume());
       });
       request.on('error', resolve).end('{}');
     });
