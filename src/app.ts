@@ -16,12 +16,11 @@ import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.t
 import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
 import type { FoundDaemon } from './server/daemon/find-daemons.ts';
-import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
 import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
 import { wireClis } from './wire/wire-clis.ts';
-import type { DaemonSettings } from './wire/wire-daemon.ts';
+import type { DaemonSettings, WiredDaemon } from './wire/wire-daemon.ts';
 import { maskFor } from './wire/wire-engine.ts';
 import { loadAppConfig, placeOf } from './wire/wire-extensions.ts';
 import { rootsOf, wireFiles } from './wire/wire-files.ts';
@@ -74,7 +73,7 @@ export interface Product extends Observed {
   /** Serves one MCP client over standard input and output. */
   openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
   /** Serves many clients over HTTP; rejects where it may not, or can't. */
-  openDaemon(options: DaemonSettings): Promise<Daemon>;
+  openDaemon(options: DaemonSettings): Promise<WiredDaemon>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
   /** The operator's own threads as files, and what is over with. */
@@ -133,7 +132,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire/wire-daemon.ts');
-      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls, know: telemetry.know };
       return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {
