@@ -55,7 +55,8 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
 
   async function legOf(from: From): Promise<ModernLeg> {
     const { caller, root } = from;
-    const key = JSON.stringify([caller.name, root ?? null]);
+    // The owner, too: a request that was let in before its token became another owner's must leave him nothing.
+    const key = JSON.stringify([caller.name, caller.owner, root ?? null]);
     const leg = modern.get(key) ?? { caller: caller.name, made: made(from) };
     modern.delete(key);
     modern.set(key, leg);
