@@ -108,7 +108,7 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
 const kept = [createBreadcrumbs, createActivity, createAudit] as const;
 
 /** A file is looked at, opened, written and closed for each batch of lines: a call's events go in a batch or two. */
-const logGatherMs = 20;
+const logGatherMs = 100;
 
 const logsOf = (home: string) => join(home, 'logs');
 
