@@ -4,8 +4,8 @@ import type { SpendEntry } from '../../domain/usage.ts';
 import type { SpendLedger } from '../../memory/spend-ledger.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from '../../models/answer.ts';
 import { callLimit, isBrokenOff, refuseRetry, type SpendCaps } from './limits.ts';
-import { type CallAccount, type Held, putAside } from './put-aside.ts';
-import type { Pricing } from './quote.ts';
+import { type CallAccount, type Held, isLimited, putAside } from './put-aside.ts';
+import { type Pricing, withKnownPrices } from './quote.ts';
 
 export interface MeterOptions {
   ask: AskModel;
@@ -55,8 +55,9 @@ class ModelMeter implements Meter {
     while (this.#writing.size > 0) await Promise.all(this.#writing);
   }
 
-  readonly ask: AskModel = async question => {
-    const account = this.#accounts.get(question.reqId) ?? this.#accountFor(undefined);
+  readonly ask: AskModel = async given => {
+    const account = this.#accounts.get(given.reqId) ?? this.#accountFor(undefined);
+    const question = this.#within(given, account);
     const { perThread, perDay } = this.#options.caps;
     // What earlier calls put aside and did not need must be free by now.
     if (perThread !== undefined || perDay !== undefined) await this.flush();
@@ -77,6 +78,11 @@ class ModelMeter implements Meter {
     this.#write(this.#entryOf(question, { ...answer, costUsd }), held?.id);
     return held?.limited ? withWarning(answer, held) : answer;
   };
+
+  #within(question: ModelQuestion, account: CallAccount): ModelQuestion {
+    if (!isLimited(this.#options, question.payer, account)) return question;
+    return { ...question, candidates: withKnownPrices(question.candidates, this.#options.pricing) };
+  }
 
   /** The question with what was put aside as its limit, and attempts that failed counted as they happen. */
   #watched(question: ModelQuestion, account: CallAccount, held: Held | undefined): ModelQuestion {
