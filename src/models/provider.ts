@@ -123,8 +123,8 @@ export interface ProviderDefinition {
   configured(settings: ProviderSettings): boolean;
   /** Loads the vendor's package and connects; called once, on first use. Without `around` nothing is kept at the vendor. */
   connect(settings: ProviderSettings, around?: ConnectAround): Promise<Connection>;
-  /** Models that the settings bring along (a custom endpoint's, the offline ones); the catalogue has the others. */
-  models?(settings: ProviderSettings): ModelInfo[];
+  /** Models that the settings bring along (a custom endpoint's, the offline ones), `known` being the others: those of the catalogue. */
+  models?(settings: ProviderSettings, known: readonly ModelInfo[]): ModelInfo[];
   /** Whether a model of it can search the web by itself; absent: none can. */
   searches?(model: ModelInfo, settings: ProviderSettings): boolean;
   /** For the reference. */

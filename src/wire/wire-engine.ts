@@ -3,7 +3,7 @@ import type { Clock, Emit, Mask, Random, SharedState } from '../domain/ports.ts'
 import { type ActionParts, createActionContext } from '../engine/actions/create-action-context.ts';
 import { createCondenser } from '../engine/condense/condense.ts';
 import { languageOf, preambleOf } from '../engine/gather/preamble.ts';
-import type { Offer } from '../engine/offer/exposure.ts';
+import type { ToolTable } from '../engine/offer/tool-table.ts';
 import type { EngineOptions } from '../engine/run.ts';
 import { createMeter, type Meter } from '../engine/spend/meter.ts';
 import { paidEmbedder } from '../engine/spend/paid-services.ts';
@@ -13,13 +13,13 @@ import type { Store } from '../memory/store.ts';
 import { createClassifier } from '../models/manager/classifier.ts';
 import type { Team } from '../models/team.ts';
 import type { FileParts } from './wire-files.ts';
-import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
   values: AppConfig['values']['app'];
   context: ActionParts;
-  offer: Offer;
+  table: ToolTable;
   team: Team;
   meter: Meter;
   state: SharedState;
@@ -35,10 +35,10 @@ export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
 
 /** Settings and running parts → what the pipeline of a call is made of. */
 export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> {
-  const { values, context, offer, team, meter, state, store, files, random, clock, emit, home } = parts;
+  const { values, context, table, team, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   return {
-    offer,
+    table,
     random,
     threads,
     route: team.route,

@@ -4,7 +4,6 @@ import { budgetFor, closestEffort } from '../effort.ts';
 import { adjustedModel } from '../extras/adjusted-model.ts';
 import { cachedContents } from '../extras/caches/cached-contents.ts';
 import { cachedModel, ofThread } from '../extras/caches/cached-model.ts';
-import { googleCaches } from '../extras/caches/google-caches.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
@@ -80,6 +79,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
   const headers = { 'x-goog-api-key': apiKey };
   const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
   const wanted = settings.cache !== 'off' && around;
+  const { googleCaches } = await import('../extras/caches/google-caches.ts');
   const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
   const speaking = (id: string) =>
     caches && id.startsWith('gemini-')

@@ -3,7 +3,7 @@ import { checkResponses } from './check-responses.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readResponses } from './read-responses.ts';
 import type { Refusal } from './refusal.ts';
 import type { Reply } from './reply.ts';
@@ -157,5 +157,5 @@ export function startXai(options: FakeVendorOptions = {}): Promise<FakeVendor> {
       refusal(400, `This model's maximum prompt length is ${window} but the request contains ${tokens} tokens.`),
     statusBody: status => refusal(status).body,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return startVendor(kind, tokensOf, options);
 }
