@@ -113,12 +113,13 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
 async function settled(desk: Desk, run: WaitingRun): Promise<Reply> {
   const reply = await run.next();
   if (reply !== 'asks') return reply;
-  const { question, call } = run;
+  const { question, call, standing } = run;
   desk.keep(run);
   return {
     ...success({
       status: 'approval_required',
       run_id: run.id,
+      continuation_id: standing?.thread.id,
       question: question?.message,
       next: 'The user has to decide this, in the form that the host shows. Where none was shown, call this tool again with this run_id alone to have it shown.',
       metadata: { tool_name: call.tool.name, req_id: call.reqId },
