@@ -25,8 +25,7 @@ import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
 import type { ComposeOptions } from './gather/options.ts';
 import { refuseMisshapen, refuseOverlong } from './gather/refuse-oversized.ts';
 import { rememberLocal } from './local.ts';
-import type { Offer } from './offer/exposure.ts';
-import { createToolTable, longestToolName } from './offer/tool-table.ts';
+import { longestToolName, type ToolTable } from './offer/tool-table.ts';
 import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
@@ -40,7 +39,8 @@ import type { Meter } from './spend/meter.ts';
 import type { Admit } from './spend/rate-limits.ts';
 
 export interface EngineOptions extends AskOptions {
-  offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>;
+  /** What may be called. */
+  table: ToolTable;
   random: Random;
   /** Keeps calls to what they may cost. */
   meter: Pick<Meter, 'begin' | 'end'>;
@@ -68,13 +68,13 @@ const commonFields = z.object({ ...hiddenFields, model: modelField, continuation
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
 export function createEngine(options: EngineOptions & { agent: AgentRunner }): Pick<ToolHost, 'list' | 'call'> {
   const { clock, emit, mask } = options.compose;
-  const { listings, lookUp } = createToolTable(options.offer);
+  const { listings, lookUp } = options.table;
 
   async function call(given: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
     const reqId = requestId(options.random.uuid());
     const [startedAt, { owner, client }] = [clock.monotonic(), given.principal];
     const toolName = safeCut(given.name, longestToolName);
-    emit({ type: 'call.start', reqId, tool: toolName, owner, client });
+    emit({ type: 'call.start', reqId, tool: toolName, owner, client, trace: given.trace });
     let reply: Reply;
     try {
       const { request, ...found } = lookUp(given);

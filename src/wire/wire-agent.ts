@@ -8,7 +8,7 @@ import type { AgentRunner, RunnerParts } from '../engine/agent/runner.ts';
 import { languageOf } from '../engine/gather/preamble.ts';
 import type { EngineOptions } from '../engine/run.ts';
 import type { Meter } from '../engine/spend/meter.ts';
-import type { AppConfig } from './wire-models.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 export interface AgentSurroundings
   extends Pick<RunnerParts, 'route' | 'clock' | 'random' | 'emit' | 'git' | 'home' | 'programEnv' | 'version'> {

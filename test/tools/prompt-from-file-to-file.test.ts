@@ -167,10 +167,12 @@ describe('what is there already', () => {
   });
 
   it('stays too when it appears while the model answers', async () => {
-    vendors.openai.byDefault({ answer: 'Paris, says OpenAI.', delayMs: 60 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendors.openai.byDefault({ answer: 'Paris, says OpenAI.', when: promise });
     const call_ = call({ output_path: 'answer.md' });
     while (asked().length === 0) await new Promise(resolve => setTimeout(resolve, 5));
     await project.write('answer.md', 'mine');
+    resolve();
     const { result } = await call_;
     expect(result.files).toEqual([project.path('answer-2.md')]);
     expect(await text(project.path('answer.md'))).toBe('mine');

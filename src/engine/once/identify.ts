@@ -42,6 +42,8 @@ export interface Identity {
 
 /** A longer text is no path. */
 const longestPath = 1_024;
+/** Fields of many tools whose texts name no file, whatever they look like. */
+const pathless = new Set(['model', 'continuation_id', 'thinking_mode', 'context']);
 const mostPaths = 300;
 const atOnce = 8;
 const longestName = 200;
@@ -89,7 +91,7 @@ async function pathsOf(
   { arguments: args, principal }: ToolRequest,
   writesTo: readonly string[],
 ) {
-  const read = Object.entries(args).filter(([field]) => !writesTo.includes(field));
+  const read = Object.entries(args).filter(([field]) => !pathless.has(field) && !writesTo.includes(field));
   const texts = [...new Set(read.flatMap(([, value]) => textsIn(value)))].filter(couldBePath).slice(0, mostPaths);
   const folders: string[] = [];
   const files = await inParallel(texts, atOnce, async text => {

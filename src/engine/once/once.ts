@@ -128,6 +128,7 @@ class OnceDesk implements Once {
     hurry?.addEventListener('abort', interruptAll, { once: true });
     await Promise.all(this.#over.values());
     await Promise.all(this.#notes);
+    await this.#holding.close();
     stopTimer();
     hurry?.removeEventListener('abort', interruptAll);
   }
@@ -207,7 +208,7 @@ class OnceDesk implements Once {
       logged = true;
       this.#hold();
       // Not waited for: the store does what it is asked in order, and the question comes behind this.
-      this.#log.add(identity.key, { ...call, thread, baseSeq }, seen).catch(error => this.#warn(error));
+      this.#log.add(identity.key, { ...call, thread, baseSeq }, seen, true).catch(error => this.#warn(error));
     };
     const mark = (lost: boolean) => void (logged && this.#note(identity, id, found => ({ ...found, lost })));
     const sharing = {
@@ -236,7 +237,7 @@ class OnceDesk implements Once {
     try {
       if (!identity.named) await this.#log.add(identity.key, call, seen);
       else if (!(await this.#log.claim(identity.key, call, seen))) {
-        this.#release();
+        this.#holding.end();
         return false;
       }
     } catch (error) {
@@ -254,7 +255,7 @@ class OnceDesk implements Once {
       // What failed or was cancelled left nothing that could be handed out.
       return isError || questions ? undefined : { ...ended(call, now, { isError, document }), job: job?.id };
     });
-    this.#release();
+    this.#holding.end();
   }
 
   async #join(work: SharedWork, id: string, { request, signal, identity }: Asked, again: boolean): Promise<ToolReply> {
@@ -320,10 +321,6 @@ class OnceDesk implements Once {
 
   #hold(): void {
     this.#holding.begin().catch(error => this.#warn(error));
-  }
-
-  #release(): void {
-    this.#holding.end().catch(error => this.#warn(error));
   }
 
   #warn(error: unknown): void {

@@ -12,7 +12,7 @@ export interface RecordedRequest {
   headers: Record<string, string>;
   /** The parsed JSON, or the raw text when it was none; undefined for a GET. */
   body: unknown;
-  /** Epoch milliseconds. */
+  /** Milliseconds of a clock that never jumps. */
   at: number;
   /** Tools, system, messages as role + text; cache marks and the tail are left out. Grows only at its end when a conversation does. */
   canonical: string;
@@ -44,10 +44,10 @@ interface StepScope {
 export interface AnswerStep extends StepScope {
   /** Default: `Answer N.`, counted from 1 for each vendor. Cut at the request's own output limit, as a model is. */
   answer?: string | ((request: RecordedRequest) => string);
-  /** Until the headers. */
+  /** Not before this has come, whatever the machine does meanwhile. */
+  when?: Promise<unknown>;
+  /** After that, until the headers. */
   delayMs?: number;
-  /** Nothing is answered before this: no time that a slow machine could miss. */
-  until?: Promise<unknown>;
   /** Between two chunks of text. */
   chunkDelayMs?: number;
   /** Number of text chunks in a stream. Default: one for about 24 characters, at most 40. */
