@@ -17,7 +17,6 @@ import { createTransfer } from './memory/transfer/transfer.ts';
 import type { Team } from './models/team.ts';
 import type { FoundDaemon } from './server/daemon/find-daemons.ts';
 import type { Daemon } from './server/daemon/open-daemon.ts';
-import { openStdio, type StdioDoor } from './server/stdio.ts';
 import type { Telemetry } from './telemetry/observe.ts';
 import { version } from './version.ts';
 import { wireClis } from './wire/wire-clis.ts';
@@ -28,6 +27,7 @@ import { rootsOf, wireFiles } from './wire/wire-files.ts';
 import { createHosts } from './wire/wire-hosts.ts';
 import { type AppConfig, tables, wireModels } from './wire/wire-models.ts';
 import { wireServices } from './wire/wire-services.ts';
+import { type OpenStdio, wireStdio } from './wire/wire-stdio.ts';
 import { type Observed, wireObserved, wireTelemetry } from './wire/wire-telemetry.ts';
 
 export { openBridge } from './wire/wire-bridge.ts';
@@ -72,7 +72,7 @@ export interface Product extends Observed {
   /** What a server behind the store says of itself; absent where there is none. */
   inspectStore: Store['inspect'];
   /** Serves one MCP client over standard input and output. */
-  openStdio(input: NodeJS.ReadableStream, onError: (error: Error) => void): StdioDoor;
+  openStdio: OpenStdio;
   /** Serves many clients over HTTP; rejects where it may not, or can't. */
   openDaemon(options: DaemonSettings): Promise<Daemon>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
@@ -95,7 +95,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const warn = (where: string, message: string) => emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
   const found = await rootsOf(config, around);
-  if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
+  if (found.roots.length === 0) warn('roots', `No file can be read unless the client names a project: ${found.reason}`);
   const root = found.roots[0] ?? around.cwd;
   const { isPrivate } = place;
   const { providers: extraProviders, tools: extraTools } = around.extensions ?? {};
@@ -113,7 +113,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
   const placed = { ...running, bridge, config, team, facts, around: { ...around, mask }, extraTools };
   const hosts = createHosts(placed, found, around.cwd);
-  const { host, offer, instructions, explain, ask } = hosts.own;
+  const { host, offer, explain, ask } = hosts.own;
   const observed = wireObserved(telemetry, { ...team, ask }, random);
   for (const message of offer.unknown) warn('tools', message);
   return {
@@ -126,8 +126,7 @@ export async function createProduct(config: AppConfig, around: Surroundings): Pr
     converse: hosts.own.converse,
     inspectStore: store.inspect,
     searchIndex: files.indexes.of,
-    openStdio: (input, onError) =>
-      openStdio({ host, version, instructions, principal: { owner: 'local', root } }, input, onError),
+    openStdio: wireStdio({ config, hosts, root, roots: found.roots, version, clock }),
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
     ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),

@@ -58,6 +58,7 @@ const rooms: HouseTable['rooms'] = {
       work: 'plain',
       index: 'plain',
       'put-back': 'plain',
+      roots: 'plain',
     },
     pure: true,
   },
@@ -140,6 +141,7 @@ const rooms: HouseTable['rooms'] = {
       dashboard: 'plain',
       'dashboard/pages': 'plain',
       guards: 'plain',
+      stdio: 'plain',
       http: 'plain',
       streamable: 'plain',
       daemon: 'plain',
@@ -191,6 +193,7 @@ const doors: HouseTable['doors'] = {
       'wire/wire-hosts.ts',
       'wire/wire-models.ts',
       'wire/wire-services.ts',
+      'wire/wire-stdio.ts',
       'wire/wire-telemetry.ts',
     ],
     lazyImports: ['wire/wire-daemon.ts'],
@@ -232,7 +235,15 @@ const doors: HouseTable['doors'] = {
     lines: 150,
   },
   'wire/wire-agent.ts': { imports: ['domain', 'config', 'files', 'engine', 'wire/wire-models.ts'], lines: 150 },
-  'wire/wire-hosts.ts': { imports: ['domain', 'files', 'wire/wire-host.ts'], lines: 150 },
+  'wire/wire-hosts.ts': {
+    imports: ['domain', 'files', 'wire/place-of-caller.ts', 'wire/wire-host.ts'],
+    lines: 150,
+  },
+  'wire/wire-stdio.ts': {
+    imports: ['domain', 'server', 'wire/wire-host.ts', 'wire/wire-hosts.ts', 'wire/wire-models.ts'],
+    lines: 150,
+  },
+  'wire/place-of-caller.ts': { imports: ['domain', 'files', 'wire/wire-host.ts'], lines: 150 },
   'wire/wire-daemon.ts': {
     imports: [
       'domain',

@@ -65,16 +65,19 @@ export interface WiredHost {
 /** Everybody who may use all of it. */
 export const unlimited: Permissions = { readOnly: false };
 
-/** Running parts → the host of callers with these permissions; `roots` of theirs are real folders within those of the process. */
-export function wireHost(shared: SharedParts, permissions: Permissions): WiredHost {
+/**
+ * Running parts → the host of callers with these permissions; `roots` of theirs are real folders. `isAlone`: the process
+ * serves nobody else.
+ */
+export function wireHost(shared: SharedParts, permissions: Permissions, isAlone = false): WiredHost {
   const { config, store, threads, jobs, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
   const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
   const policy = { ...exposurePolicy(values), configured: shared.services.configured };
   const offer = narrow([...tools, ...(shared.extraTools ?? [])], policy, permissions);
-  // A program reads whatever its user may read: it is for those alone whose roots are the process's own.
-  const askable = roots ? { ...shared.team, ask: withoutPrograms(shared.team.ask) } : shared.team;
+  // A program reads whatever its user may read: it is for those whose roots are the process's own, and for who is alone.
+  const askable = roots && !isAlone ? { ...shared.team, ask: withoutPrograms(shared.team.ask) } : shared.team;
   const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
   const team = { ...shared.team, ask: meter.ask };
   const { sandbox } = files;

@@ -11,7 +11,9 @@ export const stdio = defineCommand({
   ],
   async run({ config, around }) {
     const product = await createProduct(config, around);
-    const door = product.openStdio(process.stdin, error => around.writeError(`polylogue: ${error.message}\n`));
+    const door = product.openStdio({ input: process.stdin, output: process.stdout }, error =>
+      around.writeError(`polylogue: ${error.message}\n`),
+    );
     const asked = Promise.withResolvers<void>();
     // A client that left may come back for its jobs; who sends a signal wants the end now, and kills before long.
     const hurry = new AbortController();

@@ -2,6 +2,7 @@ import { isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/serv
 import type { ToolHost } from '../../domain/request.ts';
 import type { DoorParts } from '../http/door-parts.ts';
 import type { Exchange, GuardedRequest } from '../http/exchange.ts';
+import { listedOf, through } from '../http/listed-of.ts';
 import type { McpOptions } from '../mcp.ts';
 import { createResultStore } from '../ws/frames/kept-results.ts';
 import { mostLogged } from './event-log.ts';
@@ -35,7 +36,9 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
 
   async function optionsFor({ caller, root: declared }: From, client: string): Promise<McpOptions> {
     const { host, root, instructions } = await options.productOf(caller, declared);
-    return { host: gate.before(host, client), version, instructions, principal: { owner: caller.owner, root } };
+    const before = (product: ToolHost) => gate.before(product, client);
+    const listed = declared === undefined ? listedOf(options, { caller }, before) : undefined;
+    return { host: before(host), version, instructions, principal: { owner: caller.owner, root }, listed };
   }
 
   async function legOf(from: From): Promise<ModernLeg> {
@@ -86,10 +89,14 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
   async function opened(from: From): Promise<Session | undefined> {
     const id = random.uuid();
     const caller = from.caller.name;
-    const mcp = await optionsFor(from, `session ${id}`);
-    const host = { ...mcp.host, call: inUse(mcp.host.call, () => sessions.find(id, caller)) };
+    const { host, listed, ...mcp } = await optionsFor(from, `session ${id}`);
+    const used = (product: ToolHost) => ({
+      ...product,
+      call: inUse(product.call, () => sessions.find(id, caller)),
+    });
+    const own = { ...mcp, host: used(host), listed: listed && through(listed, used) };
     return sessions.add(caller, onClosed =>
-      openSession({ id, caller, mcp: { ...mcp, host }, serverOf, clock, room, onClosed, onError }),
+      openSession({ id, caller, mcp: own, serverOf, clock, room, onClosed, onError }),
     );
   }
 

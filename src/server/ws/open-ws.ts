@@ -2,10 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { isAppError } from '../../domain/error.ts';
+import type { ToolHost } from '../../domain/request.ts';
 import type { Caller } from '../guards/caller.ts';
 import type { Refusal } from '../guards/refusal.ts';
 import type { CallerProduct, DoorParts, UpgradeDoor, UpgradeRequest } from '../http/door-parts.ts';
+import { listedOf } from '../http/listed-of.ts';
 import { rootOf } from '../http/router.ts';
+import type { McpOptions } from '../mcp.ts';
 import { closeCodes } from './frames/frames.ts';
 import { createResultStore } from './frames/kept-results.ts';
 import { type FrameDoorOptions, type FrameRules, serveFrames } from './frames/serve-frames.ts';
@@ -43,6 +46,14 @@ export interface WsOptions extends DoorParts, Pick<FrameDoorOptions, 'ceilings' 
 export interface WsDoor extends UpgradeDoor {
   /** Sessions of the frame protocol, with a client or waiting for one. */
   sessions(): number;
+}
+
+interface McpCaller {
+  caller: Caller;
+  /** His project, until he lists roots. */
+  guessed: string | undefined;
+  /** The roots that he lists choose his project. */
+  follows: boolean;
 }
 
 interface Open {
@@ -85,7 +96,8 @@ export function openWs(options: WsOptions): WsDoor {
         const entry = { live: live(upgraded), caller };
         open.add(entry);
         entry.live.onClose(() => open.delete(entry));
-        if (product && caller) speakMcp(entry.live, caller, product);
+        if (product && caller)
+          speakMcp(entry.live, { caller, guessed: rootOf(incoming), follows: isGuess(incoming) }, product);
         else speakFrames(entry, socket, incoming);
       });
     } finally {
@@ -105,11 +117,10 @@ export function openWs(options: WsOptions): WsDoor {
     return openLiveSocket(socket, { pingMs, silenceMs, mostBytes: mostBuffered, stallMs }, { clock, onError });
   }
 
-  function speakMcp(socket: LiveSocket, caller: Caller, { host, root, instructions }: CallerProduct): void {
-    const gated = options.gate.before(host, `mcp ${options.random.uuid()}`);
-    const principal = { owner: caller.owner, root };
-    socket.slowDown(() => secondsOf(options.admit(caller)));
-    serveMcp({ host: gated, version: options.version, instructions, principal }, socket, onError);
+  function speakMcp(socket: LiveSocket, from: McpCaller, product: CallerProduct): void {
+    const client = `mcp ${options.random.uuid()}`;
+    socket.slowDown(() => secondsOf(options.admit(from.caller)));
+    serveMcp(mcpOptions(options, from, product, client), socket, onError);
   }
 
   function speakFrames(entry: Open, socket: Duplex, incoming: IncomingMessage): void {
@@ -150,6 +161,22 @@ export function openWs(options: WsOptions): WsDoor {
   };
 }
 
+function mcpOptions(
+  options: Pick<DoorParts, 'gate' | 'version' | 'productOf' | 'clock'>,
+  { caller, guessed, follows }: McpCaller,
+  { host, root, instructions }: CallerProduct,
+  client: string,
+): McpOptions {
+  const gated = (product: ToolHost) => options.gate.before(product, client);
+  return {
+    host: gated(host),
+    version: options.version,
+    instructions,
+    principal: { owner: caller.owner, root },
+    ...(follows && { listed: listedOf(options, { caller, guessed }, gated) }),
+  };
+}
+
 function webSocketServer(maxPayload: number): WebSocketServer {
   const server = new WebSocketServer({
     noServer: true,
@@ -185,4 +212,9 @@ function countUnknown(socket: Duplex, onTooMuch: () => void): () => void {
   const stop = () => void socket.off('data', onData);
   socket.prependListener('data', onData);
   return stop;
+}
+
+/** Nobody named the client's project, or whoever named it did so for want of anything better. */
+function isGuess(incoming: IncomingMessage): boolean {
+  return rootOf(incoming) === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
 }
