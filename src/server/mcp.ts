@@ -4,6 +4,7 @@ import type { ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { canBeAsked } from './capabilities.ts';
 import { type Connection, cancelOf } from './connection.ts';
 import type { Era } from './era.ts';
+import { tellInvalidParams } from './invalid-params.ts';
 import { followRoots, type ListedRoots, type ProjectOf } from './listed-roots.ts';
 import type { Listening } from './listening.ts';
 import { servePrompts } from './prompts.ts';
@@ -58,7 +59,7 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
   if (era === 'modern') listening?.watch(updates.all);
   else serveSubscriptions(server, updates);
   if (era === 'modern') serveTasks(server, host.jobs, principal.owner);
-  return server;
+  return tellInvalidParams(server);
 }
 
 function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf }, era: Era): void {
