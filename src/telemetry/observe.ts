@@ -97,6 +97,9 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
 /** What is written to disk. */
 const kept = [createBreadcrumbs, createActivity, createAudit] as const;
 
+/** A file is looked at, opened, written and closed for each batch of lines: a call's events go in a batch or two. */
+const logGatherMs = 20;
+
 const logsOf = (home: string) => join(home, 'logs');
 
 async function openComms(
@@ -144,6 +147,7 @@ function toAll(tells: readonly TellComms[], onSinkError: (name: string, error: u
 function ofCalls(sink: Sink): Sink {
   return {
     ...sink,
+    gatherMs: logGatherMs,
     write(observations) {
       const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
       return own.length > 0 && sink.write(own);

@@ -23,8 +23,8 @@ import { openWs } from '../server/ws/open-ws.ts';
 import { wsRules } from '../server/ws/ws-rules.ts';
 import { type DashboardSources, wireDashboard } from './wire-dashboard.ts';
 import type { Hosts } from './wire-hosts.ts';
-import type { AppConfig } from './wire-models.ts';
-import { gaugeDaemon, type Observed } from './wire-telemetry.ts';
+import { gaugeDaemon, type Observed } from './wire-observed.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 /** What a command line may say otherwise than the settings. */
 export interface DaemonSettings {

@@ -1,7 +1,8 @@
 import type { Permissions } from '../domain/request.ts';
-import type { Roots } from '../files/default-roots.ts';
 import { type CallerPlace, placeOfCaller } from './place-of-caller.ts';
-import { type SharedParts, unlimited, type WiredHost, wireHost } from './wire-host.ts';
+import type { Front } from './wire-front.ts';
+import { type SharedParts, type WiredHost, wireHost } from './wire-host.ts';
+import { unlimited } from './wire-offer.ts';
 
 /** One host for all callers with the same permissions. */
 export interface Hosts {
@@ -24,13 +25,12 @@ const mostKept = 256;
 /** Different things that clients list and that can be no roots are told of, each once. */
 const mostWarned = 256;
 
-export function createHosts(shared: SharedParts, { roots }: Roots, cwd: string): Hosts {
-  const own = wireHost(shared, unlimited);
+export function createHosts(shared: SharedParts, { root: productRoot, offered }: Front): Hosts {
+  const own = wireHost(shared, unlimited, { offered });
   // The one used least lately stands first.
   const kept = new Map<string, Entry>();
   const busy = new Set<Entry>();
   const leaving = new Set<Promise<void>>();
-  const productRoot = roots[0] ?? cwd;
 
   const warned = new Set<string>();
   const warn = (message: string) => {
@@ -40,11 +40,11 @@ export function createHosts(shared: SharedParts, { roots }: Roots, cwd: string):
   };
 
   function entryFor(permissions: Permissions, isAlone: boolean): Entry {
-    const { toolsets, allow, deny, readOnly, maxCostPerDay, roots: own } = permissions;
+    const { toolsets, allow, deny, readOnly, maxCostPerDay, roots } = permissions;
     const key = JSON.stringify(
-      [toolsets, allow, deny, readOnly, maxCostPerDay, own, isAlone].map(part => part ?? null),
+      [toolsets, allow, deny, readOnly, maxCostPerDay, roots, isAlone].map(part => part ?? null),
     );
-    const entry = kept.get(key) ?? counted(wireHost(shared, permissions, isAlone), busy);
+    const entry = kept.get(key) ?? counted(wireHost(shared, permissions, { isAlone }), busy);
     kept.delete(key);
     kept.set(key, entry);
     const idle = kept.size > mostKept ? [...kept].find(([, { calls }]) => calls === 0) : undefined;

@@ -1,8 +1,6 @@
 import { join } from 'node:path';
 import { concurrency, routingPolicy } from '../config/derive.ts';
 import { readModelFiles } from '../config/endpoints/read-model-files.ts';
-import type { Config } from '../config/load.ts';
-import { options } from '../config/options.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Random, SharedState, TellComms } from '../domain/ports.ts';
 import { createKeptTexts } from '../memory/shared-state/kept-texts.ts';
@@ -12,10 +10,7 @@ import type { ProviderDefinition } from '../models/provider.ts';
 import { providers } from '../models/providers/index.gen.ts';
 import { ownEndpoints } from '../models/sources/own-server.ts';
 import { createTeam, type Team } from '../models/team.ts';
-
-/** All options there are: the product's own and each provider's, by its id. */
-export const tables = { ...Object.fromEntries(providers.map(({ id, options: table }) => [id, table])), app: options };
-export type AppConfig = Config<typeof tables>;
+import type { AppConfig } from './wire-settings.ts';
 
 export interface ModelSurroundings {
   clock: Clock;

@@ -95,21 +95,23 @@ describe('polylogue serve', () => {
     const eras: Era[] = ['legacy', 'modern'];
     const clients = await Promise.all(eras.map(era => connectHttp(daemon.url, era)));
     const before = vendor.requests.length;
-    vendor.byDefault({ answer: 'Drained.', delayMs: 1_500 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.byDefault({ answer: 'Drained.', when: promise });
     const ask = async (at: number) => {
       const client = clients[at % 3];
       const prompt = `Call ${at}`;
       return client ? client.call('chat', { prompt }) : (await post(daemon.url, prompt)).json();
     };
     const calls = Array.from({ length: 50 }, (_, at) => ask(at));
-    await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(before + 50);
+    await expect.poll(() => vendor.requests.length).toBe(before + 50);
     daemon.signal('SIGTERM');
-    await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status, { timeout: 10_000 }).toBe(503);
+    await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status).toBe(503);
     const late = await post(daemon.url, 'Too late.');
     expect([late.status, await late.json()]).toMatchObject([
       503,
       { error: { class: 'over_capacity', retryable: true } },
     ]);
+    resolve();
     for (const reply of await Promise.all(calls))
       expect(reply).toMatchObject({ content: expect.stringContaining('Drained.') });
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
@@ -125,9 +127,9 @@ describe('polylogue serve', () => {
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const lost = post(daemon.url, 'Hang.').catch(error => error);
-    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
     daemon.signal('SIGTERM');
-    await expect.poll(() => daemon.log(), { timeout: 10_000 }).toContain('stopping');
+    await expect.poll(() => daemon.log()).toContain('stopping');
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toMatchObject({ code: 1 });
     expect(await lost).toBeInstanceOf(Error);
@@ -138,7 +140,7 @@ describe('polylogue serve', () => {
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const lost = post(daemon.url, 'Hang on.').catch(error => error);
-    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
     expect(await lost).toBeInstanceOf(Error);

@@ -61,7 +61,7 @@ async function start(): Promise<ServeProcess> {
 it('a thread begun on A goes on on B, while C is killed', async () => {
   const [a, b] = daemons;
   const c = await start();
-  const asked = (times: number) => expect.poll(() => openAi.requests.length, { timeout: 10_000 }).toBe(times);
+  const asked = (times: number) => expect.poll(() => openAi.requests.length).toBe(times);
   openAi.script({ answer: 'One.' }, { fault: 'hang_after_headers' }, { answer: 'Two.', delayMs: 200 });
   const first = await a!.post('chat', { prompt: 'First?' });
   const { continuation_id } = first.document.continuation_offer;

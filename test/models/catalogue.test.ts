@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { makeCatalogue } from '../../scripts/catalogue.ts';
 import { efforts } from '../../src/domain/model.ts';
-import { loadCatalogue, overlay, overlayListing } from '../../src/models/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue.ts';
 import { nameKey, sameModel } from '../../src/models/routing/names.ts';
+import { overlay, overlayListing } from '../../src/models/sources/overlay.ts';
 
 const models = loadCatalogue();
 const facts = () => readFileSync(new URL('../../scripts/data/model-facts.jsonl', import.meta.url), 'utf8');

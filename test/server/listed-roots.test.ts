@@ -34,7 +34,7 @@ async function start(env: Record<string, string> = {}, clock?: Clock): Promise<P
     env: { OFFLINE: 'true', PROJECT_ROOT: '', ...env },
     ...(clock && { clock }),
   });
-  const client = pipedClient(running);
+  const client = await pipedClient(running);
   open.push(running, client);
   return { ...client, log: running.log };
 }

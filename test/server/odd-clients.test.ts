@@ -2,19 +2,21 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDaemon, testDaemon } from '../support/daemon.ts';
 import { eraVersions } from '../support/mcp-session.ts';
 import { type PipedClient, pipedClient } from '../support/piped-client.ts';
-import type { Document } from '../support/product.ts';
+import { type Document, type TestProduct, testProduct } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 let project: TempProject;
 let daemon: TestDaemon;
+let running: TestProduct;
 let client: PipedClient;
 
 beforeAll(async () => {
   project = await tempProject();
-  daemon = await testDaemon({ root: project.root, env: { OFFLINE: 'true' } });
+  const place = { root: project.root, env: { OFFLINE: 'true' } };
+  [daemon, running] = await Promise.all([testDaemon(place), testProduct(place)]);
 });
 afterAll(async () => {
-  await daemon.close();
+  await Promise.all([daemon.close(), running.close()]);
   await project.dispose();
 });
 
@@ -32,8 +34,8 @@ const version = { name: 'version', arguments: {} };
 
 describe('an odd client on standard input', () => {
   afterEach(() => client.close());
-  const start = () => {
-    client = pipedClient(daemon);
+  const start = async () => {
+    client = await pipedClient(running);
     return client;
   };
 
@@ -43,7 +45,7 @@ describe('an odd client on standard input', () => {
     ['', eraVersions.legacy],
     ['2024-11-05', '2024-11-05'],
   ])('that speaks "%s" is offered %s', async (protocolVersion, offered) => {
-    const { result } = await start().ask('initialize', { ...hello, protocolVersion });
+    const { result } = await (await start()).ask('initialize', { ...hello, protocolVersion });
     expect(result).toMatchObject({ protocolVersion: offered, serverInfo: { name: 'polylogue' } });
   });
 
@@ -54,7 +56,7 @@ describe('an odd client on standard input', () => {
     ['says no version', { ...hello, protocolVersion: 7 }, /protocolVersion/],
     ['says nothing', undefined, /params/],
   ])('is told what is wrong when it %s, and may try again', async (_what, params, why) => {
-    const { error } = await start().ask('initialize', params);
+    const { error } = await (await start()).ask('initialize', params);
     expect(error).toMatchObject({ code: -32_602, message: expect.stringMatching(why) });
     expect(error.message).not.toContain('\n');
     expect((await client.begin(capabilities)).result.protocolVersion).toBe(eraVersions.legacy);
@@ -62,7 +64,7 @@ describe('an odd client on standard input', () => {
   });
 
   it('may ping and ask before it begins, and begin twice', async () => {
-    start();
+    await start();
     expect(await client.ask('ping')).toMatchObject({ result: {} });
     expect((await client.ask('tools/list')).result.tools.length).toBeGreaterThan(3);
     for (const protocolVersion of ['2025-06-18', '2025-11-25']) {
@@ -72,7 +74,7 @@ describe('an odd client on standard input', () => {
   });
 
   it('may cancel what is unknown, over or nothing, and answer what nobody asked', async () => {
-    start();
+    await start();
     await client.begin();
     await client.ask('tools/call', version, 'over');
     for (const requestId of ['over', 'unheard-of', 99, undefined, null, { a: 1 }]) {
@@ -87,7 +89,7 @@ describe('an odd client on standard input', () => {
   });
 
   it.each(['a token', 7, 0])('hears of progress by its own token: %j', async progressToken => {
-    start();
+    await start();
     await client.begin();
     const args = { prompt: `Hi, ${progressToken}.` };
     const { result } = await client.ask('tools/call', { name: 'chat', arguments: args, _meta: { progressToken } });
@@ -103,7 +105,7 @@ describe('an odd client on standard input', () => {
     ['with a token that is none', { progressToken: { a: 1 } }],
     ['null', null],
   ])('is told that its _meta can’t be: %s', async (_what, _meta) => {
-    start();
+    await start();
     await client.begin();
     const { error } = await client.ask('tools/call', { ...version, _meta });
     expect([-32_600, -32_602]).toContain(error.code);
@@ -112,7 +114,7 @@ describe('an odd client on standard input', () => {
   });
 
   it('of 2026 is told which revisions there are, and what its envelope lacks', async () => {
-    start();
+    await start();
     const future = { 'io.modelcontextprotocol/protocolVersion': '2099-01-01' };
     const { error } = await client.ask('tools/call', { ...version, _meta: meta(future) });
     expect(error).toMatchObject({ code: -32_022, data: { supported: [eraVersions.modern], requested: '2099-01-01' } });

@@ -18,7 +18,7 @@ export interface PipedClient {
   close(): Promise<void>;
 }
 
-export function pipedClient({ product }: Pick<TestProduct, 'product'>): PipedClient {
+export async function pipedClient({ serve }: Pick<TestProduct, 'serve'>): Promise<PipedClient> {
   const [input, output] = [new PassThrough(), new PassThrough()];
   const errors: string[] = [];
   const heard: Document[] = [];
@@ -31,7 +31,7 @@ export function pipedClient({ product }: Pick<TestProduct, 'product'>): PipedCli
     heard.push(...lines.map(line => JSON.parse(line)));
     for (const look of waiting) look();
   });
-  const door = product.openStdio({ input, output }, error => void errors.push(error.message));
+  const served = await serve({ input, output }, error => void errors.push(error.message));
   let last = 1_000;
   const self: PipedClient = {
     heard,
@@ -62,7 +62,8 @@ export function pipedClient({ product }: Pick<TestProduct, 'product'>): PipedCli
     },
     async close() {
       input.end();
-      await door.closed;
+      await served.closed;
+      await served.close(AbortSignal.abort());
     },
   };
   return self;

@@ -176,6 +176,16 @@ describe('diagnose', () => {
     expect(reply.patch ?? reply.patch_withheld).toBeUndefined();
   });
 
+  it('shows no patch for the data folder of the server, which nothing is written to for a model', async () => {
+    await polylogue.close();
+    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', POLYLOGUE_TOOLSETS: 'core,agent' };
+    polylogue = await testProduct({ root: project.root, env: { ...env, POLYLOGUE_HOME: project.path('.home') } });
+    says({ ...finding, patch: '--- /dev/null\n+++ b/.home/clis/evil.json\n@@ -0,0 +1 @@\n+{}\n' });
+    const reply = await polylogue.call('diagnose', { stderr: 'boom' });
+    expect(reply.patch).toBeUndefined();
+    expect(reply.patch_withheld).toContain('data folder of Polylogue');
+  });
+
   it('refuses a call without error output', async () => {
     const reply = await polylogue.call('diagnose', { command: 'make' });
     expect(reply).toMatchObject({

@@ -57,9 +57,8 @@ class ModelMeter implements Meter {
 
   readonly ask: AskModel = async question => {
     const account = this.#accounts.get(question.reqId) ?? this.#accountFor(undefined);
-    const { perThread, perDay } = this.#options.caps;
     // What earlier calls put aside and did not need must be free by now.
-    if (perThread !== undefined || perDay !== undefined) await this.flush();
+    if (!this.#isUnlimited()) await this.flush();
     const held = await putAside(this.#options, question, account);
     const asked = this.#watched(question, account, held);
     let answer: ModelAnswer;
@@ -112,11 +111,17 @@ class ModelMeter implements Meter {
     return { ...payer, at, tool, provider, model: id, usage, ...(costUsd !== undefined && { costUsd }) };
   }
 
+  /** Then no later question has to know what this one cost: its entry goes into the ledger with the answer. */
+  #isUnlimited(): boolean {
+    const { perThread, perDay } = this.#options.caps;
+    return perThread === undefined && perDay === undefined;
+  }
+
   /** Nobody waits for it but `flush`. */
   #write(entry: SpendEntry | undefined, hold?: string): void {
     if (!entry && hold === undefined) return;
     const done: Promise<void> = this.#options.ledger
-      .add(entry, hold)
+      .add(entry, hold, this.#isUnlimited())
       .catch(error => {
         // The answer is there and paid for; only the sums lack it.
         const message = isAppError(error) ? error.message : String(error);

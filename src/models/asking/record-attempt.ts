@@ -1,5 +1,5 @@
 import type { Candidate } from '../../domain/model.ts';
-import { costOf } from '../../domain/usage.ts';
+import { costOf, noUsage } from '../../domain/usage.ts';
 import type { AttemptRecord } from '../answer.ts';
 import type { Run, Try } from './run.ts';
 
@@ -28,7 +28,8 @@ export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInM
   if (outcome !== 'ok' && last !== run.broken) tellWaste(run, last);
 }
 
-/** Tells what an attempt cost that is not the answer. */
-export function tellWaste({ question }: Run, { candidate: { model }, usage, costUsd }: Try): void {
-  if (usage) question.onWaste?.({ model, usage, costUsd: costUsd ?? costOf(usage, model.price) });
+/** Tells what an attempt cost that is not the answer. A vendor that broke off before it told its tokens has searched all the same. */
+export function tellWaste({ question }: Run, { candidate: { model }, usage, fees, costUsd }: Try): void {
+  const known = usage ?? (fees && { ...noUsage, fees });
+  if (known) question.onWaste?.({ model, usage: known, costUsd: costUsd ?? costOf(known, model.price) });
 }

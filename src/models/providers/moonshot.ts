@@ -14,6 +14,7 @@ import { codedModel } from '../extras/upstream/coded-model.ts';
 import { chatUsage } from '../extras/wire/chat-usage.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
+import { passedUse } from '../fees/counted-uses.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const group = 'Providers';
@@ -101,6 +102,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       return isFirstFamily(model) ? caching.cached(plain) : plain;
     },
     providerOptions: params => ({ moonshot: { ...thinking(params), ...cacheKey(params), ...search(params) } }),
+    usesIn: passedUse,
     // Only documents are known to be taken as system messages; instructions after the conversation are not.
     tailRole: () => 'user',
     documentRole: 'system',

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelInfo } from '../../../src/domain/model.ts';
-import type { ModelQuestion } from '../../../src/models/answer.ts';
+import type { ModelQuestion, Waste } from '../../../src/models/answer.ts';
 import { createAskModel } from '../../../src/models/call.ts';
 import { createConnections } from '../../../src/models/connections.ts';
 import { isLongContext } from '../../../src/models/extras/kimi/long-context.ts';
@@ -126,6 +126,7 @@ describe('a search of the web by Kimi', () => {
     });
     // All three requests are paid for.
     expect(answer.usage.input).toBe(vendor.requests.reduce((sum, request) => sum + request.tokens, 0));
+    expect(answer.usage.fees).toEqual({ web_search: { amount: 2, usd: 0.01 } });
   });
 
   it('is no more than a declared tool when the model has no need of it', async () => {
@@ -145,10 +146,14 @@ describe('a search of the web by Kimi', () => {
 
   it('ends typed when the model will not stop searching', async () => {
     Object.assign(vendor.searches, { wanted: 99, stubborn: true });
-    await expect(asking([k26])({ webSearch: { maxResults: 10, maxRounds: 9 } })).rejects.toMatchObject({
+    const wasted: Waste[] = [];
+    const more = { webSearch: { maxResults: 10, maxRounds: 9 }, onWaste: (waste: Waste) => void wasted.push(waste) };
+    await expect(asking([k26])(more)).rejects.toMatchObject({
       kind: 'model',
       details: { class: 'bad_upstream', retryable: false },
     });
+    // Each search was charged, though there is no answer.
+    expect(wasted).toMatchObject([{ usage: { fees: { web_search: { amount: 4, usd: 0.02 } } } }]);
     expect(vendor.requests).toHaveLength(4);
   });
 

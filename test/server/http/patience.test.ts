@@ -69,7 +69,7 @@ describe('a client that is slow', () => {
         }),
     );
     for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1.1 408 /);
-    expect((await fetch(`${daemon.url}/healthz`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${daemon.url}/healthz`)).status).toBe(200);
   });
 
   it('to read what it asked for a thousand times at once is sent away before all of it is answered', async () => {
@@ -169,13 +169,11 @@ describe('a session', () => {
     const [kept = {}] = sessions;
     expect((await post('/mcp', rpc(1, 'tools/list'), kept)).status).toBe(200);
     await clock.advance(59_000);
-    await expect.poll(() => daemon.load().sessions, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => daemon.load().sessions).toBe(1);
     expect((await post('/mcp', rpc(1, 'tools/list'), sessions[1])).status).toBe(404);
     await clock.advance(61_000);
-    await expect
-      .poll(() => daemon.load(), { timeout: 10_000 })
-      .toEqual({ sessions: 0, callsRunning: 0, callsWaiting: 0 });
-    await expect.poll(() => clock.pending(), { timeout: 10_000 }).toBe(before);
+    await expect.poll(() => daemon.load()).toEqual({ sessions: 0, callsRunning: 0, callsWaiting: 0 });
+    await expect.poll(() => clock.pending()).toBe(before);
   });
 
   it('lasts for as long as a call of it runs, even where its stream is lost, and the answer can be fetched', async () => {
@@ -205,9 +203,9 @@ describe('a session', () => {
     });
     resolve('after all');
     expect(await resumed.text()).toContain('after all');
-    await expect.poll(() => daemon.load().callsRunning, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => daemon.load().callsRunning).toBe(0);
     await clock.advance(61_000);
-    await expect.poll(() => daemon.load().sessions, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => daemon.load().sessions).toBe(0);
   });
 
   it('that did not begin is not kept', async () => {
@@ -244,7 +242,7 @@ describe('the gate', () => {
       (await post('/api/tools/greet', {}, { Accept: 'application/json' })).text(),
     );
     const sizes = Promise.all(answers.map(async answer => (await answer).length));
-    await expect.poll(() => calls, { interval: 1, timeout: 10_000 }).toBe(5);
+    await expect.poll(() => calls, { interval: 1 }).toBe(5);
     await daemon.drain(20_000);
     expect(Math.min(...(await sizes))).toBeGreaterThan(4_000_000);
     const late = await post('/api/tools/greet', {}, { Accept: 'application/json' });
@@ -260,9 +258,9 @@ describe('the gate', () => {
     );
     const [one, two] = [await connectHttp(daemon.url, 'legacy'), await connectHttp(daemon.url, 'legacy')];
     const calls = [one.call('greet'), one.call('greet'), two.call('greet')];
-    await expect.poll(() => daemon.load().callsRunning, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => daemon.load().callsRunning).toBe(3);
     const waiting = two.call('greet');
-    await expect.poll(() => daemon.load().callsWaiting, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => daemon.load().callsWaiting).toBe(1);
     expect(await two.call('greet')).toMatchObject({
       isError: true,
       error: { class: 'over_capacity', retryable: true },

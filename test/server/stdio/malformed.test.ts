@@ -23,7 +23,7 @@ afterAll(async () => {
 });
 
 async function begun(version?: string): Promise<PipedClient> {
-  client = pipedClient(running);
+  client = await pipedClient(running);
   await client.begin({}, version);
   return client;
 }

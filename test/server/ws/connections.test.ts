@@ -74,11 +74,14 @@ describe('a connection', () => {
     client.socket.pause();
     client.call('1', 'echo');
     await expect.poll(() => door.capacity.running()).toBe(0);
-    await new Promise(resolve => setTimeout(resolve, 200));
     await clock.advance(29_000);
     expect(door.door.connections()).toBe(1);
-    await clock.advance(1_000);
-    await expect.poll(() => door.door.connections()).toBe(0);
+    // The buffers of the system may still have taken some of it meanwhile.
+    const left = async () => {
+      await clock.advance(1_000);
+      return door.door.connections();
+    };
+    await expect.poll(left).toBe(0);
     client.socket.terminate();
   });
 

@@ -161,7 +161,7 @@ describe('traces', () => {
     expect((await product.call('version')).isError).toBe(false);
     const began = performance.now();
     await product.product.close();
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(performance.now() - began).toBeLessThan(30_000);
     const told = product.log.filter(line => line.includes('sink traces failed'));
     expect(told.length).toBeGreaterThanOrEqual(1);
     expect(told.length).toBeLessThanOrEqual(2);

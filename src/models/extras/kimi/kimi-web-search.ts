@@ -9,6 +9,7 @@ import type {
 } from '@ai-sdk/provider';
 import { isRecord } from '../../../domain/json.ts';
 import { badUpstream } from '../../errors.ts';
+import { usePart } from '../../fees/counted-uses.ts';
 import { parsedJson } from '../upstream/vendor-request.ts';
 import { addVendorUsage } from './vendor-usage.ts';
 
@@ -89,6 +90,8 @@ async function* conversation(
       yield { ...finish, usage };
       return;
     }
+    // Charged from here on, whether or not the conversation goes on.
+    yield usePart({ kind: 'web_search', amount: calls.length });
     if (left <= 0) throw badUpstream('The model went on to search instead of answering.', false);
     const fits = (finish.usage.inputTokens.total ?? 0) + announcedTokens(calls) <= room;
     if (fits) prompt.push(...exchanged(said));
