@@ -12,6 +12,7 @@ import { answersIn, inputRequired } from './questions.ts';
 import { serveResources, serveSubscriptions, updatesOf } from './resources.ts';
 import { resultOf } from './results.ts';
 import { createdTask, knowsTasks, requireTasks, serveTasks, tasksExtension } from './tasks.ts';
+import { callerTrace } from './trace-context.ts';
 
 export interface McpOptions {
   host: ToolHost;
@@ -48,8 +49,7 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
       },
     },
   );
-  const tools = host.list().map(tool => ({ ...tool }));
-  server.setRequestHandler('tools/list', () => ({ tools }));
+  server.setRequestHandler('tools/list', () => ({ tools: host.list().map(tool => ({ ...tool })) }));
   const fixed = { host, principal };
   const projectOf = era === 'legacy' && listed ? followRoots(server, fixed, listed) : () => fixed;
   serveCalls(server, { ...options, projectOf }, era);
@@ -77,6 +77,7 @@ function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf
       detach,
       answers: canBeAsked(server, context) ? answersIn(context.mcpReq.inputResponses) : undefined,
       rateLimited: true,
+      ...callerTrace(context.mcpReq._meta, context.http?.req?.headers),
     } as const;
     const reply = await hostCall(host, request, context, connection);
     if (reply.questions) return inputRequired(reply.questions);

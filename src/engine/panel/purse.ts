@@ -1,7 +1,7 @@
 import type { Candidate } from '../../domain/model.ts';
 import type { WebSearch } from '../../models/answer.ts';
 import { type CallLimit, limitAdvice } from '../spend/limits.ts';
-import { dollars, type Pricing, quote, unpricedAdvice, usefulAnswer } from '../spend/quote.ts';
+import { dollars, type Pricing, quote, unpricedAdvice, usefulAnswer, withKnownPrices } from '../spend/quote.ts';
 
 export interface Purchase {
   candidates: readonly Candidate[];
@@ -29,7 +29,12 @@ export function createPurse(limit: CallLimit | undefined, pricing: Pricing): Pur
   return {
     take({ candidates, inputTokens, webSearch, sharers }) {
       if (limit === undefined) return { settle: () => {} };
-      const { fixed, perToken, unpriced } = quote(candidates, inputTokens, pricing, webSearch);
+      const { fixed, perToken, unpriced } = quote(
+        withKnownPrices(candidates, pricing),
+        inputTokens,
+        pricing,
+        webSearch,
+      );
       if (unpriced) {
         return {
           refused: `No price is known for ${unpriced.id}, so ${limit.name} can't be kept.`,

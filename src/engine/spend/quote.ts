@@ -62,6 +62,15 @@ function feesBound(model: ModelInfo, inputTokens: number, pricing: Pricing, webS
   return searching + inputTokens * storage;
 }
 
+/**
+ * The candidates of whom one can say what they cost: one further down the list whose price nobody knows would make a limit
+ * refuse the whole question. The first is who was asked for.
+ */
+export function withKnownPrices([first, ...others]: readonly Candidate[], pricing: Pricing): readonly Candidate[] {
+  const known = others.filter(({ model }) => model.price || isFree(model, pricing));
+  return first ? [first, ...known] : known;
+}
+
 /** Whether a model without a price costs nothing, or is to count so. */
 export function isFree({ price, provider }: ModelInfo, { isLocal, allowUnpriced }: Pricing): boolean {
   return !price && (isLocal(provider) || allowUnpriced);

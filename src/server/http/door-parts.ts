@@ -29,8 +29,8 @@ export interface DoorParts {
    * client lists, which choose his project as far as he may read them.
    */
   productOf(caller: Caller, root?: string, listed?: readonly string[]): Promise<CallerProduct>;
-  /** Counts one request of a caller; a refusal when there were too many of late. */
-  admit(caller: Caller): Refusal | undefined;
+  /** Counts so many requests of a caller, one unless told; a refusal when there were too many of late. */
+  admit(caller: Caller, count?: number): Refusal | undefined;
   /** Bytes of one body or frame. */
   maxBodyBytes: number;
   /** Milliseconds without one byte taken, after which a client is sent away. */
