@@ -151,7 +151,7 @@ async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<
     run.queuedMs += parts.clock.monotonic() - cameAt;
   }
   try {
-    const pass = await resilience.admit(model, Math.max(0, remainingMs()));
+    const pass = await resilience.admit(model, Math.max(0, remainingMs()), question.reqId);
     if (isAppError(pass)) return skip(pass);
     if (first) resilience.called(model);
     return await askWithPass(run, candidate, pass);

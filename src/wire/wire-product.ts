@@ -56,7 +56,7 @@ export async function wireProduct(config: AppConfig, around: Surroundings, front
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls, know: telemetry.know };
       return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {

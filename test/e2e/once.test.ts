@@ -73,7 +73,7 @@ describe('a call that is sent again to a new server', () => {
     const chunks = {
       answer: 'A long answer that comes in many pieces, one after the other.',
       chunks: 6,
-      chunkDelayMs: 200,
+      chunkDelayMs: 350,
     };
     vendor.script(chunks);
     const first = await startRaw();

@@ -18,12 +18,13 @@ export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInM
   const cancelled = outcome === 'cancelled';
   const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
   run.attempts.push({ provider, model, outcome: cancelled ? 'failed' : outcome, class: failureClass, elapsedMs });
-  const { reqId, tool } = run.question;
+  const { reqId, tool, payer } = run.question;
   const { status } = last.error?.details ?? {};
   const event = { reqId, attempt: run.attempts.length, tool, provider, model, elapsedMs, outcome, class: failureClass };
   const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
   const costUsd = last.costUsd ?? (last.usage && costOf(last.usage, last.candidate.model.price));
-  run.parts.emit({ type: 'model.attempt', ...event, status, usage: last.usage, costUsd, nextInMs, next: follows });
+  const ended = { usage: last.usage, costUsd, finish: last.finish?.kind };
+  run.parts.emit({ type: 'model.attempt', ...event, thread: payer?.thread, status, ...ended, nextInMs, next: follows });
   // The text of a broken attempt may yet be the answer.
   if (outcome !== 'ok' && last !== run.broken) tellWaste(run, last);
 }

@@ -7,6 +7,7 @@ import { changeOf, headOf, jobOf, newThreadId, start, threadWith, turnOf } from 
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { redisStore } from '../../support/redis-store.ts';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 import { waitedTime } from '../../support/waited-time.ts';
 
 const patienceMs = 250;
@@ -172,16 +173,13 @@ describe('a Redis that is silent', () => {
     const { id } = await prepared(['a']);
     const slow = server.command('DEBUG', 'SLEEP', '2');
     // It answers until it has read that it is to sleep.
-    for (let error: unknown; !error; ) {
-      const waited = waitedTime();
-      error = await store.read(id, start).then(
-        () => undefined,
-        thrown => thrown,
+    const isAsleep = () =>
+      store.head(id, start).then(
+        () => false,
+        () => true,
       );
-      const took = waited();
-      if (error) expect(error).toMatchObject(refused('unavailable'));
-      if (error) expect(took).toBeLessThan(patienceMs + slackMs);
-    }
+    await waitUntil('Redis slept', isAsleep, { everyMs: 1 });
+    await refusedInTime(() => store.read(id, start));
     await slow;
     expect(await seqs(id)).toEqual([1]);
   });

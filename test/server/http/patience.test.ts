@@ -7,6 +7,7 @@ import { bareDaemon } from '../../support/bare-daemon.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { fixtureHost } from '../../support/conformance/fixture-host.ts';
 import { connectHttp } from '../../support/http-session.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 
 let daemon: Daemon;
 afterEach(() => daemon.close());
@@ -123,7 +124,13 @@ describe('a client that is slow', () => {
     deaf.pause();
     const over = new Promise(resolve => deaf.on('error', () => {}).on('close', resolve));
     // Until all that lies between them is full.
-    await new Promise(resolve => setTimeout(resolve, 500));
+    let [seen, same] = [-1, 0];
+    const isFull = () => {
+      same = deaf.socket.bytesRead === seen ? same + 1 : 0;
+      seen = deaf.socket.bytesRead;
+      return same >= 8;
+    };
+    await waitUntil('no more of the answer came', isFull, { everyMs: 50 });
     await clock.advance(30_000);
     deaf.resume();
     await over;
@@ -132,12 +139,14 @@ describe('a client that is slow', () => {
 
   it('to read what is told as it happens is sent away before much waits for it', async () => {
     let told = 0;
+    const over = Promise.withResolvers<void>();
     await start(
       hostOf(async ({ onProgress }, signal) => {
         for (; !signal.aborted && told < 20_000; told += 1) {
           onProgress?.({ progress: told, message: 'x'.repeat(1_000) });
           if (told % 50 === 0) await new Promise(resolve => setImmediate(resolve));
         }
+        over.resolve();
         return 'told';
       }),
     );
@@ -148,7 +157,7 @@ describe('a client that is slow', () => {
       const request = httpRequest(options, response => {
         response.pause();
         response.on('error', () => {}).on('close', () => resolve(response.complete));
-        setTimeout(() => response.resume(), 600);
+        over.promise.then(() => response.resume());
       });
       request.on('error', resolve).end('{}');
     });
