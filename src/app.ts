@@ -1,5 +1,6 @@
 import { loadConfig } from './config/load.ts';
 import type { Clock } from './domain/ports.ts';
+import type { ToolHost } from './domain/request.ts';
 import { createEarlyHost } from './engine/offer/early-host.ts';
 import type { Extensions } from './extensions.ts';
 import type { FoundDaemon } from './server/daemon/find-daemons.ts';
@@ -50,21 +51,24 @@ export async function serveStdio(
   const { offered, place, root, telemetry } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   let product: Promise<Product> | undefined;
+  let host: Promise<ToolHost> | undefined;
   const open = () => {
     product ??= productBehind(front, config, around);
-    product.catch(fail);
-    return product;
+    host ??= product.then(opened => opened.host);
+    host.catch(fail);
+    return host;
   };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
-  const told = { listings: offered.table.listings, prompts: offered.prompts };
-  const host = createEarlyHost(told, async () => (await open()).host);
+  const early = createEarlyHost({ listings: offered.table.listings, prompts: offered.prompts }, open);
   const principal = { owner: 'local', root };
-  const door = openStdio({ host, version, instructions: offered.instructions, principal }, input, onError);
+  const door = openStdio({ host: early, version, instructions: offered.instructions, principal }, input, onError);
   return {
     closed: Promise.race([door.closed, failed]),
     async close(hurry) {
       await door.close();
+      // Calls that came just before the end have begun once the host is there.
+      await host;
       await (product ? (await product).close(hurry) : telemetry.close());
     },
   };
