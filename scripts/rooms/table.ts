@@ -85,6 +85,7 @@ const rooms: HouseTable['rooms'] = {
       'resilience/breaker': 'plain',
       sources: 'plain',
       survey: 'plain',
+      fees: 'plain',
       extras: 'plain',
       'extras/ollama': 'plain',
       'extras/azure': 'plain',

@@ -73,7 +73,7 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
     const reqId = requestId(options.random.uuid());
     const [startedAt, { owner, client }] = [clock.monotonic(), given.principal];
     const toolName = safeCut(given.name, longestToolName);
-    emit({ type: 'call.start', reqId, tool: toolName, owner, client });
+    emit({ type: 'call.start', reqId, tool: toolName, owner, client, trace: given.trace });
     let reply: Reply;
     try {
       const { request, ...found } = lookUp(given);

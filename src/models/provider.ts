@@ -8,6 +8,7 @@ import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
 import type { Clock, SharedState } from '../domain/ports.ts';
 import type { CallLimits, ModelQuestion, WebSearch } from './answer.ts';
+import type { UsesIn } from './fees/counted-uses.ts';
 
 /** A model behind the AI SDK's contract; only `doStream` is used. */
 export type LanguageModel = LanguageModelV4;
@@ -68,6 +69,8 @@ export interface Connection {
   providerOptions(params: CallParams): SharedV4ProviderOptions;
   /** The vendor's own tools for these parameters, run at the vendor: web search. Absent where its words in `providerOptions` do. */
   vendorTools?(params: CallParams): LanguageModelV4ProviderTool[];
+  /** Finds in its stream what the vendor charges for beside tokens; absent where that is nothing. */
+  usesIn?: UsesIn;
   /** Options that mark the end of a cached stretch on a message part; absent where the vendor wants no marks. */
   cacheMark?: SharedV4ProviderOptions;
   /** `system` where the model takes instructions after the conversation; `user` elsewhere. */

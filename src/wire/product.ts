@@ -7,9 +7,8 @@ import type { SearchIndexes } from '../files/index/search-index.ts';
 import type { Store } from '../memory/store.ts';
 import type { OwnTransfer } from '../memory/transfer/own-transfer.ts';
 import type { Team } from '../models/team.ts';
-import type { Daemon } from '../server/daemon/open-daemon.ts';
 import type { Telemetry } from '../telemetry/observe.ts';
-import type { DaemonSettings } from './wire-daemon.ts';
+import type { DaemonSettings, WiredDaemon } from './wire-daemon.ts';
 import type { Observed } from './wire-observed.ts';
 
 /** All of it, running. */
@@ -29,7 +28,7 @@ export interface Product extends Observed {
   /** What a server behind the store says of itself; absent where there is none. */
   inspectStore: Store['inspect'];
   /** Serves many clients over HTTP; rejects where it may not, or can't. */
-  openDaemon(options: DaemonSettings): Promise<Daemon>;
+  openDaemon(options: DaemonSettings): Promise<WiredDaemon>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
   /** The operator's own threads as files, and what is over with. */

@@ -7,7 +7,7 @@ import { createTransfer } from '../memory/transfer/transfer.ts';
 import { version } from '../version.ts';
 import type { Product } from './product.ts';
 import { wireClis } from './wire-clis.ts';
-import { maskFor } from './wire-engine.ts';
+import { maskFor, wireEmbedder } from './wire-engine.ts';
 import { wireFiles } from './wire-files.ts';
 import type { Front, Surroundings } from './wire-front.ts';
 import { createHosts } from './wire-hosts.ts';
@@ -30,7 +30,8 @@ export async function wireProduct(config: AppConfig, around: Surroundings, front
   const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
   const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders, programs });
   const services = wireServices(config, { clock, state, emit, extraProviders });
-  const { embedder, noEmbedder } = services;
+  const embedder = wireEmbedder(services, { values, team, store, clock, random, emit });
+  const { noEmbedder } = services;
   const files = wireFiles(config, { ...around, roots: found.roots, mask, isPrivate, embedder, noEmbedder });
   const jobs = createJobs({ store, clock, random, emit });
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
@@ -55,7 +56,7 @@ export async function wireProduct(config: AppConfig, around: Surroundings, front
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
       const { wireDaemon } = await import('./wire-daemon.ts');
-      const seen = { threads, transfer, team, observed, calls: telemetry.calls };
+      const seen = { threads, transfer, team, observed, calls: telemetry.calls, know: telemetry.know };
       return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },
     async close(hurry) {

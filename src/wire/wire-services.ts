@@ -1,8 +1,8 @@
 import { isAppError } from '../domain/error.ts';
-import type { Clock, Embedder, Emit, SharedState } from '../domain/ports.ts';
+import type { Clock, Emit, SharedState } from '../domain/ports.ts';
 import { accountOf, createDocumentLibrary, type DocumentLibrary } from '../models/extras/documents/document-library.ts';
 import type { VendorFiles } from '../models/extras/documents/vendor-files.ts';
-import { namedEmbedder } from '../models/extras/embeddings/embedder.ts';
+import { namedEmbedder, type VendorEmbedder } from '../models/extras/embeddings/embedder.ts';
 import { glmDoor } from '../models/extras/glm/glm-door.ts';
 import { createGlmFiles } from '../models/extras/glm/glm-files.ts';
 import { createGlmWebSearch, type WebSearcher } from '../models/extras/glm/glm-web-search.ts';
@@ -20,7 +20,7 @@ export interface Services {
   web?: WebSearcher;
   /** Files of GLM's agents. */
   glmFiles?: VendorFiles;
-  embedder?: Embedder;
+  embedder?: VendorEmbedder;
   /** Why there is none, where one is named. */
   noEmbedder?: string;
 }

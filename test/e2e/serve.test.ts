@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDaemon } from '../support/daemon-process.ts';
@@ -87,6 +87,32 @@ describe('polylogue serve', () => {
     await expect(start(home, {}, ['--port', port])).rejects.toThrow(/ended with 2[\s\S]*is taken/);
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toMatchObject({ code: 0 });
+  });
+
+  it('reads the file of tokens again at SIGHUP and goes on, with a good one and with a bad one', async () => {
+    const home = await newHome();
+    const file = join(home, 'tokens.json');
+    const write = (name: string) =>
+      writeFile(file, JSON.stringify({ tokens: [{ name, token: `the-token-of-${name}-1` }] }), { mode: 0o600 });
+    await write('ann');
+    const daemon = await start(home, { POLYLOGUE_TOKENS_FILE: file });
+    const isIn = async (name: string) => {
+      const headers = { Authorization: `Bearer the-token-of-${name}-1` };
+      return (await fetch(`${daemon.url}/api/tools`, { headers })).status;
+    };
+    await write('bob');
+    daemon.signal('SIGHUP');
+    await expect.poll(() => daemon.log(), { timeout: 15_000 }).toContain('ann is out, bob is new');
+    expect([await isIn('ann'), await isIn('bob')]).toEqual([401, 200]);
+    await writeFile(file, '{"tokens": [');
+    daemon.signal('SIGHUP');
+    await expect.poll(() => daemon.log(), { timeout: 15_000 }).toContain('The tokens of before hold on');
+    expect(await isIn('bob')).toBe(200);
+    const told = () => readFile(join(home, 'daemon', `${new URL(daemon.url).port}.json`), 'utf8');
+    await expect.poll(told, { timeout: 15_000 }).toContain('tokens_problem');
+    expect((await polylogue(home, 'status')).out).toMatch(/tokens: The tokens of before hold on: .*it is no JSON/);
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toEqual({ code: 0, signal: null });
   });
 
   it('drops none of 50 calls under way when it is told to stop, and takes no new one', async () => {

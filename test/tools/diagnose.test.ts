@@ -286,6 +286,28 @@ describe('applying the patch of a diagnosis', () => {
     expect(asked).toEqual([]);
   });
 
+  it('is in the audit log whether it was approved or not, and whether it fitted or not', async () => {
+    const first = await diagnosed();
+    await callAsking(polylogue, 'diagnose', again(first), () => ({ action: 'decline' }));
+    await polylogue.call('diagnose', again(first));
+    const before = await readFile(project.path('src/cart.js'), 'utf8');
+    await repo.write('src/cart.js', 'export const nothing = 0;\n');
+    await callAsking(polylogue, 'diagnose', again(first), () => yes);
+    await repo.write('src/cart.js', before);
+    await callAsking(polylogue, 'diagnose', again(first), () => yes);
+    await polylogue.product.close();
+    const lines = (await readFile(join(polylogue.home, 'logs/audit.jsonl'), 'utf8')).trimEnd().split('\n');
+    const writes = lines.map(line => JSON.parse(line)).filter(({ act }) => act === 'write');
+    const files = [project.path('src/cart.js')];
+    expect(writes).toMatchObject([
+      { decision: 'refused', files, reason: 'SECURITY' },
+      { decision: 'refused', files, reason: 'SECURITY' },
+      { decision: 'allowed', outcome: 'failed', files, reason: 'INVALID_INPUT_FORMAT' },
+      { decision: 'allowed', files },
+    ]);
+    expect(writes[3]).not.toHaveProperty('reason');
+  });
+
   it('refuses a thread without a patch', async () => {
     says(finding);
     const first = await polylogue.call('diagnose', { stderr: 'boom' });

@@ -60,6 +60,8 @@ export interface RunnerParts extends Omit<HandParts, 'reqId' | 'scope' | 'earlie
 const mostTools = 120;
 /** A tool gets a little longer than the command that it runs. */
 const graceMs = 5_000;
+/** As many as are watched at a time. */
+const mostWatched = 100;
 
 export function createAgentRunner(parts: RunnerParts): AgentRunner {
   const desk = createDesk(parts);
@@ -169,14 +171,14 @@ async function perform(
   { pipeline, spent, before, record }: Performance,
 ): Promise<AgentResult> {
   const { signal } = run;
-  const { request, thread, tool, args, common, candidates, files } = gathered;
+  const { request, thread, tool, args, common, candidates } = gathered;
   const { owner, root } = request.principal;
   const [scope, ...earlierScopes] = await scopesOf(pipeline.threads.store, thread);
   const reqId = gathered.reqId;
   const handParts: HandParts = { ...parts, reqId, scope: scope ?? thread.id, earlierScopes, tool: tool.name, root };
   const { sandbox, mask, maxFileBytes: maxBytes, triageModel: model } = parts;
   const refresh = createRefresher({ sandbox, mask, scope: handParts.scope, maxBytes, signal });
-  for (const path of [...files.embedded, ...files.changed, ...files.unchanged]) await refresh.saw(path);
+  for (const path of shownIn(gathered)) await refresh.saw(path);
   const warnings: string[] = [];
   const servers = await openServers({ ...parts, root, warn: message => void warnings.push(message), signal });
   const ask: AskModel = async question => {
@@ -217,6 +219,13 @@ async function perform(
   } finally {
     await servers.close();
   }
+}
+
+/** Files whose text the model has seen before its first call, the newest last. */
+function shownIn({ thread, turn, common }: Gathered): string[] {
+  const before = common.context === 'thread' ? thread.turns.filter(({ status }) => status === 'done') : [];
+  const shown = [...before, turn].flatMap(({ files }) => files).filter(({ form }) => form !== 'deleted');
+  return [...new Set(shown.map(({ path }) => path).toReversed())].slice(0, mostWatched).toReversed();
 }
 
 /** Two servers may have tools of one name; vendors refuse that. */

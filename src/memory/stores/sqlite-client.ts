@@ -1,3 +1,4 @@
+import { scheduler } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { isAppError, storageError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
@@ -30,7 +31,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   let opened = false;
   let lastId = 0;
   let lingering: (() => void)[] = [];
-  let stopLingering = () => {};
+  let lingered: Promise<void> | undefined;
 
   function settle(answer: WriterAnswer): void {
     if ('warning' in answer) {
@@ -86,10 +87,16 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   }
 
   function postLingering(): void {
-    stopLingering();
     const posts = lingering;
     lingering = [];
     for (const each of posts) each();
+  }
+
+  /** Of the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked. */
+  async function linger(): Promise<void> {
+    await scheduler.wait(lingerMs, { ref: false });
+    lingered = undefined;
+    postLingering();
   }
 
   return {
@@ -103,8 +110,8 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
           postLingering();
           return postIt();
         }
-        if (lingering.push(postIt) > 1) return;
-        stopLingering = clock.after(lingerMs, postLingering);
+        lingering.push(postIt);
+        lingered ??= linger();
         // So that the process does not end in between.
         worker ??= start();
         worker.ref();

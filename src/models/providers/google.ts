@@ -8,7 +8,7 @@ import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
 import { requestBody } from '../extras/request-body.ts';
-import { googleSearches, googleSearchTools } from '../extras/search/google-search.ts';
+import { googleSearches, googleSearchTools, googleUses } from '../extras/search/google-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import {
@@ -89,6 +89,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
     languageModel: info => withRoomForThinking(speaking(info.id), info),
     providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
     vendorTools: googleSearchTools,
+    usesIn: googleUses,
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
     imageLimits: () => ({ most: 900, bytes: 18_000_000, allBytes: 18_000_000 }),

@@ -6,6 +6,7 @@ import type { ManagerRequest, RouteTask } from '../../../src/models/manager/rout
 import { steer } from '../../../src/models/manager/steer.ts';
 import { resolveModel } from '../../../src/models/routing/resolve.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
+import { createScene } from '../../../src/models/routing/scene.ts';
 import { ownTime } from '../../support/own-time.ts';
 import { namesOf, noPolicy, rosterOf } from '../routing-fixtures.ts';
 
@@ -60,7 +61,8 @@ function route(label: Partial<Label>, policy: Partial<RoutingPolicy> = {}) {
     ...(label.model !== undefined && { name: label.model }),
   };
   const all = { ...roster, providers };
-  const steered = steer(request, all, { ...noPolicy, ...policy }, year);
+  const scene = createScene(request, all, { ...noPolicy, ...policy });
+  const steered = steer(scene, { ...noPolicy, ...policy }, year);
   return { plan: steered.plan!, resolve: () => resolveModel(steered, all, { ...noPolicy, ...policy }) };
 }
 

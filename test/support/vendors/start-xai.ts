@@ -80,6 +80,8 @@ function check(body: Record<string, unknown>): Refusal | undefined {
 
 /** What a token costs here, cached or not, in the vendor's own unit of 10⁻¹⁰ dollars; enough to tell costs apart. */
 const ticksPerToken = 30_000;
+/** $5 for a thousand. */
+const ticksPerSearch = 50_000_000;
 
 /** Thoughts are always summed up, carry a status, and are sealed on request, by the newest model always. */
 function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {
@@ -89,20 +91,28 @@ function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {
     { ...body, include, reasoning: { ...recordOf(body.reasoning), summary: 'detailed' } },
     reply,
   );
-  const told = (frames: Frame[]) => frames.map(frame => ({ ...frame, data: withStatus(frame.data) }));
+  const searches = reply.pages.length > 0 ? 1 : 0;
+  const told = (frames: Frame[]) => frames.map(frame => ({ ...frame, data: withStatus(frame.data, searches) }));
   return {
     open: () => told(wire.open()),
     text: piece => wire.text(piece),
     close: () => told(wire.close()),
     fail: () => wire.fail(),
-    whole: () => recordOf(withStatus(wire.whole())),
+    whole: () => recordOf(withStatus(wire.whole(), searches)),
   };
 }
 
-function withStatus(data: Frame['data']): Frame['data'] {
+/** A tool that brought something is charged with the tokens. */
+function withStatus(data: Frame['data'], searches: number): Frame['data'] {
   const text = JSON.stringify(data, (key, value: unknown) => {
     if (!isRecord(value)) return value;
-    if (key === 'usage') return { ...value, cost_in_usd_ticks: Number(value.total_tokens) * ticksPerToken };
+    if (key === 'usage')
+      return {
+        ...value,
+        num_server_side_tools_used: searches,
+        server_side_tool_usage_details: { web_search_calls: searches, x_search_calls: 0, code_interpreter_calls: 0 },
+        cost_in_usd_ticks: Number(value.total_tokens) * ticksPerToken + searches * ticksPerSearch,
+      };
     return value.type === 'reasoning' ? { ...value, status: 'completed' } : value;
   });
   return recordOf(JSON.parse(text));
