@@ -154,8 +154,9 @@ describe.each(doorNames)('through %s', name => {
     vendor.script({ answer: 'A way out.', when: promise, delayMs: 200 });
     const call = client.call('chat', prompt).catch(error => error);
     await asked(before + 1);
-    await door.cut();
+    const cut = door.cut();
     resolve();
+    await cut;
     // Only there a request is its connection.
     if (name === 'HTTP 2026') return vendor.requests[before]!.aborted;
     // Who has a session comes back to it by himself; for others the same call, sent again, is the same one.
