@@ -105,12 +105,12 @@ export function rateLimits({ rateLimits: words = [] }: Values): { limits: Map<st
   return { limits, unknown };
 }
 
-type StoreValues = Pick<Values, 'private' | 'store' | 'redisUrl' | 'redisPrefix' | 'redisTimeoutMs'>;
+type StoreValues = Pick<Values, 'private' | 'store' | 'redisUrl' | 'redisCaFile' | 'redisPrefix' | 'redisTimeoutMs'>;
 
 /** Where threads live, in the form in which the store takes it: a file, a server, or neither. */
 export interface StorePlace {
   file?: string;
-  redis?: { url: string; prefix: string; patienceMs: number };
+  redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
   /** Nothing outlives the process. */
   isPrivate: boolean;
   /** For people, without credentials. */
@@ -123,9 +123,9 @@ export function storePlace(values: StoreValues, home: string): StorePlace {
     const file = join(home, 'threads.sqlite');
     return { file, isPrivate: false, name: file };
   }
-  const { redisUrl: url, redisPrefix: prefix, redisTimeoutMs: patienceMs } = values;
+  const { redisUrl: url, redisCaFile: caFile, redisPrefix: prefix, redisTimeoutMs: patienceMs } = values;
   const name = `Redis at ${URL.parse(url)?.host ?? 'REDIS_URL'}`;
-  return { redis: { url, prefix, patienceMs }, isPrivate: false, name };
+  return { redis: { url, caFile, prefix, patienceMs }, isPrivate: false, name };
 }
 
 /**

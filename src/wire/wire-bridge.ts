@@ -28,7 +28,7 @@ const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
 export async function openBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
   const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
   const { clock, launch, onRemark } = settings;
-  const { roots } = await rootsOf(config, settings);
+  const { roots, isGuess = false } = await rootsOf(config, settings);
   const [door, daemons] = await Promise.all([
     import('../server/bridge/open-bridge.ts'),
     import('../server/daemon/find-daemons.ts'),
@@ -47,6 +47,7 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
     url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
     access: isNamed || token !== undefined ? { token } : { isOurs },
     root: roots[0],
+    isGuess,
     home: config.home,
     daemon:
       settings.onlyRunning || isNamed
