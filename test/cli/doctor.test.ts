@@ -99,11 +99,11 @@ describe('polylogue doctor', () => {
     });
     const warned = findings.filter(({ state }) => state === 'warn').map(({ what, text }) => `${what}: ${text}`);
     expect(warned).toEqual([
-      expect.stringMatching(/^configuration: EMBEDDING_MODEL is "foo"/),
-      'RATE_LIMITS: "chat" is not of the form tool=number.',
       'tools: There is no tool "chatt".',
       'tools: There is no tool "chet".',
       expect.stringMatching(/^tools: There is no toolset "coed"; there are .*code/),
+      expect.stringMatching(/^configuration: EMBEDDING_MODEL is "foo"/),
+      'RATE_LIMITS: "chat" is not of the form tool=number.',
     ]);
   });
 

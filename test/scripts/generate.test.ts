@@ -105,7 +105,7 @@ describe('the generate command', () => {
   const text = (path: string): Promise<string> => readFile(join(root, path), 'utf8');
 
   it('writes lists and references, and has nothing to write the second time', async () => {
-    expect(await generate()).toMatchObject({ code: 0, output: expect.stringContaining('7 files, 7 written') });
+    expect(await generate()).toMatchObject({ code: 0, output: expect.stringContaining('8 files, 8 written') });
     expect(await text('src/tools/index.gen.ts')).toContain("import { listAll } from './list-all.ts';");
     expect(await text('docs/reference/options.md')).toContain('logLevel LOG_LEVEL\neast.apiKey EAST_KEY');
     expect(await text('.env.sample')).toContain('\n# logLevel LOG_LEVEL\n');
@@ -133,7 +133,7 @@ describe('the generate command', () => {
         .trim()
         .split('\n')
         .map(line => line.split(' ')[0]),
-    ).toEqual(['src/tools/index.gen.ts', 'docs/reference/tools.md']);
+    ).toEqual(['src/tools/index.gen.ts', 'docs/reference/tools.md', 'src/tools/schemas.gen.ts']);
     expect(await text('src/tools/index.gen.ts')).toBe(before);
   });
 

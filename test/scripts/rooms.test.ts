@@ -31,7 +31,8 @@ const clean: Tree = {
     "import { McpServer } from '@modelcontextprotocol/server';\nexport const mcp = () => [McpServer, Date.now(), process.env];\n",
   'src/cli/commands/ask.ts': "import { app } from '../../app.ts';\nexport const ask = app;\n",
   'src/app.ts':
-    "import { tools } from './tools/index.gen.ts';\nimport { mcp } from './server/mcp.ts';\nexport const app = { tools, mcp };\n",
+    "import { mcp } from './server/mcp.ts';\nexport const app = { mcp, product: () => import('./wire/wire-product.ts') };\n",
+  'src/wire/wire-offer.ts': "import { tools } from '../tools/index.gen.ts';\nexport const offer = tools;\n",
   'src/main.ts':
     "import { enableCompileCache } from 'node:module';\nenableCompileCache();\nawait import('./cli/commands/ask.ts');\n",
   'src/index.ts': "export type { Price } from './domain/model.ts';\n",
@@ -66,6 +67,7 @@ describe('room directions', () => {
     ['one tool from another', 'src/tools/a.ts', "import { chat } from './chat.ts';"],
     ['the engine from the cli', 'src/cli/a.ts', "import { x } from '../engine/run.ts';"],
     ['the composition root from a room', 'src/engine/a.ts', "import { app } from '../app.ts';"],
+    ['what the start can do without', 'src/app.ts', "import { x } from './wire/wire-product.ts';"],
     ['the cli from the composition root', 'src/app.ts', "import { x } from './cli/print.ts';"],
     ['the cli from main without import()', 'src/main.ts', "import { x } from './cli/program.ts';"],
     ['a room from main', 'src/main.ts', "await import('./engine/run.ts');"],
