@@ -1,5 +1,6 @@
 import { loadConfig } from './config/load.ts';
 import type { Clock } from './domain/ports.ts';
+import type { ToolHost } from './domain/request.ts';
 import { createEarlyHost } from './engine/offer/early-host.ts';
 import type { Extensions } from './extensions.ts';
 import type { FoundDaemon } from './server/daemon/find-daemons.ts';
@@ -52,25 +53,31 @@ export async function serveStdio(
   const { offered, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   let product: Promise<Product> | undefined;
-  const open = () => {
+  let host: Promise<ToolHost> | undefined;
+  const opened = () => {
     product ??= productBehind(front, config, around);
     product.catch(fail);
     return product;
   };
+  const open = () => {
+    host ??= opened().then(running => running.host);
+    host.catch(fail);
+    return host;
+  };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
-  const told = { listings: offered.table.listings, prompts: offered.prompts };
-  const host = createEarlyHost(told, async () => (await open()).host);
-  const { clock } = around;
-  const productOf = async (listed: readonly string[]) => (await open()).projectOf(listed);
-  const listed = followsList(config, found) ? { clock, productOf } : undefined;
+  const early = createEarlyHost({ listings: offered.table.listings, prompts: offered.prompts }, open);
+  const productOf = async (listed: readonly string[]) => (await opened()).projectOf(listed);
+  const listed = followsList(config, found) ? { clock: around.clock, productOf } : undefined;
   const { instructions } = offered;
-  const mcp = { host, version, instructions, principal: { owner: 'local', root }, listed };
+  const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, listed };
   const door = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);
   return {
     closed: Promise.race([door.closed, failed]),
     async close(hurry) {
       await door.close();
+      // Calls that came just before the end have begun once the host is there.
+      await host;
       await (product ? (await product).close(hurry) : telemetry.close());
     },
   };
