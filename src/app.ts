@@ -54,21 +54,21 @@ export async function serveStdio(
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   let product: Promise<Product> | undefined;
   let host: Promise<ToolHost> | undefined;
-  const opened = () => {
+  const open = () => {
     product ??= productBehind(front, config, around);
     product.catch(fail);
     return product;
   };
-  const open = () => {
-    host ??= opened().then(running => running.host);
-    host.catch(fail);
+  const hostOf = () => {
+    host ??= open().then(opened => opened.host);
     return host;
   };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
-  const early = createEarlyHost({ listings: offered.table.listings, prompts: offered.prompts }, open);
-  const productOf = async (listed: readonly string[]) => (await opened()).projectOf(listed);
-  const listed = followsList(config, found) ? { clock: around.clock, productOf } : undefined;
+  const early = createEarlyHost({ listings: offered.table.listings, prompts: offered.prompts }, hostOf);
+  const { clock } = around;
+  const productOf = async (listed: readonly string[]) => (await open()).projectOf(listed);
+  const listed = followsList(config, found) ? { clock, productOf } : undefined;
   const { instructions } = offered;
   const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, listed };
   const door = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);

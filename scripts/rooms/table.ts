@@ -143,6 +143,8 @@ const rooms: HouseTable['rooms'] = {
       dashboard: 'plain',
       'dashboard/pages': 'plain',
       guards: 'plain',
+      messages: 'plain',
+      roots: 'plain',
       stdio: 'plain',
       http: 'plain',
       streamable: 'plain',

@@ -4,13 +4,13 @@ import type { ToolHost, ToolReply, ToolRequest } from '../domain/request.ts';
 import { canBeAsked } from './capabilities.ts';
 import { type Connection, cancelOf } from './connection.ts';
 import type { Era } from './era.ts';
-import { tellInvalidParams } from './invalid-params.ts';
-import { followRoots, type ListedRoots, type ProjectOf } from './listed-roots.ts';
 import type { Listening } from './listening.ts';
+import { tellInvalidParams } from './messages/invalid-params.ts';
 import { servePrompts } from './prompts.ts';
 import { answersIn, inputRequired } from './questions.ts';
 import { serveResources, serveSubscriptions, updatesOf } from './resources.ts';
 import { resultOf } from './results.ts';
+import { followRoots, type ListedRoots, type ProjectOf } from './roots/listed-roots.ts';
 import { createdTask, knowsTasks, requireTasks, serveTasks, tasksExtension } from './tasks.ts';
 import { callerTrace } from './trace-context.ts';
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { idAtEdges, type RefusedMessage, refusedMessage } from '../guards/refused-message.ts';
+import { idAtEdges, type RefusedMessage, refusedMessage } from '../messages/refused-message.ts';
 import { lineSplitter } from '../stdio/line-splitter.ts';
 
 /** A line that nobody takes, and what its sender is answered. */

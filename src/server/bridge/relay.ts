@@ -1,6 +1,6 @@
 import { isAppError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
-import { batchVersion } from '../guards/refused-message.ts';
+import { batchVersion } from '../messages/refused-message.ts';
 import { createGreeting, type Repeated } from './greeting.ts';
 import type { Link, Loss, OpenLink } from './link.ts';
 import {

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
-import { readMessages } from '../guards/json-rpc.ts';
-import { batchVersion, idAtEdges, type RefusedMessage, refusedMessage } from '../guards/refused-message.ts';
+import { readMessages } from '../messages/read-messages.ts';
+import { batchVersion, idAtEdges, type RefusedMessage, refusedMessage } from '../messages/refused-message.ts';
 import { lineSplitter } from './line-splitter.ts';
 
 export interface StdioStreams {

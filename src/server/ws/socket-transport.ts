@@ -1,6 +1,6 @@
 import type { Transport } from '@modelcontextprotocol/server';
-import { readMessages } from '../guards/json-rpc.ts';
-import { batchVersion } from '../guards/refused-message.ts';
+import { readMessages } from '../messages/read-messages.ts';
+import { batchVersion } from '../messages/refused-message.ts';
 import type { LiveSocket } from './live-socket.ts';
 
 /** JSON-RPC, one message a text frame. */

@@ -1,7 +1,7 @@
 import type { RequestId, Server, ServerContext } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import type { Clock } from '../domain/ports.ts';
-import type { ToolHost } from '../domain/request.ts';
+import type { Clock } from '../../domain/ports.ts';
+import type { ToolHost } from '../../domain/request.ts';
 
 /** What the calls of a connection use, and where they come from. */
 export interface Project {

@@ -1,6 +1,6 @@
 import { type JSONRPCMessage, parseJSONRPCMessage, type RequestId } from '@modelcontextprotocol/server';
 import { isRecord } from '../../domain/json.ts';
-import { readJson } from './json-body.ts';
+import { readJson } from '../guards/json-body.ts';
 import { type RefusedMessage, refusedMessage } from './refused-message.ts';
 
 export interface ReadMessages {

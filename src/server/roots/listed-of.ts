@@ -1,7 +1,7 @@
 import type { ToolHost } from '../../domain/request.ts';
 import type { Caller } from '../guards/caller.ts';
-import type { ListedRoots } from '../listed-roots.ts';
-import type { DoorParts } from './door-parts.ts';
+import type { DoorParts } from '../http/door-parts.ts';
+import type { ListedRoots } from './listed-roots.ts';
 
 type Wrap = (host: ToolHost) => ToolHost;
 
