@@ -70,8 +70,7 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     const id = random.uuid();
     const caller = from.caller.name;
     const { host, listed, ...mcp } = await optionsFor(from, `session ${id}`);
-    const find = () => sessions.find(id, caller);
-    const used = (product: ToolHost) => ({ ...product, call: inUse(sessions, product.call, find) });
+    const used = (product: ToolHost) => inUse(sessions, product, () => sessions.find(id, caller));
     const own = { ...mcp, host: used(host), listed: listed && through(listed, used) };
     return sessions.add(caller, onClosed =>
       openSession({ id, caller, mcp: own, serverOf, clock, room, onClosed, onError }),
@@ -98,14 +97,15 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
 }
 
 /** A call keeps its session, even where the stream that waited for it is lost. */
-function inUse(sessions: Sessions, call: ToolHost['call'], session: () => Session | undefined): ToolHost['call'] {
-  return async (request, signal) => {
+function inUse(sessions: Sessions, host: ToolHost, session: () => Session | undefined): ToolHost {
+  const call: ToolHost['call'] = async (request, signal) => {
     const found = session();
     const release = found ? sessions.use(found) : () => {};
     try {
-      return await call(request, signal);
+      return await host.call(request, signal);
     } finally {
       release();
     }
   };
+  return { ...host, call };
 }
