@@ -149,6 +149,10 @@ export interface ProviderDefinition {
   onlyByName?: boolean;
   /** Its models are meant only where its id stands before the colon: their names are other things' names too. */
   onlyByPrefix?: boolean;
+  /** Ids of its models that are here now, for a provider whose models come and go with the machine; absent: all of them. */
+  present?(): Promise<ReadonlySet<string>>;
+  /** What makes it usable, where no setting does: `install …`. */
+  setUp?: string;
   /** Time limits of its own, in place of those of all models. */
   limits?(model: ModelInfo): CallLimits;
 }

@@ -55,6 +55,10 @@ export interface ProviderState {
   configured: boolean;
   /** The environment variable that makes it usable, where one does. */
   env: string[];
+  /** What makes it usable, as the end of a sentence: `set OPENAI_API_KEY`. Empty where nothing has to be done. */
+  setUp: string;
+  /** Its models are asked as `id:model` only, and never chosen. */
+  onlyByPrefix: boolean;
   /** Those that may be asked. */
   models: ModelInfo[];
   /** What the vendor's own list said; absent where there is none, or it was not asked for. */
@@ -192,6 +196,7 @@ function survey(
   sources: ModelSources,
 ): Pick<Team, 'capabilities' | 'providers'> {
   const shown = definitions.filter(({ onlyByName }) => !onlyByName || policy.offline);
+  const listed = definitions.filter(definition => shown.includes(definition) || definition.present);
   return {
     async capabilities() {
       const [{ models }, listings] = await Promise.all([sources.roster(), sources.listings(false)]);
@@ -210,15 +215,24 @@ function survey(
         const refusal = refusalOf(model);
         return refusal === undefined || !isRestriction(refusal);
       };
-      return shown.map(({ id, names, title, options: table }) => ({
-        id,
-        names,
-        title,
-        configured: states.find(state => state.id === id)?.configured ?? false,
-        env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),
-        models: models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model)),
-        listing: listings.get(id),
-      }));
+      const stateOf = async (definition: ProviderDefinition): Promise<ProviderState> => {
+        const { id, names, title, options: table, onlyByPrefix = false } = definition;
+        const present = await definition.present?.();
+        const env = [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1);
+        const own = models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model));
+        return {
+          id,
+          names,
+          title,
+          configured: (states.find(state => state.id === id)?.configured ?? false) && present?.size !== 0,
+          env,
+          setUp: definition.setUp ?? (env.length > 0 ? `set ${env.join(' or ')}` : ''),
+          onlyByPrefix,
+          models: present ? own.filter(model => present.has(model.id)) : own,
+          listing: listings.get(id),
+        };
+      };
+      return Promise.all(listed.map(stateOf));
     },
   };
 }

@@ -74,9 +74,9 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const policy = { ...exposurePolicy(values), configured: shared.services.configured };
   const offer = narrow([...tools, ...(shared.extraTools ?? [])], policy, permissions);
   // A program reads whatever its user may read: it is for those alone whose roots are the process's own.
-  const askable = roots ? { ...shared.team, ask: withoutPrograms(shared.team.ask) } : shared.team;
+  const askable = roots ? withoutPrograms(shared.team) : shared.team;
   const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
-  const team = { ...shared.team, ask: meter.ask };
+  const team = { ...askable, ask: meter.ask };
   const { sandbox } = files;
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
