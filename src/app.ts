@@ -14,7 +14,6 @@ import type { Store } from './memory/store.ts';
 import { createThreads } from './memory/threads.ts';
 import { type OwnTransfer, openTransfer } from './memory/transfer/own-transfer.ts';
 import { createTransfer } from './memory/transfer/transfer.ts';
-import type { Team } from './models/team.ts';
 import type { FoundDaemon } from './server/daemon/find-daemons.ts';
 import type { Daemon } from './server/daemon/open-daemon.ts';
 import { openStdio, type StdioDoor } from './server/stdio.ts';
@@ -26,7 +25,7 @@ import { maskFor } from './wire/wire-engine.ts';
 import { loadAppConfig, placeOf } from './wire/wire-extensions.ts';
 import { rootsOf, wireFiles } from './wire/wire-files.ts';
 import { createHosts } from './wire/wire-hosts.ts';
-import { type AppConfig, tables, wireModels } from './wire/wire-models.ts';
+import { type AppConfig, tables, type WiredTeam, wireModels } from './wire/wire-models.ts';
 import { wireServices } from './wire/wire-services.ts';
 import { type Observed, wireObserved, wireTelemetry } from './wire/wire-telemetry.ts';
 
@@ -64,7 +63,10 @@ export interface Product extends Observed {
   readable: Roots;
   /** The search index of a folder within the roots. */
   searchIndex: SearchIndexes['of'];
-  team: Pick<Team, 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'>;
+  team: Pick<
+    WiredTeam,
+    'namesOfNone' | 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'
+  >;
   /** What is set up badly, as far as it has turned up. */
   warned: Telemetry['warned'];
   /** Who would answer a call, and why. */

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import type { OptionSpec } from '../domain/option.ts';
 import type { OptionValues } from './option-values.ts';
 import { options } from './options.ts';
 
@@ -52,6 +53,13 @@ export function allowedModels(values: Values): ReadonlyMap<string, readonly stri
     }
   }
   return lists;
+}
+
+/** The variable that a list of models stands in: of the provider's allowed ones, or of the denied ones. */
+export function listVariable(provider: string | undefined): string {
+  const specs: Readonly<Record<string, OptionSpec>> = options;
+  const spec = provider === undefined ? options.deniedModels : specs[`${provider}${allowListSuffix}`];
+  return spec?.env[0] ?? `the models allowed of ${provider}`;
 }
 
 /** How many questions to models run at once, and what of the setting makes no sense. */

@@ -21,6 +21,7 @@ import {
   type SourceOptions,
 } from './sources/model-sources.ts';
 import { capabilitiesOf, type ProviderCapabilities } from './survey/capabilities.ts';
+import { type UnknownName, unknownNames } from './survey/unknown-names.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -84,6 +85,8 @@ export interface Team {
   prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
   /** The models that the operator lets be asked. With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
   providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
+  /** What of the operator's lists of models means none; with `fresh`, by the vendors' lists of now, else by what is known at hand. */
+  unknownNames(options?: { fresh?: boolean }): Promise<UnknownName[]>;
   /** Fetches facts about models anew. */
   refresh: ModelSources['refresh'];
   /** What is wrong with the operator's files about models. */
@@ -194,7 +197,7 @@ export function createTeam(options: TeamOptions): Team {
 function survey(
   { definitions, settings, policy }: TeamOptions,
   sources: ModelSources,
-): Pick<Team, 'capabilities' | 'providers'> {
+): Pick<Team, 'capabilities' | 'providers' | 'unknownNames'> {
   const shown = definitions.filter(({ onlyByName }) => !onlyByName || policy.offline);
   const listed = definitions.filter(definition => shown.includes(definition) || definition.present);
   return {
@@ -205,6 +208,11 @@ function survey(
         const listedSecondsAgo = listings.get(definition.id)?.ageSeconds;
         return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedSecondsAgo });
       });
+    },
+    async unknownNames({ fresh = false } = {}) {
+      if (policy.denied.length === 0 && Object.keys(policy.allowed).length === 0) return [];
+      if (fresh) await sources.listings(true);
+      return unknownNames(await (fresh ? sources.roster() : sources.rosterAlone()), policy);
     },
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);

@@ -34,6 +34,9 @@ export const doctor = defineCommand({
         ...checkSettings(context),
         ...product.team.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
         ...(await checkProviders(product.team)),
+        ...(await product.team.namesOfNone()).map(
+          (text): Finding => ({ state: 'warn', what: 'lists of models', text }),
+        ),
         ...(await checkSummaries(context, product)),
         toolsFinding(product),
         ...(await checkHandshakes(context)),
@@ -51,10 +54,14 @@ export const doctor = defineCommand({
 
 /** What the server warned of, but for what was found anyway. */
 function warnedFindings({ warned, readable }: Product, found: readonly Finding[]): Finding[] {
-  return warned
-    .filter(({ where }) => where !== 'roots' || readable.roots.length > 0)
-    .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
-    .map(({ where, message }): Finding => ({ state: 'warn', what: where, text: message }));
+  return (
+    warned
+      .filter(({ where }) => where !== 'roots' || readable.roots.length > 0)
+      // By the vendors' lists of now this was looked at anew.
+      .filter(({ where }) => where !== 'lists of models')
+      .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
+      .map(({ where, message }): Finding => ({ state: 'warn', what: where, text: message }))
+  );
 }
 
 function toolsFinding({ host }: Product): Finding {

@@ -112,7 +112,9 @@ function print({ out }: CommandContext, shown: readonly Provider[], others: read
   if (ready.length === 0) {
     out.line('No provider is configured: set one key, or add --offline for the built-in models.');
   } else if (ready.every(({ onlyByPrefix }) => onlyByPrefix)) {
-    out.line('These are asked only by these names. For all else set one key, or add --offline for the built-in models.');
+    out.line(
+      'These are asked only by these names. For all else set one key, or add --offline for the built-in models.',
+    );
   }
   for (const { title, setUp } of others) out.line(out.style('dim', `${title}: ${setUp}`));
 }
