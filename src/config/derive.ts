@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { OptionSpec } from '../domain/option.ts';
+import { homeProblem } from './home.ts';
 import type { OptionValues } from './option-values.ts';
 import { options } from './options.ts';
 
@@ -119,7 +120,7 @@ type StoreValues = Pick<Values, 'private' | 'store' | 'redisUrl' | 'redisPrefix'
 export interface StorePlace {
   file?: string;
   redis?: { url: string; prefix: string; patienceMs: number };
-  /** Nothing outlives the process. */
+  /** Nothing is kept on this machine's disk. */
   isPrivate: boolean;
   /** For people, without credentials. */
   name: string;
@@ -133,7 +134,8 @@ export function storePlace(values: StoreValues, home: string): StorePlace {
   }
   const { redisUrl: url, redisPrefix: prefix, redisTimeoutMs: patienceMs } = values;
   const name = `Redis at ${URL.parse(url)?.host ?? 'REDIS_URL'}`;
-  return { redis: { url, prefix, patienceMs }, isPrivate: false, name };
+  // Threads live elsewhere: logs, caches and indexes can be done without.
+  return { redis: { url, prefix, patienceMs }, isPrivate: homeProblem(home) !== undefined, name };
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Product } from '../../app.ts';
+import { homeProblem } from '../../config/home.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
@@ -25,7 +26,7 @@ export const doctor = defineCommand({
     ['polylogue doctor --json', 'for programs; values of keys are never shown'],
   ],
   run: context =>
-    openProduct(context, async ({ product }) => {
+    openProduct(examined(context), async ({ product }) => {
       context.out.status('looking …');
       const findings: Finding[] = [
         ...(await checkMachine(context)),
@@ -51,6 +52,14 @@ export const doctor = defineCommand({
       return broken > 0 ? 1 : 0;
     }),
 });
+
+/** Where nothing can be kept, all else is looked at as if nothing had to be. */
+function examined(context: CommandContext): CommandContext {
+  const { config } = context;
+  const { app } = config.values;
+  if (homeProblem(config.home) === undefined) return context;
+  return { ...context, config: { ...config, values: { ...config.values, app: { ...app, private: true } } } };
+}
 
 /** What the server warned of, but for what was found anyway. */
 function warnedFindings({ warned, readable }: Product, found: readonly Finding[]): Finding[] {
