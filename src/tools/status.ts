@@ -1,5 +1,6 @@
 import type { Job } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { roundedUsd } from '../domain/money.ts';
 import type { SpendRow } from '../domain/usage.ts';
 import { defineTool, type VendorCache } from '../engine/define.ts';
 
@@ -54,7 +55,7 @@ function spentDocument(rows: readonly SpendRow[]): JsonObject {
   const sum = (of: (row: SpendRow) => number) => rows.reduce((total, row) => total + of(row), 0);
   const read = sum(({ usage }) => usage.cacheRead);
   return {
-    cost_usd: Number(sum(({ costUsd }) => costUsd).toFixed(6)),
+    cost_usd: roundedUsd(sum(({ costUsd }) => costUsd)),
     calls: sum(({ calls }) => calls),
     unpriced_calls: sum(({ unpriced }) => unpriced) || undefined,
     tokens: { input: sum(({ usage }) => usage.input), output: sum(({ usage }) => usage.output), cache_read: read },

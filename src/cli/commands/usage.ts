@@ -1,5 +1,6 @@
 import { inputError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { roundedUsd, usdText } from '../../domain/money.ts';
 import { dayOf, type SpendKey, type SpendSum, spendBy, spendKeys, spendTotal } from '../../domain/usage.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { textFlag } from '../flags.ts';
@@ -63,7 +64,7 @@ function documentOf({ calls, unpriced, usage: tokens, costUsd }: Omit<SpendSum, 
     cache_write: tokens.cacheWrite,
     output: tokens.output,
     reasoning: tokens.reasoning,
-    cost_usd: Number(costUsd.toFixed(6)),
+    cost_usd: roundedUsd(costUsd),
   };
 }
 
@@ -93,5 +94,5 @@ function print(out: Output, { by, sums, total, days }: Table): void {
 
 function cellsOf({ calls, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): string[] {
   const counts = [calls, tokens.input, tokens.cacheRead, tokens.cacheWrite, tokens.output];
-  return [...counts.map(count => count.toLocaleString('en-US')), costUsd.toFixed(4)];
+  return [...counts.map(count => count.toLocaleString('en-US')), usdText(costUsd)];
 }

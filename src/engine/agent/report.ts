@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../domain/json.ts';
+import { roundedUsd } from '../../domain/money.ts';
 import { safeCut } from '../../domain/text.ts';
 import type { Parsed } from '../call-record.ts';
 import type { AgentResult, AgentToolCall } from './agent.ts';
@@ -48,7 +49,7 @@ export function documentOf(call: Parsed, result: AgentResult, { changed, warning
         cache_read: usage.cacheRead,
         cache_write: usage.cacheWrite,
       },
-      cost_usd: costUsd === undefined ? undefined : Number(costUsd.toFixed(6)),
+      cost_usd: costUsd === undefined ? undefined : roundedUsd(costUsd),
       latency_ms: Math.round(parts.clock.monotonic() - call.startedAt),
       warnings: all.length > 0 ? all : undefined,
     },

@@ -1,6 +1,7 @@
 import type { Candidate } from '../../domain/model.ts';
+import { dollars } from '../../domain/money.ts';
 import { type CallLimit, limitAdvice } from '../spend/limits.ts';
-import { dollars, type Pricing, quote, unpricedAdvice, usefulAnswer } from '../spend/quote.ts';
+import { type Pricing, quote, unpricedAdvice, usefulAnswer } from '../spend/quote.ts';
 
 export interface Purchase {
   candidates: readonly Candidate[];

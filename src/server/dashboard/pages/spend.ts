@@ -1,9 +1,10 @@
 import { isThreadId } from '../../../domain/ids.ts';
+import { dollars } from '../../../domain/money.ts';
 import { dayOf, type SpendKey, type SpendRow, spendBy, spendTotal } from '../../../domain/usage.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
 import { barChart, share } from './chart.ts';
-import { amount, empty, facts, line, money, plural, table } from './words.ts';
+import { amount, empty, facts, line, plural, table } from './words.ts';
 
 const dayMs = 86_400_000;
 const periods = [7, 30, 90, 365] as const;
@@ -36,7 +37,7 @@ interface Shown {
 function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Markup {
   const { costUsd, calls, unpriced, usage } = spendTotal(rows);
   return html`${facts([
-    ['Cost', html`<strong>${money(costUsd)}</strong>`],
+    ['Cost', html`<strong>${dollars(costUsd)}</strong>`],
     ['Questions', amount(calls)],
     unpriced > 0 ? ['Without a known price', amount(unpriced)] : undefined,
     ['Input tokens', amount(usage.input)],
@@ -64,10 +65,10 @@ function charts(rows: readonly SpendRow[], days: number, now: number): Child {
   return [
     barChart({
       title: 'Cost by day',
-      note: `${money(costUsd)} in ${days} days, ${money(costUsd / days)} a day`,
+      note: `${dollars(costUsd)} in ${days} days, ${dollars(costUsd / days)} a day`,
       labels,
       series: [{ name: 'cost', colour: 'a', values: valuesOf(sum => sum.costUsd) }],
-      format: money,
+      format: dollars,
     }),
     barChart({
       title: 'Tokens by day',
@@ -91,7 +92,7 @@ function sums(rows: readonly SpendRow[], by: SpendKey): Markup {
     by === 'thread' && isThreadId(key)
       ? html`<a href="/threads/${key}"><code>${key.slice(0, 8)}</code></a>`
       : line(key, 120),
-    html`${money(costUsd)}${unpriced > 0 && html` <span class="soft small">+ ${amount(unpriced)} unpriced</span>`}`,
+    html`${dollars(costUsd)}${unpriced > 0 && html` <span class="soft small">+ ${amount(unpriced)} unpriced</span>`}`,
     whole > 0 ? share(costUsd / whole) : '–',
     amount(calls),
     amount(usage.input),
