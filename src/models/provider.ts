@@ -49,6 +49,8 @@ export interface ImageLimits {
   bytes: number;
   /** Of all images of a request together. */
   allBytes: number;
+  /** Media types that it takes; absent: PNG, JPEG, GIF and WebP. */
+  types?: readonly string[];
 }
 
 /** What an account at a vendor has left, in the currency in which the vendor bills it. */

@@ -71,11 +71,24 @@ function isMixed(value: string): boolean {
 
 /** A field of a line: the identifier that ends with the name stands at its beginning, or behind a blank or a sign that parts fields. */
 function beginsField(text: string, at: number): boolean {
-  return /(?:^|[\s;&?])(?:[\w.-]{0,60})$/.test(text.slice(Math.max(0, at - 64), at));
+  const from = nameStart(text, at);
+  return from === 0 || /[\s;&?]/.test(text.charAt(from - 1));
+}
+
+const longestName = 60;
+
+/** Where the identifier begins that goes on at a place. */
+function nameStart(text: string, at: number): number {
+  let from = at;
+  while (from > 0 && at - from < longestName && /[\w.-]/.test(text.charAt(from - 1))) from--;
+  return from;
 }
 
 function beginsLine(text: string, at: number): boolean {
-  return /(?:^|\n)[ \t]{0,40}(?:- )?["']?[\w.-]{0,60}$/.test(text.slice(Math.max(0, at - 110), at));
+  const from = nameStart(text, at);
+  const before = text.slice(Math.max(0, from - 45), from);
+  const line = before.slice(before.lastIndexOf('\n') + 1);
+  return (line.length < before.length || from <= 45) && /^[ \t]{0,40}(?:- )?["']?$/.test(line);
 }
 
 function endsLine(text: string, at: number): boolean {
