@@ -1,13 +1,25 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+/** Rooms whose tests start programs, browsers and daemons, or look at a whole process: each file gets a process of its own. */
+const alone = ['cli', 'deploy', 'e2e', 'scripts', 'server', 'support'].map(room => `test/${room}/**/*.test.ts`);
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    // Longer than any wait within a test, so that the wait ends first and says what it was for; also on a crowded machine.
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     maxWorkers: 2,
     // A machine with other work needs more than the second that polls have otherwise; they end as soon as they are right.
-    expect: { poll: { timeout: 15_000, interval: 20 } },
+    expect: { poll: { timeout: 30_000, interval: 20 } },
     passWithNoTests: false,
+    // Programs of the tests are started hundreds of times; so Node reads each of their files as source but once.
+    env: { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') },
+    projects: [
+      { extends: true, test: { name: 'alone', include: alone } },
+      // Nothing in src keeps state in a module but what it read once: files of these share a worker, and what it loaded.
+      { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: alone, isolate: false } },
+    ],
   },
 });

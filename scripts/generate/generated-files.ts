@@ -7,6 +7,7 @@ import { describeTools } from './describe-tools.ts';
 import { isOptions, loadExport, loadProviders, loadTools } from './load-definitions.ts';
 import { markdownNotice } from './markdown.ts';
 import { type ListSpec, listSpecs, listText, type Member, membersOf } from './member-list.ts';
+import { schemasText } from './schemas-text.ts';
 
 interface FoundList {
   spec: ListSpec;
@@ -66,7 +67,11 @@ export async function generatedFiles(root: string): Promise<Map<string, string>>
 
   const found = (list: string): FoundList | undefined => lists.find(({ spec }) => spec.list === list);
   const tools = found('tools');
-  if (tools) add('docs/reference/tools.md', markdown(describeTools(await loadTools(root, tools.spec, tools.members))));
+  if (tools) {
+    const definitions = await loadTools(root, tools.spec, tools.members);
+    add('docs/reference/tools.md', markdown(describeTools(definitions)));
+    add('src/tools/schemas.gen.ts', schemasText(definitions));
+  }
   const theirs = found('providers');
   const providers = theirs ? await loadProviders(root, theirs.spec, theirs.members) : [];
   if (theirs) add('docs/reference/providers.md', markdown(describeProviders(providers)));

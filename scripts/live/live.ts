@@ -40,7 +40,7 @@ try {
       console.log(`-     ${definition.title}: not configured (${names.slice(0, 2).join(', ')})`);
       continue;
     }
-    const own = definition.models?.(settings) ?? [];
+    const own = definition.models?.(settings, loadCatalogue()) ?? [];
     const checks = checksOf(definition.id, [...own, ...loadCatalogue()]);
     if (checks.length === 0) console.log(`-     ${definition.title}: no model of it is known`);
     for (const check of checks) await run(product, check);

@@ -160,7 +160,8 @@ export function traceSettings(values: Values) {
   const headers = { ...pairsIn(values.otelHeaders), ...pairsIn(values.otelTracesHeaders) };
   const resource = { ...pairsIn(values.otelResourceAttributes), 'service.name': values.otelServiceName };
   const content = /^(?:true|1|span_only|span_and_event)$/i.test(values.otelContent ?? '');
-  return { traces: { url, headers, resource, sampleRatio: sampleRatio(values), content } };
+  const asCallers = /^(?:parentbased_|$)/i.test(values.otelSampler ?? '');
+  return { traces: { url, headers, resource, sampleRatio: sampleRatio(values), asCallers, content } };
 }
 
 function sampleRatio({ otelSampler = '', otelSamplerArg = '' }: Values): number {

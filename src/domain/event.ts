@@ -1,9 +1,10 @@
 import type { ErrorCode, FaultScope } from './error.ts';
+import type { CallerTrace } from './request.ts';
 import type { Usage } from './usage.ts';
 
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
 export type AppEvent =
-  | { type: 'call.start'; reqId: string; tool: string; owner: string; client?: string }
+  | { type: 'call.start'; reqId: string; tool: string; owner: string; client?: string; trace?: CallerTrace }
   | { type: 'call.stage'; reqId: string; tool: string; stage: string }
   | {
       type: 'call.end';
@@ -33,12 +34,17 @@ export type AppEvent =
       costUsd?: number;
       /** Milliseconds until the next attempt, when there is one. */
       nextInMs?: number;
+      /** Why the model wrote no more; absent: it did not come to an end. */
+      finish?: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
+      /** Id of the thread that it is asked for. */
+      thread?: string;
       /** What comes now: `retry`, the next candidate as `provider:model`, or `none`. */
       next?: string;
     }
   | {
       /** Something at a provider is asked no more, tried again, or asked as usual. */
       type: 'breaker.change';
+      /** The call whose attempt did it; absent: another process did, or a listing of models. */
       reqId?: string;
       provider: string;
       model?: string;

@@ -1,4 +1,5 @@
 import type { AppEvent } from './event.ts';
+import type { ThreadId } from './ids.ts';
 import type { JsonObject } from './json.ts';
 
 /** Time as the rooms see it; tests hand in one that they move. */
@@ -144,8 +145,12 @@ export type Mask = (text: string, scope: string) => Promise<Masked>;
 export interface Embedder {
   /** `provider:model`: vectors of different models can't be compared. */
   model: string;
-  /** One vector a text, in their order, all of one length. Throws an `AppError`. */
-  embed(texts: readonly string[], signal: AbortSignal): Promise<Float32Array[]>;
+  /** One vector a text, in their order, all of one length. Without a payer the operator pays. Throws an `AppError`. */
+  embed(
+    texts: readonly string[],
+    signal: AbortSignal,
+    payer?: { owner: string; thread?: ThreadId },
+  ): Promise<Float32Array[]>;
 }
 
 /**

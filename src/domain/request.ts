@@ -59,6 +59,16 @@ export interface CallSession {
   idempotencyKey?: string;
 }
 
+/** Where a call stands in traces of its caller's, in the words of W3C Trace Context; made sure of its form. */
+export interface CallerTrace {
+  /** `00-TRACE-SPAN-FLAGS`: the span that the call is a part of. */
+  parent: string;
+  /** What tracing systems keep beside it, at most 512 characters; absent: nothing. */
+  state?: string;
+  /** The span of the request that brought it, in the same form, where the call itself names another one as its parent. */
+  link?: string;
+}
+
 /** A call of a tool as a transport hands it over. */
 export interface ToolRequest {
   name: string;
@@ -77,6 +87,8 @@ export interface ToolRequest {
    * patience it goes on by itself, and the reply is how to come back for it. `task`: the same, almost at once.
    */
   detach?: 'job' | 'task';
+  /** Absent: the caller told of none. */
+  trace?: CallerTrace;
   /** Counts against RATE_LIMITS: the calls of clients, not those of the operator's own command line. */
   rateLimited?: boolean;
   /** Given when the caller can be asked while the work goes on. Rejects when the work is ended before there is an answer. */

@@ -1,3 +1,4 @@
+import { addFees, type Fees, feesUsd } from './fees.ts';
 import type { ThreadId } from './ids.ts';
 import type { Price, Rates } from './model.ts';
 
@@ -11,12 +12,15 @@ export interface Usage {
   cacheWrite: number;
   /** The part of `cacheWrite` that the vendor keeps for an hour; absent: nothing. */
   cacheWriteHour?: number;
+  /** What the vendor charges for beside tokens; absent: nothing. */
+  fees?: Fees;
 }
 
 export const noUsage: Usage = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
 
 export function addUsage(a: Usage, b: Usage): Usage {
   const hour = (a.cacheWriteHour ?? 0) + (b.cacheWriteHour ?? 0);
+  const fees = addFees(a.fees, b.fees);
   return {
     input: a.input + b.input,
     output: a.output + b.output,
@@ -24,6 +28,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
     cacheRead: a.cacheRead + b.cacheRead,
     cacheWrite: a.cacheWrite + b.cacheWrite,
     ...(hour > 0 && { cacheWriteHour: hour }),
+    ...(fees && { fees }),
   };
 }
 
@@ -32,7 +37,7 @@ export function ratesFor(price: Price, inputTokens: number): Rates {
   return price.tiers?.findLast(({ above }) => inputTokens > above) ?? price;
 }
 
-/** US dollars, or undefined when the model has no known price. */
+/** US dollars for tokens and fees, or undefined when the model has no known price. */
 export function costOf(usage: Usage, price: Price | undefined): number | undefined {
   if (!price) return undefined;
   const rates = ratesFor(price, usage.input);
@@ -44,7 +49,7 @@ export function costOf(usage: Usage, price: Price | undefined): number | undefin
     Math.max(0, cacheWrite - cacheWriteHour) * write +
     cacheWriteHour * (rates.cacheWriteHour ?? write) +
     output * rates.out;
-  return total / 1_000_000;
+  return total / 1_000_000 + feesUsd(usage.fees);
 }
 
 /** What one question to a model came to, as the ledger takes it. */

@@ -10,7 +10,7 @@ import type { Resolution } from '../models/routing/resolve.ts';
 import { splitSuffix } from '../models/routing/suffixes.ts';
 import { capAnswer } from './answer/cap.ts';
 import { completeIfCut } from './answer/complete-cut.ts';
-import type { Answered, AskPlan, Gathered, Resumed, Routed } from './call-record.ts';
+import type { Answered, AskPlan, Gathered, Resumed, Routed, Standing } from './call-record.ts';
 import { gather } from './gather/compose.ts';
 import type { ComposeOptions } from './gather/options.ts';
 import { rememberLocal } from './local.ts';
@@ -40,9 +40,9 @@ export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan)
     call.progress.stage('reading files');
     const gathered = await gather(options.compose, routed);
     report(options, gathered);
-    const pending = await remember(options, gathered);
-    const answered = await answer(options, gathered, pending);
-    return 'isError' in answered ? answered : await reply(options, answered, pending);
+    const standing = await remember(options, gathered);
+    const answered = await answer(options, gathered, standing);
+    return 'isError' in answered ? answered : await reply(options, answered, standing);
   } catch (error) {
     if (!isAppError(error)) throw error;
     if (plan.withoutModel && error.kind === 'config') {
@@ -63,7 +63,7 @@ async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promi
     allowFallback: common.allowFallback,
     ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
   };
-  const planned = planCall(options, call, plan);
+  const planned = plan.choose ?? planCall(options, call, plan);
   // The default model may be another provider's than the one that the tool belongs to.
   const unnamed = plan.provider === undefined ? undefined : 'auto';
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
@@ -157,16 +157,24 @@ function report({ compose }: AskOptions, { reqId, tool, files }: Gathered): void
 }
 
 /** The question is durable before anybody is paid to answer it. */
-function remember({ threads }: AskOptions, { thread, turn, blobs, compaction, history }: Gathered): Promise<Thread> {
+async function remember(
+  { threads }: AskOptions,
+  { thread, turn, blobs, compaction, history }: Gathered,
+): Promise<Standing> {
   const { tokens, costUsd } = history.summary ?? {};
-  return threads.add(thread, turn.exchange, { turns: [turn], status: 'pending', blobs, compaction, tokens, costUsd });
+  const question = { turns: [turn], status: 'pending' as const, blobs, compaction, tokens, costUsd };
+  return { thread: await threads.add(thread, turn.exchange, question), turn };
 }
 
-async function answer(options: AskOptions, gathered: Gathered, pending: Thread): Promise<Answered | Reply> {
-  const { candidates, progress, reqId, tool, signal, common, messages, budget, turn, plan } = gathered;
+async function answer(options: AskOptions, gathered: Gathered, standing: Standing): Promise<Answered | Reply> {
+  const { candidates, progress, reqId, tool, signal, common, messages, budget, plan } = gathered;
   const { model } = candidates[0];
   progress.stage(`asking ${model.provider}:${model.id}`);
   try {
+    if (plan.work) {
+      const made = await plan.work(gathered, standing);
+      return { ...gathered, answer: made, said: made.text };
+    }
     const { mask } = options.compose;
     const clear = await clearPrompt(options.compose, gathered, options.runsHere);
     const { onText } = gathered.request;
@@ -199,9 +207,10 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
       options.compose.emit({ type: 'warning', reqId, where: tool.name, message });
     }
-    await close(options, pending, turn.exchange, signal.aborted ? 'interrupted' : 'failed');
-    const offer = continuationOffer(pending, options.compose.maxTurns, gathered.history.sent);
-    const keep = { ...plan.local, continuation_id: pending.id, continuation_offer: offer };
+    const { thread } = standing;
+    await close(options, standing, signal.aborted ? 'interrupted' : 'failed');
+    const offer = continuationOffer(thread, options.compose.maxTurns, gathered.history.sent);
+    const keep = { ...plan.local, continuation_id: thread.id, continuation_offer: offer };
     return failure(error, { toolName: tool.name, reqId, local: keep });
   }
 }
@@ -209,21 +218,21 @@ async function answer(options: AskOptions, gathered: Gathered, pending: Thread):
 /** Marks an exchange that got no answer. */
 async function close(
   { threads, compose }: AskOptions,
-  thread: Thread,
-  exchange: Turn['exchange'],
+  { thread, turn }: Standing,
   status: ExchangeStatus,
 ): Promise<void> {
   try {
-    await threads.add(thread, exchange, { turns: [], status });
+    await threads.add(thread, turn.exchange, { turns: [], status });
   } catch (error) {
     // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
     compose.emit({ type: 'warning', where: 'store', message: isAppError(error) ? error.message : String(error) });
   }
 }
 
-async function reply(options: AskOptions, answered: Answered, pending: Thread): Promise<Reply> {
+async function reply(options: AskOptions, answered: Answered, standing: Standing): Promise<Reply> {
   const { compose, threads } = options;
-  const { answer, turn, plan, history, tool } = answered;
+  const { turn } = standing;
+  const { answer, plan, history, tool } = answered;
   const assistant: Turn = {
     seq: turn.seq + 1,
     role: 'assistant',
@@ -251,9 +260,9 @@ async function reply(options: AskOptions, answered: Answered, pending: Thread): 
   const warnings = [...answered.warnings];
   const tokens = answer.usage.input + answer.usage.output;
   const addition = { turns: [assistant], workflow: plan.workflow, tokens, costUsd: answer.costUsd };
-  let thread = pending;
+  let { thread } = standing;
   try {
-    thread = await threads.add(pending, turn.exchange, { ...addition, status: 'done' });
+    thread = await threads.add(thread, turn.exchange, { ...addition, status: 'done' });
   } catch (error) {
     // The answer was paid for: the caller gets it, with the word that the thread does not have it.
     warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);

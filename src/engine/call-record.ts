@@ -8,7 +8,8 @@ import type { Compaction, Thread, Turn, WorkflowState } from '../domain/thread.t
 import type { Budget } from '../memory/budget.ts';
 import type { ThreadChange } from '../memory/store.ts';
 import type { ModelAnswer, ProgramWish, WebSearch } from '../models/answer.ts';
-import type { Category } from '../models/routing/roster.ts';
+import type { Resolution } from '../models/routing/resolve.ts';
+import type { Category, ModelRequest } from '../models/routing/roster.ts';
 import type { EvidencePiece, ToolDefinition } from './define.ts';
 import type { Progress } from './progress.ts';
 
@@ -62,6 +63,8 @@ export interface LocalPlan {
 export interface AskPlan {
   kind: 'ask';
   contribution: string;
+  /** What the model is told first; absent: what every model is. */
+  preamble?: string;
   /** Comes after everything else and is never stored. */
   tail: string;
   /** Added to the tail for a model that it fits. */
@@ -76,6 +79,10 @@ export interface AskPlan {
   evidence?: readonly EvidencePiece[];
   /** For a program that answers. */
   program?: ProgramWish;
+  /** Who may answer; absent: as the AI manager plans it. */
+  choose?(request: ModelRequest): Promise<Resolution>;
+  /** Comes to the answer, masked, in more than one question. It may put `standing` elsewhere; absent: the prompt is one question. */
+  work?(gathered: Gathered, standing: Standing): Promise<ModelAnswer>;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;
@@ -90,6 +97,14 @@ export interface AskPlan {
   /** The tool's own facts, which win over those of every reply. */
   metadata?(answered: Answered): JsonObject;
   conclude(answered: Answered): JsonObject;
+}
+
+/** Where the exchange of a call stands in its thread, from its question on. */
+export interface Standing {
+  /** As the call saw it last. */
+  thread: Thread;
+  /** The question. */
+  turn: Turn;
 }
 
 export interface Routed extends Resumed {

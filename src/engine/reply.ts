@@ -5,6 +5,7 @@ import type { UserQuestion } from '../domain/request.ts';
 import type { Thread, ThreadTotals } from '../domain/thread.ts';
 import type { AttemptRecord } from '../models/answer.ts';
 import type { Answered, FileReport, Parsed, SummaryCost } from './call-record.ts';
+import { usageDocument } from './spend/usage-document.ts';
 
 /** JSON-RPC's number for each of our codes. */
 const rpcCodes: Record<ErrorCode, number> = {
@@ -133,13 +134,7 @@ export function metadataOf(
     fallbacks: nonEmpty(call.candidates.slice(1).map(next => `${next.model.provider}:${next.model.id}`)),
     attempts: answer.attempts.filter(({ outcome }) => outcome !== 'skipped').length,
     attempt_log: answer.attempts.length > 1 ? answer.attempts.map(attemptLine) : undefined,
-    usage: {
-      input: usage.input,
-      output: usage.output,
-      reasoning: usage.reasoning,
-      cache_read: usage.cacheRead,
-      cache_write: usage.cacheWrite,
-    },
+    usage: usageDocument(usage),
     cost_usd: answer.costUsd === undefined ? undefined : roundedUsd(answer.costUsd),
     thread_total: { tokens: totals.tokens, cost_usd: roundedUsd(totals.costUsd) },
     latency_ms: Math.round(answer.latencyMs),

@@ -16,7 +16,7 @@ import { capDocument } from './answer/cap.ts';
 import { type ReplyFormat, rendered } from './answer/render.ts';
 import { type AskOptions, askPlan } from './ask.ts';
 import type { BridgeDesk } from './bridge/bridge.ts';
-import type { Parsed, Plan, Resumed } from './call-record.ts';
+import type { AskPlan, Parsed, Plan, Resumed } from './call-record.ts';
 import type { WorkflowShape } from './define.ts';
 import type { FanoutSettings } from './fanout/fan.ts';
 import { continuationId, hiddenFields, modelField } from './fields.ts';
@@ -24,8 +24,7 @@ import { maskArguments, maskDocument } from './gather/mask-arguments.ts';
 import type { ComposeOptions } from './gather/options.ts';
 import { refuseMisshapen, refuseOverlong } from './gather/refuse-oversized.ts';
 import { rememberLocal } from './local.ts';
-import type { Offer } from './offer/exposure.ts';
-import { createToolTable, longestToolName } from './offer/tool-table.ts';
+import { longestToolName, type ToolTable } from './offer/tool-table.ts';
 import { createProgress, type Report } from './progress.ts';
 import { failure, localMetadata, type Reply, success } from './reply.ts';
 import { parseArguments } from './schema.ts';
@@ -39,7 +38,8 @@ import type { Meter } from './spend/meter.ts';
 import type { Admit } from './spend/rate-limits.ts';
 
 export interface EngineOptions extends AskOptions {
-  offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>;
+  /** What may be called. */
+  table: ToolTable;
   random: Random;
   /** Keeps calls to what they may cost. */
   meter: Pick<Meter, 'begin' | 'end'>;
@@ -67,13 +67,13 @@ const commonFields = z.object({ ...hiddenFields, model: modelField, continuation
 /** The pipeline of a call: parse → resume → (resolve → gather → ask) → remember → reply. */
 export function createEngine(options: EngineOptions & { agent: AgentRunner }): Pick<ToolHost, 'list' | 'call'> {
   const { clock, emit, mask } = options.compose;
-  const { listings, lookUp } = createToolTable(options.offer);
+  const { listings, lookUp } = options.table;
 
   async function call(given: ToolRequest, signal: AbortSignal): Promise<ToolReply> {
     const reqId = requestId(options.random.uuid());
     const [startedAt, { owner, client }] = [clock.monotonic(), given.principal];
     const toolName = safeCut(given.name, longestToolName);
-    emit({ type: 'call.start', reqId, tool: toolName, owner, client });
+    emit({ type: 'call.start', reqId, tool: toolName, owner, client, trace: given.trace });
     let reply: Reply;
     try {
       const { request, ...found } = lookUp(given);
@@ -110,7 +110,10 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
     if (shape.kind === 'relay') {
       return shape.run(parsed.args, actionContext(options, parsed));
     }
-    if (shape.kind === 'agent') return options.agent.conduct(await maskParsed(mask, parsed, parsed.reqId));
+    if (shape.kind === 'agent') {
+      const ask = (call: Resumed, plan: AskPlan) => askPlan(options, call, plan);
+      return options.agent.conduct(parsed, { ...options, onThread: work => withThread(parsed, work), ask });
+    }
     if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));
   }
@@ -246,7 +249,7 @@ function withMetadata(document: JsonObject, facts: JsonObject): JsonObject {
 
 /** The beginning of what the caller asked, on one line. */
 function titleOf({ args, tool }: Parsed): string {
-  const text = String(args.prompt ?? args.step ?? tool.title)
+  const text = String(args.prompt ?? args.step ?? args.task ?? tool.title)
     .replace(/\s+/g, ' ')
     .trim();
   return text.length <= 80 ? text : `${safeCut(text, 79)}…`;

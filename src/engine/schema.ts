@@ -13,7 +13,7 @@ export interface ToolSchema {
   listing: ToolListing;
   /** By field name, hidden ones too: what its JSON schema says. */
   readonly properties: Readonly<Record<string, Property>>;
-  parser: z.ZodType<Record<string, unknown>>;
+  readonly parser: z.ZodType<Record<string, unknown>>;
 }
 
 export interface ParsedArguments {
@@ -21,9 +21,11 @@ export interface ParsedArguments {
   warnings: string[];
 }
 
-export function schemaOf(tool: ToolDefinition): ToolSchema {
-  const advertised = jsonSchema(z.object(tool.fields));
+/** `made`: what `advertisedSchema` comes to for this very definition, where that is known already. */
+export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
+  const advertised = made ?? advertisedSchema(tool);
   let properties: ToolSchema['properties'] | undefined;
+  let parser: ToolSchema['parser'] | undefined;
   return {
     listing: {
       name: tool.name,
@@ -37,13 +39,21 @@ export function schemaOf(tool: ToolDefinition): ToolSchema {
         openWorldHint: tool.effects.network,
       },
     },
-    // Of use for calls alone, and half of the work: it is left out of the start.
+    // These are of use for calls alone, and most of the work: they are left out of the start.
     get properties() {
       properties ??= { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
       return properties;
     },
-    parser: z.object({ ...tool.accepts, ...tool.fields }),
+    get parser() {
+      parser ??= z.object({ ...tool.accepts, ...tool.fields });
+      return parser;
+    },
   };
+}
+
+/** The arguments as a tool's listing tells of them; that they are an object is left out. */
+export function advertisedSchema({ fields }: Pick<ToolDefinition, 'fields'>): JsonObject {
+  return jsonSchema(z.object(fields));
 }
 
 /** The JSON Schema without what costs tokens and tells a model nothing. */

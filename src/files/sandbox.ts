@@ -1,6 +1,6 @@
 import { constants, type Dir, type Dirent, existsSync, realpathSync, type Stats } from 'node:fs';
 import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
-import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { configError, securityError } from '../domain/error.ts';
 import type { Skip } from '../domain/file.ts';
 import { printablePath } from '../domain/text.ts';
@@ -12,6 +12,8 @@ export interface SandboxOptions {
   roots: readonly string[];
   /** Whether files on the list of secret files may be read. */
   allowSecrets: boolean;
+  /** Absolute paths of this program's own folders: nothing of them is written for a model, wherever the roots are. Absent: none. */
+  own?: readonly string[];
   /** Where the system shows its open descriptors as links; `/proc/self/fd` unless told. Without them, the way there is watched. */
   descriptors?: string;
 }
@@ -51,6 +53,8 @@ export interface Listing {
 export interface Sandbox {
   /** With every symbolic link resolved. */
   readonly roots: readonly string[];
+  /** Whether a path lies in a folder of this program's own, as it is written or as it really is. */
+  isOwn(path: string): boolean;
   locate(path: string): Promise<Located | Skip>;
   /** Never waits for a writer or a device. */
   open(path: string): Promise<Opened | Skip>;
@@ -75,7 +79,12 @@ const kernelFolders = ['/proc', '/sys', '/dev'];
  * Hard links are ordinary files here. A hard link has no other name that could be judged, making one takes rights on
  * the file it points to, and package managers store whole dependency trees as hard links.
  */
-export function createSandbox({ roots, allowSecrets, descriptors = '/proc/self/fd' }: SandboxOptions): Sandbox {
+export function createSandbox({
+  roots,
+  allowSecrets,
+  own = [],
+  descriptors = '/proc/self/fd',
+}: SandboxOptions): Sandbox {
   const realRoots = roots.flatMap(realRoot);
   const hasLinks = existsSync(descriptors);
 
@@ -170,7 +179,7 @@ export function createSandbox({ roots, allowSecrets, descriptors = '/proc/self/f
     });
   }
 
-  return { roots: realRoots, locate, open: openFile, list, assertWithin };
+  return { roots: realRoots, isOwn: judgeOwn(own), locate, open: openFile, list, assertWithin };
 }
 
 function locatedAs(path: string, stats: Stats): Located {
@@ -237,6 +246,24 @@ async function deepestReal(path: string): Promise<string> {
   for (let at = resolve(path); ; at = dirname(at)) {
     try {
       return await realpath(at);
+    } catch (error) {
+      if (errorCode(error) === undefined || dirname(at) === at) throw error;
+    }
+  }
+}
+
+function judgeOwn(own: readonly string[]): Sandbox['isOwn'] {
+  const folders = own.flatMap(folder => [resolve(folder), deepestRealSync(folder)]);
+  return path =>
+    folders.length > 0 &&
+    [resolve(path), deepestRealSync(path)].some(each => folders.some(folder => contains(folder, each)));
+}
+
+/** Where a path really leads that may not be there yet. */
+function deepestRealSync(path: string): string {
+  for (let at = resolve(path); ; at = dirname(at)) {
+    try {
+      return join(realpathSync.native(at), relative(at, resolve(path)));
     } catch (error) {
       if (errorCode(error) === undefined || dirname(at) === at) throw error;
     }

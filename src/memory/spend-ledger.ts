@@ -42,8 +42,11 @@ export interface SpendHold extends SpendScope {
 
 /** What calls cost: sums by day, tool, model and thread, and what is put aside for calls under way. Part of every store. */
 export interface SpendLedger {
-  /** Adds a call to the sums (absent: it cost nothing) and frees what was put aside under `hold`, as one step. */
-  add(entry: SpendEntry | undefined, hold?: string): Promise<void>;
+  /**
+   * Adds a call to the sums (absent: it cost nothing) and frees what was put aside under `hold`, as one step. `unhurried`:
+   * nothing waits for it, as in `FactSwap`.
+   */
+  add(entry: SpendEntry | undefined, hold?: string, unhurried?: boolean): Promise<void>;
   /** Puts money aside unless a limit would be passed, as one step that no other process can come between. */
   hold(hold: SpendHold): Promise<boolean>;
   used(scope: SpendScope): Promise<SpendUsed>;

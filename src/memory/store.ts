@@ -108,6 +108,11 @@ export interface FactSwap {
   /** Epoch milliseconds. */
   expiresAt: number;
   now: number;
+  /**
+   * Nothing waits for it: a store that gathers its writes may let it wait a few milliseconds for the next one, before which it
+   * takes effect all the same. Absent: it is written at once.
+   */
+  unhurried?: boolean;
 }
 
 /** What a server behind a store says of itself. Holds no credentials. */

@@ -16,6 +16,8 @@ import type { Usage } from '../domain/usage.ts';
 import type { ModelAnswer } from './answer.ts';
 import type { Saying } from './asking/said.ts';
 import { badUpstream } from './errors.ts';
+import type { UsesIn } from './fees/counted-uses.ts';
+import type { Use } from './fees/fee-prices.ts';
 import type { AttemptClocks } from './resilience/clocks.ts';
 
 /** All that one attempt brought, whether it ended well or not. */
@@ -31,6 +33,8 @@ export interface AttemptOutcome {
   said?: SaidPart[];
   /** Absent when the vendor told none, as broken streams do. */
   usage?: Usage;
+  /** What the vendor charges for beside tokens. */
+  uses: Use[];
   /** What the vendor charged, where it tells. */
   costUsd?: number;
   finish?: ModelAnswer['finish'];
@@ -64,6 +68,8 @@ export interface AttemptInput {
   onProgress?: (delta: string) => void;
   /** Collects what was said with the calls of tools in it. Absent: the text alone counts. */
   saying?: Saying;
+  /** Finds what is charged beside tokens; absent: nothing is. */
+  usesIn?: UsesIn;
 }
 
 /**
@@ -76,6 +82,7 @@ export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
     passedOn: false,
     reasoningChars: 0,
     callChars: 0,
+    uses: [],
     citations: [],
     warnings: [],
   };
@@ -116,6 +123,8 @@ async function read(
 
 function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: AttemptOutcome): void {
   input.saying?.take(part);
+  const used = input.usesIn?.(part);
+  if (used) outcome.uses.push(used);
   switch (part.type) {
     case 'stream-start':
       outcome.warnings.push(...part.warnings.map(warning => warningText(warning, input.provider)));

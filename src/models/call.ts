@@ -13,6 +13,7 @@ import { tellRequest } from './asking/tell-comms.ts';
 import { toolsOf } from './asking/tools-of.ts';
 import { attempt, orAbort } from './attempt.ts';
 import { toModelError } from './errors.ts';
+import { feesOf } from './fees/counted-uses.ts';
 import { toPrompt } from './prompt.ts';
 import type { Connection } from './provider.ts';
 import type { Pass } from './resilience/breaker/breaker-board.ts';
@@ -150,7 +151,7 @@ async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<
     run.queuedMs += parts.clock.monotonic() - cameAt;
   }
   try {
-    const pass = await resilience.admit(model, Math.max(0, remainingMs()));
+    const pass = await resilience.admit(model, Math.max(0, remainingMs()), question.reqId);
     if (isAppError(pass)) return skip(pass);
     if (first) resilience.called(model);
     return await askWithPass(run, candidate, pass);
@@ -213,16 +214,22 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
       clocks,
       onText: question.onText,
       onProgress: question.onProgress,
+      usesIn: connection.usesIn,
       ...(question.tools && { saying: createSaying(signerOf(languageModel), connection.echoesThoughts ?? false) }),
     };
     const tellOutcome = tellRequest(run, candidate, call);
-    const { failure, ...rest } = await attempt(input);
+    const { failure, uses, ...asked } = await attempt(input);
+    const rest = { ...asked, ...withFees(asked, feesOf(model, uses, asked.costUsd !== undefined)) };
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
     tellOutcome?.(rest, error);
     return { ...rest, candidate, warnings: [...warnings, ...rest.warnings], error };
   } finally {
     clocks.stop(false);
   }
+}
+
+function withFees({ usage }: Pick<Try, 'usage'>, fees: Try['fees']): Pick<Try, 'usage' | 'fees'> {
+  return fees ? { fees, ...(usage && { usage: { ...usage, fees } }) } : {};
 }
 
 function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {

@@ -7,8 +7,17 @@ export function isPlaceholder(value: string): boolean {
   return /^<?your[\s_-].*here>?$/i.test(value.trim());
 }
 
+/** They do not change while the program runs, and each choice of a model looks at those of all providers. */
+const usableOf = new WeakMap<ProviderSettings, ProviderSettings>();
+
 /** Settings without what counts as unset: blanks and placeholders. */
 export function usableSettings(settings: ProviderSettings): ProviderSettings {
+  const known = usableOf.get(settings) ?? usableAmong(settings);
+  usableOf.set(settings, known);
+  return known;
+}
+
+function usableAmong(settings: ProviderSettings): ProviderSettings {
   const usable = Object.entries(settings).filter(([, value]) => value?.trim() && !isPlaceholder(value));
   return Object.fromEntries(usable.map(([name, value]) => [name, value?.trim()]));
 }

@@ -1,11 +1,11 @@
 import type { ModelInfo } from '../domain/model.ts';
-import { overlayListing } from './catalogue.ts';
 import { usableSettings } from './connections.ts';
 import type { LiveModel, ProviderDefinition, ProviderSettings } from './provider.ts';
 import { sameModel } from './routing/names.ts';
 import type { Roster, RosterProvider } from './routing/roster.ts';
 import { priorityOf } from './routing/roster.ts';
 import type { Listing, Listings } from './sources/listings.ts';
+import { overlayListing } from './sources/overlay.ts';
 import { usualWindow } from './sources/own-server.ts';
 
 export interface LiveRosterParts {
@@ -76,16 +76,18 @@ type Addition = (models: readonly ModelInfo[]) => readonly ModelInfo[];
 function additionOf(definition: ProviderDefinition, settings: ProviderSettings, live: readonly LiveModel[]): Addition {
   const { id: provider } = definition;
   if (definition.listDecides) return models => served(models, provider, live);
-  const own = definition.models?.(settings);
-  if (!own) return models => (live.length === 0 ? models : listed(models, provider, live));
+  if (!definition.models) return models => (live.length === 0 ? models : listed(models, provider, live));
   const told = new Map(live.map(model => [model.id, model]));
-  const more = live.filter(({ id }) => !own.some(known => known.id === id));
   const settle = (model: ModelInfo) => settled(definition, settings, model, told.get(model.id));
-  return models => [
-    ...models,
-    ...own.map(settle),
-    ...more.map(({ id }) => settle(modelFrom(definition, own[0] ?? makersRow(definition, models, id), id))),
-  ];
+  return models => {
+    const own = definition.models?.(settings, models) ?? [];
+    const more = live.filter(({ id }) => !own.some(known => known.id === id));
+    return [
+      ...models,
+      ...own.map(settle),
+      ...more.map(({ id }) => settle(modelFrom(definition, own[0] ?? makersRow(definition, models, id), id))),
+    ];
+  };
 }
 
 /** A vendor's own list: what it names anew is there to be asked for by name, its windows count. */

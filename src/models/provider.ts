@@ -8,6 +8,7 @@ import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
 import type { OptionSpec } from '../domain/option.ts';
 import type { Clock, SharedState } from '../domain/ports.ts';
 import type { CallLimits, ModelQuestion, WebSearch } from './answer.ts';
+import type { UsesIn } from './fees/counted-uses.ts';
 
 /** A model behind the AI SDK's contract; only `doStream` is used. */
 export type LanguageModel = LanguageModelV4;
@@ -70,6 +71,8 @@ export interface Connection {
   providerOptions(params: CallParams): SharedV4ProviderOptions;
   /** The vendor's own tools for these parameters, run at the vendor: web search. Absent where its words in `providerOptions` do. */
   vendorTools?(params: CallParams): LanguageModelV4ProviderTool[];
+  /** Finds in its stream what the vendor charges for beside tokens; absent where that is nothing. */
+  usesIn?: UsesIn;
   /** Options that mark the end of a cached stretch on a message part; absent where the vendor wants no marks. */
   cacheMark?: SharedV4ProviderOptions;
   /** `system` where the model takes instructions after the conversation; `user` elsewhere. */
@@ -122,8 +125,8 @@ export interface ProviderDefinition {
   configured(settings: ProviderSettings): boolean;
   /** Loads the vendor's package and connects; called once, on first use. Without `around` nothing is kept at the vendor. */
   connect(settings: ProviderSettings, around?: ConnectAround): Promise<Connection>;
-  /** Models that the settings bring along (a custom endpoint's, the offline ones); the catalogue has the others. */
-  models?(settings: ProviderSettings): ModelInfo[];
+  /** Models that the settings bring along (a custom endpoint's, the offline ones), `known` being the others: those of the catalogue. */
+  models?(settings: ProviderSettings, known: readonly ModelInfo[]): ModelInfo[];
   /** Whether a model of it can search the web by itself; absent: none can. */
   searches?(model: ModelInfo, settings: ProviderSettings): boolean;
   /** For the reference. */

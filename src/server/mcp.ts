@@ -10,6 +10,7 @@ import { answersIn, inputRequired } from './questions.ts';
 import { serveResources, serveSubscriptions, updatesOf } from './resources.ts';
 import { resultOf } from './results.ts';
 import { createdTask, knowsTasks, requireTasks, serveTasks, tasksExtension } from './tasks.ts';
+import { callerTrace } from './trace-context.ts';
 
 export interface McpOptions {
   host: ToolHost;
@@ -44,8 +45,7 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
       },
     },
   );
-  const tools = host.list().map(tool => ({ ...tool }));
-  server.setRequestHandler('tools/list', () => ({ tools }));
+  server.setRequestHandler('tools/list', () => ({ tools: host.list().map(tool => ({ ...tool })) }));
   serveCalls(server, options, era);
   servePrompts(server, host, principal);
   serveResources(server, host.resources, principal);
@@ -69,6 +69,7 @@ function serveCalls(server: Server, { host, principal, connection }: McpOptions,
       detach,
       answers: canBeAsked(server, context) ? answersIn(context.mcpReq.inputResponses) : undefined,
       rateLimited: true,
+      ...callerTrace(context.mcpReq._meta, context.http?.req?.headers),
     } as const;
     const reply = await hostCall(host, request, context, connection);
     if (reply.questions) return inputRequired(reply.questions);

@@ -34,7 +34,8 @@ export function createBus(parts: BusParts): Bus {
   };
   const lanes = sinks.map(sink => {
     const write = (batch: readonly Observation[]) => sink.write(batch);
-    return createLane({ name: sink.name, write, maxWaiting, onError: onSinkError });
+    const gather = sink.gatherMs === undefined ? undefined : { clock, ms: sink.gatherMs };
+    return createLane({ name: sink.name, write, maxWaiting, gather, onError: onSinkError });
   });
   let open = true;
 

@@ -13,6 +13,8 @@ export interface LaneParts<Item> {
   maxWaiting: number;
   /** Absent: each counts one. */
   sizeOf?(item: Item): number;
+  /** Lets what comes within `ms` go into one write, unless somebody waits for it. Absent: written at once. */
+  gather?: { clock: Pick<Clock, 'after'>; ms: number };
   /** Hears of a write that began to fail, once until one works again, and of what was left out. */
   onError(name: string, error: unknown): void;
 }
@@ -25,13 +27,23 @@ export interface Lane<Item> {
 }
 
 /** The queue of one writer: whoever pushes neither waits for it nor hears of its troubles. */
-export function createLane<Item>({ name, write, maxWaiting, sizeOf, onError }: LaneParts<Item>): Lane<Item> {
+export function createLane<Item>({ name, write, maxWaiting, sizeOf, gather, onError }: LaneParts<Item>): Lane<Item> {
   let waiting: Item[] = [];
   let size = 0;
   let dropped = 0;
   let failing = false;
   let running: Promise<void> | undefined;
+  let awaited = 0;
+  let hurry = () => {};
 
+  const gathered = ({ clock, ms }: NonNullable<typeof gather>): Promise<void> =>
+    new Promise(resolve => {
+      const stop = clock.after(ms, resolve);
+      hurry = () => {
+        stop();
+        resolve();
+      };
+    });
   const writeBatch = async (batch: readonly Item[]): Promise<void> => {
     try {
       const written = await write(batch);
@@ -47,6 +59,7 @@ export function createLane<Item>({ name, write, maxWaiting, sizeOf, onError }: L
     // The writer's own code never runs within `push`.
     await Promise.resolve();
     while (waiting.length > 0) {
+      if (gather && awaited === 0) await gathered(gather);
       const batch = waiting;
       waiting = [];
       size = 0;
@@ -67,7 +80,15 @@ export function createLane<Item>({ name, write, maxWaiting, sizeOf, onError }: L
       }
       running ??= drain();
     },
-    idle: async () => running,
+    async idle() {
+      awaited++;
+      hurry();
+      try {
+        await running;
+      } finally {
+        awaited--;
+      }
+    },
   };
 }
 

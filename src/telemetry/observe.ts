@@ -34,6 +34,8 @@ export interface TelemetryOptions {
 export interface Telemetry {
   emit: Emit;
   mask: Mask;
+  /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
+  know(secrets: readonly string[]): void;
   /** Absent: nobody wants to know what is said to models. */
   tellComms?: TellComms;
   /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
@@ -55,8 +57,11 @@ export interface Telemetry {
 export async function createTelemetry(options: TelemetryOptions): Promise<Telemetry> {
   const { home, secrets, logLevel, clock, random, writeError } = options;
   let masking: ReturnType<typeof createMask> | undefined;
+  let known: readonly string[] = [];
   const lasting = () => {
-    masking ??= createMask({ secret: maskKey(home, random), keys: [...secrets] });
+    if (masking) return masking;
+    masking = createMask({ secret: maskKey(home, random), keys: [...secrets] });
+    masking.know(known);
     return masking;
   };
   // Logs need no placeholders that outlast the process, and a warning at the start must not write a key to disk.
@@ -81,6 +86,11 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
   return {
     emit: bus.emit,
     mask: (text, scope) => lasting().mask(text, scope),
+    know(told) {
+      known = told;
+      passing.know(told);
+      masking?.know(told);
+    },
     ...(tells.length > 0 && { tellComms: toAll(tells, onSinkError) }),
     ...(home !== undefined && { comms: lazyReader(logsOf(home)) }),
     recent: recent.recent,
@@ -96,6 +106,9 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
 
 /** What is written to disk. */
 const kept = [createBreadcrumbs, createActivity, createAudit] as const;
+
+/** A file is looked at, opened, written and closed for each batch of lines: a call's events go in a batch or two. */
+const logGatherMs = 100;
 
 const logsOf = (home: string) => join(home, 'logs');
 
@@ -144,6 +157,7 @@ function toAll(tells: readonly TellComms[], onSinkError: (name: string, error: u
 function ofCalls(sink: Sink): Sink {
   return {
     ...sink,
+    gatherMs: logGatherMs,
     write(observations) {
       const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
       return own.length > 0 && sink.write(own);

@@ -25,6 +25,8 @@ export interface SecretMask {
   maskDeep(value: unknown): unknown;
   /** The same for large data: what `lift` answers stands in the place of bytes and of texts longer than `over` characters, which it gets unmasked. */
   maskLifting(value: unknown, over: number, lift: (part: string | Uint8Array) => unknown): unknown;
+  /** Secrets that came up while the process runs, all of them each time; those that were told of before are masked for a while yet. */
+  know(secrets: readonly string[]): void;
 }
 
 type Finder = (text: string) => Span[];
@@ -35,9 +37,13 @@ const logScope = 'log';
 /** Names of fields, tools and models come again with every event: so many of those without a secret are remembered. */
 const rememberedTexts = 2_000;
 const rememberedLength = 64;
+/** Secrets of before that are still masked: whoever makes new ones all the time must not slow everything down. */
+const mostFormer = 64;
 
 export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMask {
-  const finders: readonly Finder[] = [keyFinder(keys), findTokens, findPrivateKeys, ...contextFinders];
+  const own = keyFinder(keys.filter(isSecretEnough));
+  let told = keyFinder([]);
+  const finders: readonly Finder[] = [own, text => told(text), findTokens, findPrivateKeys, ...contextFinders];
   const placeholder = (kind: string, value: string, scope: string): string => {
     const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
     return `[masked:${kind}:${hash}]`;
@@ -100,14 +106,21 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
   }
   const maskLifting: SecretMask['maskLifting'] = (value, over, lift) =>
     maskValue(value, { ...forLog, bytes: lift, text: text => (text.length > over ? lift(text) : maskForLog(text)) });
-  return { mask, maskSync, maskDeep, maskLifting };
+  let known: readonly string[] = [];
+  let former: readonly string[] = [];
+  const know: SecretMask['know'] = secrets => {
+    const now = new Set(secrets);
+    former = [...former, ...known].filter(secret => !now.has(secret)).slice(-mostFormer);
+    known = secrets;
+    told = keyFinder([...known, ...former]);
+    clean.clear();
+  };
+  return { mask, maskSync, maskDeep, maskLifting, know };
 }
 
 /** Looks for the keys themselves, and for how they stand in an address or within JSON. */
 function keyFinder(keys: readonly string[]): Finder {
-  const forms = keys
-    .filter(isSecretEnough)
-    .flatMap(key => [key, encodeURIComponent(key.toWellFormed()), JSON.stringify(key).slice(1, -1)]);
+  const forms = keys.flatMap(key => [key, encodeURIComponent(key.toWellFormed()), JSON.stringify(key).slice(1, -1)]);
   const needles = [...new Set(forms)];
   return text =>
     needles.flatMap(needle => {

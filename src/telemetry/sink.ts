@@ -9,5 +9,7 @@ export interface Sink {
   name: string;
   /** May throw or reject: that loses these events for this sink, and nothing else. False: it had nothing to write. */
   write(observations: readonly Observation[]): Written | Promise<Written>;
+  /** Milliseconds for which events may wait for others, to be written with them; absent: none. */
+  gatherMs?: number;
   close?(): Written | Promise<Written>;
 }

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { isRecord, type Json, type JsonObject } from '../domain/json.ts';
 import type { RecentEvent } from '../domain/ports.ts';
-import { estimateTokens } from '../domain/tokens.ts';
 import { defineTool } from '../engine/define.ts';
 
 const usualLimit = 50;
@@ -27,7 +26,7 @@ export const activity = defineTool({
       const words = (args.filter ?? '').split(/\s+/).filter(Boolean);
       const limit = Math.min(mostEvents, args.limit ?? linesIn(args) ?? usualLimit);
       const found = ops.recent({ words, limit });
-      const events = newestWithin(found.map(documentOf), replyTokens * share);
+      const events = await newestWithin(found.map(documentOf), replyTokens * share);
       const left = found.length - events.length;
       return {
         status: 'success',
@@ -44,7 +43,8 @@ function linesIn(args: object): number | undefined {
 }
 
 /** Newest last, as many as there is room for. */
-function newestWithin(events: readonly JsonObject[], tokens: number): JsonObject[] {
+async function newestWithin(events: readonly JsonObject[], tokens: number): Promise<JsonObject[]> {
+  const { estimateTokens } = await import('../domain/tokens.ts');
   let room = tokens;
   const from = events.findLastIndex(event => {
     room -= estimateTokens(JSON.stringify(event)) + 2;

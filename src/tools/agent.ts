@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { defineTool } from '../engine/define.ts';
-import { hiddenFields } from '../engine/fields.ts';
+import { continuationId, hiddenFields } from '../engine/fields.ts';
 
 export const agent = defineTool({
   name: 'agent',
@@ -16,6 +16,6 @@ export const agent = defineTool({
     model: z.string().optional(),
     run_id: z.string().describe('A run that waits for approval').optional(),
   },
-  accepts: { ...hiddenFields, max_rounds: z.int().min(1).max(10).optional() },
+  accepts: { ...hiddenFields, continuation_id: continuationId, max_rounds: z.int().min(1).max(10).optional() },
   shape: { kind: 'agent' },
 });

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { JsonObject } from '../domain/json.ts';
-import { estimateTokens } from '../domain/tokens.ts';
 import { defineTool, type UploadOutcome } from '../engine/define.ts';
 
 export const kimiUploadAndExtract = defineTool({
@@ -25,15 +24,16 @@ export const kimiUploadAndExtract = defineTool({
       const failed = outcomes.some(outcome => 'error' in outcome);
       return {
         status: failed ? 'partial' : 'success',
-        files: outcomes.map(outcome => rowOf(outcome, whole === true)),
+        files: await Promise.all(outcomes.map(outcome => rowOf(outcome, whole === true))),
         note: 'Send the file_ids to kimi_multi_file_chat to ask about them; the same file is not uploaded twice.',
       };
     },
   },
 });
 
-function rowOf(outcome: UploadOutcome, whole: boolean): JsonObject {
+async function rowOf(outcome: UploadOutcome, whole: boolean): Promise<JsonObject> {
   if ('error' in outcome) return { filename: outcome.filename, status: 'error', error: { ...outcome.error } };
+  const { estimateTokens } = await import('../domain/tokens.ts');
   const { fileId, status, filename, bytes, fresh, text } = outcome;
   const row = { file_id: fileId, status, filename, bytes, uploaded: fresh, text_tokens: estimateTokens(text) };
   return whole ? { ...row, content: text } : row;

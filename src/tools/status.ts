@@ -1,3 +1,4 @@
+import { type KindSum, spendByKind } from '../domain/fees.ts';
 import type { Job } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { roundedUsd } from '../domain/money.ts';
@@ -53,12 +54,23 @@ function cacheDocument({ created, expires, ...cache }: VendorCache): JsonObject 
 
 function spentDocument(rows: readonly SpendRow[]): JsonObject {
   const sum = (of: (row: SpendRow) => number) => rows.reduce((total, row) => total + of(row), 0);
+  const kinds = spendByKind(rows).filter(({ kind }) => kind !== 'answers');
   const read = sum(({ usage }) => usage.cacheRead);
   return {
     cost_usd: roundedUsd(sum(({ costUsd }) => costUsd)),
     calls: sum(({ calls }) => calls),
     unpriced_calls: sum(({ unpriced }) => unpriced) || undefined,
     tokens: { input: sum(({ usage }) => usage.input), output: sum(({ usage }) => usage.output), cache_read: read },
+    fees: kinds.length > 0 ? kinds.map(feeDocument) : undefined,
+  };
+}
+
+function feeDocument({ kind, unit, amount, usd, unpriced = 0 }: KindSum): JsonObject {
+  return {
+    kind,
+    [unit]: Number(amount.toFixed(3)),
+    cost_usd: unpriced < amount ? roundedUsd(usd) : undefined,
+    not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
   };
 }
 

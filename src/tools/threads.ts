@@ -5,7 +5,6 @@ import type { JsonObject } from '../domain/json.ts';
 import { roundedUsd } from '../domain/money.ts';
 import { printablePath } from '../domain/text.ts';
 import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
-import { estimateTokens, prefixWithin } from '../domain/tokens.ts';
 import { type ActionContext, defineTool } from '../engine/define.ts';
 import { continuationId } from '../engine/fields.ts';
 
@@ -118,7 +117,8 @@ function headOf(head: ThreadHead): JsonObject {
 }
 
 /** Turns from the cursor on (`turn:character`), as much as one reply holds. */
-function read(thread: Thread, cursor: string | undefined, replyTokens: number): JsonObject {
+async function read(thread: Thread, cursor: string | undefined, replyTokens: number): Promise<JsonObject> {
+  const { estimateTokens, prefixWithin } = await import('../domain/tokens.ts');
   const [, fromSeq = '1', fromChar = '0'] = /^(\d{1,9}):(\d{1,9})$/.exec(cursor ?? '1:0') ?? [];
   if (cursor !== undefined && !/^\d{1,9}:\d{1,9}$/.test(cursor)) throw badCursor();
   let room = Math.floor(replyTokens * pageShare);

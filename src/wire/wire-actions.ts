@@ -1,7 +1,8 @@
 import { rateLimits, replyTokens, spendCaps } from '../config/derive.ts';
 import type { ActionParts } from '../engine/actions/create-action-context.ts';
+import { paidSearcher } from '../engine/spend/paid-services.ts';
 import type { Transfer } from '../memory/transfer/transfer.ts';
-import { type EngineParts, maskFor } from './wire-engine.ts';
+import { type EngineParts, maskFor, wirePay } from './wire-engine.ts';
 
 /** What the handlers of actions are given. */
 export function wireActions({
@@ -13,7 +14,7 @@ export function wireActions({
   home,
   mask,
   ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random'> &
+}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random' | 'store'> &
   Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
     transfer: Transfer;
   }): ActionParts {
@@ -35,7 +36,9 @@ export function wireActions({
       home,
       maxNamedFiles: values.maxNamedFiles,
     },
-    web: services.web,
+    ...(services.web && {
+      web: paidSearcher(services.web, 'glm_web_search', wirePay({ ...parts, values, team, emit })),
+    }),
     files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
   };
 }

@@ -8,7 +8,7 @@ import type { AgentRunner, RunnerParts } from '../engine/agent/runner.ts';
 import { languageOf } from '../engine/gather/preamble.ts';
 import type { EngineOptions } from '../engine/run.ts';
 import type { Meter } from '../engine/spend/meter.ts';
-import type { AppConfig } from './wire-models.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 export interface AgentSurroundings
   extends Pick<RunnerParts, 'route' | 'clock' | 'random' | 'emit' | 'git' | 'home' | 'programEnv' | 'version'> {
@@ -19,7 +19,7 @@ export interface AgentSurroundings
 }
 
 /** What a run of a program's own is called, and where it works. */
-export type HandsOf = (run: Pick<HandParts, 'reqId' | 'tool' | 'root'>) => Promise<AgentTool[]>;
+export type HandsOf = (run: Pick<HandParts, 'reqId' | 'scope' | 'tool' | 'root'>) => Promise<AgentTool[]>;
 
 export interface WiredAgent extends AgentRunner {
   /** The tools of the agent, for a run that somebody else conducts. */
@@ -34,7 +34,7 @@ export function wireAgent(around: AgentSurroundings): WiredAgent {
     return opened;
   };
   return {
-    conduct: async call => (await open()).conduct(call),
+    conduct: async (call, pipeline) => (await open()).conduct(call, pipeline),
     hands: async run => (await open()).hands(run),
     close: async () => (await opened)?.close(),
   };

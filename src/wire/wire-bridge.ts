@@ -4,8 +4,8 @@ import { needHome } from '../config/home.ts';
 import { configError } from '../domain/error.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Bridge } from '../server/bridge/open-bridge.ts';
-import { rootsOf } from './wire-files.ts';
-import { type AppConfig, tables } from './wire-models.ts';
+import { rootsOf } from './wire-roots.ts';
+import { type AppConfig, tables } from './wire-settings.ts';
 
 export interface BridgeSettings {
   cwd: string;

@@ -4,7 +4,7 @@ import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Random } from '../domain/ports.ts';
 import { type Bridge, createBridge } from '../engine/bridge/bridge.ts';
 import { configuredClis } from '../engine/bridge/configured-clis.ts';
-import type { AppConfig } from './wire-models.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 export interface CliSurroundings {
   homeDir: string;

@@ -3,34 +3,35 @@ import { configError } from '../domain/error.ts';
 import type { Clock, Emit, Random } from '../domain/ports.ts';
 import type { Store } from '../memory/store.ts';
 import { findDaemons as daemonsIn, type FoundDaemon, healthFolder } from '../server/daemon/find-daemons.ts';
+import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { metricsRoute } from '../server/daemon/metrics-route.ts';
-import { type Daemon, openDaemon } from '../server/daemon/open-daemon.ts';
+import { type Daemon, type DaemonOptions, openDaemon } from '../server/daemon/open-daemon.ts';
 import { createReadiness } from '../server/daemon/readiness.ts';
-import { openTokenStore } from '../server/daemon/token-store.ts';
 import { dashboardRoute } from '../server/dashboard/create-dashboard.ts';
 import type { Caller } from '../server/guards/caller.ts';
 import { operator } from '../server/guards/caller.ts';
 import { isLoopback } from '../server/guards/loopback.ts';
-import {
-  createTokens,
-  digestOf,
-  isToken,
-  shortestToken,
-  type TokenEntry,
-  type Tokens,
-} from '../server/guards/tokens.ts';
+import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/guards/tokens.ts';
 import { openWs } from '../server/ws/open-ws.ts';
 import { wsRules } from '../server/ws/ws-rules.ts';
 import { type DashboardSources, wireDashboard } from './wire-dashboard.ts';
 import type { Hosts } from './wire-hosts.ts';
-import type { AppConfig } from './wire-models.ts';
-import { gaugeDaemon, type Observed } from './wire-telemetry.ts';
+import { gaugeDaemon, type Observed } from './wire-observed.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 /** What a command line may say otherwise than the settings. */
 export interface DaemonSettings {
   host?: string;
   port?: number;
   token?: string;
+  /** Hears what the operator should know, a sentence each. */
+  tell?(message: string): void;
+}
+
+/** The product behind a port, with what its operator can do to it. */
+export interface WiredDaemon extends Daemon {
+  /** Reads the file of tokens again. Never rejects. */
+  reload(): Promise<void>;
 }
 
 export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version' | 'clock'> {
@@ -43,6 +44,8 @@ export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version'
   emit: Emit;
   /** Nothing is written to disk. */
   isPrivate: boolean;
+  /** Masks these too from now on, and those alone of what was told before. */
+  know(secrets: readonly string[]): void;
   observed: Pick<Observed, 'metrics' | 'gauge'>;
 }
 
@@ -52,20 +55,31 @@ export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDae
 }
 
 /** Settings → the product behind a port. */
-export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<Daemon> {
+export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<WiredDaemon> {
   const { config, hosts, store, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
   const warn = (message: string) => emit({ type: 'warning', where: 'daemon', message });
-  const tokens = await wireTokens(parts, settings.token ?? values.token, bind.host, warn);
-  const daemon = await openDaemon({
+  const ownToken = settings.token ?? values.token;
+  const live = await openLiveTokens({
+    path: values.tokensFile,
+    own: ownToken === undefined ? undefined : operatorEntry(ownToken, bind.host),
+    clock,
+    warn,
+    tell: message => settings.tell?.(message),
+    onSecrets: parts.know,
+  });
+  const half = Math.ceil(values.maxSessions / 2);
+  const ofOne = () => values.sessionsPerToken ?? (live.tokens.count() > 1 ? half : values.maxSessions);
+  const daemon = await opened(live, {
     bind,
     hosts: values.serveHosts ?? [],
     origins: values.serveOrigins ?? [],
-    tokens,
+    tokens: live.tokens,
+    tokensProblem: live.problem,
     rates: { perMinute: values.requestsPerMinute, burst: Math.max(1, Math.ceil(values.requestsPerMinute / 6)) },
     capacity: { perCaller: values.sessionCalls, inAll: values.daemonCalls, queued: values.queuedCalls },
-    sessions: { idleMs: values.sessionIdleMinutes * 60_000, most: values.maxSessions },
+    sessions: { idleMs: values.sessionIdleMinutes * 60_000, most: values.maxSessions, ofOne },
     maxBodyBytes: values.maxBodyBytes,
     version,
     clock,
@@ -78,33 +92,31 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(wireDashboard(parts))],
-    upgrades: [parts => openWs({ ...parts, ...wsRules(wsSettings(values)), kindOf: hosts.own.kindOf })],
+    upgrades: [parts => openWs({ ...parts, ...wsRules(wsSettings(values)), ofOne, kindOf: hosts.own.kindOf })],
   });
   gaugeDaemon(observed.gauge, daemon);
   return daemon;
 }
 
-async function wireTokens(
-  { config }: DaemonParts,
-  own: string | undefined,
-  host: string,
-  warn: (message: string) => void,
-): Promise<Tokens> {
-  const path = config.values.app.tokensFile;
-  const kept = path === undefined ? undefined : await openTokenStore(path);
-  for (const message of kept?.warnings ?? []) warn(message);
-  const entries = [...(own === undefined ? [] : [operatorEntry(own, host)]), ...(kept?.entries ?? [])];
-  const names = new Set(entries.map(({ caller }) => caller.name));
-  const digests = new Set(entries.map(({ digest }) => digest.toString('hex')));
-  if (Math.min(names.size, digests.size) < entries.length) {
-    throw configError(`The file of tokens ${path} holds POLYLOGUE_TOKEN, or its name "${operator.name}", once more.`, {
-      next: 'Take it out of the file, or unset POLYLOGUE_TOKEN.',
-    });
+/** A daemon that looks after its tokens for as long as it is open. */
+async function opened(live: LiveTokens, options: DaemonOptions): Promise<WiredDaemon> {
+  try {
+    const daemon = await openDaemon(options);
+    return {
+      ...daemon,
+      async reload() {
+        await live.reload();
+        await daemon.report();
+      },
+      async close() {
+        live.close();
+        await daemon.close();
+      },
+    };
+  } catch (error) {
+    live.close();
+    throw error;
   }
-  const onRotated = (entry: TokenEntry) => {
-    kept?.keep(entry).catch(error => warn(`A rotated token holds until the next start only: ${error.message}`));
-  };
-  return createTokens(entries, operator, onRotated);
 }
 
 function operatorEntry(token: string, host: string): TokenEntry {
@@ -114,5 +126,5 @@ function operatorEntry(token: string, host: string): TokenEntry {
     });
   }
   const caller: Caller = { ...operator, isAtHome: isLoopback(host) };
-  return { digest: digestOf(token), caller };
+  return { digest: digestOf(token), caller, secret: token };
 }

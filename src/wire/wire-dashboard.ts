@@ -19,7 +19,7 @@ import type {
 import { endsExchange } from '../server/dashboard/pages/thread.ts';
 import type { Caller } from '../server/guards/caller.ts';
 import { tools } from '../tools/index.gen.ts';
-import type { AppConfig } from './wire-models.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 /** What of the product the dashboard shows. */
 export interface DashboardSources {

@@ -3,21 +3,23 @@ import type { Clock, Emit, Mask, Random, SharedState } from '../domain/ports.ts'
 import { type ActionParts, createActionContext } from '../engine/actions/create-action-context.ts';
 import { createCondenser } from '../engine/condense/condense.ts';
 import { languageOf, preambleOf } from '../engine/gather/preamble.ts';
-import type { Offer } from '../engine/offer/exposure.ts';
+import type { ToolTable } from '../engine/offer/tool-table.ts';
 import type { EngineOptions } from '../engine/run.ts';
 import { createMeter, type Meter } from '../engine/spend/meter.ts';
+import { paidEmbedder } from '../engine/spend/paid-services.ts';
+import { createPay, type Pay } from '../engine/spend/pay.ts';
 import { createRateLimits } from '../engine/spend/rate-limits.ts';
 import type { Store } from '../memory/store.ts';
 import { createClassifier } from '../models/manager/classifier.ts';
 import type { Team } from '../models/team.ts';
 import type { FileParts } from './wire-files.ts';
-import type { AppConfig } from './wire-models.ts';
 import type { Services } from './wire-services.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
   values: AppConfig['values']['app'];
   context: ActionParts;
-  offer: Offer;
+  table: ToolTable;
   team: Team;
   meter: Meter;
   state: SharedState;
@@ -33,10 +35,10 @@ export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
 
 /** Settings and running parts → what the pipeline of a call is made of. */
 export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> {
-  const { values, context, offer, team, meter, state, store, files, random, clock, emit, home } = parts;
+  const { values, context, table, team, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   return {
-    offer,
+    table,
     random,
     threads,
     route: team.route,
@@ -82,11 +84,13 @@ export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> 
   };
 }
 
+type Pricers = Pick<Team, 'isLocal' | 'cachesApart' | 'searches'>;
+
 function pricingOf(
   { allowUnpricedModels: allowUnpriced }: EngineParts['values'],
-  { isLocal, cachesApart }: Pick<Team, 'isLocal' | 'cachesApart'>,
+  { isLocal, cachesApart, searches }: Pricers,
 ) {
-  return { isLocal, cachesApart, allowUnpriced };
+  return { isLocal, cachesApart, searches, allowUnpriced };
 }
 
 /** What the operator switched off changes nothing. */
@@ -105,6 +109,21 @@ export function wireMeter({
 }: Pick<EngineParts, 'values' | 'team' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
   const parts = { ask: team.ask, ledger: store.spend, clock, random, emit };
   return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, team) });
+}
+
+/** What vendors do beside answering, within the same limits and in the same ledger. */
+export function wirePay({
+  values,
+  team,
+  store,
+  ...around
+}: Pick<EngineParts, 'values' | 'clock' | 'random' | 'emit'> & { team: Pricers; store: Pick<Store, 'spend'> }): Pay {
+  return createPay({ ...around, ledger: store.spend, caps: spendCaps(values), pricing: pricingOf(values, team) });
+}
+
+/** What makes vectors for the search index, paid like everything else. */
+export function wireEmbedder({ embedder }: Pick<Services, 'embedder'>, parts: Parameters<typeof wirePay>[0]) {
+  return embedder && paidEmbedder(embedder, 'search index', wirePay(parts));
 }
 
 function summariesOf({ values, team, meter, clock, emit }: EngineParts): EngineOptions['compose']['summaries'] {

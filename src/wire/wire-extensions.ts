@@ -5,7 +5,7 @@ import { configError } from '../domain/error.ts';
 import type { Extensions } from '../extensions.ts';
 import type { Store, StoreAround } from '../memory/store.ts';
 import { tools } from '../tools/index.gen.ts';
-import { type AppConfig, tables } from './wire-models.ts';
+import { type AppConfig, tables } from './wire-settings.ts';
 
 const idForm = /^[a-z][a-z0-9-]{0,39}$/;
 const toolForm = /^[a-z][a-z0-9_]{0,63}$/;

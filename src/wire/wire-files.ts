@@ -1,12 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Clock, Embedder, Mask } from '../domain/ports.ts';
-import { defaultRoots, type Roots } from '../files/default-roots.ts';
 import { createGit, type Git } from '../files/git/git.ts';
 import { createSearchIndexes, type SearchIndexes } from '../files/index/search-index.ts';
 import { createSandbox, type Sandbox } from '../files/sandbox.ts';
 import { createPool, type WorkPool } from '../files/work/pool.ts';
-import type { AppConfig } from './wire-models.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 /** What works on the user's files. */
 export interface FileParts {
@@ -37,7 +36,7 @@ export interface FileSurroundings {
 export function wireFiles({ values, home }: AppConfig, around: FileSurroundings): FileParts {
   const { allowSecretFiles, maskSecrets } = values.app;
   const { roots, clock, mask, isPrivate, embedder, noEmbedder } = around;
-  const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles });
+  const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles, own: [home] });
   return {
     sandbox,
     ...(!isPrivate && { backups: join(home, 'backups') }),
@@ -55,8 +54,8 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
 }
 
 /** The same for a caller who may read these folders and no others. */
-export function wireFilesWithin({ values }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
-  const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles });
+export function wireFilesWithin({ values, home }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
+  const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
   const { indexes } = files;
   return {
     ...files,
@@ -67,11 +66,3 @@ export function wireFilesWithin({ values }: AppConfig, files: FileParts, around:
 }
 
 export type CallerFiles = Pick<FileSurroundings, 'roots' | 'homeDir' | 'platform' | 'programEnv' | 'clock' | 'mask'>;
-
-/** The folders that may be read, as settings, host and working directory tell. */
-export function rootsOf(
-  { values: { app } }: AppConfig,
-  { cwd, homeDir: home }: { cwd: string; homeDir: string },
-): Promise<Roots> {
-  return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
-}

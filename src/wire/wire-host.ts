@@ -1,4 +1,3 @@
-import { exposurePolicy } from '../config/derive.ts';
 import { requestId } from '../domain/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from '../domain/request.ts';
 import type { ActionParts } from '../engine/actions/create-action-context.ts';
@@ -7,10 +6,7 @@ import type { Converse } from '../engine/converse/converse.ts';
 import type { ToolDefinition } from '../engine/define.ts';
 import { patienceMs } from '../engine/jobs/patience.ts';
 import { catalogueVersion } from '../engine/offer/catalogue-version.ts';
-import type { Offer } from '../engine/offer/exposure.ts';
 import { createHost } from '../engine/offer/host.ts';
-import { instructionsFor } from '../engine/offer/instructions.ts';
-import { narrow } from '../engine/offer/narrow.ts';
 import { createOnce } from '../engine/once/once.ts';
 import { createCallKind } from '../engine/routing/call-kind.ts';
 import { type CallExplanation, createExplainer, type RouteQuestion } from '../engine/routing/explain-call.ts';
@@ -18,13 +14,13 @@ import { createEngine } from '../engine/run.ts';
 import type { Meter } from '../engine/spend/meter.ts';
 import type { Transfer } from '../memory/transfer/transfer.ts';
 import type { AskModel } from '../models/answer.ts';
-import { tools } from '../tools/index.gen.ts';
 import { wireActions } from './wire-actions.ts';
 import { wireAgent } from './wire-agent.ts';
 import { type EngineParts, wireEngine, wireMeter } from './wire-engine.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './wire-files.ts';
-import type { AppConfig } from './wire-models.ts';
+import { type WiredOffer, wireOffer } from './wire-offer.ts';
 import type { Services } from './wire-services.ts';
+import type { AppConfig } from './wire-settings.ts';
 
 /** What all callers of one process share. */
 export interface SharedParts
@@ -47,7 +43,6 @@ export interface SharedParts
 /** The product as callers with the same permissions use it. */
 export interface WiredHost {
   host: ToolHost;
-  offer: Offer;
   /** The models, within what may be spent. */
   ask: AskModel;
   instructions: string;
@@ -62,17 +57,18 @@ export interface WiredHost {
   flush(): Promise<void>;
 }
 
-/** Everybody who may use all of it. */
-export const unlimited: Permissions = { readOnly: false };
-
-/** Running parts → the host of callers with these permissions; `roots` of theirs are real folders within those of the process. */
-export function wireHost(shared: SharedParts, permissions: Permissions): WiredHost {
+/**
+ * Running parts → the host of callers with these permissions; `roots` of theirs are real folders within those of the process.
+ * `offered` is what they are told of, where that is made already.
+ */
+export function wireHost(shared: SharedParts, permissions: Permissions, offered?: WiredOffer): WiredHost {
   const { config, store, threads, jobs, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
   const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
-  const policy = { ...exposurePolicy(values), configured: shared.services.configured };
-  const offer = narrow([...tools, ...(shared.extraTools ?? [])], policy, permissions);
+  const { configured } = shared.services;
+  const told = offered ?? wireOffer(values, { configured, extraTools: shared.extraTools }, permissions);
+  const { offer, table, prompts, instructions } = told;
   // A program reads whatever its user may read: it is for those alone whose roots are the process's own.
   const askable = roots ? withoutPrograms(shared.team) : shared.team;
   const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
@@ -81,7 +77,7 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
-  const engineOptions = { ...wireEngine({ ...shared, values, context, offer, team, meter, files }), diagnose: files };
+  const engineOptions = { ...wireEngine({ ...shared, values, context, table, team, meter, files }), diagnose: files };
   const { git } = files;
   const agent = wireAgent({
     ...shared.around,
@@ -98,10 +94,9 @@ export function wireHost(shared: SharedParts, permissions: Permissions): WiredHo
   const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
   return {
-    host: createHost({ ...context, threads, engine, offer, emit, once, replyFormat: values.replyFormat }),
-    offer,
+    host: createHost({ ...context, threads, engine, offer, prompts, emit, once, replyFormat: values.replyFormat }),
     ask: meter.ask,
-    instructions: instructionsFor(offer.tools),
+    instructions,
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),

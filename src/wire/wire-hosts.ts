@@ -3,10 +3,12 @@ import { AppError, isAppError, securityError } from '../domain/error.ts';
 import type { Mask } from '../domain/ports.ts';
 import type { Permissions } from '../domain/request.ts';
 import { printablePath } from '../domain/text.ts';
-import { defaultRoots, type Roots } from '../files/default-roots.ts';
+import { defaultRoots } from '../files/default-roots.ts';
 import { createSandbox } from '../files/sandbox.ts';
 import { isSkip } from '../files/skip.ts';
-import { type SharedParts, unlimited, type WiredHost, wireHost } from './wire-host.ts';
+import type { Front } from './wire-front.ts';
+import { type SharedParts, type WiredHost, wireHost } from './wire-host.ts';
+import { unlimited } from './wire-offer.ts';
 
 /** One host for all callers with the same permissions. */
 export interface Hosts {
@@ -36,17 +38,16 @@ interface Entry {
 /** More than one daemon has projects and permissions at a time; the one used least lately makes room. */
 const mostKept = 256;
 
-export function createHosts(shared: SharedParts, { roots }: Roots, cwd: string): Hosts {
-  const own = wireHost(shared, unlimited);
+export function createHosts(shared: SharedParts, { root: productRoot, offered }: Front): Hosts {
+  const own = wireHost(shared, unlimited, offered);
   // The one used least lately stands first.
   const kept = new Map<string, Entry>();
   const busy = new Set<Entry>();
   const leaving = new Set<Promise<void>>();
-  const productRoot = roots[0] ?? cwd;
 
   function entryFor(permissions: Permissions): Entry {
-    const { toolsets, allow, deny, readOnly, maxCostPerDay, roots: own } = permissions;
-    const key = JSON.stringify([toolsets, allow, deny, readOnly, maxCostPerDay, own].map(part => part ?? null));
+    const { toolsets, allow, deny, readOnly, maxCostPerDay, roots } = permissions;
+    const key = JSON.stringify([toolsets, allow, deny, readOnly, maxCostPerDay, roots].map(part => part ?? null));
     const entry = kept.get(key) ?? counted(wireHost(shared, permissions), busy);
     kept.delete(key);
     kept.set(key, entry);
@@ -74,10 +75,8 @@ export function createHosts(shared: SharedParts, { roots }: Roots, cwd: string):
       const isOwn =
         place.roots === undefined && Object.values(permissions).every(part => part === undefined || part === false);
       if (isOwn) return { wired: own, root: place.root };
-      return {
-        wired: entryFor({ ...permissions, ...(place.roots && { roots: place.roots }) }).wired,
-        root: place.root,
-      };
+      const { wired } = entryFor({ ...permissions, ...(place.roots && { roots: place.roots }) });
+      return { wired, root: place.root };
     },
     async settle(hurry) {
       await Promise.all([...all().map(wired => wired.settle(hurry)), ...leaving]);

@@ -1,9 +1,7 @@
 import { join } from 'node:path';
 import { concurrency, listVariable, routingPolicy } from '../config/derive.ts';
 import { readModelFiles } from '../config/endpoints/read-model-files.ts';
-import type { Config } from '../config/load.ts';
 import { nearName } from '../config/near-name.ts';
-import { options } from '../config/options.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Random, SharedState, TellComms } from '../domain/ports.ts';
 import { createKeptTexts } from '../memory/shared-state/kept-texts.ts';
@@ -14,10 +12,7 @@ import { providers } from '../models/providers/index.gen.ts';
 import { ownEndpoints } from '../models/sources/own-server.ts';
 import type { UnknownName } from '../models/survey/unknown-names.ts';
 import { createTeam, type Team } from '../models/team.ts';
-
-/** All options there are: the product's own and each provider's, by its id. */
-export const tables = { ...Object.fromEntries(providers.map(({ id, options: table }) => [id, table])), app: options };
-export type AppConfig = Config<typeof tables>;
+import type { AppConfig } from './wire-settings.ts';
 
 export interface ModelSurroundings {
   clock: Clock;

@@ -1,9 +1,8 @@
 import { isAppError } from '../domain/error.ts';
-import type { Clock, Embedder, Emit, SharedState } from '../domain/ports.ts';
-import { usableSettings } from '../models/connections.ts';
+import type { Clock, Emit, SharedState } from '../domain/ports.ts';
 import { accountOf, createDocumentLibrary, type DocumentLibrary } from '../models/extras/documents/document-library.ts';
 import type { VendorFiles } from '../models/extras/documents/vendor-files.ts';
-import { namedEmbedder } from '../models/extras/embeddings/embedder.ts';
+import { namedEmbedder, type VendorEmbedder } from '../models/extras/embeddings/embedder.ts';
 import { glmDoor } from '../models/extras/glm/glm-door.ts';
 import { createGlmFiles } from '../models/extras/glm/glm-files.ts';
 import { createGlmWebSearch, type WebSearcher } from '../models/extras/glm/glm-web-search.ts';
@@ -11,8 +10,7 @@ import { searchEngineOf } from '../models/extras/glm/search-engine.ts';
 import { kimiDoor } from '../models/extras/kimi/kimi-door.ts';
 import { createKimiFiles } from '../models/extras/kimi/kimi-files.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
-import { providers } from '../models/providers/index.gen.ts';
-import type { AppConfig } from './wire-models.ts';
+import { type AppConfig, providerSetup } from './wire-settings.ts';
 
 /** What vendors do beside answering. Each is there only where its vendor is configured. */
 export interface Services {
@@ -22,7 +20,7 @@ export interface Services {
   web?: WebSearcher;
   /** Files of GLM's agents. */
   glmFiles?: VendorFiles;
-  embedder?: Embedder;
+  embedder?: VendorEmbedder;
   /** Why there is none, where one is named. */
   noEmbedder?: string;
 }
@@ -38,19 +36,9 @@ export interface ServiceSurroundings {
 }
 
 /** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
-export function wireServices(
-  config: AppConfig,
-  { clock, state, emit, extraProviders = [] }: ServiceSurroundings,
-): Services {
-  const definitions: readonly ProviderDefinition[] = [...providers, ...extraProviders];
-  const settingsOf = (id: string) => usableSettings(definitions.some(each => each.id === id) ? config.textsOf(id) : {});
-  const { embeddingModel, localOnly, offline } = config.values.app;
-  // Where nothing may leave this machine, only what runs on it is there.
-  const stays = (id: string) => definitions.find(each => each.id === id)?.local?.(settingsOf(id)) === true;
-  const usable = (id: string) => !(localOnly || offline) || stays(id);
-  const configured = definitions
-    .filter(({ id, configured: isConfigured }) => usable(id) && isConfigured(settingsOf(id)))
-    .map(({ id }) => id);
+export function wireServices(config: AppConfig, { clock, state, emit, extraProviders }: ServiceSurroundings): Services {
+  const { settingsOf, usable, configured } = providerSetup(config, extraProviders);
+  const { embeddingModel, offline } = config.values.app;
   const now = () => clock.now();
   const sound = <Service extends object>(make: () => Service): Service | undefined => {
     try {

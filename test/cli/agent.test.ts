@@ -37,8 +37,15 @@ describe('polylogue agent', () => {
     expect(await readFile(project.path('a.txt'), 'utf8')).toBe('after\n');
     const [first] = vendor.requests;
     expect(first?.messages.map(({ text }) => text).join('\n')).toMatch(
-      /BEGIN FILE: a\.txt[\s\S]*before[\s\S]*Write it\./,
+      /Write it\.[\s\S]*BEGIN FILE: \S*a\.txt[\s\S]*before/,
     );
+  });
+
+  it('goes on with what was said in a thread', async () => {
+    vendor.script({ answer: 'Green it is.' }, { answer: 'Painted.' });
+    await agent('Which colour?');
+    expect(await agent('Paint it.', '--continue', 'last')).toMatchObject({ code: 0, out: 'Painted.\n' });
+    expect(vendor.requests[1]?.messages.map(({ text }) => text).join('\n')).toMatch(/Green it is\.[\s\S]*Paint it\./);
   });
 
   it('changes nothing where nobody can be asked, and tells the whole of it as JSON', async () => {

@@ -40,7 +40,7 @@ describe('polylogue ask', () => {
   });
 
   it('prints the text as it arrives', async () => {
-    vendor.script({ answer: 'one two three four five six seven eight', chunks: 4, chunkDelayMs: 150 });
+    vendor.script({ answer: 'one two three four five six seven eight', chunks: 4, chunkDelayMs: 400 });
     const { pieces, out } = await ask(['Count']);
     expect(out).toBe('one two three four five six seven eight\n');
     const [first, last] = [pieces[0]!, pieces.findLast(({ text }) => text.trim() !== '')!];

@@ -54,7 +54,11 @@ describe('a data folder that can’t be used', () => {
   it('keeps nobody from asking who wants nothing to be kept', async () => {
     const env = { POLYLOGUE_HOME: '/proc/polylogue' };
     const { code, out, err } = await run(['ask', 'hello', '--offline', '--private'], env);
-    expect([code, err, out]).toEqual([0, expect.not.stringContaining('/proc'), expect.stringContaining('"messages": 3')]);
+    expect([code, err, out]).toEqual([
+      0,
+      expect.not.stringContaining('/proc'),
+      expect.stringContaining('"messages": 3'),
+    ]);
   });
 });
 

@@ -155,6 +155,13 @@ describe('polylogue usage', () => {
     expect(document.total.unpriced_calls).toBe(0);
   });
 
+  it('tells what was paid for, each kind in its own unit', async () => {
+    const { rows, total: sum }: Document = JSON.parse((await run('--by', 'kind', '--json')).out);
+    expect(rows).toEqual([{ kind: 'answers', amount: 8, unit: 'calls', not_priced: 0, cost_usd: 0.56039 }]);
+    expect(sum).toEqual({ cost_usd: 0.56039 });
+    expect((await run('--by', 'kind')).out).toMatch(/kind +USD\nanswers +8 calls +0\.5604\ntotal +0\.5604/);
+  });
+
   it('adds the same up by day, model, tool and thread', async () => {
     const documents: Document[] = [];
     for (const by of ['day', 'model', 'tool', 'thread']) {

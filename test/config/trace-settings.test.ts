@@ -15,7 +15,7 @@ it('sends traces only where somebody asked for them', () => {
   expect(settingsOf({})).toEqual({});
   expect(settingsOf({ OTEL_SERVICE_NAME: 'x' })).toEqual({});
   const env = { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint };
-  expect(settingsOf(env)).toEqual({ traces: { ...usual, sampleRatio: 1, content: false } });
+  expect(settingsOf(env)).toEqual({ traces: { ...usual, sampleRatio: 1, asCallers: true, content: false } });
   expect(settingsOf({ OTEL_TRACES_EXPORTER: 'otlp' }).traces?.url).toBe('http://localhost:4318/v1/traces');
   expect(settingsOf({ ...env, OTEL_SDK_DISABLED: 'TRUE' })).toEqual({});
   for (const OTEL_TRACES_EXPORTER of ['none', 'console, zipkin']) {
@@ -38,14 +38,16 @@ it('takes headers and attributes in percent-encoding, those for traces before th
 });
 
 it.each([
-  [{ OTEL_TRACES_SAMPLER_ARG: '0.25' }, 0.25],
-  [{ OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' }, 0],
-  [{ OTEL_TRACES_SAMPLER: 'always_off' }, 0],
-  [{ OTEL_TRACES_SAMPLER: 'parentbased_always_on', OTEL_TRACES_SAMPLER_ARG: '0.1' }, 1],
-  [{ OTEL_TRACES_SAMPLER: 'jaeger_remote', OTEL_TRACES_SAMPLER_ARG: 'endpoint=http://localhost:14250' }, 1],
-  [{ OTEL_TRACES_SAMPLER_ARG: '7' }, 1],
-])('reads the part of calls that is traced from %j', (env, ratio) => {
-  expect(settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, ...env }).traces?.sampleRatio).toBe(ratio);
+  [{ OTEL_TRACES_SAMPLER_ARG: '0.25' }, 0.25, true],
+  [{ OTEL_TRACES_SAMPLER: 'parentbased_traceidratio', OTEL_TRACES_SAMPLER_ARG: '0' }, 0, true],
+  [{ OTEL_TRACES_SAMPLER: 'traceidratio', OTEL_TRACES_SAMPLER_ARG: '0.5' }, 0.5, false],
+  [{ OTEL_TRACES_SAMPLER: 'always_off' }, 0, false],
+  [{ OTEL_TRACES_SAMPLER: 'parentbased_always_on', OTEL_TRACES_SAMPLER_ARG: '0.1' }, 1, true],
+  [{ OTEL_TRACES_SAMPLER: 'jaeger_remote', OTEL_TRACES_SAMPLER_ARG: 'endpoint=http://localhost:14250' }, 1, false],
+  [{ OTEL_TRACES_SAMPLER_ARG: '7' }, 1, true],
+])('reads from %j the part of calls that is traced, and whether callers have a say', (env, sampleRatio, asCallers) => {
+  const { traces } = settingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, ...env });
+  expect(traces).toMatchObject({ sampleRatio, asCallers });
 });
 
 it.each([

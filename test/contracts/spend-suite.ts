@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { dayOf, type SpendEntry } from '../../src/domain/usage.ts';
+import { dayOf, noUsage, type SpendEntry } from '../../src/domain/usage.ts';
 import { spendDays, spendThreadDays } from '../../src/memory/spend-ledger.ts';
 import type { Store } from '../../src/memory/store.ts';
 import { headOf, hour, newThreadId, start } from './store-fixtures.ts';
 import type { OpenedStore } from './store-suite.ts';
 
 const usage = { input: 100, output: 20, reasoning: 5, cacheRead: 40, cacheWrite: 10 };
+const fees = { web_search: { amount: 2, usd: 0.25, unpriced: 1 } };
 const day = dayOf(start);
 
 function entryOf(changes: Partial<SpendEntry> = {}): SpendEntry {
@@ -34,7 +35,8 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
     it('sums the calls of a day with the same tool, model and thread, and no others', async () => {
       const thread = newThreadId();
       await store.spend.add(entryOf());
-      await store.spend.add(entryOf({ costUsd: undefined, usage: { ...usage, cacheWriteHour: 4 } }));
+      await store.spend.add(entryOf({ costUsd: undefined, usage: { ...usage, cacheWriteHour: 4, fees } }));
+      await store.spend.add(entryOf({ costUsd: 0.01, usage: { ...noUsage, fees } }));
       await store.spend.add(entryOf({ thread }));
       await store.spend.add(entryOf({ tool: 'debug' }));
       await store.spend.add(entryOf({ model: 'other' }));
@@ -48,14 +50,23 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
         tool: 'chat',
         provider: 'openai',
         model: 'm',
-        calls: 2,
+        calls: 3,
         unpriced: 1,
-        usage: { input: 200, output: 40, reasoning: 10, cacheRead: 80, cacheWrite: 20, cacheWriteHour: 4 },
-        costUsd: 0.25,
+        usage: {
+          input: 200,
+          output: 40,
+          reasoning: 10,
+          cacheRead: 80,
+          cacheWrite: 20,
+          cacheWriteHour: 4,
+          fees: { web_search: { amount: 4, usd: 0.5, unpriced: 2 } },
+        },
+        // What is known of a call whose tokens have no price counts.
+        costUsd: 0.51,
       });
       expect(await rows(dayOf(start + 24 * hour))).toHaveLength(1);
       expect(await store.spend.rows({ owner: 'local', from: day, thread })).toMatchObject([{ thread, calls: 1 }]);
-      expect(await used({ thread })).toEqual({ day: 1, thread: 0.25 });
+      expect(await used({ thread })).toEqual({ day: 1.26, thread: 0.25 });
     });
 
     it('never puts more aside than a limit leaves, however many ask at once', async () => {

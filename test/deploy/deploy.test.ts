@@ -104,6 +104,7 @@ describe('the systemd unit', () => {
     const unit = await readFile(deploy('polylogue.service'), 'utf8');
     expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThan(30);
     expect(unit).toMatch(/^KillMode=mixed$/m);
+    expect(unit).toMatch(/^ExecReload=\/bin\/kill -HUP \$MAINPID$/m);
     // Compiled code is written and run.
     expect(unit).not.toMatch(/^MemoryDenyWriteExecute=(yes|true)/m);
   });

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { numberLines } from '../../src/domain/text.ts';
 import { estimateTokens, tokenFactor } from '../../src/domain/tokens.ts';
+import { ownTime } from '../support/own-time.ts';
 import { seededRandom } from '../support/random.ts';
 import { o200kTokens } from '../support/vendors/o200k-tokens.ts';
 
@@ -50,10 +51,10 @@ describe('estimateTokens', () => {
   });
 
   it('reads hostile text once', () => {
-    const started = performance.now();
+    const started = ownTime();
     estimateTokens('a'.repeat(400_000));
     estimateTokens(' '.repeat(400_000));
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(ownTime() - started).toBeLessThan(2_000);
   });
 });
 

@@ -38,10 +38,10 @@ it('ends a CLI with its children when the client cancels the call', async () => 
   const { server, program } = await start();
   program.script([{ child: 'deaf' }, { child: 'daemon' }, { deaf: true, hang: true }]);
   void server.request(2, 'tools/call', clink);
-  await vi.waitFor(() => expect(program.calls()).toHaveLength(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(program.calls()).toHaveLength(1), { timeout: 30_000 });
   const ofCli = async () => (await program.left()).filter(command => !command.includes('main.js'));
-  await vi.waitFor(async () => expect((await ofCli()).length).toBe(3), { timeout: 5_000 });
+  await vi.waitFor(async () => expect((await ofCli()).length).toBe(3), { timeout: 30_000 });
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } };
   server.write(`${JSON.stringify(cancelled)}\n`);
-  await vi.waitFor(async () => expect(await ofCli()).toEqual([]), { timeout: 6_000 });
+  await vi.waitFor(async () => expect(await ofCli()).toEqual([]), { timeout: 30_000 });
 });

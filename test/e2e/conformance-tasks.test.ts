@@ -41,7 +41,7 @@ const scenarios = [
 ];
 const unwritten = 'tasks-status-notifications';
 
-describe('the conformance suite, on the Tasks extension', { timeout: 60_000 }, () => {
+describe('the conformance suite, on the Tasks extension', () => {
   it.each(scenarios)('%s passes', async scenario => {
     const { code, output } = await run(scenario, `${daemon.url}/mcp`);
     expect(code, output).toBe(0);

@@ -58,7 +58,7 @@ const withoutFixtures: Readonly<Record<string, readonly string[]>> = {
 };
 const revisions = Object.keys(withoutFixtures);
 
-describe('the conformance suite, over the doors of the daemon', { timeout: 120_000 }, () => {
+describe('the conformance suite, over the doors of the daemon', () => {
   let daemon: Daemon;
   beforeAll(async () => {
     daemon = await bareDaemon(fixtureHost(), { serverOf: (_mcp, era) => fixtureServer(era) });
@@ -72,7 +72,7 @@ describe('the conformance suite, over the doors of the daemon', { timeout: 120_0
   });
 });
 
-describe('the conformance suite, over the shipped program', { timeout: 120_000 }, () => {
+describe('the conformance suite, over the shipped program', () => {
   let project: TempProject;
   let daemon: DaemonProcess;
   beforeAll(async () => {

@@ -151,7 +151,7 @@ it('clients of both eras do not notice that the daemon was told to stop and star
   const asked = vendor.requests.length;
   vendor.byDefault({ answer: 'Told to stop, and done.', delayMs: 600 });
   const calls = both.map(session => ask(session, 'notes.md'));
-  await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(asked + 2);
+  await expect.poll(() => vendor.requests.length).toBe(asked + 2);
   await endDaemon('SIGTERM');
   vendor.byDefault({ answer: 'Fine.' });
   const replies = await Promise.all(calls);
@@ -170,7 +170,7 @@ it('a call whose daemon crashed is answered once another one is there', async ()
   const asked = vendor.requests.length;
   vendor.script({ fault: 'hang_after_headers' });
   const call = ask(session, 'notes.md');
-  await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(asked + 1);
+  await expect.poll(() => vendor.requests.length).toBe(asked + 1);
   await endDaemon('SIGKILL');
   expect(await call).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
   expect(vendor.requests).toHaveLength(asked + 1);

@@ -96,7 +96,7 @@ describe('a server that is killed while a model is asked', () => {
     const next = await start();
     const began = performance.now();
     const reply = await next.call('chat', { prompt: 'Third?', continuation_id });
-    expect(performance.now() - began).toBeLessThan(3_000);
+    expect(performance.now() - began).toBeLessThan(15_000);
     expect(reply).toMatchObject({ isError: false, continuation_offer: { continuation_id } });
   });
 

@@ -15,7 +15,7 @@ it('removes its caches at Google when it is told to end (SIGTERM)', async () => 
     await session.call('chat', { prompt: 'And?', continuation_id });
     expect(vendor.caches.live()).toHaveLength(1);
     process.kill(session.pid, 'SIGTERM');
-    await expect.poll(() => isRunning(session.pid), { timeout: 10_000 }).toBe(false);
+    await expect.poll(() => isRunning(session.pid)).toBe(false);
     expect(vendor.caches.live()).toEqual([]);
     expect(vendor.caches.log).toEqual(['create cachedContents/fake1', 'delete cachedContents/fake1']);
     expect([...vendor.violations, ...vendor.caches.refused]).toEqual([]);

@@ -42,9 +42,11 @@ const impatient = { CALL_PATIENCE_SECONDS: '1' };
 describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
   it('comes back for a long call, and cancels one down to the vendor’s socket', async () => {
     const session = await start(await newHome(), era, impatient);
-    vendor.script({ answer: 'At last.', delayMs: 1_500 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'At last.', when: promise });
     const { job_id, status } = await session.call('chat', { prompt: 'Slowly.' });
     expect(status).toBe('running');
+    resolve();
     const wait = () => session.call('job', { job_id, wait_ms: 1_000 });
     await expect.poll(wait).toMatchObject({ content: 'At last.', isError: false });
     const before = vendor.requests.length;
@@ -173,12 +175,14 @@ describe('a client that knows tasks', () => {
     const server = startRawServer({ root: project.root, home, env });
     const { result } = await server.request(1, 'server/discover', knowing);
     expect(result.capabilities.extensions).toHaveProperty(['io.modelcontextprotocol/tasks']);
-    vendor.script({ answer: 'At last.', delayMs: 900 }, { answer: 'At last too.', delayMs: 900 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'At last.', when: promise }, { answer: 'At last too.', delayMs: 300 });
     const chat = { name: 'chat', arguments: { prompt: 'Slowly.' } };
     const task = (await server.request(2, 'tools/call', { ...chat, ...knowing })).result;
     expect(task).toMatchObject({ resultType: 'task', status: 'working', ttlMs: 86_400_000 });
     const { taskId } = task;
     expect((await server.request(3, 'tasks/get', { taskId, ...knowing })).result).toMatchObject({ status: 'working' });
+    resolve();
     const whole = (await server.request(4, 'tools/call', { ...chat, ...unknowing })).result;
     expect(JSON.parse(whole.content[0].text)).toMatchObject({ status: 'continuation_available' });
     let done = (await server.request(5, 'tasks/get', { taskId, ...knowing })).result;

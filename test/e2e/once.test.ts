@@ -51,16 +51,18 @@ async function startRaw(): Promise<RawServer> {
 const review = { name: 'chat', arguments: { prompt: 'Review the notes.', absolute_file_paths: ['notes.md'] } };
 /** More of them where somebody asks for it: scripts/torture.ts. */
 const rounds = Number(process.env.TORTURE_ROUNDS ?? 8);
-const asked = (times: number) => expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(times);
+const asked = (times: number) => expect.poll(() => vendor.requests.length).toBe(times);
 const again = (session: McpSession): Promise<Document> => session.call(review.name, review.arguments);
 
 describe('a call that is sent again to a new server', () => {
   it('after its stream was cut before the vendor answered: one request, and its answer', async () => {
-    vendor.script({ answer: 'Fine.', delayMs: 1_500 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'Fine.', when: promise, delayMs: 400 });
     const first = await startRaw();
     void first.request(2, 'tools/call', review);
     await asked(1);
     first.end();
+    resolve();
     const reply = await again(await start());
     expect(reply).toMatchObject({ isError: false, content: 'Fine.', metadata: { replayed: true } });
     expect(await first.ended).toMatchObject({ code: 0 });
@@ -71,7 +73,7 @@ describe('a call that is sent again to a new server', () => {
     const chunks = {
       answer: 'A long answer that comes in many pieces, one after the other.',
       chunks: 6,
-      chunkDelayMs: 200,
+      chunkDelayMs: 350,
     };
     vendor.script(chunks);
     const first = await startRaw();
@@ -85,11 +87,13 @@ describe('a call that is sent again to a new server', () => {
   });
 
   it('after its file was edited: the vendor sees the new one', async () => {
-    vendor.script({ answer: 'Fine.', delayMs: 300 }, { answer: 'Better.' });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'Fine.', when: promise, delayMs: 300 }, { answer: 'Better.' });
     const first = await startRaw();
     void first.request(2, 'tools/call', review);
     await asked(1);
     first.end();
+    resolve();
     await first.ended;
     await project.write('notes.md', 'The notes have another line.\n');
     expect(await again(await start())).toMatchObject({ content: 'Better.' });

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDaemon } from '../support/daemon-process.ts';
@@ -89,27 +89,55 @@ describe('polylogue serve', () => {
     expect(await daemon.ended).toMatchObject({ code: 0 });
   });
 
+  it('reads the file of tokens again at SIGHUP and goes on, with a good one and with a bad one', async () => {
+    const home = await newHome();
+    const file = join(home, 'tokens.json');
+    const write = (name: string) =>
+      writeFile(file, JSON.stringify({ tokens: [{ name, token: `the-token-of-${name}-1` }] }), { mode: 0o600 });
+    await write('ann');
+    const daemon = await start(home, { POLYLOGUE_TOKENS_FILE: file });
+    const isIn = async (name: string) => {
+      const headers = { Authorization: `Bearer the-token-of-${name}-1` };
+      return (await fetch(`${daemon.url}/api/tools`, { headers })).status;
+    };
+    await write('bob');
+    daemon.signal('SIGHUP');
+    await expect.poll(() => daemon.log(), { timeout: 15_000 }).toContain('ann is out, bob is new');
+    expect([await isIn('ann'), await isIn('bob')]).toEqual([401, 200]);
+    await writeFile(file, '{"tokens": [');
+    daemon.signal('SIGHUP');
+    await expect.poll(() => daemon.log(), { timeout: 15_000 }).toContain('The tokens of before hold on');
+    expect(await isIn('bob')).toBe(200);
+    const told = () => readFile(join(home, 'daemon', `${new URL(daemon.url).port}.json`), 'utf8');
+    await expect.poll(told, { timeout: 15_000 }).toContain('tokens_problem');
+    expect((await polylogue(home, 'status')).out).toMatch(/tokens: The tokens of before hold on: .*it is no JSON/);
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+  });
+
   it('drops none of 50 calls under way when it is told to stop, and takes no new one', async () => {
     const home = await newHome();
     const daemon = await start(home);
     const eras: Era[] = ['legacy', 'modern'];
     const clients = await Promise.all(eras.map(era => connectHttp(daemon.url, era)));
     const before = vendor.requests.length;
-    vendor.byDefault({ answer: 'Drained.', delayMs: 1_500 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.byDefault({ answer: 'Drained.', when: promise });
     const ask = async (at: number) => {
       const client = clients[at % 3];
       const prompt = `Call ${at}`;
       return client ? client.call('chat', { prompt }) : (await post(daemon.url, prompt)).json();
     };
     const calls = Array.from({ length: 50 }, (_, at) => ask(at));
-    await expect.poll(() => vendor.requests.length, { timeout: 5_000 }).toBe(before + 50);
+    await expect.poll(() => vendor.requests.length).toBe(before + 50);
     daemon.signal('SIGTERM');
-    await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status, { timeout: 10_000 }).toBe(503);
+    await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status).toBe(503);
     const late = await post(daemon.url, 'Too late.');
     expect([late.status, await late.json()]).toMatchObject([
       503,
       { error: { class: 'over_capacity', retryable: true } },
     ]);
+    resolve();
     for (const reply of await Promise.all(calls))
       expect(reply).toMatchObject({ content: expect.stringContaining('Drained.') });
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
@@ -125,9 +153,9 @@ describe('polylogue serve', () => {
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const lost = post(daemon.url, 'Hang.').catch(error => error);
-    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
     daemon.signal('SIGTERM');
-    await expect.poll(() => daemon.log(), { timeout: 10_000 }).toContain('stopping');
+    await expect.poll(() => daemon.log()).toContain('stopping');
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toMatchObject({ code: 1 });
     expect(await lost).toBeInstanceOf(Error);
@@ -138,7 +166,7 @@ describe('polylogue serve', () => {
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const lost = post(daemon.url, 'Hang on.').catch(error => error);
-    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
     expect(await lost).toBeInstanceOf(Error);

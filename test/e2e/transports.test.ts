@@ -114,7 +114,7 @@ function comparable(replies: readonly Document[]): string[] {
 describe.each(doorNames)('through %s', name => {
   let door: OpenDoor;
   let client: DoorClient;
-  const asked = (times: number) => expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(times);
+  const asked = (times: number) => expect.poll(() => vendor.requests.length).toBe(times);
 
   beforeAll(async () => {
     door = await openDoor(name, { root: project.root, env });
@@ -144,16 +144,18 @@ describe.each(doorNames)('through %s', name => {
       const { transcript } = await client.call('threads', { action: 'read', continuation_id: 'last' });
       return transcript.map(({ status }: Document) => status);
     };
-    await expect.poll(turns, { timeout: 5_000 }).toEqual(['interrupted']);
+    await expect.poll(turns).toEqual(['interrupted']);
   });
 
   it('a lost connection ends what only it could tell, and nothing else', async () => {
     const before = vendor.requests.length;
     const prompt = { prompt: 'What else is a door?' };
-    vendor.script({ answer: 'A way out.', delayMs: 500 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'A way out.', when: promise, delayMs: 200 });
     const call = client.call('chat', prompt).catch(error => error);
     await asked(before + 1);
     await door.cut();
+    resolve();
     // Only there a request is its connection.
     if (name === 'HTTP 2026') return vendor.requests[before]!.aborted;
     // Who has a session comes back to it by himself; for others the same call, sent again, is the same one.
@@ -171,11 +173,13 @@ it('a frame client that comes back gets the result that was finished while it wa
   try {
     const first = await helloFrames(url);
     const before = vendor.requests.length;
-    vendor.script({ answer: 'Finished alone.', delayMs: 200 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'Finished alone.', when: promise });
     first.call('the-call', 'chat', { prompt: 'What is a door?' });
-    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
     first.socket.terminate();
-    await expect.poll(() => daemon.daemon.load().callsRunning, { timeout: 10_000 }).toBe(0);
+    resolve();
+    await expect.poll(() => daemon.daemon.load().callsRunning).toBe(0);
     const again = await helloFrames(url, { session: first.ack.session_id! });
     expect(again.ack).toMatchObject({ ok: true, resumed: true });
     expect((await again.result('the-call')).document).toMatchObject({ content: 'Finished alone.' });

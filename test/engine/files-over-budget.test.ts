@@ -90,7 +90,7 @@ describe('a repository of 5 MB for a model with a window of 32,000 tokens', () =
   });
 
   it('lets others have their turn meanwhile', async () => {
-    const longest = await longestTurn(() => ask({ absolute_file_paths: ['.', 'named/wanted.ts'] }));
+    const longest = await longestTurn(() => ask({ absolute_file_paths: ['.', 'named/wanted.ts'] }), 60);
     expect(longest).toBeLessThan(60);
   });
 
@@ -135,9 +135,8 @@ describe('a repository of 5 MB for a model with a window of 32,000 tokens', () =
     );
     lines[31_415] = 'the elephant sat down on the payments';
     await project.write('named/long.log', lines.join('\n'));
-    const longest = await longestTurn(() =>
-      ask({ prompt: 'Where did the elephant sit?', absolute_file_paths: ['named/long.log'] }),
-    );
+    const question = { prompt: 'Where did the elephant sit?', absolute_file_paths: ['named/long.log'] };
+    const longest = await longestTurn(() => ask(question), 150);
     expect(sent).toMatch(/31416│ the elephant sat down/);
     expect(longest).toBeLessThan(150);
   });

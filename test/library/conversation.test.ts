@@ -35,7 +35,7 @@ describe('a conversation', () => {
     const conversation = createConversation();
     rig.vendor().script({ answer: 'Late.', delayMs: 150 });
     const late = conversation.send('early');
-    await expect.poll(() => rig.vendor().requests.length, { timeout: 15_000 }).toBe(1);
+    await expect.poll(() => rig.vendor().requests.length).toBe(1);
     conversation.reset();
     await late;
     expect(conversation.turns).toHaveLength(0);
@@ -68,7 +68,7 @@ describe('100 conversations in one process', () => {
     const sent = conversations.map((conversation, index) =>
       conversation.send({ message: `number ${index}`, signal: stop.signal }).catch(() => 'stopped'),
     );
-    await expect.poll(() => rig.vendor().requests.length, { timeout: 25_000 }).toBe(100);
+    await expect.poll(() => rig.vendor().requests.length).toBe(100);
     expect(rig.vendor().openSockets()).toBe(100);
     stop.abort();
     expect(await Promise.all(sent)).toEqual(sent.map(() => 'stopped'));

@@ -83,7 +83,7 @@ describe('a Polylogue of a program', () => {
   it('reads and clears what was said to models, where that is kept', async () => {
     const { send, commsLog } = await rig.open({ settings: { COMMS_LOG: 'on' } });
     await send({ message: 'for the record' });
-    await expect.poll(async () => (await commsLog.read()).length, { timeout: 15_000 }).toBe(1);
+    await expect.poll(async () => (await commsLog.read()).length).toBe(1);
     expect((await commsLog.read({ tool: 'send' }))[0]).toMatchObject({ provider: 'openai', tool: 'send' });
     await commsLog.clear();
     expect(await commsLog.read()).toEqual([]);
@@ -96,7 +96,7 @@ describe('a Polylogue of a program', () => {
     rig.vendor().script({ fault: 'hang_before_headers' });
     const sent = polylogue.send({ message: 'x' });
     const failed = expect(sent).rejects.toThrow();
-    await expect.poll(() => rig.vendor().requests.length, { timeout: 15_000 }).toBe(1);
+    await expect.poll(() => rig.vendor().requests.length).toBe(1);
     await polylogue.cleanup();
     await failed;
     await expect(polylogue.send({ message: 'y' })).rejects.toThrow();

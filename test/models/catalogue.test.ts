@@ -2,14 +2,24 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { makeCatalogue } from '../../scripts/catalogue.ts';
 import { efforts } from '../../src/domain/model.ts';
-import { loadCatalogue, overlay, overlayListing } from '../../src/models/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue.ts';
 import { nameKey, sameModel } from '../../src/models/routing/names.ts';
+import { overlay, overlayListing } from '../../src/models/sources/overlay.ts';
 
 const models = loadCatalogue();
 const facts = () => readFileSync(new URL('../../scripts/data/model-facts.jsonl', import.meta.url), 'utf8');
 const row = (id: string, rows: readonly { id: string }[] = models) => rows.find(model => model.id === id);
 
 describe('the catalogue', () => {
+  it('has no alias of a family that leads to a model its vendor retired', () => {
+    const of = (alias: string) => loadCatalogue().find(({ aliases }) => aliases.includes(alias));
+    const families = ['gemini', 'gemini3', 'gemini-3-pro', 'kimi-k2', 'kimi-thinking', 'llama-70b', 'flash', 'opus'];
+    expect(families.filter(alias => of(alias)?.status !== 'active')).toEqual([]);
+    expect(of('kimi-k2')?.id).toBe('kimi-k2.6');
+    expect(of('llama-70b')?.id).toBe('llama-3.3-70b-versatile');
+    expect(of('gemini')?.id).toBe('gemini-4-argon');
+  });
+
   it('is what the generator makes of the facts', () => {
     const written = readFileSync(new URL('../../src/models/catalogue.gen.json', import.meta.url), 'utf8');
     expect(makeCatalogue(facts())).toBe(written);

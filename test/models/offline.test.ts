@@ -23,7 +23,7 @@ const ask = createAskModel({
 const question = {
   reqId: 'r',
   tool: 'chat',
-  candidates: [{ model: offlineWest.models!({})[0]!, reason: 'named' }],
+  candidates: [{ model: offlineWest.models!({}, [])[0]!, reason: 'named' }],
   maxOutputTokens: 1000,
   signal: new AbortController().signal,
 };
@@ -101,7 +101,7 @@ describe('the offline models', () => {
     for (const provider of [offlineEast, offlineWest]) {
       expect(provider.onlyByName).toBe(true);
       expect(provider.configured({})).toBe(true);
-      expect(provider.models!({})[0]).toMatchObject({ provider: provider.id, window: 200_000 });
+      expect(provider.models!({}, [])[0]).toMatchObject({ provider: provider.id, window: 200_000 });
     }
   });
 });

@@ -42,6 +42,10 @@ describe('the automatic choice', () => {
     expect(first('balanced', ['openai'])).toBe('openai/gpt-6.1-sol');
     expect(first('fast_response', ['google'])).toBe('google/gemini-3.8-flash');
     expect(first('extended_reasoning', ['xai'])).toBe('xai/grok-4.7');
+    // A quick question goes to what answers at once, and not to a large model on faster machines for twice its price.
+    expect(first('fast_response', ['xai'])).toBe('xai/grok-4.20-0309-non-reasoning');
+    expect(first('fast_response', ['moonshot'])).toBe('moonshot/kimi-k2.5');
+    expect(first('fast_response', ['minimax'])).toBe('minimax/MiniMax-M3.1-Flash');
   });
 
   it.each(categories)('picks a sensible model for %s with OpenRouter alone', category => {

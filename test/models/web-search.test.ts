@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { feesUsd } from '../../src/domain/fees.ts';
 import type { Candidate, ModelInfo } from '../../src/domain/model.ts';
+import { costOf } from '../../src/domain/usage.ts';
 import type { ModelQuestion, WebSearch } from '../../src/models/answer.ts';
 import { createAskModel } from '../../src/models/call.ts';
 import { loadCatalogue } from '../../src/models/catalogue.ts';
@@ -35,6 +37,8 @@ interface Case {
   /** What the vendor must be told of the search. */
   body: object;
   citations: object[];
+  /** What its vendor charges for the one search. */
+  fee: object;
 }
 
 const cases: Case[] = [
@@ -45,6 +49,7 @@ const cases: Case[] = [
     model: 'gpt-5',
     body: { tools: [{ type: 'web_search', search_context_size: 'low' }], max_tool_calls: 2, store: false },
     citations: [{ title: 'One', url: pages[0]!.url, provider: 'openai' }],
+    fee: { amount: 1, usd: 0.01 },
   },
   {
     name: 'google',
@@ -56,6 +61,7 @@ const cases: Case[] = [
       { title: 'One', url: pages[0]!.url, provider: 'google' },
       { title: 'Two', url: pages[1]!.url, provider: 'google' },
     ],
+    fee: { amount: 1, usd: 0.035 },
   },
   {
     name: 'anthropic',
@@ -67,6 +73,7 @@ const cases: Case[] = [
       { title: 'One', url: pages[0]!.url, snippet: 'It rained.', date: 'November 20, 2026', provider: 'anthropic' },
       { title: 'Two', url: pages[1]!.url, provider: 'anthropic' },
     ],
+    fee: { amount: 1, usd: 0.01 },
   },
   {
     name: 'openrouter',
@@ -85,6 +92,8 @@ const cases: Case[] = [
       { title: 'One', url: pages[0]!.url, snippet: 'It rained.', provider: 'openrouter' },
       { title: 'Two', url: pages[1]!.url, provider: 'openrouter' },
     ],
+    // Part of the cost that it tells.
+    fee: { amount: 1, usd: 0 },
   },
   {
     name: 'xai',
@@ -93,6 +102,7 @@ const cases: Case[] = [
     model: 'grok-4.5',
     body: { tools: [{ type: 'web_search' }], max_turns: 2 },
     citations: [{ title: 'One', url: pages[0]!.url, provider: 'xai' }],
+    fee: { amount: 1, usd: 0.005 },
   },
 ];
 
@@ -127,7 +137,7 @@ function known(provider: string, id: string): ModelInfo {
   return loadCatalogue().find(model => model.provider === provider && model.id === id)!;
 }
 
-describe.each(cases)('a search at $name', ({ name, definition, start, model: id, body, citations }) => {
+describe.each(cases)('a search at $name', ({ name, definition, start, model: id, body, citations, fee }) => {
   async function setUp() {
     vendor = await start();
     const settings = { apiKey: 'test-key', baseUrl: vendor.url };
@@ -143,6 +153,11 @@ describe.each(cases)('a search at $name', ({ name, definition, start, model: id,
     expect(answer).toMatchObject({ text: 'It rained in the north.', couldSearch: true, warnings: [] });
     expect(answer.citations).toEqual(citations);
     expect(JSON.stringify(answer)).not.toContain('encrypted');
+    expect(answer.usage.fees).toEqual({ web_search: fee });
+    const { fees, ...tokens } = answer.usage;
+    expect(answer.costUsd).toBeGreaterThanOrEqual((name === 'openrouter' ? 0.005 : feesUsd(fees)) + 1e-9);
+    if (['openai', 'google', 'anthropic'].includes(name))
+      expect(answer.costUsd).toBeCloseTo((costOf(tokens, model.price) ?? 0) + feesUsd(fees), 9);
   });
 
   it('leaves no trace in a request that does not want it', async () => {
@@ -151,6 +166,7 @@ describe.each(cases)('a search at $name', ({ name, definition, start, model: id,
     const answer = await ask(model);
     expect(fake.requests[0]?.body).not.toHaveProperty('tools');
     expect(answer.citations).toEqual([]);
+    expect(answer.usage).not.toHaveProperty('fees');
     expect(answer.couldSearch).toBeUndefined();
   });
 

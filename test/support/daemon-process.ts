@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type ServerPlace, serverCommand } from './mcp-session.ts';
+import { waitUntil } from './wait-until.ts';
 
 export interface DaemonProcess {
   pid: number;
@@ -16,16 +17,19 @@ export async function startDaemon({ args = [], ...place }: ServerPlace): Promise
   const { command, args: line, cwd, env } = serverCommand({ ...place, args: ['serve', '--port', '0', ...args] });
   const child = spawn(command, line, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
-  const { promise: url, resolve, reject } = Promise.withResolvers<string>();
   child.stderr.on('data', chunk => {
     log += chunk;
-    const found = /listening on (http:\S+)/.exec(log)?.[1];
-    if (found) resolve(found);
   });
   const ended = once(child, 'close').then(([code, signal]) => ({ code, signal }));
-  ended.then(({ code }) => reject(new Error(`it ended with ${code}: ${log}`)));
+  const url = () => /listening on (http:\S+)/.exec(log)?.[1];
+  const isSo = () => {
+    const end = child.exitCode ?? child.signalCode;
+    if (end !== null && url() === undefined) throw new Error(`it ended with ${end}: ${log}`);
+    return url() !== undefined;
+  };
+  await waitUntil('the daemon listened', isSo, { everyMs: 5, known: () => log });
   return {
-    url: await url,
+    url: url() ?? '',
     pid: child.pid ?? 0,
     log: () => log,
     signal: name => void child.kill(name),

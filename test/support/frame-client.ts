@@ -49,12 +49,13 @@ export async function openFrames(url: string, { headers }: Pick<FrameClientOptio
     },
     /** The first frame of an op, with that request_id where one is given; waits for it. */
     async next<Op extends ServerFrame['op']>(op: Op, id?: string, nth = 0) {
-      const until = Date.now() + 10_000;
+      const until = performance.now() + 60_000;
       for (;;) {
         const found = self.all(op, id)[nth];
         if (found) return found;
         if (socket.readyState === WebSocket.CLOSED) throw new Error(`closed before ${op} ${id ?? ''}`);
-        if (Date.now() > until) throw new Error(`no ${op} ${id ?? ''}: ${JSON.stringify(frames).slice(0, 2_000)}`);
+        if (performance.now() > until)
+          throw new Error(`no ${op} ${id ?? ''}: ${JSON.stringify(frames).slice(0, 2_000)}`);
         await Promise.race([new Promise<void>(resolve => looked.push(resolve)), wait(250)]);
       }
     },

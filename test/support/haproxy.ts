@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { freePort } from './redis-server.ts';
+import { waitUntil } from './wait-until.ts';
 
 export interface Haproxy {
   url: string;
@@ -38,10 +38,11 @@ export async function startHaproxy(ports: readonly [number, number, number]): Pr
   });
   const gone = once(child, 'exit');
   const url = `http://${bind}`;
-  for (let tries = 0; !(await isUp(url)); tries++) {
-    if (tries > 200 || child.exitCode !== null) throw new Error(`haproxy did not start: ${log}`);
-    await wait(20);
-  }
+  const isSo = () => {
+    if (child.exitCode !== null) throw new Error(`haproxy did not start: ${log}`);
+    return isUp(url);
+  };
+  await waitUntil('haproxy passed calls on', isSo, { known: () => log });
   return {
     url,
     async dispose() {

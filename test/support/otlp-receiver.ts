@@ -3,12 +3,13 @@ import type { AddressInfo } from 'node:net';
 import { gunzipSync } from 'node:zlib';
 import { z } from 'zod';
 
-const anyValue = z.union([
+const oneValue = z.union([
   z.strictObject({ stringValue: z.string() }),
   z.strictObject({ boolValue: z.boolean() }),
   z.strictObject({ intValue: z.union([z.number().int(), z.string().regex(/^-?\d+$/)]) }),
   z.strictObject({ doubleValue: z.number() }),
 ]);
+const anyValue = z.union([oneValue, z.strictObject({ arrayValue: z.strictObject({ values: z.array(oneValue) }) })]);
 const attributes = z.array(z.strictObject({ key: z.string().min(1), value: anyValue }));
 const nanos = z.string().regex(/^[1-9]\d{18}$/);
 const spanShape = z.strictObject({
@@ -30,7 +31,7 @@ const spanShape = z.strictObject({
   ),
   droppedEventsCount: z.number(),
   status: z.strictObject({ code: z.number().int().min(0).max(2), message: z.string().optional() }),
-  links: z.array(z.unknown()),
+  links: z.array(z.looseObject({ traceId: z.string(), spanId: z.string() })),
   droppedLinksCount: z.number(),
   flags: z.number().optional(),
 });
@@ -56,6 +57,9 @@ export interface ReceivedSpan {
   traceId: string;
   spanId: string;
   parentSpanId?: string;
+  traceState?: string;
+  /** Ids of the spans that it is linked to. */
+  links: string[];
   name: string;
   /** 2: server, 3: client. */
   kind: number;
@@ -123,6 +127,8 @@ function spansIn({ resourceSpans }: z.infer<typeof exportShape>): ReceivedSpan[]
         traceId: span.traceId,
         spanId: span.spanId,
         ...(span.parentSpanId && { parentSpanId: span.parentSpanId }),
+        ...(span.traceState && { traceState: span.traceState }),
+        links: span.links.map(({ traceId, spanId }) => `${traceId} ${spanId}`),
         name: span.name,
         kind: span.kind,
         took: Number((BigInt(span.endTimeUnixNano) - BigInt(span.startTimeUnixNano)) / 1_000_000n),
@@ -136,7 +142,10 @@ function spansIn({ resourceSpans }: z.infer<typeof exportShape>): ReceivedSpan[]
 }
 
 function valuesOf(list: z.infer<typeof attributes>): Record<string, unknown> {
-  return Object.fromEntries(
-    list.map(({ key, value }) => [key, 'intValue' in value ? Number(value.intValue) : Object.values(value)[0]]),
-  );
+  return Object.fromEntries(list.map(({ key, value }) => [key, oneOf(value)]));
+}
+
+function oneOf(value: z.infer<typeof anyValue>): unknown {
+  if ('arrayValue' in value) return value.arrayValue.values.map(oneOf);
+  return 'intValue' in value ? Number(value.intValue) : Object.values(value)[0];
 }

@@ -4,8 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { createClient } from '@redis/client';
+import { waitUntil } from './wait-until.ts';
 
 /** A real redis-server in a folder of its own. */
 export interface RedisServer {
@@ -20,14 +20,23 @@ export interface RedisServer {
   dispose(): Promise<void>;
 }
 
+/**
+ * A port for a program that can't choose one itself, and that stays free while this program is away: below those that the
+ * system gives to whoever asks for any, and to each outgoing connection.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (typeof address !== 'object' || !address) throw new Error('no port');
-  return address.port;
+  for (;;) {
+    const port = 12_000 + Math.floor(Math.random() * 18_000);
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(
+      () => true,
+      () => false,
+    );
+    if (!isFree) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
 
 async function connect(port: number, password?: string) {
@@ -37,18 +46,22 @@ async function connect(port: number, password?: string) {
   return client;
 }
 
-async function untilItAnswers(port: number, password?: string): Promise<void> {
-  for (let tries = 0; ; tries++) {
+async function untilItAnswers(port: number, child: ChildProcess, password?: string): Promise<void> {
+  let last: unknown;
+  const isSo = async () => {
+    const end = child.exitCode ?? child.signalCode;
+    if (end !== null) throw new Error(`redis-server at ${port} ended with ${end}`);
     try {
       const client = await connect(port, password);
       await client.ping();
       client.destroy();
-      return;
+      return true;
     } catch (error) {
-      if (tries > 200) throw error;
-      await wait(20);
+      last = error;
+      return false;
     }
-  }
+  };
+  await waitUntil(`redis-server at ${port} answered`, isSo, { known: () => String(last) });
 }
 
 export async function startRedis(...settings: string[]): Promise<RedisServer> {
@@ -91,7 +104,7 @@ export async function startRedis(...settings: string[]): Promise<RedisServer> {
       const failed = once(child, 'error').then(([error]) => {
         throw new Error('redis-server did not start: run "node scripts/test-needs.ts"', { cause: error });
       });
-      await Promise.race([untilItAnswers(port, password), failed]);
+      await Promise.race([untilItAnswers(port, child, password), failed]);
     },
     async dispose() {
       await self.kill();
@@ -126,13 +139,13 @@ export async function startRedisCluster(size = 3): Promise<RedisCluster> {
     if (index > 0) await first!.command('CLUSTER', 'MEET', '127.0.0.1', String(node.port), String(buses[index]));
   }
   for (const node of nodes) {
-    while (!/cluster_state:ok/.test(String(await node.command('CLUSTER', 'INFO')))) await wait(50);
-    while (
-      String(await node.command('CLUSTER', 'NODES'))
-        .trim()
-        .split('\n').length < size
-    )
-      await wait(50);
+    let known = '';
+    const isWhole = async () => {
+      known = `${await node.command('CLUSTER', 'INFO')}${await node.command('CLUSTER', 'NODES')}`;
+      const members = String(await node.command('CLUSTER', 'NODES'));
+      return known.includes('cluster_state:ok') && members.trim().split('\n').length >= size;
+    };
+    await waitUntil('the nodes of the cluster knew each other', isWhole, { everyMs: 50, known: () => known });
   }
   return {
     url: first!.url,

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type ServerPlace, serverCommand } from './mcp-session.ts';
 import type { Document } from './product.ts';
+import { waitUntil } from './wait-until.ts';
 
 /** `polylogue serve` as a process of its own. */
 export interface ServeProcess {
@@ -58,10 +59,12 @@ export async function postTool(url: string, tool: string, args: object, headers:
 }
 
 async function listening(child: ChildProcess, log: () => string): Promise<string> {
-  for (;;) {
-    const url = /listening on (\S+)/.exec(log())?.[1];
-    if (url !== undefined) return url;
-    if (child.exitCode !== null) throw new Error(`serve ended with ${child.exitCode}: ${log()}`);
-    await Promise.race([once(child.stderr!, 'data'), once(child, 'exit')]);
-  }
+  const url = () => /listening on (\S+)/.exec(log())?.[1];
+  const isSo = () => {
+    const end = child.exitCode ?? child.signalCode;
+    if (end !== null && url() === undefined) throw new Error(`serve ended with ${end}: ${log()}`);
+    return url() !== undefined;
+  };
+  await waitUntil('"serve" listened', isSo, { everyMs: 5, known: log });
+  return url() ?? '';
 }

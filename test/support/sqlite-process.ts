@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { waitUntil } from './wait-until.ts';
 
 const script = fileURLToPath(new URL('./sqlite-child.ts', import.meta.url));
 
@@ -38,10 +39,13 @@ export function startBelow(program: readonly string[], ...args: string[]): Sqlit
     lines,
     ended,
     async said(test) {
-      while (!lines().some(test)) {
+      const isSo = () => {
+        if (lines().some(test)) return true;
         if (child.exitCode !== null || child.signalCode !== null) throw new Error(`ended early: ${errors}`);
-        await new Promise(resolve => setTimeout(resolve, 2));
-      }
+        return false;
+      };
+      const known = () => `it said ${JSON.stringify(lines().slice(-5))} ${errors}`;
+      await waitUntil(`"sqlite-child ${args[0]}" said what was expected`, isSo, { everyMs: 2, known });
     },
   };
 }

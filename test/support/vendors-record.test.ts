@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { tailHeading } from '../../src/domain/message.ts';
 import { type Asked, askVendors, type Wire } from './ask-vendors.ts';
+import { ownTime } from './own-time.ts';
 import type { FakeVendor } from './vendors/fake-vendor.ts';
 import { o200kTokens } from './vendors/o200k-tokens.ts';
 
@@ -110,9 +111,9 @@ describe('the token count', () => {
   });
 
   it('stays quick on runs that never end', () => {
-    const started = performance.now();
+    const started = ownTime();
     expect(o200kTokens('a'.repeat(200_000)).length).toBeGreaterThan(20_000);
     expect(o200kTokens(`${' '.repeat(100_000)}${'漢'.repeat(20_000)}`).length).toBeGreaterThan(10_000);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(ownTime() - started).toBeLessThan(5_000);
   });
 });

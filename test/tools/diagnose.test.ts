@@ -176,6 +176,16 @@ describe('diagnose', () => {
     expect(reply.patch ?? reply.patch_withheld).toBeUndefined();
   });
 
+  it('shows no patch for the data folder of the server, which nothing is written to for a model', async () => {
+    await polylogue.close();
+    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', POLYLOGUE_TOOLSETS: 'core,agent' };
+    polylogue = await testProduct({ root: project.root, env: { ...env, POLYLOGUE_HOME: project.path('.home') } });
+    says({ ...finding, patch: '--- /dev/null\n+++ b/.home/clis/evil.json\n@@ -0,0 +1 @@\n+{}\n' });
+    const reply = await polylogue.call('diagnose', { stderr: 'boom' });
+    expect(reply.patch).toBeUndefined();
+    expect(reply.patch_withheld).toContain('data folder of Polylogue');
+  });
+
   it('refuses a call without error output', async () => {
     const reply = await polylogue.call('diagnose', { command: 'make' });
     expect(reply).toMatchObject({
@@ -274,6 +284,28 @@ describe('applying the patch of a diagnosis', () => {
     const { reply, asked } = await callAsking(polylogue, 'diagnose', again(first), () => yes);
     expect(reply).toMatchObject({ isError: true, error: { class: 'conflict' } });
     expect(asked).toEqual([]);
+  });
+
+  it('is in the audit log whether it was approved or not, and whether it fitted or not', async () => {
+    const first = await diagnosed();
+    await callAsking(polylogue, 'diagnose', again(first), () => ({ action: 'decline' }));
+    await polylogue.call('diagnose', again(first));
+    const before = await readFile(project.path('src/cart.js'), 'utf8');
+    await repo.write('src/cart.js', 'export const nothing = 0;\n');
+    await callAsking(polylogue, 'diagnose', again(first), () => yes);
+    await repo.write('src/cart.js', before);
+    await callAsking(polylogue, 'diagnose', again(first), () => yes);
+    await polylogue.product.close();
+    const lines = (await readFile(join(polylogue.home, 'logs/audit.jsonl'), 'utf8')).trimEnd().split('\n');
+    const writes = lines.map(line => JSON.parse(line)).filter(({ act }) => act === 'write');
+    const files = [project.path('src/cart.js')];
+    expect(writes).toMatchObject([
+      { decision: 'refused', files, reason: 'SECURITY' },
+      { decision: 'refused', files, reason: 'SECURITY' },
+      { decision: 'allowed', outcome: 'failed', files, reason: 'INVALID_INPUT_FORMAT' },
+      { decision: 'allowed', files },
+    ]);
+    expect(writes[3]).not.toHaveProperty('reason');
   });
 
   it('refuses a thread without a patch', async () => {

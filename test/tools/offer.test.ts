@@ -6,6 +6,7 @@ import { createPrompts } from '../../src/engine/offer/prompts.ts';
 import { createToolTable } from '../../src/engine/offer/tool-table.ts';
 import { schemaOf } from '../../src/engine/schema.ts';
 import { tools } from '../../src/tools/index.gen.ts';
+import { schemas } from '../../src/tools/schemas.gen.ts';
 
 const standard: ExposurePolicy = { profile: 'standard', toolsets: ['core', 'code'], disabled: [], readOnly: false };
 const offered = (policy: Partial<ExposurePolicy>) => exposed(tools, { ...standard, ...policy });
@@ -24,6 +25,15 @@ describe('the tools that are offered', () => {
     ).toEqual(expected.filter(name => name !== 'consensus'));
     const { listings } = createToolTable(offer);
     expect(Buffer.byteLength(JSON.stringify(listings))).toBeLessThanOrEqual(4_000);
+  });
+
+  it('are listed as their fields say where the schemas were made before, also with fewer fields', () => {
+    const made = new Map(tools.map(tool => [tool, schemas[tool.name]!]));
+    expect([...made.values()]).not.toContain(undefined);
+    for (const policy of [{ profile: 'full' }, { profile: 'lean' }, { profile: 'full', readOnly: true }] as const) {
+      const offer = offered(policy);
+      expect(createToolTable(offer, made).listings).toEqual(createToolTable(offer).listings);
+    }
   });
 
   it('lead, in the lean profile, to every workflow by its kind, and to tools that are not listed', () => {

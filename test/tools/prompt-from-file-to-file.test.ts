@@ -167,10 +167,12 @@ describe('what is there already', () => {
   });
 
   it('stays too when it appears while the model answers', async () => {
-    vendors.openai.byDefault({ answer: 'Paris, says OpenAI.', delayMs: 60 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendors.openai.byDefault({ answer: 'Paris, says OpenAI.', when: promise });
     const call_ = call({ output_path: 'answer.md' });
     while (asked().length === 0) await new Promise(resolve => setTimeout(resolve, 5));
     await project.write('answer.md', 'mine');
+    resolve();
     const { result } = await call_;
     expect(result.files).toEqual([project.path('answer-2.md')]);
     expect(await text(project.path('answer.md'))).toBe('mine');
@@ -236,6 +238,23 @@ describe('the roots', () => {
       expect((await call({ output_path, overwrite: true })).error.code).toBe('SECURITY');
     expect((await call({ output_dir: '.git/answers' })).error.code).toBe('SECURITY');
     expect(await text(project.path('.env'))).toBe('KEY=1');
+    expect(asked()).toHaveLength(0);
+  });
+
+  it('hold the data folder of the server without letting anything be written there', async () => {
+    await polylogue.close();
+    await start({ POLYLOGUE_HOME: project.path('.home') });
+    await mkdir(project.path('.home/clis'), { recursive: true });
+    await symlink(project.path('.home'), project.path('alias'));
+    const places = [
+      { output_path: '.home/clis/evil.json' },
+      { output_path: '.home/new/deeper.md' },
+      { output_path: 'alias/clis/evil.json' },
+      { output_dir: '.home/clis' },
+      { output_dir: 'sub/../.home' },
+    ];
+    for (const place of places) expect([place, (await call(place)).error?.code]).toEqual([place, 'SECURITY']);
+    expect(await readdir(project.path('.home/clis'))).toEqual([]);
     expect(asked()).toHaveLength(0);
   });
 

@@ -1,10 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { kindWords, spendByKind } from '../../src/domain/fees.ts';
 import { spendBy } from '../../src/domain/usage.ts';
 import { startSession } from '../support/mcp-session.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
+import { type FakeEmbeddings, startEmbeddings } from '../support/vendors/start-embeddings.ts';
+import { startGoogle } from '../support/vendors/start-google.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { type FakeZhipu, startZhipu } from '../support/vendors/start-zhipu.ts';
 
 let vendor: FakeVendor;
 let project: TempProject;
@@ -128,6 +132,95 @@ describe('limits on costs', () => {
     expect(asked()).toHaveLength(paid.length);
     const [day] = spendBy(await product.spent('2000-01-01'), 'day');
     expect(day?.costUsd).toBeLessThanOrEqual(0.2);
+  });
+});
+
+describe('what vendors charge for beside tokens', () => {
+  let google: FakeVendor;
+  let zhipu: FakeZhipu;
+  let embeddings: FakeEmbeddings;
+  beforeEach(async () => {
+    [google, zhipu, embeddings] = await Promise.all([startGoogle(), startZhipu(), startEmbeddings()]);
+    const page = { title: 'Rain', link: 'https://news.test/rain', content: 'It rained.' };
+    zhipu.hits.push({ ...page, media: 'News', icon: '', refer: 'ref_1', publish_date: '2026-11-20' });
+  });
+  afterEach(() => Promise.all([google.close(), zhipu.close(), embeddings.close()]));
+
+  const everybody = () => ({
+    ...vendorEnv({ google: google.url, openai: embeddings.url, zhipu: zhipu.url }),
+    EMBEDDING_MODEL: 'openai:text-embedding-3-small',
+    POLYLOGUE_TOOLSETS: 'core,files,ops',
+  });
+  const finds = [{ url: 'https://news.test/rain', title: 'Rain', quote: 'It rained.' }];
+  const grounded = { prompt: 'What is new?', model: 'google:gemini-2.5-flash', use_websearch: true };
+
+  it('is in the reply, the ledger and the sums by kind: searches, GLM alone, and vectors', async () => {
+    await project.write('rain.ts', 'export const rain = "falls on the refund desk";\n');
+    const { call, product } = await start(everybody());
+    google.script({ answer: 'It rained.', finds });
+    const reply = await call('chat', { ...grounded, use_search: true });
+    expect(reply.metadata.usage.fees).toEqual({ web_search: { searches: 1, cost_usd: 0.035 } });
+    expect(reply.metadata.cost_usd).toBeGreaterThan(0.035);
+    expect(reply.metadata.thread_total.cost_usd).toBe(reply.metadata.cost_usd);
+    expect((await call('glm_web_search', { query: 'rain' })).isError).toBe(false);
+    expect((await call('glm_web_search', { query: 'rain', search_engine: 'search_pro' })).isError).toBe(false);
+    expect(zhipu.violations).toEqual([]);
+    const rows = await product.spent('2000-01-01');
+    const kinds = spendByKind(rows);
+    expect(kinds.map(sum => [sum.kind, kindWords(sum)])).toEqual([
+      ['answers', '1 calls'],
+      ['web_search', '3 searches, 1 of them not priced'],
+      ['embedding', expect.stringMatching(/^\d+ tokens$/)],
+    ]);
+    const [, searches, vectors] = kinds;
+    expect(searches?.usd).toBeCloseTo(0.045, 9);
+    expect(vectors?.usd).toBeCloseTo((vectors!.amount * 0.02) / 1e6, 12);
+    const embedded = rows.filter(row => row.tool === 'search index');
+    expect(embedded).toMatchObject([{ provider: 'openai', model: 'text-embedding-3-small', unpriced: 0 }]);
+    expect(embedded[0]?.thread).toBe(reply.continuation_offer.continuation_id);
+    const glm = rows.filter(row => row.tool === 'glm_web_search');
+    expect(glm.map(({ model: engine, costUsd, unpriced }) => [engine, costUsd, unpriced])).toEqual([
+      ['search-prime', 0.01, 0],
+      ['search_pro', 0, 1],
+    ]);
+    const { spent_today } = await call('status');
+    expect(spent_today.fees).toMatchObject([
+      { kind: 'web_search', searches: 3, cost_usd: 0.045, not_priced: 1 },
+      { kind: 'embedding' },
+    ]);
+    expect(spent_today.cost_usd).toBeCloseTo(reply.metadata.cost_usd + 0.01 + vectors!.usd, 5);
+  });
+
+  it('is put aside before anybody is asked, and refused where a limit leaves too little', async () => {
+    const { call, product } = await start({ ...everybody(), MAX_COST_PER_REQUEST: '0.04' });
+    // Its tokens alone would fit many times: what a search may cost on top does not.
+    google.byDefault({ answer: 'It rained.', finds });
+    const without = await call('chat', { ...grounded, use_websearch: false, max_cost_usd: 0.03 });
+    expect(without.isError).toBe(false);
+    const refused = await call('chat', { ...grounded, max_cost_usd: 0.03 });
+    expect(refused.error).toMatchObject({ ...costLimit('max_cost_usd'), data: { limit_usd: 0.03 } });
+    expect(refused.error.data.needed_usd).toBeGreaterThan(0.035);
+    expect(google.requests.filter(({ messages }) => messages.length > 0)).toHaveLength(1);
+    const unpriced = await call('glm_web_search', { query: 'rain', search_engine: 'search_pro' });
+    expect(unpriced.error).toMatchObject({
+      code: 'LIMIT',
+      class: 'cost',
+      message: expect.stringContaining('search_pro'),
+    });
+    expect((await call('glm_web_search', { query: 'rain' })).isError).toBe(false);
+    expect(spendBy(await product.spent('2000-01-01'), 'tool').map(({ key }) => key)).toEqual([
+      'glm_web_search',
+      'chat',
+    ]);
+  });
+
+  it('counts against a day, also where it is no question to a model', async () => {
+    const { call } = await start({ ...everybody(), MAX_COST_PER_DAY: '0.025' });
+    const replies: Document[] = [];
+    for (let n = 0; n < 3; n++) replies.push(await call('glm_web_search', { query: 'rain' }));
+    expect(replies.map(({ isError }) => isError)).toEqual([false, false, true]);
+    expect(replies[2].error).toMatchObject({ ...costLimit('MAX_COST_PER_DAY'), data: { left_usd: 0.005 } });
+    expect(zhipu.asked).toHaveLength(2);
   });
 });
 

@@ -17,10 +17,12 @@ export const agent = defineCommand({
   flags: [
     { name: 'file', value: 'path', repeat: true, doc: 'A file to begin with. Repeatable.' },
     { name: 'model', value: 'name', doc: 'Who works: a name, an alias, provider:model, or auto.' },
+    { name: 'continue', value: 'id', doc: 'Goes on with a stored thread: its id, or last.' },
   ],
   examples: [
     ['polylogue agent "Mend the failing test in test/sum.test.ts"', 'asks at the terminal before it patches or runs'],
     ['polylogue agent "Update the changelog" --approve all', 'asks about nothing'],
+    ['polylogue agent --continue last "Now do what we agreed on"', 'begins with what was said in the last thread'],
   ],
   async run(context) {
     const args = await argumentsOf(context);
@@ -55,7 +57,8 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
     });
   }
   const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
-  return { task, ...(files.length > 0 && { files }), model: textFlag(flags, 'model') };
+  const continuation_id = textFlag(flags, 'continue');
+  return { task, ...(files.length > 0 && { files }), model: textFlag(flags, 'model'), continuation_id };
 }
 
 /** At the terminal, one question after the other. Whatever is no number of a choice is a refusal. */
@@ -88,5 +91,5 @@ function closingRemark({ rounds, tool_calls: calls, changed_files: changed, meta
   const cost = typeof facts.cost_usd === 'number' ? `, ${usdText(facts.cost_usd)} USD` : '';
   const files = Array.isArray(changed) ? `, changed: ${changed.join(', ')}` : '';
   const count = Array.isArray(calls) ? calls.length : 0;
-  return `${String(facts.provider_used)}:${String(facts.model_used)}, ${String(rounds)} rounds, ${count} calls${cost}${files}`;
+  return `${String(facts.provider_used)}:${String(facts.model_used)}, ${String(rounds)} rounds, ${count} calls${cost}${files}; go on with --continue last`;
 }

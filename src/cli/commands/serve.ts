@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs';
 import { type AppConfig, createProduct } from '../../app.ts';
 import { inputError } from '../../domain/error.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
@@ -31,9 +32,15 @@ export const serve = defineCommand({
     const product = await createProduct(asDaemon(context.config), around);
     const asked = Promise.withResolvers<void>();
     const onSignal = () => asked.resolve();
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, onSignal);
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, onSignal);
+    // Where nobody reads what it says any more, it works on, and ends in good order.
+    process.stderr.on('error', () => undefined);
+    const tell = (message: string) => around.writeError(`polylogue: ${message}\n`);
+    let reload = async () => {};
+    process.on('SIGHUP', () => (isTerminalGone() ? onSignal() : void reload()));
     try {
-      const daemon = await product.openDaemon(settings);
+      const daemon = await product.openDaemon({ ...settings, tell });
+      reload = daemon.reload;
       around.writeError(
         `polylogue: listening on ${daemon.url} (dashboard at ${daemon.url}/, MCP at ${daemon.url}/mcp)\n`,
       );
@@ -55,6 +62,17 @@ export const serve = defineCommand({
     }
   },
 });
+
+/** A terminal that is closed sends the signal for reading again, too: a daemon that was started in it ends with it. */
+function isTerminalGone(): boolean {
+  if (!process.stdin.isTTY && !process.stderr.isTTY) return false;
+  try {
+    closeSync(openSync('/dev/tty', 'r'));
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 function settingsOf({ flags }: CommandContext) {
   const port = textFlag(flags, 'port');

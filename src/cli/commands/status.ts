@@ -59,5 +59,6 @@ function print({ out, around }: CommandContext, shown: readonly Shown[]): void {
     out.line(`${out.style('bold', url)}  ${out.style(colour, how)}${reason === undefined ? '' : ` (${reason})`}`);
     out.line(`  process ${pid}, version ${version}, up ${minutes} min`);
     out.line(`  ${load.sessions} sessions, ${load.calls_running} calls under way, ${load.calls_waiting} waiting`);
+    if (load.tokens_problem !== undefined) out.line(`  ${out.style('red', 'tokens:')} ${load.tokens_problem}`);
   }
 }

@@ -1,4 +1,4 @@
-import { createProduct } from '../../app.ts';
+import { serveStdio } from '../../app.ts';
 import { defineCommand } from '../command.ts';
 
 export const stdio = defineCommand({
@@ -10,16 +10,15 @@ export const stdio = defineCommand({
     ['polylogue stdio --offline', 'with built-in models, without any key'],
   ],
   async run({ config, around }) {
-    const product = await createProduct(config, around);
-    const door = product.openStdio(process.stdin, error => around.writeError(`polylogue: ${error.message}\n`));
+    const onError = (error: Error) => around.writeError(`polylogue: ${error.message}\n`);
+    const served = await serveStdio(config, around, process.stdin, onError);
     const asked = Promise.withResolvers<void>();
     // A client that left may come back for its jobs; who sends a signal wants the end now, and kills before long.
     const hurry = new AbortController();
     asked.promise.then(() => hurry.abort());
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => asked.resolve());
-    await Promise.race([door.closed, asked.promise]);
-    await door.close();
-    await product.close(hurry.signal);
+    await Promise.race([served.closed, asked.promise]);
+    await served.close(hurry.signal);
     return 0;
   },
 });

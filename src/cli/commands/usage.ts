@@ -1,4 +1,5 @@
 import { inputError } from '../../domain/error.ts';
+import { type KindSum, kindWords, spendByKind } from '../../domain/fees.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { roundedUsd, usdText } from '../../domain/money.ts';
 import { dayOf, type SpendKey, type SpendSum, spendBy, spendKeys, spendTotal } from '../../domain/usage.ts';
@@ -10,18 +11,25 @@ import type { Output } from '../output.ts';
 const usualDays = 30;
 const mostDays = 370;
 const dayMs = 24 * 3_600_000;
+const choices = [...spendKeys, 'kind'] as const;
 
 export const usage = defineCommand({
   name: 'usage',
-  summary: 'what models were asked and what that cost, by day, provider, model, tool or thread',
+  summary: 'what models were asked and what that cost, by day, provider, model, tool, thread or kind',
   usage: '',
   flags: [
     { name: 'days', value: 'number', doc: `How far back, today included (in UTC); ${usualDays} when it is not given.` },
-    { name: 'by', value: 'word', choices: spendKeys, doc: 'What to add up by; day when it is not given.' },
+    {
+      name: 'by',
+      value: 'word',
+      choices,
+      doc: 'What to add up by; day when it is not given. `kind` tells answers from searches, caches and embeddings.',
+    },
   ],
   examples: [
     ['polylogue usage', 'the last 30 days, day by day'],
     ['polylogue usage --days 1 --by model', 'who was asked today'],
+    ['polylogue usage --by kind', 'what is paid beside answers: searches, caches, embeddings'],
     ['polylogue usage --days 365 --by provider --json', 'a year, for programs'],
   ],
   async run(context) {
@@ -30,6 +38,7 @@ export const usage = defineCommand({
     const from = dayOf(context.around.clock.now() - (days - 1) * dayMs);
     return openProduct(context, async ({ product }) => {
       const rows = await product.spent(from);
+      if (by === 'kind') return showKinds(context.out, spendByKind(rows), { from, days });
       const sums = spendBy(rows, by);
       const total = spendTotal(rows);
       if (context.out.json) {
@@ -48,11 +57,11 @@ function daysOf({ flags }: CommandContext): number {
   throw inputError(`"${given}" is no number of days.`, { next: `Give --days a whole number from 1 to ${mostDays}.` });
 }
 
-function byOf({ flags }: CommandContext): SpendKey {
+function byOf({ flags }: CommandContext): SpendKey | 'kind' {
   const given = textFlag(flags, 'by') ?? 'day';
-  const by = spendKeys.find(key => key === given);
+  const by = choices.find(key => key === given);
   if (by) return by;
-  throw inputError(`Usage can't be added up by "${given}".`, { next: `Give --by one of ${spendKeys.join(', ')}.` });
+  throw inputError(`Usage can't be added up by "${given}".`, { next: `Give --by one of ${choices.join(', ')}.` });
 }
 
 function documentOf({ calls, unpriced, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): JsonObject {
@@ -77,7 +86,7 @@ interface Table {
 
 function print(out: Output, { by, sums, total, days }: Table): void {
   if (sums.length === 0) {
-    out.line(`No model was asked ${days === 1 ? 'today' : `in the last ${days} days`}.`);
+    out.line(nothing(days));
     return;
   }
   const width = Math.max(by.length, 5, ...sums.map(({ key }) => key.length));
@@ -90,6 +99,35 @@ function print(out: Output, { by, sums, total, days }: Table): void {
   if (total.unpriced > 0) {
     out.line(out.style('dim', `The cost of ${total.unpriced} of these calls is not known; it is not in the sums.`));
   }
+}
+
+/** What was paid for: each kind is counted in a unit of its own, and what has no known price says so. */
+function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { from: string; days: number }): number {
+  const usd = kinds.reduce((sum, kind) => sum + kind.usd, 0);
+  if (out.json) {
+    const total = { cost_usd: roundedUsd(usd) };
+    out.document({ status: 'success', from, by: 'kind', rows: kinds.map(kindDocument), total });
+    return 0;
+  }
+  if (kinds.length === 0) out.line(nothing(days));
+  else {
+    const lines = kinds.map(kind => [kind.kind, kindWords(kind), usdText(kind.usd)]);
+    const width = Math.max(...lines.map(([, words = '']) => words.length));
+    const line = ([kind = '', words = '', cost = '']: readonly string[]) =>
+      `${kind.padEnd(15)}${words.padStart(width)}${cost.padStart(13)}`;
+    out.line(out.style('bold', line(['kind', '', 'USD'])));
+    for (const cells of lines) out.line(line(cells));
+    out.line(out.style('bold', line(['total', '', usdText(usd)])));
+  }
+  return 0;
+}
+
+function kindDocument({ kind, unit, amount, usd, unpriced = 0 }: KindSum): JsonObject {
+  return { kind, amount, unit, not_priced: unpriced, cost_usd: roundedUsd(usd) };
+}
+
+function nothing(days: number): string {
+  return `No model was asked ${days === 1 ? 'today' : `in the last ${days} days`}.`;
 }
 
 function cellsOf({ calls, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): string[] {

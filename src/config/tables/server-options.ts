@@ -141,6 +141,15 @@ export const serverOptions = {
     group,
     operatorOnly: true,
   },
+  sessionsPerToken: {
+    env: ['POLYLOGUE_SESSIONS_PER_TOKEN'],
+    type: 'number',
+    min: 1,
+    max: 100_000,
+    doc: 'The most sessions, WebSockets and listening streams (each for itself) that one token may have at a time. Unset: half of POLYLOGUE_MAX_SESSIONS where several tokens hold, else all of it.',
+    group,
+    operatorOnly: true,
+  },
   drainSeconds: {
     env: ['POLYLOGUE_DRAIN_SECONDS'],
     type: 'number',

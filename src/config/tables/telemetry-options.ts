@@ -89,7 +89,7 @@ export const telemetryOptions = {
   otelSampler: {
     env: ['OTEL_TRACES_SAMPLER'],
     type: 'string',
-    doc: '`always_off` traces no call, `always_on` each; with any other, or unset, OTEL_TRACES_SAMPLER_ARG says which part.',
+    doc: '`always_off` traces no call, `always_on` each, `traceidratio` the part that OTEL_TRACES_SAMPLER_ARG says. Unset, or with `parentbased_` before it, calls that are part of a trace of their caller follow that.',
     group: 'Telemetry',
     operatorOnly: true,
   },

@@ -3,9 +3,9 @@ import type { Clock, Emit, Recent } from '../../domain/ports.ts';
 import type { Principal } from '../../domain/request.ts';
 import { dayOf } from '../../domain/usage.ts';
 import type { Threads } from '../../memory/threads.ts';
-import type { WebSearcher } from '../../models/extras/glm/glm-web-search.ts';
 import { type UploadParts, uploadActions } from '../documents/upload-actions.ts';
 import type { Jobs } from '../jobs/jobs.ts';
+import type { PaidSearcher } from '../spend/paid-services.ts';
 import { createTransferActions, type TransferParts } from '../transfer/transfer-actions.ts';
 import type {
   ActionContext,
@@ -36,7 +36,7 @@ export interface ActionParts {
   files: Omit<TransferParts, 'replyTokens' | 'told'>;
   uploads: Omit<UploadParts, 'told'>;
   /** Absent: no provider that searches is configured. */
-  web?: WebSearcher;
+  web?: PaidSearcher;
 }
 
 /** The call that an action is of. */
@@ -54,7 +54,7 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
     now: parts.clock.now(),
     models: parts.models,
     uploads: uploadActions({ ...parts.uploads, told }, principal, signal),
-    ...(parts.web && { web: webActions(parts.web, signal) }),
+    ...(parts.web && { web: webActions(parts.web, principal, signal) }),
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
@@ -64,8 +64,8 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
   };
 }
 
-function webActions({ provider, search }: WebSearcher, signal: AbortSignal): WebActions {
-  return { provider, search: request => search(request, signal) };
+function webActions({ provider, search }: PaidSearcher, { owner }: Principal, signal: AbortSignal): WebActions {
+  return { provider, search: request => search(request, { owner }, signal) };
 }
 
 function jobActions({ jobs, patience }: ActionParts, { owner, client }: Principal, signal: AbortSignal): JobActions {

@@ -104,16 +104,20 @@ export interface Refresher {
 export interface AgentInput {
   /** Correlates events; one call of a tool or of the library. */
   reqId: string;
+  /** Keys masks: a thread or conversation. Absent: `reqId`. */
+  scope?: string;
   /** The tool that spends, for the ledger. */
   tool: string;
   payer?: ModelQuestion['payer'];
   /** In order of preference; they must be able to call tools. */
   candidates: readonly Candidate[];
+  /** Borne by the blocks that the run adds to results, and told to the model: known to nobody whose text a tool may bring. */
+  mark: string;
   /** System messages, the same for all runs of a kind. */
   preamble: readonly Message[];
   /** Earlier turns of the conversation, as an earlier result's `turns` told them. */
   history?: readonly Message[];
-  /** What is to be done, with its context and files. */
+  /** What is to be done, with its context and files, masked. */
   message: string;
   tools: readonly AgentTool[];
   /** Asked for each call whose arguments are sound. Absent: all are allowed. */
@@ -146,7 +150,7 @@ export interface AgentLimits {
   truncLimit: number;
   /** Characters of a tool's output that the model sees at first. */
   outputChars: number;
-  /** Bytes of the conversation, above which the model is told to conclude. */
+  /** Bytes that all rounds together brought, above which the model is told to conclude. */
   bytes: number;
   /** Milliseconds of one call of a tool. */
   toolMs: number;

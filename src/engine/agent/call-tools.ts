@@ -4,13 +4,13 @@ import type { ToolCall, ToolResult } from '../../domain/message.ts';
 import type { Clock } from '../../domain/ports.ts';
 import { cutMiddle, safeCut } from '../../domain/text.ts';
 import type { AgentInput, AgentLimits, AgentParts, AgentTool, AgentToolCall, ToolOutput } from './agent.ts';
+import { headed, hintHeading, withoutImitations } from './own-blocks.ts';
 
 /** What is kept of a result for the record of the run. */
 const longestRecorded = 2_000_000;
 /** Characters of a round's outputs together; the request has to stay one that vendors take. */
 const roundChars = 400_000;
 const leastShare = 2_000;
-const hintMark = '[HINT, by a model that saw only this output; check it]';
 
 /** A call with what came of it: for the record, and for the model. */
 export interface CallOutcome {
@@ -68,7 +68,7 @@ function refusal(
 ): CallOutcome {
   return {
     record: { round, id, name, args, outcome, result: text, elapsedMs: 0 },
-    result: { id, name, text, failed: true },
+    result: { id, name, text: withoutImitations(text), failed: true },
     seen: [],
   };
 }
@@ -173,7 +173,7 @@ async function run(
   const brought = await outputOf(parts.clock, tool, args, { input, id, ms: limits.toolMs });
   const whole = await hidden(parts, input, safeCut(brought.text, longestRecorded));
   const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(roundChars / of)));
-  const shown = cutMiddle(whole, share);
+  const shown = cutMiddle(withoutImitations(whole), share);
   const hint = brought.failed && parts.triage ? await hintFor(parts, input, { name, args, text: shown }) : '';
   const outcome = brought.refused ? 'refused' : brought.failed ? 'failed' : 'ok';
   return {
@@ -232,12 +232,12 @@ function orEnded<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 
 async function hintFor(
   { triage }: AgentParts,
-  { signal }: AgentInput,
+  { signal, mark }: AgentInput,
   failure: { name: string; args: unknown; text: string },
 ): Promise<string> {
   try {
     const hint = await triage?.(failure, signal);
-    return hint ? `\n\n${hintMark}\n${hint}` : '';
+    return hint ? `\n\n${headed(hintHeading, mark)}\n${withoutImitations(hint)}` : '';
   } catch (error) {
     throwIfAborted(signal);
     // A hint is no part of the work: without one the model goes on as well.
@@ -246,8 +246,8 @@ async function hintFor(
   }
 }
 
-async function hidden({ mask }: AgentParts, { reqId }: AgentInput, text: string): Promise<string> {
-  return (await mask(text.toWellFormed(), reqId)).text;
+async function hidden({ mask }: AgentParts, { reqId, scope = reqId }: AgentInput, text: string): Promise<string> {
+  return (await mask(text.toWellFormed(), scope)).text;
 }
 
 function tell({ emit }: AgentParts, { reqId, tool, onEvent }: AgentInput, record: AgentToolCall): void {

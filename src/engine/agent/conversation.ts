@@ -1,5 +1,6 @@
 import { type Message, type SaidPart, type ToolResult, textOf } from '../../domain/message.ts';
 import { cutMiddle } from '../../domain/text.ts';
+import { headed, refreshHeading } from './own-blocks.ts';
 
 /** One round: what the model said, and what came of its calls, in their order. */
 export interface Exchange {
@@ -11,6 +12,8 @@ export interface Exchange {
 /** A run as its next question needs it. It edits its own past: that is what keeps it short. */
 export interface Conversation {
   preamble: readonly Message[];
+  /** Borne by our own blocks. */
+  mark: string;
   /** Earlier turns; may lose their oldest. */
   history: readonly Message[];
   task: Message;
@@ -18,8 +21,6 @@ export interface Conversation {
   /** What changed in files, told with the results of the newest exchange that it was found at. */
   refresh?: { after: Exchange; text: string };
 }
-
-export const refreshHeading = '[SYSTEM: FILES UPDATED]';
 
 /** A text of the user's, or of whoever speaks for him. */
 export function said(role: Message['role'], section: Message['section'], text: string): Message {
@@ -31,11 +32,11 @@ export function said(role: Message['role'], section: Message['section'], text: s
  * files stands behind the last result of its round, and no other does.
  */
 export function messagesOf(conversation: Conversation, truncLimit: number, closing?: string): Message[] {
-  const { preamble, history, task, exchanges, refresh } = conversation;
+  const { preamble, mark, history, task, exchanges, refresh } = conversation;
   const newest = exchanges.at(-1);
   const rounds = exchanges.flatMap(exchange => {
     const keep = exchange === newest ? Number.POSITIVE_INFINITY : truncLimit;
-    const block = refresh?.after === exchange ? `\n\n${refreshHeading}\n${refresh.text}` : '';
+    const block = refresh?.after === exchange ? `\n\n${headed(refreshHeading, mark)}\n${refresh.text}` : '';
     return messagesOfRound(exchange, keep, block);
   });
   const marked = rounds.map((message, index) =>

@@ -16,6 +16,7 @@ import {
 } from './agent.ts';
 import { callTools } from './call-tools.ts';
 import { bytesOf, type Conversation, messagesOf, said, turnsOf } from './conversation.ts';
+import { noticeOf, withoutImitations } from './own-blocks.ts';
 import { trimmed } from './trim.ts';
 
 const outOfRounds =
@@ -55,7 +56,7 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
     input,
     limits: { ...agentLimits, ...input.limits },
     candidates: input.candidates,
-    conversation: { preamble: input.preamble, history: input.history ?? [], task, exchanges: [] },
+    conversation: { preamble: preambleOf(input), mark: input.mark, history: input.history ?? [], task, exchanges: [] },
     all: [],
     rounds: 0,
     toolCalls: [],
@@ -73,12 +74,19 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
   }
 }
 
+/** The same for all of a run. Behind it, so that what runs have in common stays their beginning. */
+function preambleOf({ preamble, mark, tools }: AgentInput): Message[] {
+  return tools.length > 0 ? [...preamble, said('system', 'preamble', noticeOf(mark))] : [...preamble];
+}
+
 type Closing = 'max_rounds' | 'max_bytes';
 
 /** What was trimmed counts too: a run that goes on for ever must end. */
 function closingOf({ rounds, limits, conversation, all }: Run): Closing | undefined {
-  const whole = messagesOf({ ...conversation, exchanges: all }, limits.truncLimit);
-  if (bytesOf(whole) > limits.bytes) return 'max_bytes';
+  const brought = messagesOf({ ...conversation, preamble: [], history: [], exchanges: all }, limits.truncLimit).slice(
+    1,
+  );
+  if (bytesOf(brought) > limits.bytes) return 'max_bytes';
   return rounds >= limits.rounds ? 'max_rounds' : undefined;
 }
 
@@ -101,7 +109,7 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
     input.onEvent?.({ type: 'request', round, model, closing: closing !== undefined });
   }
   const order = closing && (closing === 'max_bytes' ? outOfRoom : outOfRounds);
-  const stream = input.onText && createMaskedStream(parts.mask, input.reqId, told(run, input.onText));
+  const stream = input.onText && createMaskedStream(parts.mask, input.scope ?? input.reqId, told(run, input.onText));
   const answer = await parts.ask({
     reqId: input.reqId,
     tool: input.tool,
@@ -161,14 +169,15 @@ async function work(run: Run, answer: ModelAnswer, calls: readonly ToolCall[]): 
   const changes = await parts.refresh.changes(input.signal);
   for (const path of outcomes.flatMap(({ seen }) => seen)) await parts.refresh.saw(path);
   if (changes.length === 0) return;
-  const text = changes.map(change => change.text).join('\n\n');
+  const text = changes.map(change => withoutImitations(change.text)).join('\n\n');
   run.conversation = { ...run.conversation, refresh: { after: exchange, text } };
   input.onEvent?.({ type: 'refresh', round: number, files: changes.map(({ path }) => path) });
 }
 
 async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): Promise<AgentResult> {
   const { parts, input, limits, rounds, toolCalls, usage, costUsd } = run;
-  const { text } = await parts.mask(answer.text.trim() === '' ? nothingSaid : answer.text.toWellFormed(), input.reqId);
+  const whole = answer.text.trim() === '' ? nothingSaid : answer.text.toWellFormed();
+  const { text } = await parts.mask(whole, input.scope ?? input.reqId);
   return {
     text,
     turns: turnsOf({ ...run.conversation, exchanges: run.all }, limits.truncLimit, lastMessage(answer)),

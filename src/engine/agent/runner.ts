@@ -1,36 +1,45 @@
-import { isAppError } from '../../domain/error.ts';
 import type { AppEvent } from '../../domain/event.ts';
 import type { Mask, Random } from '../../domain/ports.ts';
-import { printablePath } from '../../domain/text.ts';
+import { scopesOf } from '../../memory/lookup.ts';
+import type { Threads } from '../../memory/threads.ts';
 import type { AskModel } from '../../models/answer.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
-import type { Parsed } from '../call-record.ts';
-import { failure, type Reply, success } from '../reply.ts';
+import type { AskPlan, Gathered, Parsed, Resumed } from '../call-record.ts';
+import { type Reply, success } from '../reply.ts';
 import { callLimit } from '../spend/limits.ts';
 import type { Meter } from '../spend/meter.ts';
-import { type AgentResult, type AgentTool, type AgentToolCall, agentLimits } from './agent.ts';
+import { type AgentResult, type AgentTool, agentLimits } from './agent.ts';
 import { type ApprovalPolicy, createApprovals } from './approve.ts';
-import { createDesk, type Desk, WaitingRun } from './desk.ts';
 import type { HandParts } from './hands/hand-parts.ts';
 import { hands } from './hands/hands.ts';
+import { newMark } from './own-blocks.ts';
+import { planRun, type RunPrompt, type RunRecord, taskIn } from './plan-run.ts';
 import { createRefresher } from './refresh-files.ts';
-import { callFacts, documentOf } from './report.ts';
 import { runAgent } from './run-agent.ts';
-import { takeModels, taskOf } from './run-task.ts';
 import { openServers } from './servers/open-servers.ts';
 import type { ServerEntry } from './servers/server-list.ts';
 import { createTriage } from './triage.ts';
+import { createDesk, type Desk, WaitingRun } from './waiting/desk.ts';
+import { standAgain } from './waiting/stand-again.ts';
+
+/** What the pipeline of a call does for a run. */
+export interface AgentPipeline {
+  threads: Threads;
+  /** Begins or resumes the call's thread; `work` is done under its lease. */
+  onThread(work: (call: Resumed) => Promise<Reply>): Promise<Reply>;
+  /** The second half: gathers the prompt, stores the question, then the answer. */
+  ask(call: Resumed, plan: AskPlan): Promise<Reply>;
+}
 
 /** Answers calls of tools that let a model work. */
 export interface AgentRunner {
-  /** `call` has its secrets masked. */
-  conduct(call: Parsed): Promise<Reply>;
+  conduct(call: Parsed, pipeline: AgentPipeline): Promise<Reply>;
   /** Ends the runs that wait for somebody. */
   close(): Promise<void>;
 }
 
-export interface RunnerParts extends Omit<HandParts, 'reqId' | 'tool' | 'root'> {
+export interface RunnerParts extends Omit<HandParts, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'root'> {
   askModel: AskModel;
   route(request: ModelRequest): Promise<Resolution>;
   meter: Pick<Meter, 'begin'>;
@@ -51,31 +60,51 @@ export interface RunnerParts extends Omit<HandParts, 'reqId' | 'tool' | 'root'> 
 const mostTools = 120;
 /** A tool gets a little longer than the command that it runs. */
 const graceMs = 5_000;
+/** As many as are watched at a time. */
+const mostWatched = 100;
 
 export function createAgentRunner(parts: RunnerParts): AgentRunner {
   const desk = createDesk(parts);
   const spent = new WeakMap<WaitingRun, number>();
 
-  async function conduct(call: Parsed): Promise<Reply> {
+  async function conduct(call: Parsed, pipeline: AgentPipeline): Promise<Reply> {
     const { request, args } = call;
     const id = typeof args.run_id === 'string' ? args.run_id : undefined;
     const earlier = desk.find(request.principal.owner, id, request.answers?.keys() ?? []);
-    if (earlier) return goOn(desk, earlier, call);
-    const run = new WaitingRun(parts.random.uuid(), call);
-    run.start(work(parts, run, spent));
-    return settled(desk, run);
+    if (earlier) return goOn(earlier, call, pipeline);
+    // Before a thread is begun for it.
+    taskIn(args);
+    return pipeline.onThread(async resumed => {
+      const run = new WaitingRun(parts.random.uuid(), resumed);
+      run.start(work(parts, run, resumed, { pipeline, spent }));
+      return settled(desk, run);
+    });
   }
 
   /** The limit on the cost of one call holds for the run as a whole. */
-  function goOn(desk: Desk, run: WaitingRun, call: Parsed): Promise<Reply> {
+  async function goOn(run: WaitingRun, call: Parsed, { threads }: AgentPipeline): Promise<Reply> {
     const limit = callLimit(parts.perRequest, run.maxCostUsd);
     if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - (spent.get(run) ?? 0)));
     run.attach(call);
-    for (const [key, answer] of call.request.answers ?? []) if (run.answer(key, answer)) break;
-    return settled(desk, run);
+    const { standing } = run;
+    if (!standing) throw new TypeError('a run asked before its question was stored');
+    const { id } = standing.thread;
+    const onWait = () => call.progress.stage('waiting for the thread');
+    try {
+      return await threads.exclusively(id, { signal: call.signal, onWait }, async () => {
+        await standAgain(threads, standing);
+        call.request.onThread?.({ id, seq: standing.turn.seq - 1 });
+        for (const [key, answer] of call.request.answers ?? []) if (run.answer(key, answer)) break;
+        return settled(desk, run);
+      });
+    } catch (error) {
+      // Nobody would ever come for it again.
+      run.abort(error);
+      throw error;
+    }
   }
 
-  return { conduct, close: async () => desk.close() };
+  return { conduct, close: desk.close };
 }
 
 /** The run's reply, or its question for who called. */
@@ -96,91 +125,107 @@ async function settled(desk: Desk, run: WaitingRun): Promise<Reply> {
   };
 }
 
-async function work(parts: RunnerParts, run: WaitingRun, spent: WeakMap<WaitingRun, number>): Promise<Reply> {
-  const scope = run.reqId;
-  const calls: AgentToolCall[] = [];
-  const changed = new Set<string>();
-  const warnings = [...run.call.warnings];
-  // Of the call that is here when something happens: the first one may have been answered long ago.
-  const emit = (event: AppEvent) => {
-    if (event.type === 'files.written' && event.code === undefined) changed.add(event.path);
-    parts.emit('reqId' in event ? { ...event, reqId: run.reqId } : event);
-  };
-  try {
-    const result = await perform({ ...parts, emit }, run, { scope, calls, warnings, spent });
-    return success(documentOf(run.call, result, { changed: [...changed].map(printablePath), warnings, parts }));
-  } catch (error) {
-    const facts = { tool_calls: calls.map(callFacts), changed_files: [...changed].map(printablePath) };
-    if (!isAppError(error)) throw error;
-    return failure(error, { toolName: run.call.tool.name, reqId: run.reqId, local: calls.length > 0 ? facts : {} });
-  }
+/** What outlives a call of a run. */
+interface Around {
+  pipeline: AgentPipeline;
+  /** US dollars, by run. */
+  spent: WeakMap<WaitingRun, number>;
 }
 
-interface Ledger {
-  /** Keys masks for the whole run. */
-  scope: string;
-  calls: AgentToolCall[];
-  warnings: string[];
-  spent: WeakMap<WaitingRun, number>;
+async function work(parts: RunnerParts, run: WaitingRun, call: Resumed, around: Around): Promise<Reply> {
+  const record: RunRecord = { calls: [], changed: new Set() };
+  // Of the call that is here when something happens: the first one may have been answered long ago.
+  const emit = (event: AppEvent) => {
+    if (event.type === 'files.written' && event.code === undefined) record.changed.add(event.path);
+    parts.emit('reqId' in event ? { ...event, reqId: run.reqId } : event);
+  };
+  const plan = planRun(call, {
+    ...parts,
+    record,
+    perform(gathered, before, standing) {
+      run.standing = standing;
+      return perform({ ...parts, emit }, run, gathered, { ...around, before, record });
+    },
+  });
+  return askedBy(run, await around.pipeline.ask({ ...call, signal: run.signal }, plan));
+}
+
+/** A reply as the call gets it that is here now. */
+function askedBy({ reqId }: WaitingRun, reply: Reply): Reply {
+  const { document } = reply;
+  const { metadata } = document;
+  const facts = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata) ? metadata : {};
+  const own = document.req_id === undefined ? {} : { req_id: reqId };
+  return { ...reply, document: { ...document, ...own, metadata: { ...facts, req_id: reqId } } };
+}
+
+interface Performance extends Around {
+  before: RunPrompt;
+  record: RunRecord;
 }
 
 async function perform(
   parts: RunnerParts,
   run: WaitingRun,
-  { scope, calls, warnings, spent }: Ledger,
+  gathered: Gathered,
+  { pipeline, spent, before, record }: Performance,
 ): Promise<AgentResult> {
-  const { call, signal } = run;
-  const { principal } = call.request;
-  const resolution = await takeModels(parts, call);
-  warnings.push(...resolution.warnings);
-  const handParts: HandParts = { ...parts, reqId: scope, tool: call.tool.name, root: principal.root };
-  const { sandbox, mask, maxFileBytes: maxBytes } = parts;
-  const refresh = createRefresher({ sandbox, mask, scope, maxBytes, signal });
-  const task = await taskOf(handParts, call, refresh, signal);
-  warnings.push(...task.warnings);
-  const warn = (message: string) => void warnings.push(message);
-  const servers = await openServers({ ...parts, root: principal.root, warn, signal });
+  const { signal } = run;
+  const { request, thread, tool, args, common, candidates } = gathered;
+  const { owner, root } = request.principal;
+  const [scope, ...earlierScopes] = await scopesOf(pipeline.threads.store, thread);
+  const reqId = gathered.reqId;
+  const handParts: HandParts = { ...parts, reqId, scope: scope ?? thread.id, earlierScopes, tool: tool.name, root };
+  const { sandbox, mask, maxFileBytes: maxBytes, triageModel: model } = parts;
+  const refresh = createRefresher({ sandbox, mask, scope: handParts.scope, maxBytes, signal });
+  for (const path of shownIn(gathered)) await refresh.saw(path);
+  const warnings: string[] = [];
+  const servers = await openServers({ ...parts, root, warn: message => void warnings.push(message), signal });
   const ask: AskModel = async question => {
     const answer = await parts.askModel({ ...question, reqId: run.reqId });
     spent.set(run, (spent.get(run) ?? 0) + (answer.costUsd ?? 0));
     return answer;
   };
-  const { triageModel: model } = parts;
-  const owner = principal.owner;
   try {
-    return await runAgent(
+    const result = await runAgent(
       {
         ...{ ask, clock: parts.clock, emit: parts.emit, mask, refresh },
-        ...(model !== undefined && { triage: createTriage({ ...parts, ask, model, reqId: scope, owner }) }),
+        ...(model !== undefined && { triage: createTriage({ ...handParts, ...parts, ask, model, owner }) }),
       },
       {
-        reqId: scope,
-        tool: call.tool.name,
-        payer: { owner },
-        candidates: resolution.candidates,
-        preamble: task.preamble,
-        message: task.message,
+        ...before,
+        mark: newMark(parts.random),
+        ...{ reqId, scope: handParts.scope, tool: tool.name, candidates, signal },
+        payer: { owner, thread: thread.id },
+        cacheKey: thread.id,
         tools: unique([...(await hands(handParts, false)), ...servers.tools]),
         onToolCall: createApprovals({ policy: parts.policy, runId: run.id, ask: question => run.ask(question) }),
         // Without a listener, an answer that breaks off can be asked for again.
-        ...(call.request.onText && { onText: (delta: string) => run.call.request.onText?.(delta) }),
+        ...(request.onText && { onText: (delta: string) => run.call.request.onText?.(delta) }),
         onProgress: delta => run.call.progress.streamed(delta),
         onEvent: event => {
-          if (event.type === 'tool_result') calls.push(event.call);
+          if (event.type === 'tool_result') record.calls.push(event.call);
           if (event.type === 'request') run.call.progress.stage(`round ${event.round}: ${event.model}`);
           if (event.type === 'tool_call') run.call.progress.stage(`round ${event.round}: ${event.name}`);
         },
         limits: {
           toolMs: Math.max(agentLimits.toolMs, parts.commandMs + graceMs),
-          ...(typeof call.args.max_rounds === 'number' && { rounds: call.args.max_rounds }),
+          ...(typeof args.max_rounds === 'number' && { rounds: args.max_rounds }),
         },
-        ...(call.common.temperature !== undefined && { temperature: call.common.temperature }),
-        signal,
+        ...(common.temperature !== undefined && { temperature: common.temperature }),
       },
     );
+    return { ...result, warnings: [...warnings, ...result.warnings] };
   } finally {
     await servers.close();
   }
+}
+
+/** Files whose text the model has seen before its first call, the newest last. */
+function shownIn({ thread, turn, common }: Gathered): string[] {
+  const before = common.context === 'thread' ? thread.turns.filter(({ status }) => status === 'done') : [];
+  const shown = [...before, turn].flatMap(({ files }) => files).filter(({ form }) => form !== 'deleted');
+  return [...new Set(shown.map(({ path }) => path).toReversed())].slice(0, mostWatched).toReversed();
 }
 
 /** Two servers may have tools of one name; vendors refuse that. */

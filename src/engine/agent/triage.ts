@@ -12,6 +12,8 @@ export interface TriageParts {
   route(request: ModelRequest): Promise<Resolution>;
   ask: AskModel;
   mask: Mask;
+  /** Keys masks. */
+  scope: string;
   reqId: string;
   owner: string;
 }
@@ -45,7 +47,7 @@ export function createTriage(parts: TriageParts): NonNullable<AgentParts['triage
       maxOutputTokens: outputTokens,
       signal,
     });
-    const hint = (await parts.mask(answer.trim(), parts.reqId)).text;
+    const hint = (await parts.mask(answer.trim(), parts.scope)).text;
     return /^unknown\.?$/i.test(hint) ? undefined : hint;
   };
 }

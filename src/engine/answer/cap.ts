@@ -22,13 +22,19 @@ export function documentTokens(document: JsonObject): number {
   return estimateTokens(JSON.stringify(document), replyMargin);
 }
 
+/** No text has more tokens than bytes: most replies need no estimate. */
+function fits(document: JsonObject, limit: number): boolean {
+  const text = JSON.stringify(document);
+  return Buffer.byteLength(text) * replyMargin <= limit || estimateTokens(text, replyMargin) <= limit;
+}
+
 /**
  * A reply with a model's answer in it, at most `limit` tokens. One that is too long carries the answer's beginning and the
  * cursor at which the tool `threads` reads on; nothing is lost, since the thread has all of it.
  */
 export function capAnswer(make: (text: string) => JsonObject, place: AnswerPlace, limit: number): JsonObject {
   const whole = make(place.text);
-  if (documentTokens(whole) <= limit) return whole;
+  if (fits(whole, limit)) return whole;
   const around = documentTokens(make(''));
   for (let room = Math.max(shortTokens, limit - around - noteTokens); ; room = Math.floor(room * 0.7)) {
     const beginning = prefixWithin(place.text, room / replyMargin);
@@ -42,21 +48,21 @@ export function capAnswer(make: (text: string) => JsonObject, place: AnswerPlace
         note: 'The rest of the answer: call "threads" with action "read", this continuation_id and next_cursor as cursor, until no next_cursor comes back.',
       },
     };
-    if (documentTokens(document) <= limit || room <= shortTokens) return document;
+    if (room <= shortTokens || fits(document, limit)) return document;
   }
 }
 
 /** Any reply, at most `limit` tokens: its longest texts and lists are cut, the longest first, and it says so. */
 export function capDocument(document: JsonObject, limit: number): JsonObject {
+  if (fits(document, limit)) return document;
   const total = documentTokens(document);
-  if (total <= limit) return document;
   let allowed = Math.floor(limit / 2);
   for (;;) {
     const cut: JsonObject = {
       ...shorten(document, allowed),
       cut: { total_tokens: total, note: 'The longest texts and lists of this reply were cut.' },
     };
-    if (documentTokens(cut) <= limit || allowed < shortTokens) return cut;
+    if (allowed < shortTokens || fits(cut, limit)) return cut;
     allowed = Math.floor(allowed / 2);
   }
 }

@@ -25,15 +25,17 @@ const nothing: Searched = { found: [], warnings: [] };
 /** What the workspace's index knows about the question, where the call asks for it. A search that fails is no reason to fail. */
 export async function searchFiles(options: ComposeOptions, call: Routed): Promise<Searched> {
   if (!call.common.useSearch) return nothing;
-  const { signal, progress, plan, request } = call;
+  const { signal, progress, plan, request, thread } = call;
+  const payer = { owner: request.principal.owner, thread: thread.id };
   try {
     const index = await options.indexes.of(request.principal.root);
     const { warning } = await index.refresh({
       signal,
+      payer,
       onProgress: (stage, done, total) => progress.stage(`${stage} ${done} of ${total}`),
     });
     const places = new Map<string, LineRange[]>();
-    for (const { path, from, to } of await index.search(plan.contribution, mostHits, signal)) {
+    for (const { path, from, to } of await index.search(plan.contribution, mostHits, signal, payer)) {
       places.set(path, joined([...(places.get(path) ?? []), { from, to }]));
     }
     const found: FoundFile[] = [];

@@ -12,6 +12,7 @@ import type { AskModel } from '../../models/answer.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
 import type { AgentEvent, AgentInput, AgentResult, AgentTool } from '../agent/agent.ts';
+import { markFrom } from '../agent/own-blocks.ts';
 import { createRefresher } from '../agent/refresh-files.ts';
 import { runAgent } from '../agent/run-agent.ts';
 import type { ComposeOptions } from '../gather/options.ts';
@@ -25,7 +26,7 @@ export interface ConverseParts {
   compose: ComposeOptions;
   random: Random;
   /** Tools of the agent, for one run. */
-  hands(run: { reqId: string; tool: string; root: string }): Promise<AgentTool[]>;
+  hands(run: { reqId: string; scope: string; tool: string; root: string }): Promise<AgentTool[]>;
 }
 
 /** A text, or a file of the project whose text it is; one that can't be read adds nothing. */
@@ -131,6 +132,8 @@ async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: Re
   };
   const result = await runAgent(agent, {
     reqId,
+    scope: conversation,
+    mark: markFrom(conversation),
     tool: toolName,
     payer: { owner: request.owner },
     candidates,
@@ -153,11 +156,11 @@ async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: Re
 /** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
 async function toolsFor(
   parts: ConverseParts,
-  { tools, hands: wanted, onToolCall, root }: ConverseRequest,
+  { tools, hands: wanted, onToolCall, root, conversation: scope }: ConverseRequest,
   reqId: RequestId,
 ): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
   if (wanted.length === 0) return { tools, onToolCall };
-  const all = await parts.hands({ reqId, tool: toolName, root });
+  const all = await parts.hands({ reqId, scope, tool: toolName, root });
   const unknown = wanted.filter(name => !groups.has(name) && !all.some(hand => hand.name === name));
   if (unknown.length > 0) throw unknownTools(unknown, [...groups, ...all.map(({ name }) => name)]);
   const own = new Set(tools.map(({ name }) => name));

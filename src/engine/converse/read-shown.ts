@@ -21,6 +21,8 @@ export interface ShownRequest {
   message: string;
   search: boolean;
   scope: string;
+  /** Who pays for vectors; absent: the operator. */
+  payer?: { owner: string };
   signal: AbortSignal;
 }
 
@@ -33,8 +35,9 @@ export async function readShown(options: ComposeOptions, request: ShownRequest):
   for (const input of request.files) await show(options, request, input, shown);
   if (request.search) {
     const index = await options.indexes.of(request.root);
-    await index.refresh({ signal: request.signal });
-    for (const { path, from, to } of await index.search(request.message, mostHits, request.signal)) {
+    const { signal, payer } = request;
+    await index.refresh({ signal, payer });
+    for (const { path, from, to } of await index.search(request.message, mostHits, signal, payer)) {
       if (!shown.paths.includes(path)) await show(options, request, `${path}:${from}-${to}`, shown);
     }
   }

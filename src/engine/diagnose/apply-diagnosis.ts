@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
-import { inputError, securityError } from '../../domain/error.ts';
+import { join, resolve } from 'node:path';
+import { type ErrorCode, inputError, isAppError, securityError } from '../../domain/error.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
 import type { Git } from '../../files/git/git.ts';
@@ -31,25 +31,41 @@ export async function applyDiagnosis(
   options: ComposeOptions,
   { git, backups }: DiagnoseSettings,
 ): Promise<LocalPlan> {
-  if (backups === undefined) throw noBackups();
   const { thread, signal, reqId, tool } = call;
   const { root } = call.request.principal;
   const proposed = lastPatch(call);
   if (proposed === undefined) throw nothingToApply();
-  const originals = await threadOriginals(options, { thread, files: [], signal }, placeholdersIn(proposed));
-  const { text } = putBackPatch(proposed, originals);
-  const checked = await git.checkPatch({ patch: text, root, signal });
-  if (!checked.ok) throw stale(checked.reason);
-  const shown = await maskPatch(checked.patch, options.mask, thread.id);
-  call.progress.stage('waiting for approval');
-  const question = questionOf(shown.patch);
-  const answer = await answerTo(call, question);
-  if (answer === 'later')
-    return { kind: 'local', contribution: '', document: waiting(question), questions: [question] };
-  if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
-  const backup = join(backups, reqId);
-  const { files } = await git.applyPatch({ patch: text, root, signal, backup });
-  for (const path of files) options.emit({ type: 'files.written', reqId, tool: tool.name, path });
+  const tell = (paths: readonly string[], code?: ErrorCode) => {
+    for (const path of paths)
+      options.emit({ type: 'files.written', reqId, tool: tool.name, path, ...(code && { code }) });
+  };
+  let paths = pathsIn(proposed, root);
+  try {
+    if (backups === undefined) throw noBackups();
+    const originals = await threadOriginals(options, { thread, files: [], signal }, placeholdersIn(proposed));
+    const { text } = putBackPatch(proposed, originals);
+    const checked = await git.checkPatch({ patch: text, root, signal });
+    if (!checked.ok) throw stale(checked.reason);
+    paths = checked.files.map(({ path }) => join(checked.place.top, path));
+    const shown = await maskPatch(checked.patch, options.mask, thread.id);
+    call.progress.stage('waiting for approval');
+    const question = questionOf(shown.patch);
+    const answer = await answerTo(call, question);
+    if (answer === 'later')
+      return { kind: 'local', contribution: '', document: waiting(question), questions: [question] };
+    if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
+    const backup = join(backups, reqId);
+    const { files } = await git.applyPatch({ patch: text, root, signal, backup });
+    tell(files);
+    return appliedPlan(files, backup);
+  } catch (error) {
+    // What was not changed is as much worth knowing afterwards, and why.
+    tell(paths, isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR');
+    throw error;
+  }
+}
+
+function appliedPlan(files: string[], backup: string): LocalPlan {
   return {
     kind: 'local',
     contribution: `The patch was applied to ${files.join(', ')}.`,
@@ -60,6 +76,14 @@ export async function applyDiagnosis(
       next_steps: `Run what failed once more. "git apply -R ${join(backup, 'applied.patch')}" takes it back.`,
     },
   };
+}
+
+const mostNamed = 100;
+
+/** The files that a patch names, of whatever form it is: where it can't be applied, nothing better is known. */
+function pathsIn(patch: string, root: string): string[] {
+  const named = [...patch.matchAll(/^(?:---|\+\+\+) (?:[ab]\/)?([^\t\r\n]{1,1000})/gm)].map(([, name = '']) => name);
+  return [...new Set(named.filter(name => name !== '/dev/null'))].slice(0, mostNamed).map(name => resolve(root, name));
 }
 
 function lastPatch({ thread, tool }: Resumed): string | undefined {

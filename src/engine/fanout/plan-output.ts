@@ -45,9 +45,9 @@ export async function prepareOutput(
   output: Output,
 ): Promise<Output> {
   const { name = '', overwrite } = output;
-  checkTarget(join(output.directory, name));
+  checkTarget(sandbox, join(output.directory, name));
   const directory = await makeInside(sandbox, output.directory);
-  checkTarget(join(directory, name));
+  checkTarget(sandbox, join(directory, name));
   await probeInside(sandbox, directory, `${reqId}-probe`);
   if (name !== '') {
     const path = join(directory, name);

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../domain/json.ts';
 import { costOf } from '../panel/voice.ts';
 import { errorOf, localMetadata } from '../reply.ts';
+import { usageDocument } from '../spend/usage-document.ts';
 import { nameOf } from './ask-all.ts';
 import type { Fan, Response } from './fan.ts';
 
@@ -32,13 +33,7 @@ export function metadataOf({ options, call, spent }: Fan, warnings: readonly str
   const elapsedMs = options.compose.clock.monotonic() - call.startedAt;
   return {
     ...localMetadata({ ...call, warnings: [...call.warnings, ...warnings] }, elapsedMs),
-    usage: {
-      input: usage.input,
-      output: usage.output,
-      reasoning: usage.reasoning,
-      cache_read: usage.cacheRead,
-      cache_write: usage.cacheWrite,
-    },
+    usage: usageDocument(usage),
     cost_usd: costOf(costUsd),
   };
 }

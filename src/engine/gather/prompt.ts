@@ -47,11 +47,12 @@ export async function buildPrompt(options: ComposeOptions, call: Routed, parts: 
   const { model } = call.candidates[0];
   const { window, maxOutput } = model;
   const tail = [plan.tail, plan.addendum?.(model)].filter(Boolean).join('\n\n');
-  const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(options.preamble, parts, tail) });
+  const preamble = plan.preamble ?? options.preamble;
+  const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(preamble, parts, tail) });
   const evidence = fitEvidence(plan.evidence ?? [], (plainly.rest * evidenceShare) / factor);
   const content = [parts.draft.content, evidence.text].filter(Boolean).join('\n\n');
   const draft = { ...parts.draft, content };
-  const reserved = reservedTokens(options.preamble, { ...parts, draft }, tail);
+  const reserved = reservedTokens(preamble, { ...parts, draft }, tail);
   const budget = planBudget({ window, maxOutput, reserved });
   const now = options.clock.now();
   const history: History =
@@ -88,11 +89,7 @@ export async function buildPrompt(options: ComposeOptions, call: Routed, parts: 
   const turn: Turn = { ...withFiles, tokens: turnTokens(withFiles, previous, blobs) };
   const { compaction, turns } = selection;
   const stable = renderTurns({ compaction, turns: [...turns, { ...turn, status: 'pending' }] }, blobs);
-  const messages = [
-    text('system', 'preamble', options.preamble),
-    ...stable,
-    text('user', 'tail', `${tailHeading}\n${tail}`),
-  ];
+  const messages = [text('system', 'preamble', preamble), ...stable, text('user', 'tail', `${tailHeading}\n${tail}`)];
   return {
     ...history,
     turn,

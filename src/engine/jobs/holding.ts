@@ -12,13 +12,15 @@ export interface HoldingOptions {
   onBeat(): void;
 }
 
-/** Tells the other processes of the store that this one lives, for as long as it has jobs. */
+/** Tells the other processes of the store that this one lives, for as long as it has jobs, and a beat longer. */
 export interface Holding {
-  /** Resolves when the others can see it. */
+  /** Resolves when the others can see it. Where it rejects, the job began all the same, and is to end. */
   begin(): Promise<void>;
-  end(): Promise<void>;
+  end(): void;
   /** Whether a process is dead: nobody renews its lease any more. */
   isDead(holder: string): Promise<boolean>;
+  /** Lets the others see at once that it has no jobs; one that still has some says so on. */
+  close(): Promise<void>;
 }
 
 /** A job whose process died is found out after this long. */
@@ -27,32 +29,51 @@ const beatMs = 2_000;
 
 export function createHolding({ store, clock, emit, holder, onBeat }: HoldingOptions): Holding {
   let jobs = 0;
-  let stop = () => {};
+  let stop: (() => void) | undefined;
+  /** The lease as it was taken; jobs that begin before the next beat need not take it again. */
+  let taken: Promise<unknown> | undefined;
+
+  const lease = () => store.lease(holder, holder, leaseMs, clock.now());
 
   function beatLater(): void {
     stop = clock.after(beatMs, () => {
-      store.lease(holder, holder, leaseMs, clock.now()).then(onBeat, error => {
-        // The work goes on: when the store comes back in time nobody has noticed, else its end says what became of it.
-        emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
-      });
+      if (jobs === 0) return void release();
+      // The work goes on: when the store comes back in time nobody has noticed, else its end says what became of it.
+      lease().then(onBeat, warn);
       beatLater();
     });
   }
 
+  async function release(): Promise<void> {
+    stop?.();
+    stop = undefined;
+    if (!taken) return;
+    taken = undefined;
+    await store.release(holder, holder).catch(warn);
+  }
+
+  function warn(error: unknown): void {
+    emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
+  }
+
   return {
     async begin() {
-      if (jobs++ === 0) beatLater();
+      jobs++;
+      if (!stop) beatLater();
+      taken ??= lease();
+      const mine = taken;
       try {
-        await store.lease(holder, holder, leaseMs, clock.now());
+        await mine;
       } catch (error) {
-        if (--jobs === 0) stop();
+        if (taken === mine) taken = undefined;
         throw error;
       }
     },
-    async end() {
-      if (--jobs > 0) return;
-      stop();
-      await store.release(holder, holder);
+    end() {
+      jobs--;
+    },
+    async close() {
+      if (jobs === 0) await release();
     },
     async isDead(other) {
       // Whoever can take the lease of another finds that he let it lapse.

@@ -92,11 +92,11 @@ class JobDesk implements Jobs {
     const times = { createdAt: now, updatedAt: now, expiresAt: now + lifeMs };
     const id = jobId(random.uuid());
     const job: Job = { id, owner: principal.owner, tool, thread, status: 'running', ...times, holder: this.#holder };
-    await this.#holding.begin();
     try {
+      await this.#holding.begin();
       await store.createJob(job);
     } catch (error) {
-      await this.#holding.end().catch(failed => this.#warn(failed));
+      this.#holding.end();
       throw error;
     }
     this.#running.set(id, { work, ended: work.reply.then(reply => this.#finish(id, reply)) });
@@ -148,7 +148,7 @@ class JobDesk implements Jobs {
 
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     const all = () => Promise.all([...this.#running.values()].map(({ ended }) => ended));
-    if (this.#running.size === 0) return;
+    if (this.#running.size === 0) return this.#holding.close();
     const enough = new AbortController();
     const pause = this.#options.clock.sleep(graceMs, AbortSignal.any([enough.signal, ...(hurry ? [hurry] : [])]));
     // However the pause ends, what still runs then is interrupted.
@@ -159,6 +159,7 @@ class JobDesk implements Jobs {
       work.abort(cancelledError('The server ended.'));
     }
     await all();
+    await this.#holding.close();
   }
 
   async #owned(id: string, owner: string): Promise<Job> {
@@ -179,7 +180,7 @@ class JobDesk implements Jobs {
       this.#warn(error);
     }
     this.#running.delete(id);
-    await this.#holding.end().catch(error => this.#warn(error));
+    this.#holding.end();
   }
 
   async #end(id: JobId, status: 'cancelled' | 'interrupted'): Promise<void> {

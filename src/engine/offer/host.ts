@@ -1,5 +1,5 @@
 import type { Clock, Emit } from '../../domain/ports.ts';
-import type { Principal, ToolHost, ToolReply, ToolRequest } from '../../domain/request.ts';
+import type { HostPrompts, Principal, ToolHost, ToolReply, ToolRequest } from '../../domain/request.ts';
 import type { Threads } from '../../memory/threads.ts';
 import type { ModelActions } from '../actions/action-context.ts';
 import { type ReplyFormat, rendered } from '../answer/render.ts';
@@ -10,7 +10,6 @@ import { onceFacts } from '../once/once-facts.ts';
 import { untilGone } from '../once/until-gone.ts';
 import { createChanges } from './changes.ts';
 import type { Offer } from './exposure.ts';
-import { createPrompts } from './prompts.ts';
 import { createResources } from './resources.ts';
 
 export interface HostOptions {
@@ -19,6 +18,7 @@ export interface HostOptions {
   /** One bill for a call that is sent again. */
   once: Pick<Once, 'call'>;
   offer: Offer;
+  prompts: HostPrompts;
   threads: Threads;
   jobs: Jobs;
   models: ModelActions;
@@ -33,7 +33,7 @@ const mostCompletions = 100;
 
 /** The product as transports know it. */
 export function createHost(options: HostOptions): ToolHost {
-  const { engine, offer, threads, jobs, models, clock, emit, replyFormat, once } = options;
+  const { engine, offer, prompts, threads, jobs, models, clock, emit, replyFormat, once } = options;
   const callable = [...offer.tools, ...offer.unlisted];
   const costly = onceFacts(callable);
   const long = new Set(costly.keys());
@@ -59,7 +59,7 @@ export function createHost(options: HostOptions): ToolHost {
       const facts = costly.get(request.name);
       return facts ? once.call(request, signal, facts, way) : untilGone(request, signal, plainly);
     },
-    prompts: createPrompts(offer),
+    prompts,
     resources: createResources({ threads, jobs, models, clock, changes }),
     jobs: {
       find: (id, owner) => jobs.find(id, owner),

@@ -2,7 +2,13 @@ import { isAppError } from '../../domain/error.ts';
 import { isThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { Clock } from '../../domain/ports.ts';
-import type { HostResources, Principal, ResourceListing, ResourceText } from '../../domain/request.ts';
+import type {
+  HostResources,
+  Principal,
+  ResourceListing,
+  ResourceTemplate,
+  ResourceText,
+} from '../../domain/request.ts';
 import type { Thread, ThreadHead } from '../../domain/thread.ts';
 import type { Threads } from '../../memory/threads.ts';
 import type { ModelActions } from '../actions/action-context.ts';
@@ -29,7 +35,7 @@ const models: ResourceListing = {
   mimeType: json,
 };
 
-const templates = [
+export const resourceTemplates: readonly ResourceTemplate[] = [
   ['threads/{id}', 'thread', 'Thread', 'A stored conversation, turn by turn.', json],
   ['threads/{id}/turns/{seq}', 'turn', 'Turn', 'One turn of a thread, whole.', 'text/markdown'],
   ['jobs/{id}', 'job', 'Job', 'A call that goes on by itself, and its reply.', json],
@@ -41,7 +47,7 @@ const templates = [
 export function createResources(parts: ResourceParts): HostResources {
   const { threads, jobs, clock } = parts;
   return {
-    templates: () => templates,
+    templates: () => resourceTemplates,
 
     async list({ owner, root }) {
       const now = clock.now();

@@ -1,4 +1,5 @@
 import { AppError, inputError, securityError } from '../../domain/error.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import type { ToolListing, ToolRequest } from '../../domain/request.ts';
 import { safeCut } from '../../domain/text.ts';
 import type { ToolDefinition } from '../define.ts';
@@ -19,9 +20,17 @@ export interface ToolTable {
   lookUp(request: ToolRequest): Known & { request: ToolRequest };
 }
 
-export function createToolTable(offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>): ToolTable {
+/** Schemas that are known already, by the very definition: one whose fields were narrowed is another. */
+export type MadeSchemas = ReadonlyMap<ToolDefinition, JsonObject>;
+
+export function createToolTable(
+  offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>,
+  made?: MadeSchemas,
+): ToolTable {
   const tools = new Map<string, Known>();
-  for (const tool of [...offer.tools, ...offer.unlisted]) tools.set(tool.name, { tool, schema: schemaOf(tool) });
+  for (const tool of [...offer.tools, ...offer.unlisted]) {
+    tools.set(tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) });
+  }
 
   function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
     if (offer.readOnlyRefused.has(request.name)) throw readOnly(request.name);

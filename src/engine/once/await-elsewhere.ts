@@ -26,7 +26,7 @@ export const wantedFreshMs = 10_000;
 export async function awaitElsewhere(
   options: ElsewhereOptions,
   { id }: LoggedCall,
-  { key }: Identity,
+  { key, edits }: Identity,
   { request, signal }: { request: ToolRequest; signal: AbortSignal },
 ): Promise<LoggedCall | JobReply> {
   const { log, holding, clock, random } = options;
@@ -41,7 +41,7 @@ export async function awaitElsewhere(
       if (call.status !== 'running') return call;
       // A process that is gone may have ended the call in order since it was read.
       if (isDead) {
-        const trace = await stillSo(options, call, [], request.principal);
+        const trace = await stillSo(options, call, { folders: [], edits }, request.principal);
         return recovered(options, call, trace ?? { turns: [] }, request.name) ?? failed(vanished());
       }
       isDead = await holding.isDead(call.holder);

@@ -4,6 +4,7 @@ import { type JobId, type Sha256, sha256, type ThreadId } from '../../domain/ids
 import type { JobReply } from '../../domain/job.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { Clock } from '../../domain/ports.ts';
+import { createQueue } from '../../memory/queue.ts';
 import type { Fact, Store } from '../../memory/store.ts';
 
 /** A call that may come again, until its reply arrived. */
@@ -39,11 +40,14 @@ export interface Logged {
 /** The calls that may come again, in the store: shared by its processes, gone when their time is over. */
 export interface CallLog {
   read(key: Sha256): Promise<Logged>;
-  /** Adds a call; is in the store before anything that is asked of it later. `seen` saves a look. */
-  add(key: Sha256, call: LoggedCall, seen: Logged): Promise<void>;
+  /**
+   * Adds a call; is in the store before anything that is asked of it later. `seen` saves a look. `unhurried`: what is asked
+   * later comes soon, and takes it along.
+   */
+  add(key: Sha256, call: LoggedCall, seen: Logged, unhurried?: boolean): Promise<void>;
   /** The same, only where nothing changed since `seen`: false when another call came before. */
   claim(key: Sha256, call: LoggedCall, seen: Logged): Promise<boolean>;
-  /** Changes a call that is there; undefined removes it. */
+  /** Changes a call that is there; undefined removes it. What is asked in one breath is one change of the record. */
   change(key: Sha256, id: string, change: (call: LoggedCall) => LoggedCall | undefined): Promise<void>;
 }
 
@@ -61,35 +65,78 @@ export function createCallLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Cl
     return { version: fact?.version ?? 0, calls: calls.filter(({ expiresAt }) => expiresAt > now) };
   }
 
-  function swap(key: Sha256, version: number, calls: readonly LoggedCall[]): Promise<boolean> {
+  function swap(key: Sha256, version: number, calls: readonly LoggedCall[], unhurried = false): Promise<boolean> {
     const kept = calls.slice(-mostCalls);
     const expiresAt = Math.max(0, ...kept.map(call => call.expiresAt));
     const value = kept.length > 0 ? sealed(kept) : undefined;
-    return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.now() });
+    return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.now(), unhurried });
   }
 
-  async function changeAll(key: Sha256, change: (calls: readonly LoggedCall[]) => LoggedCall[]): Promise<void> {
+  /** Nobody waits for it. */
+  async function changeAll(key: Sha256, change: ChangeAll): Promise<void> {
     for (let tries = 0; tries < maxTries; tries++) {
       const { version, calls } = await read(key);
       const changed = change(calls);
       if (version === 0 && changed.length === 0) return;
-      if (await swap(key, version, changed)) return;
+      if (await swap(key, version, changed, true)) return;
     }
     throw storageError('unavailable', 'The record of a call is changed by others without a pause.', {
       next: 'Try again.',
     });
   }
 
+  const gather = gathering(changeAll);
+
   return {
     read,
-    async add(key, call, { version, calls }) {
-      if (await swap(key, version, [...calls, call])) return;
+    async add(key, call, { version, calls }, unhurried) {
+      if (await swap(key, version, [...calls, call], unhurried)) return;
       await changeAll(key, others => [...others.filter(({ id }) => id !== call.id), call]);
     },
     claim: (key, call, { version, calls }) => swap(key, version, [...calls, call]),
     change: (key, id, change) =>
-      changeAll(key, calls => calls.flatMap(call => (call.id === id ? (change(call) ?? []) : [call]))),
+      gather(key, calls => calls.flatMap(call => (call.id === id ? (change(call) ?? []) : [call]))),
   };
+}
+
+type ChangeAll = (calls: readonly LoggedCall[]) => LoggedCall[];
+
+/**
+ * Changes of one key that come in one breath are made as one: a reply that is written at once has arrived by then, and its
+ * record goes without ever having held it. Those that come later wait for those before them.
+ */
+function gathering(make: (key: Sha256, change: ChangeAll) => Promise<void>): typeof make {
+  const queue = createQueue();
+  const open = new Map<Sha256, { changes: ChangeAll[]; done: Promise<void> }>();
+  const never = new AbortController().signal;
+
+  async function run(key: Sha256, changes: readonly ChangeAll[]): Promise<void> {
+    const leave = await queue.enter(key, never);
+    try {
+      await aBreath();
+      open.delete(key);
+      await make(key, calls => changes.reduce<LoggedCall[]>((before, change) => change(before), [...calls]));
+    } finally {
+      leave();
+    }
+  }
+
+  return (key, change) => {
+    const found = open.get(key);
+    if (found) {
+      found.changes.push(change);
+      return found.done;
+    }
+    const changes = [change];
+    const done = run(key, changes);
+    open.set(key, { changes, done });
+    return done;
+  };
+}
+
+/** A transport tells that a reply arrived in the turn after it wrote it. */
+function aBreath(): Promise<void> {
+  return new Promise(resolve => setImmediate(() => setImmediate(resolve)));
 }
 
 export function hashOf(text: string): Sha256 {

@@ -38,9 +38,7 @@ export async function findEarlier(
     const earlier = await stateOf(options, call, identity.named);
     if (!earlier) continue;
     const trace =
-      identity.named && earlier.state !== 'dead'
-        ? { turns: [] }
-        : await stillSo(options, call, identity.folders, principal);
+      identity.named && earlier.state !== 'dead' ? { turns: [] } : await stillSo(options, call, identity, principal);
     if (trace) return earlier.state === 'dead' ? { ...earlier, trace } : earlier;
   }
   return undefined;

@@ -18,6 +18,14 @@ export interface IdentifyOptions {
   home: string;
 }
 
+/** What a tool changes in the project. */
+export interface Touches {
+  /** Fields that name where it writes. */
+  writesTo: readonly string[];
+  /** It may change any file: that one changed since is no sign that the world went on. */
+  edits: boolean;
+}
+
 /** What makes a call the same as an earlier one. */
 export interface Identity {
   /** The calls that it may be the same as are logged under it. */
@@ -28,10 +36,14 @@ export interface Identity {
   named: boolean;
   /** Folders that it names or searches: what lies in them is looked at when the call comes again. */
   folders: string[];
+  /** It changes files itself: no file says whether it is the same call. */
+  edits: boolean;
 }
 
 /** A longer text is no path. */
 const longestPath = 1_024;
+/** Fields of many tools whose texts name no file, whatever they look like. */
+const pathless = new Set(['model', 'continuation_id', 'thinking_mode', 'context']);
 const mostPaths = 300;
 const atOnce = 8;
 const longestName = 200;
@@ -43,7 +55,7 @@ const longestName = 200;
 export async function identify(
   options: IdentifyOptions,
   request: ToolRequest,
-  writesTo: readonly string[],
+  { writesTo, edits }: Touches,
 ): Promise<Identity | undefined> {
   const { name, principal, session } = request;
   try {
@@ -52,14 +64,14 @@ export async function identify(
     const place = [principal.owner, principal.root];
     const own = session?.idempotencyKey;
     if (own !== undefined && own.length > 0 && own.length <= longestName) {
-      return { key: hashOf(canonical(['named', ...place, own])), same, named: true, folders: [] };
+      return { key: hashOf(canonical(['named', ...place, own])), same, named: true, folders: [], edits };
     }
     const thread = await threadOf(options, request);
-    const { files, folders } = await pathsOf(options, request, writesTo);
+    const { files, folders } = edits ? { files: [], folders: [] } : await pathsOf(options, request, writesTo);
     // A search looks into all of the project, whatever it finds there.
-    if (/^\s*true\s*$/i.test(String(request.arguments.use_search))) folders.push(principal.root);
+    if (!edits && /^\s*true\s*$/i.test(String(request.arguments.use_search))) folders.push(principal.root);
     const key = hashOf(canonical(['same', ...place, same, thread, files]));
-    return { key, same, named: false, folders };
+    return { key, same, named: false, folders, edits };
   } catch {
     // Such as a thread that is not there, or arguments of a form that is refused: the call itself will be told.
     return undefined;
@@ -79,7 +91,7 @@ async function pathsOf(
   { arguments: args, principal }: ToolRequest,
   writesTo: readonly string[],
 ) {
-  const read = Object.entries(args).filter(([field]) => !writesTo.includes(field));
+  const read = Object.entries(args).filter(([field]) => !pathless.has(field) && !writesTo.includes(field));
   const texts = [...new Set(read.flatMap(([, value]) => textsIn(value)))].filter(couldBePath).slice(0, mostPaths);
   const folders: string[] = [];
   const files = await inParallel(texts, atOnce, async text => {

@@ -14,6 +14,7 @@ export function onceFacts(tools: readonly ToolDefinition[]): ReadonlyMap<string,
         {
           threaded: kinds.every(({ kind }) => kind !== 'wrapper' && kind !== 'agent'),
           looks: kinds.some(each => each.kind === 'workflow' && each.evidence !== undefined),
+          edits: kinds.some(({ kind }) => kind === 'agent'),
           writesTo: [...writesBy, ...Object.keys(outputFields)],
         },
       ];

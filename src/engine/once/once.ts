@@ -11,7 +11,7 @@ import { failure } from '../reply.ts';
 import { awaitElsewhere, wantedFreshMs } from './await-elsewhere.ts';
 import { type CallLog, createCallLog, type Logged, type LoggedCall } from './call-log.ts';
 import { type Earlier, findEarlier } from './find-earlier.ts';
-import { type IdentifyOptions, type Identity, identify } from './identify.ts';
+import { type IdentifyOptions, type Identity, identify, type Touches } from './identify.ts';
 import { interrupted, type RecoverOptions, recovered } from './recovered.ts';
 import { type SharedWork, shareWork } from './shared-work.ts';
 import type { StillSoOptions } from './still-so.ts';
@@ -20,13 +20,11 @@ import { untilGone } from './until-gone.ts';
 type Call = ToolHost['call'];
 
 /** What has to be known of a tool. */
-export interface OnceFacts {
+export interface OnceFacts extends Touches {
   /** Stores its question in a thread before anybody is asked. */
   threaded: boolean;
   /** Looks into the project for itself, whatever the call names. */
   looks: boolean;
-  /** Fields that name where it writes. */
-  writesTo: readonly string[];
 }
 
 export interface OnceOptions extends IdentifyOptions, StillSoOptions, RecoverOptions {
@@ -98,7 +96,7 @@ class OnceDesk implements Once {
 
   async call(request: ToolRequest, signal: AbortSignal, facts: OnceFacts, way: Way): Promise<ToolReply> {
     const plainly = () => untilGone(request, signal, way.long(way.run));
-    const identity = await identify(this.#options, request, facts.writesTo);
+    const identity = await identify(this.#options, request, facts);
     if (!identity) return plainly();
     if (facts.looks) identity.folders.push(request.principal.root);
     const asked = { request, signal, facts, way, identity };
@@ -130,6 +128,7 @@ class OnceDesk implements Once {
     hurry?.addEventListener('abort', interruptAll, { once: true });
     await Promise.all(this.#over.values());
     await Promise.all(this.#notes);
+    await this.#holding.close();
     stopTimer();
     hurry?.removeEventListener('abort', interruptAll);
   }
@@ -209,7 +208,7 @@ class OnceDesk implements Once {
       logged = true;
       this.#hold();
       // Not waited for: the store does what it is asked in order, and the question comes behind this.
-      this.#log.add(identity.key, { ...call, thread, baseSeq }, seen).catch(error => this.#warn(error));
+      this.#log.add(identity.key, { ...call, thread, baseSeq }, seen, true).catch(error => this.#warn(error));
     };
     const mark = (lost: boolean) => void (logged && this.#note(identity, id, found => ({ ...found, lost })));
     const sharing = {
@@ -238,7 +237,7 @@ class OnceDesk implements Once {
     try {
       if (!identity.named) await this.#log.add(identity.key, call, seen);
       else if (!(await this.#log.claim(identity.key, call, seen))) {
-        this.#release();
+        this.#holding.end();
         return false;
       }
     } catch (error) {
@@ -256,7 +255,7 @@ class OnceDesk implements Once {
       // What failed or was cancelled left nothing that could be handed out.
       return isError || questions ? undefined : { ...ended(call, now, { isError, document }), job: job?.id };
     });
-    this.#release();
+    this.#holding.end();
   }
 
   async #join(work: SharedWork, id: string, { request, signal, identity }: Asked, again: boolean): Promise<ToolReply> {
@@ -322,10 +321,6 @@ class OnceDesk implements Once {
 
   #hold(): void {
     this.#holding.begin().catch(error => this.#warn(error));
-  }
-
-  #release(): void {
-    this.#holding.end().catch(error => this.#warn(error));
   }
 
   #warn(error: unknown): void {

@@ -10,6 +10,7 @@ import { walkDirectory } from '../../files/walk/walk-directory.ts';
 import { standingFiles } from '../../memory/seen-files.ts';
 import type { Threads } from '../../memory/threads.ts';
 import type { LoggedCall } from './call-log.ts';
+import type { Identity } from './identify.ts';
 
 export interface StillSoOptions {
   threads: Threads;
@@ -37,7 +38,7 @@ const clockLagMs = 15;
 export async function stillSo(
   options: StillSoOptions,
   call: LoggedCall,
-  folders: readonly string[],
+  { folders, edits }: Pick<Identity, 'folders' | 'edits'>,
   principal: Principal,
 ): Promise<Trace | undefined> {
   for (const folder of folders) if (await changedBelow(options.sandbox, folder, call.startedAt)) return undefined;
@@ -47,7 +48,7 @@ export async function stillSo(
   if (!thread) return call.baseSeq === 0 && call.status !== 'done' ? { turns: [] } : undefined;
   const turns = thread.turns.filter(({ seq }) => seq > (call.baseSeq ?? 0));
   if (new Set(turns.map(({ exchange }) => exchange)).size > 1) return undefined;
-  for (const file of standingFiles({ turns: thread.turns }).values()) {
+  for (const file of edits ? [] : standingFiles({ turns: thread.turns }).values()) {
     if ((await checkFile(options.sandbox, file, { maxBytes: options.maxFileBytes })) !== 'unchanged') return undefined;
   }
   return { thread, turns };

@@ -60,7 +60,9 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
  */
 export function consult(session: Session, question: Question): () => Promise<Outcome> {
   const { candidates, messages, sharers } = question;
-  const grant = session.purse.take({ candidates, inputTokens: promptTokens(messages, candidates), sharers });
+  const webSearch = askedSearch(session.options.webSearch, session.call.common);
+  const inputTokens = promptTokens(messages, candidates);
+  const grant = session.purse.take({ candidates, inputTokens, webSearch, sharers });
   if ('refused' in grant) {
     const { refused: message, next } = grant;
     return async () => ({ status: 'skipped', because: 'cost', message, next });

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../../domain/json.ts';
 import type { Gathered } from '../call-record.ts';
 import { fileFacts, localMetadata } from '../reply.ts';
+import { usageDocument } from '../spend/usage-document.ts';
 import type { Session } from './consult.ts';
 import { costOf } from './voice.ts';
 
@@ -14,13 +15,7 @@ export function panelMetadata(session: Session, prompts: readonly Gathered[], wa
   return {
     ...localMetadata(call, elapsed),
     workflow_type: 'multi_model_consensus',
-    usage: {
-      input: usage.input,
-      output: usage.output,
-      reasoning: usage.reasoning,
-      cache_read: usage.cacheRead,
-      cache_write: usage.cacheWrite,
-    },
+    usage: usageDocument(usage),
     cost_usd: costOf(costUsd),
     files: files && fileFacts(files),
     warnings: all.length > 0 ? all : undefined,

@@ -1,11 +1,14 @@
 import type { Candidate } from '../../domain/model.ts';
 import { dollars } from '../../domain/money.ts';
+import type { WebSearch } from '../../models/answer.ts';
 import { type CallLimit, limitAdvice } from '../spend/limits.ts';
-import { type Pricing, quote, unpricedAdvice, usefulAnswer } from '../spend/quote.ts';
+import { type Pricing, quote, unpricedAdvice, usefulAnswer, withKnownPrices } from '../spend/quote.ts';
 
 export interface Purchase {
   candidates: readonly Candidate[];
   inputTokens: number;
+  /** They may search the web. */
+  webSearch?: WebSearch;
   /** How many calls, this one included, still want a part of what is left. */
   sharers: number;
 }
@@ -25,9 +28,14 @@ export interface Purse {
 export function createPurse(limit: CallLimit | undefined, pricing: Pricing): Purse {
   let spent = 0;
   return {
-    take({ candidates, inputTokens, sharers }) {
+    take({ candidates, inputTokens, webSearch, sharers }) {
       if (limit === undefined) return { settle: () => {} };
-      const { fixed, perToken, unpriced } = quote(candidates, inputTokens, pricing);
+      const { fixed, perToken, unpriced } = quote(
+        withKnownPrices(candidates, pricing),
+        inputTokens,
+        pricing,
+        webSearch,
+      );
       if (unpriced) {
         return {
           refused: `No price is known for ${unpriced.id}, so ${limit.name} can't be kept.`,

@@ -69,6 +69,15 @@ export function refuseUnpriced({ provider, id }: ModelInfo): AppError {
   });
 }
 
+/** For what is no answer of a model: an engine that searches, a model that makes vectors. */
+export function refuseUnpricedService(provider: string, used: string): AppError {
+  return limitError('cost', `No price is known for ${used} of ${provider}, so no limit on costs can be kept.`, {
+    next: 'Use one whose price is known, or set ALLOW_UNPRICED_MODELS=true to let it pass as free.',
+    provider,
+    model: used,
+  });
+}
+
 export function refuseRetry({ model, costUsd = 0 }: Waste): AppError {
   return limitError(
     'cost',

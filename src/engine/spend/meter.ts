@@ -1,11 +1,12 @@
 import { isAppError } from '../../domain/error.ts';
+import { feesUsd } from '../../domain/fees.ts';
 import type { Clock, Emit, Random } from '../../domain/ports.ts';
 import type { SpendEntry } from '../../domain/usage.ts';
 import type { SpendLedger } from '../../memory/spend-ledger.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from '../../models/answer.ts';
 import { callLimit, isBrokenOff, refuseRetry, type SpendCaps } from './limits.ts';
-import { type CallAccount, type Held, putAside } from './put-aside.ts';
-import type { Pricing } from './quote.ts';
+import { type CallAccount, type Held, isLimited, putAside } from './put-aside.ts';
+import { type Pricing, withKnownPrices } from './quote.ts';
 
 export interface MeterOptions {
   ask: AskModel;
@@ -55,11 +56,11 @@ class ModelMeter implements Meter {
     while (this.#writing.size > 0) await Promise.all(this.#writing);
   }
 
-  readonly ask: AskModel = async question => {
-    const account = this.#accounts.get(question.reqId) ?? this.#accountFor(undefined);
-    const { perThread, perDay } = this.#options.caps;
+  readonly ask: AskModel = async given => {
+    const account = this.#accounts.get(given.reqId) ?? this.#accountFor(undefined);
+    const question = this.#within(given, account);
     // What earlier calls put aside and did not need must be free by now.
-    if (perThread !== undefined || perDay !== undefined) await this.flush();
+    if (!this.#isUnlimited()) await this.flush();
     const held = await putAside(this.#options, question, account);
     const asked = this.#watched(question, account, held);
     let answer: ModelAnswer;
@@ -73,10 +74,15 @@ class ModelMeter implements Meter {
       throw error;
     }
     const costUsd = this.#costOf(answer);
-    if (held) account.used += (costUsd ?? 0) - held.usd;
+    if (held) account.used += (costUsd ?? feesUsd(answer.usage.fees)) - held.usd;
     this.#write(this.#entryOf(question, { ...answer, costUsd }), held?.id);
     return held?.limited ? withWarning(answer, held) : answer;
   };
+
+  #within(question: ModelQuestion, account: CallAccount): ModelQuestion {
+    if (!isLimited(this.#options, question.payer, account)) return question;
+    return { ...question, candidates: withKnownPrices(question.candidates, this.#options.pricing) };
+  }
 
   /** The question with what was put aside as its limit, and attempts that failed counted as they happen. */
   #watched(question: ModelQuestion, account: CallAccount, held: Held | undefined): ModelQuestion {
@@ -112,11 +118,17 @@ class ModelMeter implements Meter {
     return { ...payer, at, tool, provider, model: id, usage, ...(costUsd !== undefined && { costUsd }) };
   }
 
+  /** Then no later question has to know what this one cost: its entry goes into the ledger with the answer. */
+  #isUnlimited(): boolean {
+    const { perThread, perDay } = this.#options.caps;
+    return perThread === undefined && perDay === undefined;
+  }
+
   /** Nobody waits for it but `flush`. */
   #write(entry: SpendEntry | undefined, hold?: string): void {
     if (!entry && hold === undefined) return;
     const done: Promise<void> = this.#options.ledger
-      .add(entry, hold)
+      .add(entry, hold, this.#isUnlimited())
       .catch(error => {
         // The answer is there and paid for; only the sums lack it.
         const message = isAppError(error) ? error.message : String(error);

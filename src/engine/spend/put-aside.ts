@@ -3,7 +3,7 @@ import { dayOf } from '../../domain/usage.ts';
 import type { SpendLedger } from '../../memory/spend-ledger.ts';
 import type { ModelQuestion } from '../../models/answer.ts';
 import { type CallLimit, type Room, refuseCost, refuseUnpriced, type SpendCaps } from './limits.ts';
-import { type Pricing, promptTokens, quote, usefulAnswer } from './quote.ts';
+import { type Pricing, promptTokens, type Quote, quote, usefulAnswer } from './quote.ts';
 
 /** The money of one call of a tool. */
 export interface CallAccount {
@@ -44,20 +44,47 @@ export async function putAside(
   question: ModelQuestion,
   account: CallAccount,
 ): Promise<Held | undefined> {
-  const { payer, candidates, messages } = question;
-  const { perThread, perDay } = payer ? parts.caps : {};
-  const limits = { thread: payer?.thread === undefined ? undefined : perThread, day: perDay };
-  const shared = limits.thread !== undefined || limits.day !== undefined;
-  if (!account.limit && !shared) return undefined;
-  const { fixed, perToken, unpriced } = quote(candidates, promptTokens(messages, candidates), parts.pricing);
-  if (unpriced) throw refuseUnpriced(unpriced);
-  if (fixed + perToken === 0) return undefined;
+  const { payer, sharers, candidates, messages, webSearch } = question;
+  if (!isLimited(parts, payer, account)) return undefined;
+  const price = quote(candidates, promptTokens(messages, candidates), parts.pricing, webSearch);
+  if (price.unpriced) throw refuseUnpriced(price.unpriced);
   const most = Math.min(question.maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
   const least = Math.min(most, usefulAnswer(candidates).least);
+  return hold(parts, { payer, sharers, ...price, most, least }, account);
+}
+
+/** What something may cost, and who pays. */
+export interface Ask extends Pick<ModelQuestion, 'payer' | 'sharers'>, Pick<Quote, 'fixed' | 'perToken'> {
+  /** Tokens of an answer that are wanted, and without which it is of no use. */
+  most: number;
+  least: number;
+}
+
+/** Whether anything limits what this payer may spend. */
+export function isLimited(
+  parts: Pick<PutAsideParts, 'caps'>,
+  payer: ModelQuestion['payer'],
+  account: CallAccount,
+): boolean {
+  const { thread, day } = limitsOf(parts, payer);
+  return account.limit !== undefined || thread !== undefined || day !== undefined;
+}
+
+function limitsOf({ caps }: Pick<PutAsideParts, 'caps'>, payer: ModelQuestion['payer']) {
+  const { perThread, perDay } = payer ? caps : {};
+  return { thread: payer?.thread === undefined ? undefined : perThread, day: perDay };
+}
+
+/** Puts the money aside, in the account of the call and, where a limit goes beyond the call, in the ledger. */
+export async function hold(parts: PutAsideParts, ask: Ask, account: CallAccount): Promise<Held | undefined> {
+  const { payer, sharers = 1, fixed, perToken, most, least } = ask;
+  if (fixed + perToken === 0 || !isLimited(parts, payer, account)) return undefined;
+  const limits = limitsOf(parts, payer);
+  const shared = limits.thread !== undefined || limits.day !== undefined;
   for (let tries = 1; ; tries++) {
-    const room = await tightestRoom(parts, question, account, limits);
+    const room = await tightestRoom(parts, payer, account, limits);
     const affordable = (usd: number) => (perToken === 0 ? most : Math.floor((usd - fixed) / perToken + 1e-6));
-    const share = account.limit ? (account.limit.usd - account.used) / (question.sharers ?? 1) : room.free;
+    const share = account.limit ? (account.limit.usd - account.used) / sharers : room.free;
     const maxOutputTokens = Math.min(most, affordable(room.free), Math.max(least, affordable(share)));
     if (maxOutputTokens < least || fixed > room.free || tries > mostTries) {
       throw refuseCost(fixed + least * perToken, room, parts.clock.now());
@@ -68,8 +95,9 @@ export async function putAside(
     if (!shared || !payer) return held;
     const id = parts.random.uuid();
     const scope = scopeOf(parts.clock, payer);
-    const hold = { ...scope, id, usd, expiresAt: scope.now + holdMs };
-    if (await parts.ledger.hold({ ...hold, threadLimit: limits.thread, dayLimit: limits.day })) return { ...held, id };
+    const wanted = { ...scope, id, usd, expiresAt: scope.now + holdMs };
+    if (await parts.ledger.hold({ ...wanted, threadLimit: limits.thread, dayLimit: limits.day }))
+      return { ...held, id };
     // Another process took it in between.
     account.used -= usd;
   }
@@ -77,7 +105,7 @@ export async function putAside(
 
 async function tightestRoom(
   { ledger, clock }: PutAsideParts,
-  { payer }: ModelQuestion,
+  payer: ModelQuestion['payer'],
   account: CallAccount,
   limits: { thread: number | undefined; day: number | undefined },
 ): Promise<Room> {

@@ -3,7 +3,9 @@ import type { Candidate, ModelInfo } from '../../domain/model.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
 import { ratesFor } from '../../domain/usage.ts';
 import { imageTokens } from '../../memory/transcript.ts';
+import type { WebSearch } from '../../models/answer.ts';
 import { budgetFor } from '../../models/effort.ts';
+import { feeRate, searchBound } from '../../models/fees/fee-prices.ts';
 
 /** What is known of prices beside the catalogue. */
 export interface Pricing {
@@ -11,13 +13,15 @@ export interface Pricing {
   isLocal(providerId: string): boolean;
   /** Whether a prompt may be paid twice there in one call: to be kept in a cache, and to be read from it. */
   cachesApart?(providerId: string): boolean;
+  /** Whether a model would search where it may; absent: whoever has a price for it would. */
+  searches?(model: ModelInfo): boolean;
   /** Models whose price nobody knows may be asked under a limit, and count as free. */
   allowUnpriced: boolean;
 }
 
 /** The most that an answer may cost, whichever of the candidates gives it. */
 export interface Quote {
-  /** US dollars for what goes in and for a budget of thinking. */
+  /** US dollars for what goes in, for a budget of thinking, and for searches and caches at the vendor. */
   fixed: number;
   /** US dollars for a token of the answer. */
   perToken: number;
@@ -25,21 +29,46 @@ export interface Quote {
   unpriced?: ModelInfo;
 }
 
-export function quote(candidates: readonly Candidate[], inputTokens: number, pricing: Pricing): Quote {
+export function quote(
+  candidates: readonly Candidate[],
+  inputTokens: number,
+  pricing: Pricing,
+  webSearch?: WebSearch,
+): Quote {
   const unpriced = candidates.find(({ model }) => !model.price && !isFree(model, pricing))?.model;
   let fixed = 0;
   let perToken = 0;
   for (const candidate of candidates) {
     const { price, provider } = candidate.model;
+    const fees = feesBound(candidate.model, inputTokens, pricing, webSearch);
+    fixed = Math.max(fixed, fees);
     if (!price) continue;
     const rates = ratesFor(price, inputTokens);
     // Of what goes in, all may have to be written to the vendor's cache.
     const dearest = Math.max(rates.in, rates.cacheWrite ?? 0);
     const read = pricing.cachesApart?.(provider) ? (rates.cacheRead ?? rates.in) : 0;
-    fixed = Math.max(fixed, (inputTokens * (dearest + read) + thinkingTokens(candidate) * rates.out) / 1_000_000);
+    const tokens = inputTokens * (dearest + read) + thinkingTokens(candidate) * rates.out;
+    fixed = Math.max(fixed, tokens / 1_000_000 + fees);
     perToken = Math.max(perToken, rates.out / 1_000_000);
   }
   return { fixed, perToken, ...(unpriced && { unpriced }) };
+}
+
+/** What a vendor may take beside tokens: for searching, and for an hour in which it keeps all of the prompt. */
+function feesBound(model: ModelInfo, inputTokens: number, pricing: Pricing, webSearch?: WebSearch): number {
+  const { provider, id } = model;
+  const searching = webSearch && (pricing.searches?.(model) ?? true) ? searchBound(model, webSearch) : 0;
+  const storage = pricing.cachesApart?.(provider) ? (feeRate(provider, 'cache_storage', id) ?? 0) : 0;
+  return searching + inputTokens * storage;
+}
+
+/**
+ * The candidates of whom one can say what they cost: one further down the list whose price nobody knows would make a limit
+ * refuse the whole question. The first is who was asked for.
+ */
+export function withKnownPrices([first, ...others]: readonly Candidate[], pricing: Pricing): readonly Candidate[] {
+  const known = others.filter(({ model }) => model.price || isFree(model, pricing));
+  return first ? [first, ...known] : known;
 }
 
 /** Whether a model without a price costs nothing, or is to count so. */

@@ -101,10 +101,10 @@ async function write(
   text: AsyncIterable<string>,
 ): Promise<string> {
   const put = async () => {
-    checkTarget(path);
+    checkTarget(sandbox, path);
     const name = basename(path);
     const directory = await makeInside(sandbox, dirname(path));
-    checkTarget(join(directory, name));
+    checkTarget(sandbox, join(directory, name));
     return writeInside(sandbox, { directory, name, text, unique: random.uuid(), keep: true });
   };
   return (await told.writing(path, put, written => written.path)).path;

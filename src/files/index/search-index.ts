@@ -30,8 +30,12 @@ export interface SearchIndexesOptions {
   clock: Pick<Clock, 'after' | 'monotonic'>;
 }
 
+type Payer = Parameters<Embedder['embed']>[2];
+
 export interface RefreshOptions {
   signal: AbortSignal;
+  /** Who pays for the vectors; absent: the operator. */
+  payer?: Payer;
   /** Puts all files anew. */
   rebuild?: boolean;
   /** Told some twenty times on the way: what is done, and of how many. */
@@ -58,7 +62,7 @@ export interface SearchIndex {
   /** Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. */
   refresh(options: RefreshOptions): Promise<RefreshReport>;
   /** The best stretches of files for a question, the best first; `path` is absolute. */
-  search(question: string, limit: number, signal: AbortSignal): Promise<Hit[]>;
+  search(question: string, limit: number, signal: AbortSignal, payer?: Payer): Promise<Hit[]>;
 }
 
 export interface SearchIndexes {
@@ -149,21 +153,25 @@ function createIndex(options: SearchIndexesOptions, root: string, client: IndexC
       last = mine.catch(() => undefined);
       return mine;
     },
-    async search(question, limit, signal) {
+    async search(question, limit, signal, payer) {
       throwIfAborted(signal);
       const words = questionWords(question);
-      const near = embedder && (await vectorOf(options, embedder, question, signal));
+      const near = embedder && (await vectorOf(options, embedder, { question, signal, payer }));
       const hits = await client.ask({ op: 'search', words, limit, ...(near && { near }) });
       return hits.map(hit => ({ ...hit, path: join(root, hit.path) }));
     },
   };
 }
 
-async function vectorOf({ mask }: SearchIndexesOptions, embedder: Embedder, question: string, signal: AbortSignal) {
+async function vectorOf(
+  { mask }: SearchIndexesOptions,
+  embedder: Embedder,
+  { question, signal, payer }: { question: string; signal: AbortSignal; payer: Payer | undefined },
+) {
   // Like the files: who makes the vectors is somebody else.
   const { text } = await mask(question.toWellFormed(), maskScope);
   try {
-    const [vector] = await embedder.embed([embeddable(text)], signal);
+    const [vector] = await embedder.embed([embeddable(text)], signal, payer);
     return vector && { model: embedder.model, vector };
   } catch (error) {
     // Words find something too; that there are no vectors is told when they are made.
@@ -292,6 +300,7 @@ async function embedBare(work: Work, embedder: Embedder): Promise<string | undef
       const made = await embedder.embed(
         bare.map(({ text }) => embeddable(text)),
         signal,
+        work.payer,
       );
       const pairs = bare.flatMap(({ id }, index) => {
         const vector = made[index];

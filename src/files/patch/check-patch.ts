@@ -103,7 +103,7 @@ async function targetOf(
   for (const path of candidates) {
     const inside = relative(top, path);
     if (inside === '' || inside.startsWith('..') || isAbsolute(inside)) continue;
-    checkTarget(path);
+    checkTarget(sandbox, path);
     const found = await textOf(sandbox, path, signal);
     const slashed = inside.split(sep).join('/');
     if (!isSkip(found)) {

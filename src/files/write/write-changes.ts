@@ -68,10 +68,10 @@ export async function writeChanges(options: ChangeOptions, changes: readonly Fil
 
 /** Throws where a file may not be written: by its name, its kind or where its folder really is. Answers its real path. */
 export async function targetInside({ sandbox }: Pick<ChangeOptions, 'sandbox'>, path: string): Promise<string> {
-  checkTarget(path);
+  checkTarget(sandbox, path);
   const located = await sandbox.locate(path);
   if (!isSkip(located)) {
-    checkTarget(located.path);
+    checkTarget(sandbox, located.path);
     if (located.kind === 'file') return located.path;
     throw securityError(`${printablePath(path)} is a directory.`, { next: 'Name a file.' });
   }
@@ -141,7 +141,7 @@ async function put(
   if (text === undefined) return removeInside(sandbox, path);
   const directory = await makeInside(sandbox, dirname(path));
   // A link on the way may lead to where nothing is written.
-  checkTarget(join(directory, basename(path)));
+  checkTarget(sandbox, join(directory, basename(path)));
   await writeInside(sandbox, { directory, name: basename(path), text, unique, mode });
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { securityError } from '../../domain/error.ts';
 import type { Sandbox } from '../sandbox.ts';
 import { errorCode } from '../skip.ts';
+import { checkTarget } from './check-target.ts';
 import { numberedName } from './file-name.ts';
 import { writeFailure } from './write-failure.ts';
 
@@ -36,6 +37,7 @@ const mostNumbers = 1_000;
 export async function writeInside(sandbox: Sandbox, { directory, name, ...writing }: Writing): Promise<Written> {
   const folder = await sandbox.assertWithin(directory);
   const place = join(folder, name);
+  checkTarget(sandbox, place);
   try {
     const draft = await writeDraft(folder, writing);
     try {

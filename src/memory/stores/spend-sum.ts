@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { feesUsd } from '../../domain/fees.ts';
 import { addUsage, dayOf, type SpendEntry, type SpendRow } from '../../domain/usage.ts';
 
 /** Sums of dollars are off by less than this. */
@@ -11,9 +12,10 @@ export function daysBefore(now: number, days: number): string {
   return dayOf(now - days * dayMs);
 }
 
-/** A row with a single call. */
+/** A row with a single call. Where nobody knows what its tokens cost, its fees count all the same. */
 export function rowOf({ at, costUsd, ...entry }: SpendEntry): SpendRow {
-  return { ...entry, day: dayOf(at), calls: 1, unpriced: costUsd === undefined ? 1 : 0, costUsd: costUsd ?? 0 };
+  const known = costUsd ?? feesUsd(entry.usage.fees);
+  return { ...entry, day: dayOf(at), calls: 1, unpriced: costUsd === undefined ? 1 : 0, costUsd: known };
 }
 
 /** What tells a row from all others. */

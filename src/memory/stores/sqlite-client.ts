@@ -1,3 +1,4 @@
+import { scheduler } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { isAppError, storageError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
@@ -6,7 +7,8 @@ import type { ControlRequest, WriteRequest, WriterAnswer, WriterOptions, WriterR
 
 /** The near side of the writer's thread, which it starts with the first request and again when it died. */
 export interface SqliteClient {
-  send(request: WriteRequest | ControlRequest): Promise<number>;
+  /** `unhurried`: goes along with the next request, in its transaction, or after a few milliseconds by itself. */
+  send(request: WriteRequest | ControlRequest, unhurried?: boolean): Promise<number>;
   /** True once something succeeded: then the file is there and ready. */
   opened(): boolean;
   /** Waits for what was sent, and ends the thread. */
@@ -18,6 +20,9 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
+/** What may wait for others to share their transaction waits no longer. */
+const lingerMs = 5;
+
 const program = new URL(import.meta.url.endsWith('.ts') ? './sqlite-writer.ts' : './sqlite-writer.js', import.meta.url);
 
 export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void): SqliteClient {
@@ -25,6 +30,8 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   let worker: Worker | undefined;
   let opened = false;
   let lastId = 0;
+  let lingering: (() => void)[] = [];
+  let lingered: Promise<void> | undefined;
 
   function settle(answer: WriterAnswer): void {
     if ('warning' in answer) {
@@ -34,7 +41,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     const asked = waiting.get(answer.id);
     waiting.delete(answer.id);
     // An idle store keeps no process alive; one that still owes an answer does.
-    if (waiting.size === 0) worker?.unref();
+    if (waiting.size === 0 && lingering.length === 0) worker?.unref();
     if ('failure' in answer) {
       asked?.reject(unpackFailure(answer.failure));
       return;
@@ -66,22 +73,53 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     return started;
   }
 
+  function post(request: WriteRequest | ControlRequest, asked: Waiting): void {
+    try {
+      worker ??= start();
+      const message: WriterRequest = { id: ++lastId, now: clock.now(), request };
+      // First, because it throws when the request holds what cannot be copied.
+      worker.postMessage(message);
+      waiting.set(message.id, asked);
+      worker.ref();
+    } catch (error) {
+      asked.reject(error);
+    }
+  }
+
+  function postLingering(): void {
+    const posts = lingering;
+    lingering = [];
+    for (const each of posts) each();
+  }
+
+  /** Of the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked. */
+  async function linger(): Promise<void> {
+    await scheduler.wait(lingerMs, { ref: false });
+    lingered = undefined;
+    postLingering();
+  }
+
   return {
     opened: () => opened,
 
-    send(request) {
+    send(request, unhurried = false) {
       return new Promise((resolve, reject) => {
+        const postIt = () => post(request, { resolve, reject });
+        if (!unhurried) {
+          // The writer takes what comes in one go into one transaction, in this order.
+          postLingering();
+          return postIt();
+        }
+        lingering.push(postIt);
+        lingered ??= linger();
+        // So that the process does not end in between.
         worker ??= start();
-        const current = worker;
-        const message: WriterRequest = { id: ++lastId, now: clock.now(), request };
-        // First, because it throws when the request holds what cannot be copied.
-        current.postMessage(message);
-        waiting.set(message.id, { resolve, reject });
-        current.ref();
+        worker.ref();
       });
     },
 
     async end() {
+      postLingering();
       const current = worker;
       if (!current) return;
       const gone = new Promise<void>(resolve => current.once('exit', () => resolve()));

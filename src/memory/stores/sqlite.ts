@@ -26,9 +26,9 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
   const reader = sqliteReader({ file, clock, onWarning, writer });
   let closing: Promise<void> | undefined;
 
-  async function writing(request: WriteRequest): Promise<number> {
+  async function writing(request: WriteRequest, unhurried = false): Promise<number> {
     if (closing) throw closedStore();
-    return writer.send(request);
+    return writer.send(request, unhurried);
   }
 
   async function close(): Promise<void> {
@@ -66,11 +66,11 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     release: async (id, holder) => void (await writing({ op: 'release', id, holder })),
     fact: (key, now) => reader.read(reads => reads.fact(key, now)),
     facts: (prefix, now) => reader.read(reads => reads.facts(prefix, now)),
-    swapFact: async swap => (await writing({ op: 'swapFact', swap })) === 1,
+    swapFact: async swap => (await writing({ op: 'swapFact', swap }, swap.unhurried)) === 1,
 
     mark: () => reader.mark(),
     spend: {
-      add: async (entry, hold) => void (await writing({ op: 'addSpend', entry, hold })),
+      add: async (entry, hold, unhurried) => void (await writing({ op: 'addSpend', entry, hold }, unhurried)),
       hold: async hold => (await writing({ op: 'holdSpend', hold })) === 1,
       used: scope => reader.read(reads => reads.spendUsed(scope)),
       rows: query => reader.read(reads => reads.spendRows(query)),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Fee, feeKinds } from '../../domain/fees.ts';
 import type { FileForm, FileRecord } from '../../domain/file.ts';
 import { isExchangeId, isSha256, isThreadId, type Sha256 } from '../../domain/ids.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -112,6 +113,8 @@ const citation = z.strictObject(
   }),
 );
 
+const fee = z.strictObject(shapeOf<Fee>()({ amount, usd: amount, unpriced: amount.optional() }));
+
 const usage = z.strictObject(
   shapeOf<Usage>()({
     input: amount,
@@ -120,6 +123,7 @@ const usage = z.strictObject(
     cacheRead: amount,
     cacheWrite: amount,
     cacheWriteHour: amount.optional(),
+    fees: z.partialRecord(z.enum(feeKinds), fee).optional(),
   }),
 );
 

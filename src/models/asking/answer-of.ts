@@ -58,5 +58,6 @@ function estimatedUsage(run: Run, last: Try): Usage {
     reasoning,
     cacheRead: 0,
     cacheWrite: 0,
+    ...(last.fees && { fees: last.fees }),
   };
 }

@@ -1,5 +1,5 @@
 import type { Candidate } from '../../domain/model.ts';
-import { costOf } from '../../domain/usage.ts';
+import { costOf, noUsage } from '../../domain/usage.ts';
 import type { AttemptRecord } from '../answer.ts';
 import type { Run, Try } from './run.ts';
 
@@ -18,17 +18,19 @@ export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInM
   const cancelled = outcome === 'cancelled';
   const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
   run.attempts.push({ provider, model, outcome: cancelled ? 'failed' : outcome, class: failureClass, elapsedMs });
-  const { reqId, tool } = run.question;
+  const { reqId, tool, payer } = run.question;
   const { status } = last.error?.details ?? {};
   const event = { reqId, attempt: run.attempts.length, tool, provider, model, elapsedMs, outcome, class: failureClass };
   const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
   const costUsd = last.costUsd ?? (last.usage && costOf(last.usage, last.candidate.model.price));
-  run.parts.emit({ type: 'model.attempt', ...event, status, usage: last.usage, costUsd, nextInMs, next: follows });
+  const ended = { usage: last.usage, costUsd, finish: last.finish?.kind };
+  run.parts.emit({ type: 'model.attempt', ...event, thread: payer?.thread, status, ...ended, nextInMs, next: follows });
   // The text of a broken attempt may yet be the answer.
   if (outcome !== 'ok' && last !== run.broken) tellWaste(run, last);
 }
 
-/** Tells what an attempt cost that is not the answer. */
-export function tellWaste({ question }: Run, { candidate: { model }, usage, costUsd }: Try): void {
-  if (usage) question.onWaste?.({ model, usage, costUsd: costUsd ?? costOf(usage, model.price) });
+/** Tells what an attempt cost that is not the answer. A vendor that broke off before it told its tokens has searched all the same. */
+export function tellWaste({ question }: Run, { candidate: { model }, usage, fees, costUsd }: Try): void {
+  const known = usage ?? (fees && { ...noUsage, fees });
+  if (known) question.onWaste?.({ model, usage: known, costUsd: costUsd ?? costOf(known, model.price) });
 }

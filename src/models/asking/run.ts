@@ -1,4 +1,5 @@
 import type { AppError } from '../../domain/error.ts';
+import type { Fees } from '../../domain/fees.ts';
 import type { Candidate, ModelInfo } from '../../domain/model.ts';
 import type { Clock, Emit, Random, TellComms } from '../../domain/ports.ts';
 import type { AttemptRecord, CallLimits, ModelQuestion } from '../answer.ts';
@@ -30,7 +31,9 @@ export interface AskModelParts {
 }
 
 /** One attempt, told in our words. */
-export interface Try extends Omit<AttemptOutcome, 'failure'> {
+export interface Try extends Omit<AttemptOutcome, 'failure' | 'uses'> {
+  /** What the vendor charges for beside tokens; part of `usage` where there is one. */
+  fees?: Fees;
   candidate: Candidate;
   error?: AppError;
   /** It was not asked at all: a breaker is open, or too many are waiting. */

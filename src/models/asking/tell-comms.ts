@@ -32,7 +32,7 @@ export function tellRequest(run: Run, { model, effort, thinkingBudget }: Candida
   const attempt = run.attempts.length + 1;
   tell({ ...about, direction: 'out', kind: 'request', payload: { attempt, ...asked, messages } });
   const began = clock.monotonic();
-  return (outcome: Omit<AttemptOutcome, 'failure'>, error: AppError | undefined): void => {
+  return (outcome: Omit<AttemptOutcome, 'failure' | 'uses'>, error: AppError | undefined): void => {
     const { text, said, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
     const cost = costUsd ?? (usage && costOf(usage, model.price));
     const came = { text, said, finish, usage, costUsd: cost, citations, warnings, reasoningChars };

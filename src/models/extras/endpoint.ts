@@ -19,8 +19,7 @@ function refused(envName: string, problem: string) {
   });
 }
 
-const privateRanges = new BlockList();
-for (const [network, prefix, family] of [
+const privateNetworks = [
   ['127.0.0.0', 8, 'ipv4'],
   ['10.0.0.0', 8, 'ipv4'],
   ['172.16.0.0', 12, 'ipv4'],
@@ -30,8 +29,12 @@ for (const [network, prefix, family] of [
   ['::1', 128, 'ipv6'],
   ['fc00::', 7, 'ipv6'],
   ['fe80::', 10, 'ipv6'],
-] as const) {
-  privateRanges.addSubnet(network, prefix, family);
+] as const;
+
+function isPrivate(address: string, family: 'ipv4' | 'ipv6'): boolean {
+  const ranges = new BlockList();
+  for (const [network, prefix, form] of privateNetworks) ranges.addSubnet(network, prefix, form);
+  return ranges.check(address, family);
 }
 
 /** Whether an address points at this machine or its own network: loopback, private ranges, and names without a public suffix. */
@@ -40,8 +43,9 @@ export function isLocalUrl(value: string): boolean {
     ?.hostname.replace(/^\[|\]$/g, '')
     .replace(/\.$/, '');
   if (!host) return false;
-  const family = isIP(host);
-  if (family !== 0) return privateRanges.check(host, family === 6 ? 'ipv6' : 'ipv4');
+  // Most are names, and are asked about at the start: what knows all forms of addresses takes its time to be made.
+  const family = /^[\d.]+$|:/.test(host) ? isIP(host) : 0;
+  if (family !== 0) return isPrivate(host, family === 6 ? 'ipv6' : 'ipv4');
   return !host.includes('.') || /\.(localhost|local|internal|lan|home\.arpa)$/.test(host);
 }
 

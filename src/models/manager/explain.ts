@@ -1,7 +1,7 @@
 import { isAppError } from '../../domain/error.ts';
 import type { Candidate, ModelInfo } from '../../domain/model.ts';
 import { averagePrice } from '../routing/categories.ts';
-import { type Resolution, resolveModel } from '../routing/resolve.ts';
+import { type Resolution, resolveIn } from '../routing/resolve.ts';
 import type { Refusal } from '../routing/restrictions.ts';
 import type { ModelRequest, Roster, RoutingPolicy } from '../routing/roster.ts';
 import { settingOf } from '../routing/roster.ts';
@@ -50,9 +50,10 @@ export function explainRoute(
   policy: RoutingPolicy,
   year: number,
 ): RouteExplanation {
-  const steered = steer(request, roster, policy, year);
-  const scene = createScene(steered, roster, policy);
-  const { resolution, failure } = attempt(steered, roster, policy);
+  const seen = createScene(request, roster, policy);
+  const steered = steer(seen, policy, year);
+  const scene = { ...seen, request: steered };
+  const { resolution, failure } = attempt(scene, policy);
   const candidates = resolution?.candidates ?? [];
   return {
     ...(steered.plan && { plan: steered.plan }),
@@ -69,9 +70,9 @@ export function explainRoute(
   };
 }
 
-function attempt(request: ModelRequest, roster: Roster, policy: RoutingPolicy) {
+function attempt(scene: Scene, policy: RoutingPolicy) {
   try {
-    return { resolution: resolveModel(request, roster, policy) };
+    return { resolution: resolveIn(scene, policy) };
   } catch (error) {
     // That nobody can answer is an answer here.
     if (!isAppError(error)) throw error;

@@ -1,13 +1,13 @@
 import { inOrder } from '../routing/resolve.ts';
-import type { ModelRequest, Roster, RoutingPolicy } from '../routing/roster.ts';
-import { createScene } from '../routing/scene.ts';
+import type { ModelRequest, RoutingPolicy } from '../routing/roster.ts';
+import type { Scene } from '../routing/scene.ts';
 import { planRoute } from './manager.ts';
 
 /** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
-export function steer(request: ModelRequest, roster: Roster, policy: RoutingPolicy, year: number): ModelRequest {
+export function steer(scene: Scene, policy: RoutingPolicy, year: number): ModelRequest {
+  const { request } = scene;
   const { task } = request;
   if (!task) return request;
-  const scene = createScene(request, roster, policy);
   const models = inOrder(scene, scene.open);
   const plan = planRoute({
     ...task,

@@ -8,6 +8,7 @@ import { requestBody } from '../extras/request-body.ts';
 import { anthropicSearches, anthropicSearchTools, withQuotes } from '../extras/search/anthropic-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
+import { countedSearches } from '../fees/counted-uses.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://api.anthropic.com/v1';
@@ -63,6 +64,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
     providerOptions: params => ({ anthropic: thinkingOptions(params) }),
     vendorTools: anthropicSearchTools,
+    usesIn: countedSearches,
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
     imageLimits: ({ window }) => ({ most: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),

@@ -66,8 +66,8 @@ export const azure = defineProvider({
   unlisted: true,
   configured: settings => settings.apiKey !== undefined && settings.endpoint !== undefined,
   connect,
-  models: (settings: ProviderSettings): ModelInfo[] =>
-    deploymentModels(settings.deployments, settings.reasoningDeployments),
+  models: (settings: ProviderSettings, known: readonly ModelInfo[]): ModelInfo[] =>
+    deploymentModels(settings.deployments, settings.reasoningDeployments, known),
 });
 
 async function connect(settings: ProviderSettings): Promise<Connection> {

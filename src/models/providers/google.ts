@@ -4,12 +4,11 @@ import { budgetFor, closestEffort } from '../effort.ts';
 import { adjustedModel } from '../extras/adjusted-model.ts';
 import { cachedContents } from '../extras/caches/cached-contents.ts';
 import { cachedModel, ofThread } from '../extras/caches/cached-model.ts';
-import { googleCaches } from '../extras/caches/google-caches.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { googleList } from '../extras/google-list.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
 import { requestBody } from '../extras/request-body.ts';
-import { googleSearches, googleSearchTools } from '../extras/search/google-search.ts';
+import { googleSearches, googleSearchTools, googleUses } from '../extras/search/google-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
 import {
@@ -82,6 +81,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
   const headers = { 'x-goog-api-key': apiKey };
   const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
   const wanted = settings.cache !== 'off' && around;
+  const { googleCaches } = await import('../extras/caches/google-caches.ts');
   const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
   const speaking = (id: string) =>
     caches && id.startsWith('gemini-')
@@ -91,6 +91,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
     languageModel: info => withRoomForThinking(speaking(info.id), info),
     providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
     vendorTools: googleSearchTools,
+    usesIn: googleUses,
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
     imageLimits: () => ({ most: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),

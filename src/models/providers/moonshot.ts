@@ -6,6 +6,7 @@ import { kimiBalance } from '../extras/kimi/kimi-account.ts';
 import { createKimiCaching } from '../extras/kimi/kimi-caching.ts';
 import { kimiCode } from '../extras/kimi/kimi-codes.ts';
 import { kimiDoor } from '../extras/kimi/kimi-door.ts';
+import { createKimiFormula, webSearchFormula } from '../extras/kimi/kimi-formula.ts';
 import { type SearchWords, searchingModel, webSearchTool } from '../extras/kimi/kimi-web-search.ts';
 import { liveList } from '../extras/live-list.ts';
 import { postJson, toldCount } from '../extras/post-json.ts';
@@ -14,6 +15,7 @@ import { codedModel } from '../extras/upstream/coded-model.ts';
 import { chatUsage } from '../extras/wire/chat-usage.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import type { Fetch } from '../extras/wire/vendor-fetch.ts';
+import { passedUse } from '../fees/counted-uses.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const group = 'Providers';
@@ -25,7 +27,7 @@ export const moonshot = defineProvider({
   docs: {
     endpoint: 'POST https://api.moonshot.ai/v1/chat/completions',
     quirks: [
-      'It searches by its own tool `$web_search`, whose calls go back to it as they came; models that always think cannot.',
+      'It searches by its built-in tool `$web_search`, whose calls go back to it as they came; models that always think, by the tool of its platform (`/formulas/moonshot/web-search:latest`), whose sealed results go back to it as they came.',
       'PDF, Office and pictures of text are uploaded once (`/files`), and their text is kept in the thread.',
       'Kimi models keep the beginning of a prompt in a cache by themselves; moonshot-v1 models have a paid one.',
       'It counts tokens itself (`/tokenizers/estimate-token-count`), which decides where an estimate comes near the window.',
@@ -95,12 +97,14 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       transformRequestBody: bodyOf,
     });
   const vendor = speaking(answerFetch);
+  const formula = createKimiFormula(door, webSearchFormula);
   return {
     languageModel: model => {
-      const plain = searchingModel(codedModel(vendor.chatModel(model.id), kimiCode), searchWords);
+      const plain = searchingModel(codedModel(vendor.chatModel(model.id), kimiCode), searchWords, formula);
       return isFirstFamily(model) ? caching.cached(plain) : plain;
     },
     providerOptions: params => ({ moonshot: { ...thinking(params), ...cacheKey(params), ...search(params) } }),
+    usesIn: passedUse,
     // Only documents are known to be taken as system messages; instructions after the conversation are not.
     tailRole: () => 'user',
     documentRole: 'system',
@@ -117,10 +121,13 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   };
 }
 
-/** Searching needs thinking switched off: models that always think can't. */
 function canSearch(model: ModelInfo): boolean {
-  if (isFirstFamily(model)) return true;
-  return model.tools && (!model.reasoning || model.efforts.includes('none'));
+  return isFirstFamily(model) || model.tools;
+}
+
+/** The built-in search needs thinking switched off: models that always think search by the platform's tool. */
+function byFormula(model: ModelInfo): boolean {
+  return !isFirstFamily(model) && model.reasoning && !model.efforts.includes('none');
 }
 
 /** It has the paid cache and no thinking; the later ones cache by themselves. */
@@ -153,16 +160,19 @@ const mostRounds = 3;
 function search({ model, webSearch, maxOutputTokens, effort }: CallParams): JSONObject {
   if (!webSearch || !canSearch(model)) return {};
   const rounds = Math.max(1, Math.min(mostRounds, webSearch.maxRounds));
-  const quiet = model.reasoning && effort !== 'none';
+  const formula = byFormula(model);
+  const quiet = !formula && model.reasoning && effort !== 'none';
   const note = 'Thinking was switched off: Kimi searches the web only without it.';
-  return { vendorSearch: { rounds, room: Math.max(0, model.window - maxOutputTokens), ...(quiet && { note }) } };
+  const room = Math.max(0, model.window - maxOutputTokens);
+  return { vendorSearch: { rounds, room, ...(quiet && { note }), ...(formula && { formula }) } };
 }
 
 const searchWords: SearchWords = {
   allowanceOf({ providerOptions }) {
     const told = providerOptions?.moonshot?.vendorSearch;
     if (!isRecord(told) || typeof told.rounds !== 'number' || typeof told.room !== 'number') return undefined;
-    return { rounds: told.rounds, room: told.room, note: typeof told.note === 'string' ? told.note : undefined };
+    const note = typeof told.note === 'string' ? told.note : undefined;
+    return { rounds: told.rounds, room: told.room, note, formula: told.formula === true };
   },
   withoutSearch: options => ({
     ...options,
@@ -174,7 +184,8 @@ const searchWords: SearchWords = {
 function bodyOf(given: Record<string, unknown>): Record<string, unknown> {
   const { vendorSearch, noSearch, max_tokens: most, ...body } = given;
   const limited = { ...body, ...(most === undefined ? {} : { max_completion_tokens: most }) };
-  if (vendorSearch === undefined) return limited;
+  // The platform's tool is a function among the others already.
+  if (vendorSearch === undefined || (isRecord(vendorSearch) && vendorSearch.formula === true)) return limited;
   const tools = [{ type: 'builtin_function', function: { name: webSearchTool } }];
   return { ...limited, tools, tool_choice: noSearch === true ? 'none' : 'auto' };
 }

@@ -4,6 +4,7 @@ import {
   openAiSearches,
   openAiSearchOptions,
   openAiSearchTools,
+  openAiUses,
   withEffortForSearch,
 } from '../extras/search/open-ai-search.ts';
 import { chatOptions, responsesOptions } from '../extras/wire/open-ai-options.ts';
@@ -69,6 +70,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
         : { ...responsesOptions(withEffortForSearch(params)), ...openAiSearchOptions(params) },
     }),
     vendorTools: params => (chat ? [] : openAiSearchTools(params)),
+    usesIn: openAiUses,
     // Chat templates of other servers often refuse instructions after the conversation.
     imageLimits: () => ({ most: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
     tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),

@@ -6,6 +6,7 @@ import { liveList } from '../extras/live-list.ts';
 import { toldWhole } from '../extras/openrouter-stream.ts';
 import { openRouterSearchTools } from '../extras/search/openrouter-search.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { countedSearches } from '../fees/counted-uses.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const ownBaseUrl = 'https://openrouter.ai/api/v1';
@@ -75,6 +76,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     languageModel: ({ id }) => toldWhole(vendor.chat(id, { usage: { include: true } })),
     providerOptions: params => ({ openrouter: vendorOptions(params) }),
     vendorTools: openRouterSearchTools,
+    usesIn: countedSearches,
     // Taken by the vendors that want marks (Anthropic, Gemini, Qwen), left out on the way to the others.
     cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',

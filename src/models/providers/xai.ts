@@ -2,7 +2,7 @@ import type { JSONObject } from '@ai-sdk/provider';
 import { closestEffort } from '../effort.ts';
 import { checkedBaseUrl } from '../extras/endpoint.ts';
 import { liveList } from '../extras/live-list.ts';
-import { xaiSearches, xaiSearchOptions, xaiSearchTools } from '../extras/search/xai-search.ts';
+import { xaiSearches, xaiSearchOptions, xaiSearchTools, xaiUses } from '../extras/search/xai-search.ts';
 import { createEchoedThoughts } from '../extras/wire/echoed-thoughts.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
 import { withEndsTold } from '../extras/wire/told-ends.ts';
@@ -55,6 +55,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     languageModel: ({ id }) => echoed(withEndsTold(vendor.responses(id))),
     providerOptions: params => ({ xai: { ...vendorOptions(params), ...xaiSearchOptions(params) } }),
     vendorTools: xaiSearchTools,
+    usesIn: xaiUses,
     // xAI takes roles in any order.
     tailRole: () => 'system',
     imageLimits: () => ({ most: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),

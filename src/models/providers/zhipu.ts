@@ -7,6 +7,7 @@ import { hitsToAsk, searchEngineOf } from '../extras/glm/search-engine.ts';
 import { liveList } from '../extras/live-list.ts';
 import { withJoinedTexts } from '../extras/wire/joined-texts.ts';
 import { answerFetch } from '../extras/wire/plain-answer.ts';
+import { passedUse } from '../fees/counted-uses.ts';
 import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../provider.ts';
 
 const group = 'Providers';
@@ -64,8 +65,9 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     transformRequestBody: withSearch,
   });
   return {
-    languageModel: ({ id }) => withJoinedTexts(glmModel(vendor.chatModel(id))),
+    languageModel: ({ id }) => withJoinedTexts(glmModel(vendor.chatModel(id), engine)),
     providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
+    usesIn: passedUse,
     tailRole: () => 'user',
     list: signal => liveList(door, signal),
   };

@@ -13,8 +13,8 @@ export interface Resilience extends Limiter {
   refresh(): Promise<void>;
   /** An error when this model is not to be asked now. */
   blocked(model: ModelInfo): AppError | undefined;
-  /** The permission for one attempt, or the error. `probeMs`: how long it may take. */
-  admit(model: ModelInfo, probeMs: number): Promise<Pass | AppError>;
+  /** The permission for one attempt of a call, or the error. `probeMs`: how long it may take. */
+  admit(model: ModelInfo, probeMs: number, reqId: string): Promise<Pass | AppError>;
   /** A call begins at this model's provider: it earns its part of a retry. */
   called(model: ModelInfo): void;
   mayRetry(model: ModelInfo): boolean;
@@ -51,8 +51,8 @@ export function createResilience(parts: ResilienceParts): Resilience {
       const block = board.blocked(upstreamOf(model.provider), model.id);
       return block && refusal(model, block);
     },
-    async admit(model, probeMs) {
-      const answer = await board.admit(upstreamOf(model.provider), model.id, probeMs);
+    async admit(model, probeMs, reqId) {
+      const answer = await board.admit(upstreamOf(model.provider), model.id, probeMs, reqId);
       return 'waitMs' in answer ? refusal(model, answer) : answer;
     },
     called: model => budget.called(upstreamOf(model.provider).endpoint, clock.monotonic()),

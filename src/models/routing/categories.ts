@@ -35,7 +35,10 @@ export function averagePrice(model: ModelInfo): number | undefined {
   return model.price && (3 * model.price.in + model.price.out) / 4;
 }
 
-const quickName = /flash|-mini\b|nano|lite|haiku|luna|fast|turbo|instant|highspeed|spark|air\b/i;
+const quickName = /flash|non-reasoning|-mini\b|nano|lite|haiku|luna|fast|turbo|instant|highspeed|spark|air\b/i;
+
+/** A large model on faster machines, for about twice its price: quick for who wants speed, not for a quick question. */
+const hurried = /highspeed/i;
 
 /** Whether a model was made to be quick, by its name. */
 export function isQuick({ id }: ModelInfo): boolean {
@@ -64,7 +67,7 @@ export function rankModels(
     return (
       model.score * weight.score -
       Math.log2(1 + 4 * price) * weight.cost +
-      (isQuick(model) ? weight.quick : 0) -
+      (isQuick(model) && (prefer === 'speed' || !hurried.test(model.id)) ? weight.quick : 0) -
       (model.reasoning ? 0 : weight.shallow)
     );
   };

@@ -49,7 +49,12 @@ const longestName = 200;
  * provider is configured at all.
  */
 export function resolveModel(request: ModelRequest, roster: Roster, policy: RoutingPolicy): Resolution {
-  const scene = createScene(request, roster, policy);
+  return resolveIn(createScene(request, roster, policy), policy);
+}
+
+/** The same for a scene that was looked at before. */
+export function resolveIn(scene: Scene, policy: RoutingPolicy): Resolution {
+  const { request } = scene;
   const name = request.name?.trim();
   if (name) return resolveName(scene, name, 'asked for by name');
   const byDefault = policy.defaultModel?.trim();

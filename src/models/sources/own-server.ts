@@ -1,10 +1,10 @@
 import type { ModelInfo } from '../../domain/model.ts';
 import type { EndpointSettings } from '../../domain/option.ts';
-import { overlay } from '../catalogue.ts';
 import { connectChatServer } from '../extras/chat-server.ts';
 import { checkedBaseUrl, isLocalUrl } from '../extras/endpoint.ts';
 import { serverList } from '../extras/server-list.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { overlay } from './overlay.ts';
 
 /** Taken for the window of a model of which nobody tells it, in tokens. */
 export const usualWindow = 32_768;

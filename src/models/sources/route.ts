@@ -3,8 +3,9 @@ import { steer } from '../manager/steer.ts';
 import type { ProviderDefinition } from '../provider.ts';
 import { nameKey } from '../routing/names.ts';
 import { passedOnReason } from '../routing/pass-through.ts';
-import { type Resolution, resolveModel } from '../routing/resolve.ts';
+import { type Resolution, resolveIn } from '../routing/resolve.ts';
 import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
+import { createScene } from '../routing/scene.ts';
 import type { Listings } from './listings.ts';
 
 export interface RouteParts {
@@ -33,8 +34,9 @@ export function createRoute(parts: RouteParts): (request: ModelRequest) => Promi
   const { policy, listings } = parts;
   const resolve = async (request: ModelRequest, roster: Roster): Promise<Outcome> => {
     try {
-      const steered = steer(request, roster, policy, parts.year());
-      const resolution = resolveModel(steered, roster, policy);
+      const scene = createScene(request, roster, policy);
+      const steered = steer(scene, policy, parts.year());
+      const resolution = resolveIn({ ...scene, request: steered }, policy);
       return { resolution: { ...resolution, ...(steered.plan && { plan: steered.plan }) } };
     } catch (error) {
       // Kept until the lists were looked at: with them the same name may resolve.

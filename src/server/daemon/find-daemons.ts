@@ -23,6 +23,7 @@ const healthSchema = z.object({
   sessions: z.number(),
   calls_running: z.number(),
   calls_waiting: z.number(),
+  tokens_problem: z.string().optional(),
 });
 
 /** Reports that were missed until a daemon counts as silent. */
@@ -53,8 +54,12 @@ async function namesIn(folder: string): Promise<string[]> {
 
 async function readHealth(path: string): Promise<DaemonHealth | undefined> {
   try {
-    const { reason, ...health } = healthSchema.parse(JSON.parse(await readFile(path, 'utf8')));
-    return reason === undefined ? health : { ...health, reason };
+    const { reason, tokens_problem, ...health } = healthSchema.parse(JSON.parse(await readFile(path, 'utf8')));
+    return {
+      ...health,
+      ...(reason !== undefined && { reason }),
+      ...(tokens_problem !== undefined && { tokens_problem }),
+    };
   } catch {
     // It went away in between, or somebody else's file has such a name.
     return undefined;

@@ -22,6 +22,8 @@ export interface DaemonHealth {
   sessions: number;
   calls_running: number;
   calls_waiting: number;
+  /** Why the tokens that hold are not those of the operator's file. */
+  tokens_problem?: string;
 }
 
 export interface HealthFileOptions {
@@ -37,8 +39,14 @@ export interface HealthFileOptions {
 
 export const healthEveryMs = 10_000;
 
-/** Writes `PORT.pid`, and `PORT.json` every 10 s; the result removes both. */
-export async function keepHealthFile(options: HealthFileOptions): Promise<() => Promise<void>> {
+export interface HealthFile {
+  /** Reports at once: something changed that somebody may look for. */
+  write(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** Writes `PORT.pid`, and `PORT.json` every 10 s, until both are removed. */
+export async function keepHealthFile(options: HealthFileOptions): Promise<HealthFile> {
   const { folder, port, pid, clock, report } = options;
   const files = { pid: join(folder, `${port}.pid`), health: join(folder, `${port}.json`) };
   let isTold = false;
@@ -56,11 +64,16 @@ export async function keepHealthFile(options: HealthFileOptions): Promise<() => 
     }
   }
 
-  const write = () => attempt(async () => replaceFile(files.health, `${JSON.stringify(await report())}\n`));
+  /** One after the other: the newest report has to be the last. */
+  function write(): Promise<void> {
+    writing = writing.then(() =>
+      attempt(async () => (isOver ? undefined : replaceFile(files.health, `${JSON.stringify(await report())}\n`))),
+    );
+    return writing;
+  }
+
   const beat = () => {
-    stopTimer = clock.after(healthEveryMs, () => {
-      writing = write().then(() => (isOver ? undefined : beat()));
-    });
+    stopTimer = clock.after(healthEveryMs, () => void write().then(() => (isOver ? undefined : beat())));
   };
   await attempt(async () => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -68,13 +81,16 @@ export async function keepHealthFile(options: HealthFileOptions): Promise<() => 
   });
   await write();
   beat();
-  return async () => {
-    isOver = true;
-    stopTimer();
-    await writing;
-    await attempt(async () => {
-      await Promise.all(Object.values(files).map(file => rm(file, { force: true })));
-    });
+  return {
+    write,
+    async remove() {
+      isOver = true;
+      stopTimer();
+      await writing;
+      await attempt(async () => {
+        await Promise.all(Object.values(files).map(file => rm(file, { force: true })));
+      });
+    },
   };
 }
 

@@ -5,6 +5,7 @@ import type { Tokens } from '../guards/tokens.ts';
 import type { DoorParts, Route, UpgradeDoor } from '../http/door-parts.ts';
 import { createGate } from '../http/gate.ts';
 import { type HttpDoor, type HttpOptions, openHttp } from '../http/open-http.ts';
+import { followTokens } from './follow-tokens.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
 
 export interface DaemonOptions
@@ -21,6 +22,8 @@ export interface DaemonOptions
   random: Random;
   /** Where it tells of itself; absent: nowhere. */
   healthFolder?: string;
+  /** What is wrong with the tokens at the moment, as a sentence. */
+  tokensProblem?(): string | undefined;
   /** What is at paths of its own beside MCP and the tools. */
   routes: readonly ((parts: DoorParts) => Route)[];
   /** What connections may become. */
@@ -45,6 +48,8 @@ export interface Daemon {
   load(): DaemonLoad;
   /** Takes no more calls; resolves when none runs, or after `ms`. */
   drain(ms: number): Promise<void>;
+  /** Tells at once how it is, where it tells of itself. */
+  report(): Promise<void>;
   /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
   close(): Promise<void>;
 }
@@ -53,7 +58,7 @@ const usualPatience = { headMs: 10_000, requestMs: 60_000, stallMs: 30_000 };
 
 /** Listens; rejects where it may not, or can't. */
 export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { clock, random, tokens, version, productOf, maxBodyBytes, onError } = options;
+  const { clock, random, tokens, version, maxBodyBytes, onError } = options;
   const capacity = createCapacity(options.capacity);
   const checkRate = createRates(options.rates, clock);
   const { stallMs, ...patience } = { ...usualPatience, ...options.patience };
@@ -63,8 +68,8 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     random,
     tokens,
     gate: createGate(capacity, clock),
-    productOf,
-    admit: caller => checkRate(caller.name),
+    productOf: followTokens(tokens, options.productOf),
+    admit: (caller, count) => checkRate(caller.name, count),
     maxBodyBytes,
     stallMs,
     onError,
@@ -84,7 +89,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const startedAt = clock.now();
   const report = () => healthOf({ options, http, isShut: parts.gate.isShut(), load: load(), startedAt });
   const { healthFolder: folder } = options;
-  const forget = folder
+  const file = folder
     ? await keepHealthFile({ folder, port: http.port, pid: process.pid, clock, report, onError })
     : undefined;
   return {
@@ -93,9 +98,10 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     tokens,
     load,
     drain: http.drain,
+    report: async () => file?.write(),
     async close() {
       await http.close();
-      await forget?.();
+      await file?.remove();
     },
   };
 }
@@ -111,6 +117,7 @@ interface Reported {
 
 async function healthOf({ options, http, isShut, load, startedAt }: Reported): Promise<DaemonHealth> {
   const reason = await options.notReady();
+  const tokensProblem = options.tokensProblem?.();
   return {
     t: options.clock.now() / 1_000,
     pid: process.pid,
@@ -124,5 +131,6 @@ async function healthOf({ options, http, isShut, load, startedAt }: Reported): P
     sessions: load.sessions,
     calls_running: load.callsRunning,
     calls_waiting: load.callsWaiting,
+    ...(tokensProblem !== undefined && { tokens_problem: tokensProblem }),
   };
 }

@@ -5,12 +5,11 @@ import { configError } from '../../domain/error.ts';
 import { readTokens, withToken } from '../guards/token-file.ts';
 import type { TokenEntry } from '../guards/tokens.ts';
 
-export interface TokenStore {
+/** The operator's file of tokens as it was when it was read. */
+export interface TokenFile {
   entries: readonly TokenEntry[];
-  /** Something the operator should know of the file, a sentence each. */
-  warnings: readonly string[];
-  /** Puts a rotated token into the file, so that it holds after a restart too; a token that is not of the file is let be. */
-  keep(entry: TokenEntry): Promise<void>;
+  /** Something the operator should know of the file, as a sentence. */
+  warning?: string;
 }
 
 /** Where systemd and container engines put what one service alone may read, with modes of their own that nobody can change. */
@@ -18,23 +17,38 @@ export function isHandedIn(path: string): boolean {
   return /^\/run\/(credentials|secrets)\//.test(normalize(path));
 }
 
-/** The operator's file of tokens. Rejects with an `AppError` of kind `config` where it can't be read or says what can't be. */
-export async function openTokenStore(path: string): Promise<TokenStore> {
-  const text = await readText(path);
-  const entries = readTokens(text, path);
+/** Rejects with an `AppError` of kind `config` where it can't be read or says what can't be. */
+export async function readTokenFile(path: string): Promise<TokenFile> {
+  const entries = readTokens(await readText(path), path);
   const { mode } = await stat(path);
   const isOpen = process.platform !== 'win32' && !isHandedIn(path) && (mode & 0o077) !== 0;
-  let last: Promise<void> = Promise.resolve();
-  return {
-    entries,
-    warnings: isOpen ? [`Other users of this machine may read ${path}; "chmod 600" it.`] : [],
-    keep(entry) {
-      const kept = last.then(() => replaceToken(path, entry));
-      // The failure of one is told to who asked for it; the next one is written all the same.
-      last = kept.catch(() => undefined);
-      return kept;
-    },
-  };
+  return { entries, ...(isOpen && { warning: `Other users of this machine may read ${path}; "chmod 600" it.` }) };
+}
+
+/** Is another text after each change of the file, as far as that can be told without reading it. */
+export async function fingerprintOf(path: string): Promise<string> {
+  try {
+    const { dev, ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
+    return [dev, ino, size, mtimeNs, ctimeNs].join(' ');
+  } catch {
+    // Why it can't be reached is told by who reads it.
+    return 'none';
+  }
+}
+
+/** Puts a rotated token into the file, so that it holds after a restart too; false: it is not of the file, which is let be. */
+export async function keepToken(path: string, entry: TokenEntry): Promise<boolean> {
+  const changed = withToken(await readText(path), path, entry);
+  if (changed === undefined) return false;
+  const draft = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(draft, changed, { mode: 0o600, flag: 'wx' });
+    await rename(draft, path);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+  return true;
 }
 
 async function readText(path: string): Promise<string> {
@@ -45,18 +59,5 @@ async function readText(path: string): Promise<string> {
       next: 'Correct POLYLOGUE_TOKENS_FILE, or let this user read the file.',
       cause: error,
     });
-  }
-}
-
-async function replaceToken(path: string, entry: TokenEntry): Promise<void> {
-  const changed = withToken(await readText(path), path, entry);
-  if (changed === undefined) return;
-  const draft = `${path}.${randomUUID()}`;
-  try {
-    await writeFile(draft, changed, { mode: 0o600, flag: 'wx' });
-    await rename(draft, path);
-  } catch (error) {
-    await rm(draft, { force: true });
-    throw error;
   }
 }

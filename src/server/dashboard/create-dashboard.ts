@@ -1,11 +1,11 @@
 import type { Clock, Random } from '../../domain/ports.ts';
 import type { Caller } from '../guards/caller.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
+import { createShares } from '../guards/shares.ts';
 import type { DoorParts, Route } from '../http/door-parts.ts';
 import { assetAnswer, bareAnswer, nothingHere, onward, pageAnswer, problemOf } from './answers.ts';
 import { assets } from './assets.ts';
 import type { DashboardData } from './dashboard-data.ts';
-import { createFollowers } from './followers.ts';
 import { htmlText } from './html.ts';
 import { liveStream } from './live-stream.ts';
 import { type Theme, themes, type Visit } from './page.ts';
@@ -34,12 +34,12 @@ export type Dashboard = (request: Request, caller: Caller | undefined) => Promis
 /** Forms are small. */
 const mostFormBytes = 16_384;
 /** Pages that follow what happens, at the same time. */
-const mostFollowers = { ofOwner: 24, inAll: 200 };
+const mostFollowers = { ofOne: () => 24, inAll: 200 };
 
 export function createDashboard(parts: DashboardParts): Dashboard {
   const { random, onError } = parts;
   const signIn = createSignIn({ find: parts.findToken, secret: random.uuid() });
-  const follow = createFollowers(mostFollowers);
+  const follow = createShares(mostFollowers);
 
   async function answer(request: Request, known: Caller | undefined): Promise<Response | undefined> {
     const url = new URL(request.url);

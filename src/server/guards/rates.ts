@@ -11,19 +11,20 @@ export interface RateRules {
 /** How many clients are remembered; the one that was quiet longest is forgotten first. */
 const mostClients = 10_000;
 
-/** One bucket a client, refilled as time passes. */
+/** One bucket a client, refilled as time passes. `count`: requests that come as one, and pass or don't pass together. */
 export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 'monotonic'>) {
   const buckets = new Map<string, { left: number; at: number }>();
-  return (client: string): Refusal | undefined => {
+  return (client: string, count = 1): Refusal | undefined => {
+    if (count > burst) return tooLarge(burst);
     const now = clock.monotonic();
     const before = buckets.get(client) ?? { left: burst, at: now };
     const left = Math.min(burst, before.left + ((now - before.at) * perMinute) / 60_000);
     buckets.delete(client);
-    buckets.set(client, { left: left < 1 ? left : left - 1, at: now });
+    buckets.set(client, { left: left < count ? left : left - count, at: now });
     const [oldest] = buckets.keys();
     if (buckets.size > mostClients && oldest !== undefined) buckets.delete(oldest);
-    if (left >= 1) return undefined;
-    const retryAfterSeconds = Math.max(1, Math.ceil(((1 - left) * 60) / perMinute));
+    if (left >= count) return undefined;
+    const retryAfterSeconds = Math.max(1, Math.ceil(((count - left) * 60) / perMinute));
     return {
       status: 429,
       class: 'rate',
@@ -31,5 +32,14 @@ export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 
       next: `Wait ${retryAfterSeconds} s, then go on.`,
       retryAfterSeconds,
     };
+  };
+}
+
+function tooLarge(burst: number): Refusal {
+  return {
+    status: 413,
+    class: 'batch',
+    message: `These are more messages in one than the ${burst} that may come at once.`,
+    next: 'Send them in smaller parts.',
   };
 }

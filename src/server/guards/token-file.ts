@@ -68,6 +68,7 @@ function entryOf(entry: z.infer<typeof entrySchema>, path: string): TokenEntry {
   const { toolsets, allow, deny, roots, max_cost_per_day: maxCostPerDay } = entry;
   return {
     digest: token === undefined ? Buffer.from(sha256 ?? '', 'hex') : digestOf(token),
+    ...(token !== undefined && { secret: token }),
     caller: {
       name: entry.name,
       owner: entry.owner ?? entry.name,

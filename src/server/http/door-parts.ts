@@ -28,8 +28,8 @@ export interface DoorParts {
    * Rejects with an `AppError` of kind `security` where he may not read it.
    */
   productOf(caller: Caller, root?: string): Promise<CallerProduct>;
-  /** Counts one request of a caller; a refusal when there were too many of late. */
-  admit(caller: Caller): Refusal | undefined;
+  /** Counts so many requests of a caller, one unless told; a refusal when there were too many of late. */
+  admit(caller: Caller, count?: number): Refusal | undefined;
   /** Bytes of one body or frame. */
   maxBodyBytes: number;
   /** Milliseconds without one byte taken, after which a client is sent away. */

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { configError } from '../../domain/error.ts';
+import { createOpenAnswers } from '../daemon/open-answers.ts';
 import { createAddressGuard } from '../guards/addresses.ts';
 import { checkBind } from '../guards/bind.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
@@ -10,7 +11,7 @@ import { createCors } from './cors.ts';
 import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
 import { createPipelineGuard } from './pipelined.ts';
 import { nowhere, refusalOf } from './refusals.ts';
-import { createRouter } from './router.ts';
+import { createRouter, type RouterParts } from './router.ts';
 import { addressOf } from './to-request.ts';
 import { createToolApi } from './tool-api.ts';
 import { writeResponse } from './write-response.ts';
@@ -56,7 +57,11 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const sessions = createSessions(options.sessions, clock);
   const mcp = createMcpDoor({ ...options, sessions });
   const cors = createCors(options.origins);
-  const route = createRouter({ ...options, checkAddress, cors, mcp: mcp.handle, tool: createToolApi(options) });
+  const answers = createOpenAnswers();
+  tokens.onChange(({ ended }) => answers.end(ended));
+  const onCaller: RouterParts['onCaller'] = ({ name }, outgoing) => answers.add(name, outgoing);
+  const tool = createToolApi(options);
+  const route = createRouter({ ...options, checkAddress, cors, mcp: mcp.handle, tool, onCaller });
 
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     const { response, onWritten } = await route(incoming, outgoing);

@@ -20,6 +20,8 @@ export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'token
   cors: Cors;
   routes: readonly Route[];
   upgrades: readonly Pick<UpgradeDoor, 'path'>[];
+  /** Told whose answer this is, once that is known. */
+  onCaller(caller: Caller, outgoing: ServerResponse): void;
   /** Why it can't work now, as one sentence; undefined: it can. */
   notReady(): Promise<string | undefined>;
 }
@@ -62,6 +64,10 @@ export function createRouter(parts: RouterParts): Router {
       const read = readJson(body.bytes.toString('utf8'));
       if ('refusal' in read) return refused(call, read.refusal);
       value = read.value;
+      // The request itself was counted before it was read.
+      const more = Array.isArray(value) ? value.length - 1 : 0;
+      const tooMany = more > 0 ? parts.admit(caller, more) : undefined;
+      if (tooMany) return refused(call, tooMany);
     }
     const root = rootOf(incoming);
     // The body was read; what goes on only says that there is one.
@@ -98,6 +104,7 @@ export function createRouter(parts: RouterParts): Router {
     const route = door ? undefined : routes.find(({ path }) => fits(path, pathname));
     const caller = callerOf(parts.tokens, incoming, route);
     if (caller && 'status' in caller) return refused(call, caller);
+    if (caller) parts.onCaller(caller, call.outgoing);
     const tooMany = caller && parts.admit(caller);
     if (tooMany) return refused(call, tooMany);
     const way = door ?? route;

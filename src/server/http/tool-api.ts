@@ -2,6 +2,7 @@ import { isRecord } from '../../domain/json.ts';
 import type { Clock } from '../../domain/ports.ts';
 import type { ToolReply, ToolRequest } from '../../domain/request.ts';
 import { refusalResponse } from '../guards/refusal.ts';
+import { callerTrace } from '../trace-context.ts';
 import type { DoorParts } from './door-parts.ts';
 import type { Exchange, GuardedRequest } from './exchange.ts';
 
@@ -20,6 +21,7 @@ export function createToolApi({ gate, productOf, clock }: Pick<DoorParts, 'gate'
       arguments: body,
       principal: { owner: caller.owner, root, client: clientOf(request) },
       rateLimited: true,
+      ...callerTrace(undefined, request.headers),
       // Whoever names his call comes again for it when the answer does not arrive; else nobody would.
       ...(key !== null && { session: { gone: request.signal, idempotencyKey: key } }),
     };

@@ -1,16 +1,18 @@
 import { isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/server';
 import type { ToolHost } from '../../domain/request.ts';
+import { createShares } from '../guards/shares.ts';
 import type { DoorParts } from '../http/door-parts.ts';
 import type { Exchange, GuardedRequest } from '../http/exchange.ts';
 import type { McpOptions } from '../mcp.ts';
 import { createResultStore } from '../ws/frames/kept-results.ts';
 import { mostLogged } from './event-log.ts';
 import { createModernLeg, type ModernLeg, type ServerOf } from './modern-leg.ts';
+import { noRoom, noSession, noShare, unknownSession } from './rpc-errors.ts';
 import { openSession, type Session } from './session.ts';
 import type { Sessions } from './sessions.ts';
 
 export interface McpDoorOptions
-  extends Pick<DoorParts, 'version' | 'random' | 'clock' | 'gate' | 'productOf' | 'onError'> {
+  extends Pick<DoorParts, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {
   sessions: Sessions;
   /** Makes the protocol server of a connection or request; the product's own unless told. */
   serverOf?: ServerOf;
@@ -19,6 +21,12 @@ export interface McpDoorOptions
 export interface McpDoor {
   handle(request: GuardedRequest): Promise<Exchange>;
   close(): Promise<void>;
+}
+
+/** What 2026 requests of one caller and project have in common. */
+interface Leg {
+  caller: string;
+  made: Promise<ModernLeg>;
 }
 
 type From = Pick<GuardedRequest, 'caller' | 'root'>;
@@ -30,31 +38,38 @@ const mostLegs = 256;
 export function createMcpDoor(options: McpDoorOptions): McpDoor {
   const { sessions, random, clock, gate, version, serverOf, onError } = options;
   // The one that was used longest ago stands first.
-  const modern = new Map<string, Promise<ModernLeg>>();
+  const modern = new Map<string, Leg>();
   const room = createResultStore(mostLogged);
+  const listens = createShares(sessions.limits);
 
   async function optionsFor({ caller, root: declared }: From, client: string): Promise<McpOptions> {
     const { host, root, instructions } = await options.productOf(caller, declared);
     return { host: gate.before(host, client), version, instructions, principal: { owner: caller.owner, root } };
   }
 
+  async function made(from: From): Promise<ModernLeg> {
+    const mcp = await optionsFor(from, from.caller.name);
+    const mayListen = () => listens(from.caller.name);
+    return createModernLeg({ mcp, clock, serverOf, mayListen, onError });
+  }
+
   async function legOf(from: From): Promise<ModernLeg> {
     const { caller, root } = from;
-    const key = JSON.stringify([caller.name, root ?? null]);
-    const made =
-      modern.get(key) ?? optionsFor(from, caller.name).then(mcp => createModernLeg({ mcp, clock, serverOf, onError }));
+    // The owner, too: a request that was let in before its token became another owner's must leave him nothing.
+    const key = JSON.stringify([caller.name, caller.owner, root ?? null]);
+    const leg = modern.get(key) ?? { caller: caller.name, made: made(from) };
     modern.delete(key);
-    modern.set(key, made);
+    modern.set(key, leg);
     // A product that can't be made now may be made for the next request.
-    made.catch(() => modern.delete(key));
+    leg.made.catch(() => modern.get(key) === leg && modern.delete(key));
     await forgetIdle();
-    return made;
+    return leg.made;
   }
 
   async function forgetIdle(): Promise<void> {
     if (modern.size <= mostLegs) return;
-    for (const [key, made] of [...modern].slice(0, -1)) {
-      const leg = await made.catch(() => undefined);
+    for (const [key, each] of [...modern].slice(0, -1)) {
+      const leg = await each.made.catch(() => undefined);
       if (leg && leg.open() > 0) continue;
       modern.delete(key);
       return;
@@ -65,7 +80,8 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     const id = request.headers.get('mcp-session-id');
     if (id === null && !(request.method === 'POST' && isInitializeRequest(body))) return { response: noSession() };
     const session = id === null ? await opened({ caller, root }) : sessions.find(id, caller.name);
-    if (!session) return { response: id === null ? noRoom() : unknownSession() };
+    if (!session) return { response: unknownSession() };
+    if (typeof session === 'string') return { response: session === 'full' ? noRoom() : noShare('sessions') };
     const release = sessions.use(session);
     try {
       const { response, listens = false, onWritten } = await session.handle(request, body);
@@ -83,28 +99,25 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     }
   }
 
-  async function opened(from: From): Promise<Session | undefined> {
+  async function opened(from: From): Promise<Session | 'full' | 'share'> {
     const id = random.uuid();
     const caller = from.caller.name;
     const mcp = await optionsFor(from, `session ${id}`);
-    const host = { ...mcp.host, call: inUse(mcp.host.call, () => sessions.find(id, caller)) };
+    const host = { ...mcp.host, call: inUse(sessions, mcp.host.call, () => sessions.find(id, caller)) };
     return sessions.add(caller, onClosed =>
       openSession({ id, caller, mcp: { ...mcp, host }, serverOf, clock, room, onClosed, onError }),
     );
   }
 
-  /** A call keeps its session, even where the stream that waited for it is lost. */
-  function inUse(call: ToolHost['call'], session: () => Session | undefined): ToolHost['call'] {
-    return async (request, signal) => {
-      const found = session();
-      const release = found ? sessions.use(found) : () => {};
-      try {
-        return await call(request, signal);
-      } finally {
-        release();
-      }
-    };
-  }
+  // Their requests are ended by whoever has their connections.
+  options.tokens.onChange(({ ended }) => {
+    sessions.end(ended).catch(onError);
+    for (const [key, { caller, made: leg }] of modern) {
+      if (!ended.has(caller)) continue;
+      modern.delete(key);
+      leg.then(each => each.close()).catch(() => undefined);
+    }
+  });
 
   return {
     async handle(guarded) {
@@ -114,26 +127,21 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     },
     async close() {
       await sessions.close();
-      const legs = await Promise.allSettled(modern.values());
+      const legs = await Promise.allSettled([...modern.values()].map(({ made: leg }) => leg));
       await Promise.all(legs.map(leg => (leg.status === 'fulfilled' ? leg.value.close() : undefined)));
     },
   };
 }
 
-function rpcError(status: number, code: number, message: string): Response {
-  return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
-}
-
-function noSession(): Response {
-  return rpcError(400, -32_000, 'Begin with "initialize", or send the Mcp-Session-Id header of the session.');
-}
-
-function unknownSession(): Response {
-  return rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".');
-}
-
-function noRoom(): Response {
-  const response = rpcError(503, -32_000, 'There are too many sessions. Try again later.');
-  response.headers.set('Retry-After', '5');
-  return response;
+/** A call keeps its session, even where the stream that waited for it is lost. */
+function inUse(sessions: Sessions, call: ToolHost['call'], session: () => Session | undefined): ToolHost['call'] {
+  return async (request, signal) => {
+    const found = session();
+    const release = found ? sessions.use(found) : () => {};
+    try {
+      return await call(request, signal);
+    } finally {
+      release();
+    }
+  };
 }

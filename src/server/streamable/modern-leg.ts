@@ -7,6 +7,7 @@ import type { Exchange } from '../http/exchange.ts';
 import { createMcpServer, type McpOptions } from '../mcp.ts';
 import { createOwnerChanges } from './owner-changes.ts';
 import { patientResponse } from './patient-response.ts';
+import { noShare } from './rpc-errors.ts';
 
 /** How 2026 clients of one caller are served: request by request. */
 export interface ModernLeg {
@@ -23,11 +24,13 @@ export interface ModernLegOptions {
   mcp: McpOptions;
   clock: Pick<Clock, 'after'>;
   serverOf: ServerOf | undefined;
+  /** Takes a place for a stream that listens; undefined: the caller has all of his. */
+  mayListen(): (() => void) | undefined;
   onError(error: Error): void;
 }
 
 export function createModernLeg(options: ModernLegOptions): ModernLeg {
-  const { mcp, clock, serverOf = createMcpServer, onError } = options;
+  const { mcp, clock, serverOf = createMcpServer, mayListen, onError } = options;
   const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
   const gone = new AbortController();
   const open = new Map<Request, Connection>();
@@ -45,13 +48,17 @@ export function createModernLeg(options: ModernLegOptions): ModernLeg {
   );
 
   async function listen(request: Request, body: unknown): Promise<Exchange> {
-    const end = await changes.begin();
+    const giveBack = mayListen();
+    if (!giveBack) return { response: noShare('streams') };
     listening += 1;
+    let end = () => {};
     const onWritten = () => {
       listening -= 1;
       end();
+      giveBack();
     };
     try {
+      end = await changes.begin();
       return { response: await handler.fetch(request, { parsedBody: body }), listens: true, onWritten };
     } catch (error) {
       onWritten();

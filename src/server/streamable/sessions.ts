@@ -1,4 +1,5 @@
 import type { Clock } from '../../domain/ports.ts';
+import type { ShareLimits } from '../guards/shares.ts';
 import type { Session } from './session.ts';
 
 export interface SessionRules {
@@ -6,16 +7,22 @@ export interface SessionRules {
   idleMs: number;
   /** The most sessions; the caller's own one that was idle longest makes room for a new one. */
   most: number;
+  /** Of these, the ones that one token may have at the moment; absent: all of them. */
+  ofOne?(): number;
 }
 
 export interface Sessions {
-  /** Undefined when there is no room: all sessions of this caller are in use, or all belong to others. */
-  add(caller: string, open: (onClosed: () => void) => Promise<Session>): Promise<Session | undefined>;
+  /** `full`: there is no room, for all belong to others or are in use. `share`: the caller has all that he may have, in use. */
+  add(caller: string, open: (onClosed: () => void) => Promise<Session>): Promise<Session | 'full' | 'share'>;
   /** Somebody else's session is as unknown as one that never was. */
   find(id: string, caller: string): Session | undefined;
   /** Keeps a session from being idle until the result is called. */
   use(session: Session): () => void;
   count(): number;
+  /** What is counted as sessions are has as many places. */
+  limits: ShareLimits;
+  /** Ends those of these callers: their calls go on without them, as after any loss. */
+  end(callers: ReadonlySet<string>): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -25,10 +32,14 @@ interface Entry {
   stopTimer(): void;
 }
 
-export function createSessions({ idleMs, most }: SessionRules, clock: Pick<Clock, 'after'>): Sessions {
+export function createSessions(
+  { idleMs, most, ofOne = () => most }: SessionRules,
+  clock: Pick<Clock, 'after'>,
+): Sessions {
   // The one that was idle longest stands first.
   const entries = new Map<string, Entry>();
-  let opening = 0;
+  // Callers of sessions that are being opened, each as often as he does.
+  const opening: string[] = [];
 
   function forget(id: string): void {
     entries.get(id)?.stopTimer();
@@ -42,21 +53,26 @@ export function createSessions({ idleMs, most }: SessionRules, clock: Pick<Clock
     entry.stopTimer = clock.after(idleMs, () => void entry.session.close());
   }
 
-  async function makeRoom(caller: string): Promise<boolean> {
-    if (entries.size + opening <= most) return true;
+  async function makeRoom(caller: string): Promise<'full' | 'share' | undefined> {
+    const all = [...entries.values()].map(({ session }) => session.caller).concat(opening);
+    const isShare = all.filter(name => name === caller).length > ofOne();
+    if (all.length <= most && !isShare) return undefined;
     const idle = [...entries.values()].find(({ session, uses }) => session.caller === caller && uses === 0);
-    await idle?.session.close();
-    return idle !== undefined;
+    if (!idle) return isShare ? 'share' : 'full';
+    await idle.session.close();
+    return undefined;
   }
 
   return {
     count: () => entries.size,
+    limits: { ofOne, inAll: most },
     async add(caller, open) {
       // Counted before anything is waited for, so that many at once don't become too many.
-      opening += 1;
+      opening.push(caller);
       let id: string | undefined;
       try {
-        if (!(await makeRoom(caller))) return undefined;
+        const noRoom = await makeRoom(caller);
+        if (noRoom) return noRoom;
         const session = await open(() => id !== undefined && forget(id));
         id = session.id;
         const entry: Entry = { session, uses: 0, stopTimer() {} };
@@ -64,7 +80,7 @@ export function createSessions({ idleMs, most }: SessionRules, clock: Pick<Clock
         rest(entry);
         return session;
       } finally {
-        opening -= 1;
+        opening.splice(opening.indexOf(caller), 1);
       }
     },
     find(id, caller) {
@@ -83,6 +99,10 @@ export function createSessions({ idleMs, most }: SessionRules, clock: Pick<Clock
         entry.uses -= 1;
         if (entry.uses === 0) rest(entry);
       };
+    },
+    async end(callers) {
+      const own = [...entries.values()].filter(({ session }) => callers.has(session.caller));
+      await Promise.all(own.map(({ session }) => session.close()));
     },
     async close() {
       await Promise.all([...entries.values()].map(({ session }) => session.close()));

@@ -6,11 +6,11 @@ import type { Caller } from '../guards/caller.ts';
 import type { Refusal } from '../guards/refusal.ts';
 import type { CallerProduct, DoorParts, UpgradeDoor, UpgradeRequest } from '../http/door-parts.ts';
 import { rootOf } from '../http/router.ts';
-import { closeCodes } from './frames/frames.ts';
 import { createResultStore } from './frames/kept-results.ts';
 import { type FrameDoorOptions, type FrameRules, serveFrames } from './frames/serve-frames.ts';
 import { createFrameSessions } from './frames/sessions.ts';
 import { type LiveSocket, openLiveSocket } from './live-socket.ts';
+import { createOpenSockets, type OpenSocket } from './open-sockets.ts';
 import {
   badHandshake,
   failed,
@@ -18,7 +18,6 @@ import {
   refuseUpgrade,
   tokenFirst,
   tokenReplaced,
-  tooMany,
   wrongVersion,
 } from './refuse-upgrade.ts';
 import { serveMcp } from './serve-mcp.ts';
@@ -38,6 +37,8 @@ export interface WsRules {
 
 export interface WsOptions extends DoorParts, Pick<FrameDoorOptions, 'ceilings' | 'kindOf'> {
   rules: WsRules;
+  /** Connections, and sessions of the frame protocol, that one token may have at the moment; absent: all of them. */
+  ofOne?(): number;
 }
 
 export interface WsDoor extends UpgradeDoor {
@@ -45,34 +46,34 @@ export interface WsDoor extends UpgradeDoor {
   sessions(): number;
 }
 
-interface Open {
-  live: LiveSocket;
-  caller: Caller | undefined;
-}
-
-/** Connections that have not said who they are: so many, and so much of each. */
-const mostUnknown = 64;
+/** Bytes of a connection that has not said who it is. */
 const mostUnknownBytes = 65_536;
 
 /** MCP (subprotocol `mcp`) and the frame protocol (none) over WebSockets. */
 export function openWs(options: WsOptions): WsDoor {
-  const { rules, clock, onError, stallMs, maxBodyBytes } = options;
-  const open = new Set<Open>();
-  const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, most: rules.mostConnections }, clock);
+  const { rules, clock, onError, maxBodyBytes } = options;
+  const { ofOne = () => rules.mostConnections } = options;
+  const open = createOpenSockets({ most: rules.mostConnections, ofOne });
+  const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, most: rules.mostConnections, ofOne }, clock);
   const frameOptions = {
     ...options,
     rules: rules.frames,
     sessions,
     store: createResultStore(rules.mostKept),
-    connections: () => open.size,
+    connections: open.count,
   };
   const server = webSocketServer(maxBodyBytes);
   let pending = 0;
   let rotations = 0;
+  options.tokens.onChange(({ ended, gone, others }) => {
+    rotations += ended.size + others.size;
+    sessions.end(gone);
+    open.close(({ caller }) => caller !== undefined && ended.has(caller.name), 'the token was taken back or replaced');
+  });
 
   async function accept({ incoming, socket, head, caller }: UpgradeRequest): Promise<void> {
     const isMcp = subprotocols(incoming).includes('mcp');
-    const refusal = refusalOf(isMcp, caller);
+    const refusal = isMcp && !caller ? tokenFirst : open.refusal(caller, pending);
     if (refusal) return refuseUpgrade(socket, refusal);
     pending += 1;
     const known = rotations;
@@ -82,10 +83,9 @@ export function openWs(options: WsOptions): WsDoor {
       // Whose token was replaced meanwhile is not known here: all of these few come again.
       if (known !== rotations) return refuseUpgrade(socket, tokenReplaced);
       server.handleUpgrade(incoming, socket, head, upgraded => {
-        const entry = { live: live(upgraded), caller };
+        const entry = { live: liveSocket(options, upgraded), caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
-        entry.live.onClose(() => open.delete(entry));
-        if (product && caller) speakMcp(entry.live, caller, product);
+        if (product && caller) speakMcp(options, entry.live, caller, product);
         else speakFrames(entry, socket, incoming);
       });
     } finally {
@@ -93,26 +93,7 @@ export function openWs(options: WsOptions): WsDoor {
     }
   }
 
-  function refusalOf(isMcp: boolean, caller: Caller | undefined): Refusal | undefined {
-    if (isMcp && !caller) return tokenFirst;
-    const unknown = [...open].filter(each => each.caller === undefined).length;
-    const isFull = open.size + pending >= rules.mostConnections || (!caller && unknown >= mostUnknown);
-    return isFull ? tooMany : undefined;
-  }
-
-  function live(socket: WebSocket): LiveSocket {
-    const { pingMs, silenceMs, mostBuffered } = rules;
-    return openLiveSocket(socket, { pingMs, silenceMs, mostBytes: mostBuffered, stallMs }, { clock, onError });
-  }
-
-  function speakMcp(socket: LiveSocket, caller: Caller, { host, root, instructions }: CallerProduct): void {
-    const gated = options.gate.before(host, `mcp ${options.random.uuid()}`);
-    const principal = { owner: caller.owner, root };
-    socket.slowDown(() => secondsOf(options.admit(caller)));
-    serveMcp({ host: gated, version: options.version, instructions, principal }, socket, onError);
-  }
-
-  function speakFrames(entry: Open, socket: Duplex, incoming: IncomingMessage): void {
+  function speakFrames(entry: OpenSocket, socket: Duplex, incoming: IncomingMessage): void {
     const stopCounting = countUnknown(socket, () => entry.live.refuse(1009, 'a hello is shorter'));
     serveFrames(frameOptions, {
       socket: entry.live,
@@ -120,13 +101,12 @@ export function openWs(options: WsOptions): WsDoor {
       root: rootOf(incoming),
       name: (incoming.headers['user-agent'] ?? 'websocket').slice(0, 100),
       onKnown(caller) {
-        entry.caller = caller;
         stopCounting();
+        return open.know(entry, caller);
       },
       onRotated(caller) {
         rotations += 1;
-        const others = [...open].filter(each => each !== entry && each.caller?.name === caller.name);
-        for (const { live: other } of others) void other.close(closeCodes.unauthorized, 'the token was replaced');
+        open.close(each => each !== entry && each.caller?.name === caller.name, 'the token was replaced');
       },
     });
   }
@@ -141,13 +121,30 @@ export function openWs(options: WsOptions): WsDoor {
         refuseUpgrade(request.socket, isAppError(error) ? notAllowed(error.message) : failed);
       });
     },
-    connections: () => open.size,
+    connections: open.count,
     sessions: sessions.count,
     async close() {
-      await Promise.all([...open].map(({ live: each }) => each.close(1001, 'the server is going away')));
+      await open.closeAll();
       server.close();
     },
   };
+}
+
+function liveSocket({ rules, clock, onError, stallMs }: WsOptions, socket: WebSocket): LiveSocket {
+  const { pingMs, silenceMs, mostBuffered } = rules;
+  return openLiveSocket(socket, { pingMs, silenceMs, mostBytes: mostBuffered, stallMs }, { clock, onError });
+}
+
+function speakMcp(
+  options: WsOptions,
+  socket: LiveSocket,
+  caller: Caller,
+  { host, root, instructions }: CallerProduct,
+): void {
+  const gated = options.gate.before(host, `mcp ${options.random.uuid()}`);
+  const principal = { owner: caller.owner, root };
+  socket.slowDown(() => secondsOf(options.admit(caller)));
+  serveMcp({ host: gated, version: options.version, instructions, principal }, socket, options.onError);
 }
 
 function webSocketServer(maxPayload: number): WebSocketServer {

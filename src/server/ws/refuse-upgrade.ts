@@ -38,6 +38,14 @@ export const tooMany: Refusal = {
   retryAfterSeconds: 5,
 };
 
+export const tooManyOfYours: Refusal = {
+  status: 429,
+  class: 'connections',
+  message: 'Your token has as many connections as one token may have at a time.',
+  next: 'Close one that is not needed any more, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).',
+  retryAfterSeconds: 5,
+};
+
 export const badHandshake: Refusal = {
   status: 400,
   class: 'handshake',

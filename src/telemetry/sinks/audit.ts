@@ -43,7 +43,9 @@ function linesOf({ at, event }: Observation, call: OpenCall<undefined> | undefin
     }
     case 'files.written': {
       const { path, code } = event;
-      return [line('write', code !== undefined, { files: [path], reason: code })];
+      const refused = code !== undefined && refusals.includes(code);
+      const failed = code !== undefined && !refused;
+      return [line('write', refused, { files: [path], ...(failed && { outcome: 'failed' }), reason: code })];
     }
     case 'agent.call': {
       const { name, outcome, args, reason } = event;

@@ -53,15 +53,17 @@ export function createLiveCalls(limits: typeof most = most): LiveCallsSink {
     size += by;
   }
 
+  const isTooMuch = () => followed.size > limits.calls || size > limits.characters;
+
   function forget(): void {
-    if (followed.size <= limits.calls && size <= limits.characters) return;
-    const ended = [...followed.values()].filter(call => call.endedAt !== undefined);
-    const rest = [...followed.values()].filter(call => call.endedAt === undefined);
     // Calls that never said that they ended must not fill the memory either.
-    for (const call of [...ended, ...rest]) {
-      if (followed.size <= limits.calls && size <= limits.characters) return;
-      followed.delete(call.reqId);
-      size -= call.size;
+    for (const endedOnly of [true, false]) {
+      for (const call of followed.values()) {
+        if (!isTooMuch()) return;
+        if (endedOnly && call.endedAt === undefined) continue;
+        followed.delete(call.reqId);
+        size -= call.size;
+      }
     }
   }
 

@@ -9,9 +9,11 @@ import {
   trace,
 } from '@opentelemetry/api';
 import type { AppEvent } from '../../domain/event.ts';
+import type { CallerTrace } from '../../domain/request.ts';
 import type { Usage } from '../../domain/usage.ts';
 import { createOpenCalls, type OpenCall } from '../log/open-calls.ts';
 import type { Observation, Sink } from '../sink.ts';
+import { contextOf } from './caller-context.ts';
 
 export type Attempt = Extract<AppEvent, { type: 'model.attempt' }>;
 
@@ -49,7 +51,7 @@ async function tell(parts: CallSpansParts, { at, event }: Observation, call: Ope
   const { notes } = call;
   switch (event.type) {
     case 'call.start':
-      notes.span = startCall(parts.tracer, at, call);
+      notes.span = startCall(parts.tracer, at, call, event.trace);
       return;
     case 'call.stage':
       notes.span?.addEvent(event.stage, {}, at);
@@ -71,7 +73,12 @@ async function tell(parts: CallSpansParts, { at, event }: Observation, call: Ope
   }
 }
 
-function startCall(tracer: Tracer, startTime: number, { tool, reqId, owner, client }: OpenCall<Notes>): Span {
+function startCall(
+  tracer: Tracer,
+  startTime: number,
+  { tool, reqId, owner, client }: OpenCall<Notes>,
+  trace: CallerTrace | undefined,
+): Span {
   const attributes = {
     'mcp.method.name': 'tools/call',
     'gen_ai.operation.name': 'execute_tool',
@@ -80,12 +87,17 @@ function startCall(tracer: Tracer, startTime: number, { tool, reqId, owner, clie
     'polylogue.owner': owner,
     ...(client !== undefined && { 'polylogue.client': client }),
   };
-  return tracer.startSpan(`tools/call ${tool}`, { kind: SpanKind.SERVER, startTime, attributes }, ROOT_CONTEXT);
+  const { context, links } = contextOf(trace);
+  return tracer.startSpan(`tools/call ${tool}`, { kind: SpanKind.SERVER, startTime, attributes, links }, context);
 }
 
 function endCall(span: Span, at: number, { status, code }: Extract<AppEvent, { type: 'call.end' }>): void {
   span.setAttribute('polylogue.status', status);
-  if (code !== undefined) fail(span, code);
+  if (code !== undefined) {
+    // The conventions have one word for all calls of tools that answer with an error.
+    fail(span, 'tool_error');
+    span.setAttribute('polylogue.error.code', code);
+  }
   span.end(at);
 }
 
@@ -99,6 +111,10 @@ async function tellAttempt(parts: CallSpansParts, at: number, event: Attempt, ca
   const attributes = {
     'gen_ai.operation.name': 'chat',
     ...vendorOf(event),
+    // All answers are read as they are written.
+    'gen_ai.request.stream': true,
+    ...(event.thread !== undefined && { 'gen_ai.conversation.id': event.thread }),
+    ...(event.finish !== undefined && { 'gen_ai.response.finish_reasons': [finishReason(event.finish)] }),
     ...(event.status !== undefined && { 'http.response.status_code': event.status }),
     ...(event.usage && tokensOf(event.usage)),
     ...(event.costUsd !== undefined && { 'polylogue.cost_usd': event.costUsd }),
@@ -116,6 +132,11 @@ async function tellAttempt(parts: CallSpansParts, at: number, event: Attempt, ca
 function fail(span: Span, type: string): void {
   span.setAttribute('error.type', type);
   span.setStatus({ code: SpanStatusCode.ERROR });
+}
+
+/** OpenTelemetry's word for why a model ended, where it is not ours. */
+export function finishReason(kind: string): string {
+  return kind === 'tool_calls' ? 'tool_call' : kind;
 }
 
 /** OpenTelemetry's words for providers, where they are not ours. */

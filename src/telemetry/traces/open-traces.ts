@@ -19,8 +19,10 @@ export interface TraceSettings {
   headers: Readonly<Record<string, string>>;
   /** Of this process, `service.name` among them. */
   resource: Readonly<Record<string, string>>;
-  /** From 0 to 1. */
+  /** From 0 to 1: of the calls that are part of no caller's trace, or of all where callers have no say. */
   sampleRatio: number;
+  /** A call that is part of a caller's trace is sent where that is, and else not. */
+  asCallers: boolean;
   /** Spans hold the texts of prompts and answers, masked. */
   content: boolean;
 }
@@ -46,9 +48,10 @@ const exportMs = 3_000;
 export function openTraces(settings: TraceSettings, { mask, version, onError }: TraceParts): Traces {
   const { url, headers, content: isWanted } = settings;
   const exporter = told(new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs }), onError);
+  const ratio = new TraceIdRatioBasedSampler(settings.sampleRatio);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ ...settings.resource, 'service.version': version }),
-    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(settings.sampleRatio) }),
+    sampler: settings.asCallers ? new ParentBasedSampler({ root: ratio }) : ratio,
     spanProcessors: [new BatchSpanProcessor({ exporter, scheduledDelayMillis: betweenExportsMs })],
   });
   const content = isWanted ? createSpanContent(mask) : undefined;

@@ -2,7 +2,7 @@ import type { Attributes } from '@opentelemetry/api';
 import { isRecord, textIn } from '../../domain/json.ts';
 import type { CommsNote, Mask, TellComms } from '../../domain/ports.ts';
 import { safeCut } from '../../domain/text.ts';
-import type { Attempt } from './call-spans.ts';
+import { type Attempt, finishReason } from './call-spans.ts';
 
 export interface SpanContent {
   /** Takes what is said, unmasked, until its attempt is over. */
@@ -50,7 +50,7 @@ export function createSpanContent(mask: Mask): SpanContent {
 
   const outputOf = async (payload: object): Promise<Attributes> => {
     const { text, finish } = isRecord(payload) ? payload : {};
-    const reason = isRecord(finish) ? textIn(finish.kind) : 'error';
+    const reason = isRecord(finish) ? finishReason(textIn(finish.kind)) : 'error';
     const shown = [{ role: 'assistant', parts: [await part(textIn(text))], finish_reason: reason }];
     return { 'gen_ai.output.messages': JSON.stringify(shown) };
   };

@@ -64,6 +64,7 @@ export async function agentOn({ id, model, start, settings }: LoopVendor): Promi
         {
           reqId: 'run-1',
           tool: 'agent',
+          mark: '0123456789ab',
           candidates,
           preamble: [{ ...said('system', 'preamble', 'You work with tools.'), cacheMark: true }],
           message: 'Look at the gate.',

@@ -145,6 +145,29 @@ describe('what no approval allows, even where everything is approved', () => {
   });
 });
 
+it('never changes the data folder of the server where that lies in the project, nor names it to a command', async () => {
+  await start({ AGENT_APPROVE: 'all', POLYLOGUE_HOME: project.path('.home'), AGENT_COMMANDS: 'node *' });
+  await mkdir(project.path('.home/clis'), { recursive: true });
+  await symlink(project.path('.home/clis'), project.path('alias'));
+  const argvs = [
+    ['node', 'src/a.txt', '.home/clis/evil.json'],
+    ['node', 'src/a.txt', '--out=src/../.home/evil.json'],
+    ['node', 'src/a.txt', '-o.home/evil.json'],
+    ['node', 'alias/new.mjs'],
+  ];
+  const calls: CallStep[] = [
+    { name: 'write_file', args: { path: '.home/clis/evil.json', content: '{}' } },
+    { name: 'write_file', args: { path: '.home/new/deep.txt', content: '{}' } },
+    { name: 'apply_patch', args: { patch: addition('.home/clis/evil.json', '{}') } },
+    ...argvs.map(argv => ({ name: 'run_command', args: { argv } })),
+    { name: 'run_command', args: { argv: ['node', 'x.mjs'], cwd: '.home' } },
+  ];
+  const reply = await attempt(calls);
+  expect(reply.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(calls.map(() => 'refused'));
+  expect(told().match(/data folder of Polylogue/g)).toHaveLength(calls.length);
+  expect(await readdir(project.path('.home/clis'))).toEqual([]);
+});
+
 describe('what the policy leaves to the user', () => {
   it('is refused where nobody can be asked, and reading is not', async () => {
     await start();

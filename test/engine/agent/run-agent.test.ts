@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { said } from '../../../src/engine/agent/conversation.ts';
 import { agentOn, callLook, look, loopVendors, type VendorRun } from './agent-on-vendor.ts';
 
 describe.each(loopVendors)('the agent loop on $id', vendor => {
@@ -297,6 +298,17 @@ describe('the calls of one round', () => {
       expect(most).toBe(4);
       expect(seen.slice(-4)).toEqual(['4', '5', '6', '7']);
       expect(result.toolCalls.map(({ result: text }) => text)).toEqual(kinds.map((_, index) => `did ${index}`));
+    } finally {
+      await on.close();
+    }
+  });
+
+  it('count for the end of a run, and what was said before it does not', async () => {
+    const on = await agentOn(loopVendors[1]!);
+    try {
+      on.fake.script({ calls: [callLook('gate')] }, { answer: 'Done.' });
+      const history = [said('user', 'turn', 'x '.repeat(260_000)), said('assistant', 'turn', 'Long.')];
+      expect(await on.run({ history, limits: { bytes: 1_000 } })).toMatchObject({ text: 'Done.', stopReason: 'done' });
     } finally {
       await on.close();
     }

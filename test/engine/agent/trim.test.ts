@@ -11,6 +11,7 @@ const round = (id: string, tokens: number): Exchange => ({
   results: [{ id, name: 'look', text: `${id} ${words(tokens)}` }],
 });
 const conversation = (exchanges: Exchange[], history: Message[] = []): Conversation => ({
+  mark: '0',
   preamble: [said('system', 'preamble', 'You work.')],
   history,
   task: said('user', 'turn', 'The task.'),

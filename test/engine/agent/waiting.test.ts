@@ -103,11 +103,13 @@ describe('a run that waits for its user', () => {
 
 it('is brought back by its id when it asked after its client had stopped waiting', async () => {
   await start({ CALL_PATIENCE_SECONDS: '1' });
-  vendor.script({ ...writing('a.txt'), delayMs: 300 }, { answer: 'Done.' });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  vendor.script({ ...writing('a.txt'), when: promise }, { answer: 'Done.' });
   const pending = call(task, [], { detach: 'job' });
   await expect.poll(() => vendor.requests.length).toBe(1);
   await clock.advance(2_000);
   const announced = await pending;
+  resolve();
   expect(announced.document).toMatchObject({ status: 'running', job_id: expect.any(String) });
   const job = await product.call('job', { job_id: announced.document.job_id, wait_ms: 20_000 });
   expect(job).toMatchObject({ status: 'approval_required', run_id: expect.any(String) });

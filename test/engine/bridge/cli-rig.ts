@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterEach, expect, vi } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { ProgressUpdate } from '../../../src/domain/request.ts';
 import { type CallOptions, type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type StandIn, type StandInCall, type StandInStep, standIn } from '../../support/stand-in-cli.ts';
@@ -32,12 +32,7 @@ export interface CliRigOptions {
   root?: Record<string, string>;
 }
 
-const open: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of open.splice(0).toReversed()) await close();
-});
-
-/** The product with scripted CLIs. Configuration lets them see their script, and nothing else is changed. */
+/** The product with scripted CLIs, until the test ends. Configuration lets them see their script; nothing else is changed. */
 export async function cliRig({
   clis,
   steps,
@@ -59,11 +54,11 @@ export async function cliRig({
     env: { CLI_CLIENTS_CONFIG_PATH: folder, POLYLOGUE_TOOLSETS: 'core,code,agent', ...env },
     programEnv: { ...program.env, ...programEnv },
   });
-  open.push(
-    () => project.dispose(),
-    () => program.dispose(),
-    () => polylogue.close(),
-  );
+  onTestFinished(async () => {
+    await polylogue.close();
+    await program.dispose();
+    await project.dispose();
+  });
   const progress: ProgressUpdate[] = [];
   return {
     project,
@@ -74,7 +69,8 @@ export async function cliRig({
     calls: program.calls,
     script: program.script,
     left: program.left,
-    nothingLeft: () =>
-      vi.waitFor(async () => expect(await program.left()).toEqual([]), { timeout: 6_000, interval: 50 }),
+    nothingLeft: async () => {
+      await expect.poll(() => program.left(), { interval: 50 }).toEqual([]);
+    },
   };
 }

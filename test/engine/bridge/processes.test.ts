@@ -6,7 +6,7 @@ import { type CliRig, cliRig } from './cli-rig.ts';
 const family: StandInStep[] = [{ child: 'plain' }, { child: 'deaf' }, { child: 'daemon' }];
 
 async function running(rig: CliRig, count: number): Promise<void> {
-  await vi.waitFor(async () => expect((await rig.left()).length).toBeGreaterThanOrEqual(count), { timeout: 8_000 });
+  await vi.waitFor(async () => expect((await rig.left()).length).toBeGreaterThanOrEqual(count), { timeout: 30_000 });
 }
 
 describe('the processes of a CLI', () => {

@@ -132,7 +132,7 @@ describe.each([
     await busy(cli_name, vendor);
     cancel.abort();
     expect((await reply).error).toMatchObject({ code: 'CANCELLED' });
-    await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 8_000 });
+    await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 30_000 });
   });
 });
 
@@ -184,7 +184,7 @@ describe('the real CLIs', () => {
     expect(due).toHaveLength(1);
     for (const run of due) run();
     expect((await reply).error).toMatchObject({ class: 'timeout', data: { clock: 'total', limitMs: 1_800_000 } });
-    await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 8_000 });
+    await vi.waitFor(async () => expect(await left()).toEqual([]), { timeout: 30_000 });
   });
 
   it('say that nobody is logged in, and what to do', async () => {

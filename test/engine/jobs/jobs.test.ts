@@ -65,7 +65,7 @@ async function call(name: string, args: Record<string, unknown>, options: Option
 async function outlasted(prompt: string, options: Options = {}): Promise<Document> {
   const before = vendor.requests.length;
   const reply = call('chat', { prompt }, options);
-  await expect.poll(() => vendor.requests.length, { timeout: 20_000 }).toBe(before + 1);
+  await expect.poll(() => vendor.requests.length).toBe(before + 1);
   losePatience();
   return reply;
 }
@@ -105,7 +105,7 @@ describe('a call that outlasts the patience of its client', () => {
     const began = performance.now();
     expect(await call('job', { job_id, wait_ms: 60_000 })).toMatchObject({ status: 'running', job_id });
     expect(performance.now() - began).toBeGreaterThan(900);
-    expect(performance.now() - began).toBeLessThan(10_000);
+    expect(performance.now() - began).toBeLessThan(30_000);
   });
 
   it('is cancelled down to the vendor’s socket, once', async () => {
@@ -143,7 +143,7 @@ describe('a call that outlasts the patience of its client', () => {
     vendor.script(hangs);
     const stop = new AbortController();
     const reply = call('chat', { prompt: 'Hang.' }, { signal: stop.signal });
-    await expect.poll(() => vendor.requests.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => vendor.requests.length).toBe(1);
     stop.abort();
     expect(await reply).toMatchObject({ isError: true, error: { code: 'CANCELLED' } });
     await vendor.requests[0]!.aborted;
@@ -155,7 +155,7 @@ describe('a call that outlasts the patience of its client', () => {
   it('goes on for as long as it takes when its caller waits, as the command line does', async () => {
     vendor.script(slow(300));
     const reply = polylogue.call('chat', { prompt: 'Slow.' });
-    await expect.poll(() => vendor.requests.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => vendor.requests.length).toBe(1);
     losePatience();
     expect(await reply).toMatchObject({ content: 'At last.' });
   });

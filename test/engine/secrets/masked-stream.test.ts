@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createMaskedStream } from '../../../src/engine/secrets/masked-stream.ts';
 import { createMask } from '../../../src/telemetry/redact.ts';
 import { canaries } from '../../support/canaries.ts';
+import { ownTime } from '../../support/own-time.ts';
 import { seededRandom } from '../../support/random.ts';
 
 const { mask } = createMask({ secret: 'pepper', keys: ['OPERATORCANARY'] });
@@ -46,9 +47,9 @@ describe('an answer that is passed on as it arrives', () => {
   });
 
   it('is quick for a line that does not end', async () => {
-    const began = performance.now();
+    const began = ownTime();
     const out = await streamed(Array.from({ length: 300 }, () => 'word '.repeat(200)));
     expect(out.join('')).toBe('word '.repeat(60_000));
-    expect(performance.now() - began).toBeLessThan(5_000);
+    expect(ownTime() - began).toBeLessThan(5_000);
   });
 });

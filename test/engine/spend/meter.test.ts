@@ -136,6 +136,16 @@ describe('the meter before the models', () => {
     expect(await rows()).toEqual([]);
   });
 
+  it('leaves out who comes later and has no known price, instead of refusing the question for it', async () => {
+    const candidates = [priced, candidate(undefined), candidate(undefined, 'ollama')];
+    await meterOf({ perDay: 1 }).ask(questionOf({ candidates }));
+    expect(asked[0]?.candidates.map(({ model }) => model.provider)).toEqual(['openai', 'ollama']);
+    const first = meterOf({ perDay: 1 }).ask(questionOf({ candidates: candidates.slice(1) }));
+    await expect(first).rejects.toMatchObject(refused());
+    await meterOf({}).ask(questionOf({ candidates }));
+    expect(asked[1]?.candidates).toHaveLength(3);
+  });
+
   it('limits the answer where that is enough, and says so', async () => {
     const answer = await meterOf({ perRequest: 0.04 }).ask(questionOf());
     expect(asked[0]?.maxOutputTokens).toBe(4_000);

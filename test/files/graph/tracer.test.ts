@@ -67,7 +67,7 @@ describe('a trace through files', () => {
     const running = trace({ root, target: 'unused1', signal: controller.signal });
     setTimeout(() => controller.abort(), 150);
     await expect(running).rejects.toMatchObject({ kind: 'cancelled' });
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(performance.now() - started).toBeLessThan(15_000);
   });
 
   it('survives source that is nested deeper than any stack', async () => {

@@ -160,7 +160,7 @@ describe('the search index', () => {
     await refresh();
     expect(existsSync(join(folder, `${databases()[0]}-wal`))).toBe(true);
     await clock.advance(10_000);
-    await expect.poll(() => existsSync(join(folder, `${databases()[0]}-wal`)), { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => existsSync(join(folder, `${databases()[0]}-wal`))).toBe(false);
     expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
   });
 

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createSandbox } from '../../../src/files/sandbox.ts';
 import { walkDirectory } from '../../../src/files/walk/walk-directory.ts';
+import { processTime } from '../../support/own-time.ts';
 import { seeded, tempTree, write } from '../temp-tree.ts';
 
 const limits = { maxDepth: 100, maxEntries: 200_000 };
@@ -215,9 +216,9 @@ describe('ignore rules', () => {
       [`${deep}x.ts`]: '',
       [`${deep}x.log`]: '',
     });
-    const started = performance.now();
+    const started = processTime();
     const walk = await walkDirectory(createSandbox({ roots: [root], allowSecrets: false }), root, limits);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(processTime() - started).toBeLessThan(5_000);
     expect(walk.files.map(path => relative(root, path))).toEqual(['.gitignore', `${deep}x.ts`]);
     expect(walk.skipped).toMatchObject([{ path: join(root, '.gitignore'), code: 'unreadable' }]);
     expect(walk.skipped[0]?.reason).toContain('1 of its patterns');

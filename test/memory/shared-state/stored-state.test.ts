@@ -31,7 +31,7 @@ describe('a stored state', () => {
     expect(await createStoredState(place.open(), clock).get('sum')).toEqual({ n: 40 });
   });
 
-  it('loses no change of three processes at once', { timeout: 60_000 }, async () => {
+  it('loses no change of three processes at once', async () => {
     await place.open().prune(start);
     const adders = Array.from({ length: 3 }, () => startSqliteProcess('add', place.file, 'sum', '30'));
     for (const { ended } of adders) expect(await ended).toEqual({ code: 0, errors: '' });

@@ -68,7 +68,7 @@ describe('two clients of one Redis', () => {
     await stranger.close();
   });
 
-  it('lose no turn and number none twice when four processes write to one thread', { timeout: 60_000 }, async () => {
+  it('lose no turn and number none twice when four processes write to one thread', async () => {
     const { id } = await threadWith(one, []);
     const writers = [1, 2, 3, 4].map(n => startSqliteProcess('append', place(), id, '40', `writer ${n}`));
     for (const { ended } of writers) expect(await ended).toEqual({ code: 0, errors: '' });
@@ -78,7 +78,7 @@ describe('two clients of one Redis', () => {
     expect(new Set(found.value.turns.map(turn => turn.content)).size).toBe(160);
   });
 
-  it('lose no turn that was acknowledged before one was killed', { timeout: 60_000 }, async () => {
+  it('lose no turn that was acknowledged before one was killed', async () => {
     for (let round = 0; round < 4; round++) {
       const { child, lines, said, ended } = startSqliteProcess('write', place());
       await said(line => Number(line) >= 5 + round * 9);
@@ -93,7 +93,7 @@ describe('two clients of one Redis', () => {
     }
   });
 
-  it('do not wait for the lease of a process that was killed', { timeout: 60_000 }, async () => {
+  it('do not wait for the lease of a process that was killed', async () => {
     const holder = startSqliteProcess('lease', place(), 'held');
     await holder.said(line => line === 'true');
     expect(await one.lease('held', 'me', 1_000, start)).toBe(false);

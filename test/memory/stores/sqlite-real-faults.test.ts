@@ -40,7 +40,7 @@ describe('a SQLite file on a disk that really fails', () => {
   });
   afterEach(() => place.dispose());
 
-  it('loses nothing at the limit of what the system lets it write', { timeout: 60_000 }, async () => {
+  it('loses nothing at the limit of what the system lets it write', async () => {
     // In units of 1,024 bytes; a write beyond it fails instead of ending the process.
     const limited = ['bash', '-c', 'trap "" XFSZ; ulimit -f 1500; exec "$@"', 'bash'];
     const child = startBelow(limited, 'fill', place.file, '3');
@@ -50,7 +50,7 @@ describe('a SQLite file on a disk that really fails', () => {
     expect(refusals).toEqual(['refused storage_full', 'refused storage_full', 'refused storage_full']);
   });
 
-  it('loses nothing to the faults that this machine lets a test make', { timeout: 120_000 }, async () => {
+  it('loses nothing to the faults that this machine lets a test make', async () => {
     const done: string[] = [];
     for (const fault of faults) {
       const outcome = await fault.run(join(place.directory, fault.name.replaceAll(' ', '-'), 'threads.sqlite'));

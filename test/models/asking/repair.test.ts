@@ -76,7 +76,7 @@ const vendors: Record<string, { definition: ProviderDefinition; start: () => Pro
 };
 
 describe.each(Object.entries(vendors))('a history in any state, for %s', (_name, { definition, start, id }) => {
-  it('is taken once it was repaired, and many are not before', { timeout: 60_000 }, async () => {
+  it('is taken once it was repaired, and many are not before', async () => {
     const vendor = await start();
     try {
       const settings = { apiKey: 'test-key', baseUrl: vendor.url, apiUrl: vendor.url, modelName: id };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { loadCatalogue } from '../../../src/models/catalogue.ts';
 import { azure } from '../../../src/models/providers/azure.ts';
 import { askProvider } from '../../contracts/ask-provider.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
@@ -8,7 +9,7 @@ import { catalogueModel } from '../catalogue-model.ts';
 
 const deployments = 'prod = gpt-5.1, gpt-5-mini, prod=gpt-4o, ,thinker,=x';
 const start = (options?: FakeVendorOptions) => startAzure({ prod: 'gpt-5.1', thinker: 'gpt-5.1' }, options);
-const [prod] = azure.models({ deployments });
+const [prod] = azure.models({ deployments }, loadCatalogue());
 const shared = {
   definition: azure,
   start,
@@ -80,18 +81,18 @@ providerSuite({
 describe('azure', () => {
   it('serves what the operator named: known models under the name of their deployment, once', () => {
     const { provider: _, aliases: __, ...facts } = catalogueModel('openai', 'gpt-5.1');
-    const models = azure.models({ deployments, reasoningDeployments: 'thinker, other' });
+    const models = azure.models({ deployments, reasoningDeployments: 'thinker, other' }, loadCatalogue());
     expect(models.map(({ id }) => id)).toEqual(['prod', 'gpt-5-mini', 'thinker', 'other']);
     expect(models[0]).toEqual({ ...facts, provider: 'azure', id: 'prod', name: `${facts.name} (prod)`, aliases: [] });
     expect(models[2]).toMatchObject({ reasoning: true, efforts: ['low', 'medium', 'high'], input: ['text'] });
-    expect(azure.models({})).toEqual([]);
+    expect(azure.models({}, loadCatalogue())).toEqual([]);
   });
 
   it('sends the effort to a deployment of an unknown model that was said to think', async () => {
     const vendor = await start();
     try {
       const settings = { apiKey: 'test-key', endpoint: vendor.url, reasoningDeployments: 'thinker' };
-      await askProvider(azure, settings, azure.models(settings)[0]!, { effort: 'high' });
+      await askProvider(azure, settings, azure.models(settings, loadCatalogue())[0]!, { effort: 'high' });
       expect(vendor.requests[0]?.body).toMatchObject({ model: 'thinker', reasoning: { effort: 'high' } });
     } finally {
       await vendor.close();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelInfo } from '../../../src/domain/model.ts';
-import type { ModelQuestion } from '../../../src/models/answer.ts';
+import type { ModelQuestion, Waste } from '../../../src/models/answer.ts';
 import { createAskModel } from '../../../src/models/call.ts';
 import { createConnections } from '../../../src/models/connections.ts';
 import { isLongContext } from '../../../src/models/extras/kimi/long-context.ts';
@@ -126,6 +126,7 @@ describe('a search of the web by Kimi', () => {
     });
     // All three requests are paid for.
     expect(answer.usage.input).toBe(vendor.requests.reduce((sum, request) => sum + request.tokens, 0));
+    expect(answer.usage.fees).toEqual({ web_search: { amount: 2, usd: 0.01 } });
   });
 
   it('is no more than a declared tool when the model has no need of it', async () => {
@@ -145,10 +146,14 @@ describe('a search of the web by Kimi', () => {
 
   it('ends typed when the model will not stop searching', async () => {
     Object.assign(vendor.searches, { wanted: 99, stubborn: true });
-    await expect(asking([k26])({ webSearch: { maxResults: 10, maxRounds: 9 } })).rejects.toMatchObject({
+    const wasted: Waste[] = [];
+    const more = { webSearch: { maxResults: 10, maxRounds: 9 }, onWaste: (waste: Waste) => void wasted.push(waste) };
+    await expect(asking([k26])(more)).rejects.toMatchObject({
       kind: 'model',
       details: { class: 'bad_upstream', retryable: false },
     });
+    // Each search was charged, though there is no answer.
+    expect(wasted).toMatchObject([{ usage: { fees: { web_search: { amount: 4, usd: 0.02 } } } }]);
     expect(vendor.requests).toHaveLength(4);
   });
 
@@ -161,7 +166,54 @@ describe('a search of the web by Kimi', () => {
     expect(vendor.violations).toEqual([]);
   });
 
-  it('says that thinking was switched off for it, and is not offered by models that always think', async () => {
+  it('is done by the platform for a model that always thinks, and its sealed results go back as they came', async () => {
+    Object.assign(vendor.searches, { wanted: 2, says: 'Let me look. ', thinks: 'I should search.' });
+    vendor.byDefault({ answer: 'It rained.' });
+    const answer = await asking([k3])({ webSearch }, 'high');
+    expect(vendor.violations).toEqual([]);
+    expect(answer).toMatchObject({ text: 'Let me look. Let me look. It rained.', warnings: [], partial: false });
+    expect(answer.usage.fees).toEqual({ web_search: { amount: 2, usd: 0.01 } });
+    expect(vendor.formula.ran).toEqual(['{ "query":"what is new 0"}', '{ "query":"what is new 1"}']);
+    const sealed = { role: 'tool', content: expect.stringContaining('MOONSHOT ENCRYPTED') };
+    expect(vendor.requests.at(-1)?.body).toMatchObject({
+      reasoning_effort: 'high',
+      messages: [
+        { role: 'user' },
+        { role: 'assistant', reasoning_content: 'I should search.', tool_calls: [{ type: 'function' }] },
+        { ...sealed, tool_call_id: 'web_search:0' },
+        { role: 'assistant' },
+        { ...sealed, tool_call_id: 'web_search:1' },
+      ],
+    });
+    expect(JSON.stringify(answer)).not.toContain('ENCRYPTED');
+    // The vendor declares its tool once.
+    await asking([k3])({ webSearch });
+    expect(vendor.violations).toEqual([]);
+  });
+
+  it('ends after the rounds that are allowed there too, and goes on where the platform fails', async () => {
+    Object.assign(vendor.searches, { wanted: 9, thinks: 'Hm.' });
+    const limited = await asking([k3])({ webSearch: { maxResults: 10, maxRounds: 2 } });
+    expect(vendor.formula.ran).toHaveLength(2);
+    expect(vendor.requests.at(-1)?.body).toMatchObject({ tool_choice: 'none' });
+    expect(limited.text).toMatch(/^Answer/);
+    vendor.searches.wanted = 1;
+    vendor.formula.fails = 'fibers';
+    const failed = await asking([k3])({ webSearch });
+    expect(failed.usage).not.toHaveProperty('fees');
+    expect(JSON.stringify(vendor.requests.at(-1)?.body)).toContain('the tool failed: no engine');
+    vendor.formula.fails = 'tools';
+    const without = await asking([k3])({ webSearch });
+    expect(without.warnings.join()).toContain('did not tell of its search');
+    expect(vendor.requests.at(-1)?.body).not.toHaveProperty('tools');
+    vendor.formula.fails = undefined;
+    vendor.formula.length = 5_000_000;
+    const long = await asking([k3])({ webSearch });
+    expect(long.warnings.join()).toMatch(/does not fit into the window/);
+    expect(vendor.violations).toEqual([]);
+  });
+
+  it('says that thinking was switched off for it where the built-in search needs that', async () => {
     const answer = await asking([k26])({ webSearch }, 'high');
     expect(answer.warnings.join()).toMatch(/Thinking was switched off/);
     const can = (id: string) => moonshot.searches(catalogueModel('moonshot', id));
@@ -171,7 +223,7 @@ describe('a search of the web by Kimi', () => {
       true,
       true,
     ]);
-    expect(['kimi-k3', 'kimi-k2.7-code', 'kimi-k2-thinking'].map(can)).toEqual([false, false, false]);
+    expect(['kimi-k3', 'kimi-k3.1-pro', 'kimi-k2.7-code'].map(can)).toEqual([true, true, true]);
   });
 
   it('is ended with the call, in the middle of it', async () => {

@@ -101,6 +101,7 @@ describe('a search of the web by GLM', () => {
     expect(answer.citations).toEqual([
       { title: 'Weather', url: hit.link, snippet: hit.content, date: '2026-11-20', provider: 'zhipu' },
     ]);
+    expect(answer.usage.fees).toEqual({ web_search: { amount: 1, usd: 0.01 } });
     expect(vendor.requests[0]?.body).toMatchObject({
       tools: [
         {

@@ -31,6 +31,15 @@ afterEach(async () => {
 
 const asked = (vendor: FakeVendor) => vendor.requests.filter(({ dialect }) => dialect !== 'models').length;
 const chat = (args: Record<string, unknown> = {}) => polylogue.call('chat', { prompt: 'Hi', model: 'gpt-5', ...args });
+
+/** A call's page of the dashboard, once it tells of its end. */
+async function timelineOf(reqId: string) {
+  const daemon = await polylogue.product.openDaemon({ port: 0 });
+  const page = async () => (await fetch(`${daemon.url}/calls/${reqId}`)).text();
+  await expect.poll(page, { timeout: 15_000 }).toContain('API_ERROR');
+  return { daemon, timeline: await page() };
+}
+
 describe('the product', () => {
   it('answers with the same model elsewhere, and tells of both attempts', async () => {
     await start();
@@ -49,6 +58,20 @@ describe('the product', () => {
     const again = await chat();
     expect(again.metadata).toMatchObject({ attempts: 1, attempt_log: [{ outcome: 'skipped' }, { outcome: 'ok' }] });
     expect(asked(openai)).toBe(1);
+  });
+
+  it('tells of a breaker in the timeline of the call that tripped it, and in the logs under its id', async () => {
+    await start({ OPENROUTER_API_KEY: '' });
+    openai.script({ fault: 'status', status: 401 });
+    const failed = await chat();
+    const reqId = failed.metadata?.req_id ?? failed.error.req_id;
+    const { daemon, timeline } = await timelineOf(reqId);
+    expect(timeline).toMatch(/quarantined/);
+    await daemon.close();
+    await polylogue.product.close();
+    const lines = (await readFile(join(polylogue.home, 'logs/breadcrumbs.jsonl'), 'utf8')).trimEnd().split('\n');
+    const changes = lines.map(line => JSON.parse(line)).filter(({ type }) => type === 'breaker.change');
+    expect(changes).toMatchObject([{ req_id: reqId, scope: 'key', from: 'closed', to: 'quarantined' }]);
   });
 
   it('remembers a refused key over a restart, until another is set or a listing succeeds', async () => {

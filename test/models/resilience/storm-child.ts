@@ -3,13 +3,13 @@ import { createInterface } from 'node:readline';
 import { createStoredState } from '../../../src/memory/shared-state/stored-state.ts';
 import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
 import { realClock } from '../../support/clock.ts';
-import { fastClock } from '../../support/fast-clock.ts';
+import { sharedFastClock } from '../../support/fast-clock.ts';
 import type { StormProcessOptions } from './storm-process.ts';
 import { alpha, stormTeam } from './storm-team.ts';
 
 const options: StormProcessOptions = JSON.parse(process.argv[2] ?? '');
 // Pauses pass quickly; what is bounded by a time limit (the disk, a vendor) gets it in full.
-const clock = { ...fastClock(options.factor, options.origin), after: realClock().after };
+const clock = { ...sharedFastClock(options.factor, options.origin), after: realClock().after };
 const store = createSqliteStore({
   file: options.file,
   clock: realClock(),

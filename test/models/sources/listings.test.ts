@@ -141,6 +141,6 @@ describe('the listings', () => {
     const { current } = process(['hang']);
     const began = performance.now();
     expect(await current()).toMatchObject({ models: [], complete: false });
-    expect(performance.now() - began).toBeLessThan(4_500);
-  }, 10_000);
+    expect(performance.now() - began).toBeLessThan(20_000);
+  });
 });

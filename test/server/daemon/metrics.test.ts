@@ -6,7 +6,7 @@ import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 
 /** The machine may be busy. */
-const patience = { timeout: 10_000 };
+const patience = { timeout: 30_000 };
 
 const tokens = {
   operator: 'operators-token-4Xy9Zq',
@@ -55,7 +55,8 @@ function samplesOf(lines: readonly string[]): Map<string, number> {
 describe('/metrics of a daemon', () => {
   it('tells what runs now and what it came to: sessions, calls, the queue, tokens, costs, breakers', async () => {
     const session = await daemon.connect('legacy', { token: tokens.operator });
-    vendor.script({ delayMs: 1_000, usage: { input: 1_000, output: 100 } });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ when: promise, usage: { input: 1_000, output: 100 } });
     const call = session.call('chat', { prompt: 'Hi' });
     await expect.poll(() => vendor.requests.length, patience).toBe(1);
     const during = samplesOf(await metrics());
@@ -67,6 +68,7 @@ describe('/metrics of a daemon', () => {
       'polylogue_questions_running{provider="openai"}': 1,
       polylogue_questions_waiting: 0,
     });
+    resolve();
     await call;
     vendor.script({ fault: 'status', status: 401 });
     await session.call('chat', { prompt: 'Hi' });

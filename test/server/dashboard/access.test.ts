@@ -227,7 +227,7 @@ describe('what is another owner’s', () => {
     const reading = (async () => {
       for await (const chunk of response.body ?? []) told.push(Buffer.from(chunk).toString());
     })().catch(() => undefined);
-    await expect.poll(() => told.length, { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => told.length).toBeGreaterThan(0);
     await world.call('chat', { prompt: 'The zebra again.', model: models.google });
     // News would be told by then.
     await new Promise(resolve => setTimeout(resolve, 350));

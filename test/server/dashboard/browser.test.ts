@@ -52,7 +52,7 @@ interface Watched {
 async function open({ width, colorScheme }: Look): Promise<Watched> {
   const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme });
   // Shorter than a test may take, so that a failure tells what was waited for.
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const strangers: string[] = [];
   const faults: string[] = [];

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createFollowers } from '../../../src/server/dashboard/followers.ts';
 import { type LiveStreamParts, liveStream } from '../../../src/server/dashboard/live-stream.ts';
+import { createShares } from '../../../src/server/guards/shares.ts';
 import { manualClock } from '../../support/clock.ts';
 
 function rig(more: Partial<LiveStreamParts> = {}) {
@@ -124,7 +124,7 @@ describe('a stream of news', () => {
 
 describe('pages that follow', () => {
   it('are so many at the same time and no more, of one owner and in all', () => {
-    const follow = createFollowers({ ofOwner: 2, inAll: 3 });
+    const follow = createShares({ ofOne: () => 2, inAll: 3 });
     const [first, second] = [follow('a'), follow('a')];
     expect(follow('a')).toBeUndefined();
     expect(follow('b')).toBeTypeOf('function');

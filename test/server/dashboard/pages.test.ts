@@ -98,7 +98,7 @@ describe('one call', () => {
 
   it('follows one that runs until it is over', async () => {
     const call = world.begin('When?');
-    await expect.poll(async () => readable(await alice.page('/')), { timeout: 10_000 }).toContain('● running');
+    await expect.poll(async () => readable(await alice.page('/'))).toContain('● running');
     const [path = ''] = await callsOf('chat');
     expect(await alice.page(path)).toContain(`data-live="${path}/live"`);
     const told = follow(`${path}/live`, 'event: over');

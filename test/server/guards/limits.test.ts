@@ -19,6 +19,15 @@ describe('rates', () => {
     expect([1, 2, 3, 4].map(() => check('a')?.status)).toEqual([undefined, undefined, undefined, 429]);
   });
 
+  test('count many messages in one as many, which pass together or not at all', () => {
+    let now = 0;
+    const check = createRates({ perMinute: 60, burst: 10 }, { monotonic: () => now });
+    expect([check('a', 8), check('a', 3)]).toMatchObject([undefined, { status: 429, retryAfterSeconds: 1 }]);
+    expect([check('a', 2), check('a', 1)]).toMatchObject([undefined, { status: 429 }]);
+    now = 3_600_000;
+    expect([check('a', 11), check('a', 10)]).toMatchObject([{ status: 413, class: 'batch' }, undefined]);
+  });
+
   test('forget who was quiet longest, not who is refused', () => {
     const check = createRates({ perMinute: 1, burst: 1 }, { monotonic: () => 0 });
     check('busy');

@@ -84,7 +84,7 @@ describe('/api/tools', () => {
       const asked = chat(`Hang for ${Accept}.`, { Accept }, gone.signal)
         .then(response => response.text())
         .catch(error => error);
-      await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
+      await expect.poll(() => vendor.requests.length).toBe(before + 1);
       gone.abort();
       await vendor.requests[before]!.aborted;
       expect(await asked).toMatchObject({ name: 'AbortError' });
@@ -109,7 +109,7 @@ describe('/api/tools', () => {
     vendor.script({ answer: 'Kept.', delayMs: 300 });
     const gone = new AbortController();
     const lost = chat('Keep.', key, gone.signal).catch(error => error);
-    await expect.poll(() => vendor.requests.length, { timeout: 10_000 }).toBe(before + 1);
+    await expect.poll(() => vendor.requests.length).toBe(before + 1);
     gone.abort();
     await lost;
     expect(await (await chat('Keep.', key)).json()).toMatchObject({ content: expect.stringContaining('Kept.') });

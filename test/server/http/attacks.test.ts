@@ -241,7 +241,8 @@ describe('floods', () => {
     const sent = (body: unknown) =>
       daemon.ask('/mcp', { method: 'POST', token, ...toolsList(headers), body: JSON.stringify(body) });
     const batch = Array.from({ length: 1_500 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }));
-    expect((await sent(batch)).status).toBe(400);
+    expect((await sent(batch)).status).toBe(413);
+    expect((await sent(batch.slice(0, 500))).status).toBe(400);
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, id) => sent({ jsonrpc: '2.0', id: `no-${id}`, result: {} })),
     );
@@ -264,6 +265,57 @@ describe('floods', () => {
     expect(refused.length).toBeGreaterThanOrEqual(4);
     expect(refused[0]?.headers.get('retry-after')).toBe('1');
     expect((await small.ask('/healthz')).status).toBe(200);
+    await small.close();
+  });
+
+  it('of sessions, streams and messages in one are held to a token’s share, and others find room', async () => {
+    const [ann, bob] = ['the-long-token-of-ann', 'the-long-token-of-bob'];
+    const small = await testDaemon({
+      root: project.root,
+      env: {
+        OFFLINE: 'true',
+        POLYLOGUE_MAX_SESSIONS: '4',
+        POLYLOGUE_SESSIONS_PER_TOKEN: '2',
+        POLYLOGUE_REQUESTS_PER_MINUTE: '600',
+      },
+      tokens: [
+        { name: 'ann', token: ann },
+        { name: 'bob', token: bob },
+      ],
+    });
+    const post = (as: string, body: unknown, headers: Record<string, string>) =>
+      small.ask('/mcp', { method: 'POST', token: as, ...toolsList(headers), body: JSON.stringify(body) });
+    const clientInfo = { name: 'flood', version: '1' };
+    const begin = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo };
+    const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: begin };
+    // Each of them is in use, by the stream that its client holds open.
+    for (let at = 0; at < 2; at += 1) {
+      const id = (await post(ann, initialize, {})).headers.get('mcp-session-id') ?? '';
+      const headers = { Accept: 'text/event-stream', 'Mcp-Session-Id': id };
+      expect((await small.ask('/mcp', { token: ann, headers })).status).toBe(200);
+    }
+    const third = await post(ann, initialize, {});
+    expect([third.status, await third.text()]).toEqual([429, expect.stringContaining('POLYLOGUE_SESSIONS_PER_TOKEN')]);
+    const his = (await post(bob, initialize, {})).headers.get('mcp-session-id') ?? '';
+    expect(his).not.toBe('');
+
+    const modern = { 'MCP-Protocol-Version': '2026-07-28', 'Mcp-Method': 'subscriptions/listen' };
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': clientInfo,
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const params = { notifications: { resourceSubscriptions: ['polylogue://models'] }, _meta };
+    const listen = (as: string) => post(as, { jsonrpc: '2.0', id: 1, method: 'subscriptions/listen', params }, modern);
+    const streams = [await listen(ann), await listen(ann), await listen(ann), await listen(bob)];
+    expect(streams.map(({ status }) => status)).toEqual([200, 200, 429, 200]);
+    await streams[0]?.body?.cancel();
+    await expect.poll(async () => (await listen(ann)).status, { timeout: 15_000 }).toBe(200);
+
+    const batch = Array.from({ length: 90 }, (_, id) => ({ jsonrpc: '2.0', id, method: 'ping' }));
+    const inSession = { 'Mcp-Session-Id': his, 'MCP-Protocol-Version': '2025-03-26' };
+    const answers = [await post(bob, batch, inSession), await post(bob, batch, inSession)];
+    expect(answers.map(({ status }) => status)).toEqual([200, 429]);
     await small.close();
   });
 });

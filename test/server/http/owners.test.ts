@@ -81,11 +81,13 @@ describe('another owner’s', () => {
     vendor.script({ answer: 'Ann’s secret is kestrel.' });
     const reply = await call('ann', 'chat', { prompt: 'Keep my secret: kestrel.' });
     id = reply.continuation_offer.continuation_id;
-    vendor.script({ answer: 'Ann’s slow answer.', delayMs: 1_300 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'Ann’s slow answer.', when: promise });
     const session = await daemon.connect('legacy', { token: tokenOf('ann') });
     const slow = await session.call('chat', { prompt: 'Slowly, for ann.' });
     job = slow.job_id;
     expect(slow.status).toBe('running');
+    resolve();
     await session.close();
   });
 
@@ -252,7 +254,7 @@ describe('a token', () => {
     expect(await status(tokenOf('eve'))).toBe(200);
     expect(own.daemon.tokens.rotate(tokenOf('eve'), 'a-brand-new-token-for-eve')).toBe(true);
     expect([await status(tokenOf('eve')), await status('a-brand-new-token-for-eve')]).toEqual([401, 200]);
-    await expect.poll(() => readFile(own.tokensFile, 'utf8'), { timeout: 10_000 }).toMatch(/"sha256": "[0-9a-f]{64}"/);
+    await expect.poll(() => readFile(own.tokensFile, 'utf8')).toMatch(/"sha256": "[0-9a-f]{64}"/);
     expect(await readFile(own.tokensFile, 'utf8')).not.toContain('token-of-eve');
     const again = await own.product.openDaemon({ port: 0 });
     const opens = (token: string) => fetch(`${again.url}/api/tools`, { headers: { Authorization: `Bearer ${token}` } });

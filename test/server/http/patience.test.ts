@@ -7,6 +7,7 @@ import { bareDaemon } from '../../support/bare-daemon.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { fixtureHost } from '../../support/conformance/fixture-host.ts';
 import { connectHttp } from '../../support/http-session.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 
 let daemon: Daemon;
 afterEach(() => daemon.close());
@@ -69,7 +70,7 @@ describe('a client that is slow', () => {
         }),
     );
     for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1.1 408 /);
-    expect((await fetch(`${daemon.url}/healthz`)).status).toBe(200);
+    await expect.poll(async () => (await fetch(`${daemon.url}/healthz`)).status).toBe(200);
   });
 
   it('to read what it asked for a thousand times at once is sent away before all of it is answered', async () => {
@@ -123,7 +124,13 @@ describe('a client that is slow', () => {
     deaf.pause();
     const over = new Promise(resolve => deaf.on('error', () => {}).on('close', resolve));
     // Until all that lies between them is full.
-    await new Promise(resolve => setTimeout(resolve, 500));
+    let [seen, same] = [-1, 0];
+    const isFull = () => {
+      same = deaf.socket.bytesRead === seen ? same + 1 : 0;
+      seen = deaf.socket.bytesRead;
+      return same >= 8;
+    };
+    await waitUntil('no more of the answer came', isFull, { everyMs: 50 });
     await clock.advance(30_000);
     deaf.resume();
     await over;
@@ -132,12 +139,14 @@ describe('a client that is slow', () => {
 
   it('to read what is told as it happens is sent away before much waits for it', async () => {
     let told = 0;
+    const over = Promise.withResolvers<void>();
     await start(
       hostOf(async ({ onProgress }, signal) => {
         for (; !signal.aborted && told < 20_000; told += 1) {
           onProgress?.({ progress: told, message: 'x'.repeat(1_000) });
           if (told % 50 === 0) await new Promise(resolve => setImmediate(resolve));
         }
+        over.resolve();
         return 'told';
       }),
     );
@@ -148,7 +157,7 @@ describe('a client that is slow', () => {
       const request = httpRequest(options, response => {
         response.pause();
         response.on('error', () => {}).on('close', () => resolve(response.complete));
-        setTimeout(() => response.resume(), 600);
+        over.promise.then(() => response.resume());
       });
       request.on('error', resolve).end('{}');
     });
@@ -169,13 +178,11 @@ describe('a session', () => {
     const [kept = {}] = sessions;
     expect((await post('/mcp', rpc(1, 'tools/list'), kept)).status).toBe(200);
     await clock.advance(59_000);
-    await expect.poll(() => daemon.load().sessions, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => daemon.load().sessions).toBe(1);
     expect((await post('/mcp', rpc(1, 'tools/list'), sessions[1])).status).toBe(404);
     await clock.advance(61_000);
-    await expect
-      .poll(() => daemon.load(), { timeout: 10_000 })
-      .toEqual({ sessions: 0, callsRunning: 0, callsWaiting: 0 });
-    await expect.poll(() => clock.pending(), { timeout: 10_000 }).toBe(before);
+    await expect.poll(() => daemon.load()).toEqual({ sessions: 0, callsRunning: 0, callsWaiting: 0 });
+    await expect.poll(() => clock.pending()).toBe(before);
   });
 
   it('lasts for as long as a call of it runs, even where its stream is lost, and the answer can be fetched', async () => {
@@ -205,9 +212,9 @@ describe('a session', () => {
     });
     resolve('after all');
     expect(await resumed.text()).toContain('after all');
-    await expect.poll(() => daemon.load().callsRunning, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => daemon.load().callsRunning).toBe(0);
     await clock.advance(61_000);
-    await expect.poll(() => daemon.load().sessions, { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => daemon.load().sessions).toBe(0);
   });
 
   it('that did not begin is not kept', async () => {
@@ -244,7 +251,7 @@ describe('the gate', () => {
       (await post('/api/tools/greet', {}, { Accept: 'application/json' })).text(),
     );
     const sizes = Promise.all(answers.map(async answer => (await answer).length));
-    await expect.poll(() => calls, { interval: 1, timeout: 10_000 }).toBe(5);
+    await expect.poll(() => calls, { interval: 1 }).toBe(5);
     await daemon.drain(20_000);
     expect(Math.min(...(await sizes))).toBeGreaterThan(4_000_000);
     const late = await post('/api/tools/greet', {}, { Accept: 'application/json' });
@@ -260,9 +267,9 @@ describe('the gate', () => {
     );
     const [one, two] = [await connectHttp(daemon.url, 'legacy'), await connectHttp(daemon.url, 'legacy')];
     const calls = [one.call('greet'), one.call('greet'), two.call('greet')];
-    await expect.poll(() => daemon.load().callsRunning, { timeout: 10_000 }).toBe(3);
+    await expect.poll(() => daemon.load().callsRunning).toBe(3);
     const waiting = two.call('greet');
-    await expect.poll(() => daemon.load().callsWaiting, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => daemon.load().callsWaiting).toBe(1);
     expect(await two.call('greet')).toMatchObject({
       isError: true,
       error: { class: 'over_capacity', retryable: true },

@@ -293,13 +293,15 @@ describe('MCP over a WebSocket', () => {
 
   it('gives the same call the answer of the first one, whose client lost his connection', async () => {
     await start();
-    vendor.script({ answer: 'Paris.', delayMs: 500 });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'Paris.', when: promise });
     const first = await connected('legacy');
     const args = question('Capital?');
     const lost = first.client.callTool({ name: 'chat', arguments: args }).catch(error => error);
     await expect.poll(() => asked()).toHaveLength(1);
     first.transport.drop();
     expect(await lost).toBeInstanceOf(Error);
+    resolve();
     const second = await connected('legacy');
     const result = await second.client.callTool({ name: 'chat', arguments: args });
     expect(JSON.stringify(result.content)).toContain('Paris.');

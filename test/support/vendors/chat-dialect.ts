@@ -4,7 +4,7 @@ import { chatTools } from './check-tools.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readChat } from './read-chat.ts';
 import type { Refusal } from './refusal.ts';
 import type { Reply } from './reply.ts';
@@ -87,7 +87,7 @@ export function startChatDialect(dialect: ChatDialect, options: FakeVendorOption
     tooLong: (_dialect, tokens, window) => dialect.tooLong(tokens, window),
     statusBody: status => dialect.refusal(status).body,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return startVendor(kind, tokensOf, options);
 }
 
 function checkBody(dialect: ChatDialect, body: Value, headers: Record<string, string>): Refusal | undefined {

@@ -12,7 +12,7 @@ export interface RecordedRequest {
   headers: Record<string, string>;
   /** The parsed JSON, or the raw text when it was none; undefined for a GET. */
   body: unknown;
-  /** Epoch milliseconds. */
+  /** Milliseconds of a clock that never jumps. */
   at: number;
   /** Tools, system, messages as role + text; cache marks and the tail are left out. Grows only at its end when a conversation does. */
   canonical: string;
@@ -44,7 +44,9 @@ interface StepScope {
 export interface AnswerStep extends StepScope {
   /** Default: `Answer N.`, counted from 1 for each vendor. Cut at the request's own output limit, as a model is. */
   answer?: string | ((request: RecordedRequest) => string);
-  /** Until the headers. */
+  /** Not before this has come, whatever the machine does meanwhile. */
+  when?: Promise<unknown>;
+  /** After that, until the headers. */
   delayMs?: number;
   /** Between two chunks of text. */
   chunkDelayMs?: number;

@@ -1,3 +1,4 @@
+import type { Formula } from './moonshot-formula.ts';
 import type { Refusal } from './refusal.ts';
 import type { Reply } from './reply.ts';
 import type { Frame, Wire } from './wire.ts';
@@ -5,7 +6,7 @@ import { recordOf, recordsOf, stringOf } from './wire-values.ts';
 
 type Value = Record<string, unknown>;
 
-/** `$web_search`: the model calls it, the caller hands its arguments back as they came. */
+/** `$web_search`: the model calls it, the caller hands its arguments back as they came. Or the platform's own, a function. */
 export interface Searches {
   /** How often the model searches before it answers; default 0. */
   wanted: number;
@@ -25,7 +26,7 @@ interface Call {
   arguments: string;
 }
 
-export function createSearches(): Searches {
+export function createSearches(formula: Formula): Searches {
   const calls = new Map<string, Call>();
   const self: Searches = {
     wanted: 0,
@@ -33,17 +34,19 @@ export function createSearches(): Searches {
     says: '',
     thinks: '',
     stubborn: false,
-    check: body => check(body, self, calls),
+    check: body => check(body, self, calls, formula),
     wire(body, reply) {
-      const declared = recordsOf(body.tools).some(tool => recordOf(tool.function).name === '$web_search');
+      const byFormula = formula.isDeclared(recordsOf(body.tools));
+      const declared = byFormula || recordsOf(body.tools).some(tool => recordOf(tool.function).name === '$web_search');
       const done = recordsOf(body.messages).filter(message => message.role === 'tool').length;
       const may = body.tool_choice !== 'none' || self.stubborn;
       if (!declared || !may || done >= self.wanted) return undefined;
+      if (byFormula) return callWire(reply, { ...formula.call(), type: 'function', name: 'web_search' }, self);
       const id = `$web_search:${calls.size}`;
       // Not in the order in which a program would write it: it must come back byte for byte.
       const text = `{"search_result": {"search_id":"s-${calls.size}"},  "usage":{"total_tokens":${self.announces}}}`;
       calls.set(id, { id, arguments: text });
-      return callWire(reply, { id, arguments: text }, self);
+      return callWire(reply, { id, arguments: text, type: 'builtin_function', name: '$web_search' }, self);
     },
   };
   return self;
@@ -54,7 +57,7 @@ function refusal(message: string): Refusal {
   return { status: 400, message: said, body: { error: { message: said, type: 'invalid_request_error' } } };
 }
 
-function check(body: Value, self: Searches, calls: ReadonlyMap<string, Call>): Refusal | undefined {
+function check(body: Value, self: Searches, calls: ReadonlyMap<string, Call>, formula: Formula): Refusal | undefined {
   const tools = recordsOf(body.tools);
   for (const tool of tools) {
     const { name } = recordOf(tool.function);
@@ -66,6 +69,8 @@ function check(body: Value, self: Searches, calls: ReadonlyMap<string, Call>): R
   if (body.tools != null && tools.length === 0) return refusal('tools must not be empty');
   if (body.tool_choice != null && tools.length === 0) return refusal('tool_choice is set but no tools are provided');
   if (body.tool_choice === 'required') return refusal('tool_choice required is not supported');
+  const problem = formula.problem(recordsOf(body.messages), tools);
+  if (problem !== undefined) return refusal(problem);
   const searching = tools.some(tool => tool.type === 'builtin_function');
   if (searching && /^kimi-k2\.[5-7]|^kimi-k3/.test(stringOf(body.model)) && recordOf(body.thinking).type !== 'disabled')
     return refusal('$web_search is incompatible with thinking enabled');
@@ -115,7 +120,7 @@ function isOwn(call: Value): boolean {
   return call.type === 'builtin_function' || stringOf(recordOf(call.function).name).startsWith('$');
 }
 
-function callWire(reply: Reply, call: Call, { says, thinks }: Searches): Wire {
+function callWire(reply: Reply, call: Call & { type: string; name: string }, { says, thinks }: Searches): Wire {
   const common = { id: `chatcmpl-${reply.id}`, created: reply.created, model: reply.model };
   const chunk = (rest: Value): Frame => ({ data: { ...common, object: 'chat.completion.chunk', ...rest } });
   const delta = (content: Value, finish: string | null = null): Value => ({
@@ -123,7 +128,7 @@ function callWire(reply: Reply, call: Call, { says, thinks }: Searches): Wire {
   });
   const usage = { prompt_tokens: reply.usage.input, completion_tokens: 20, total_tokens: reply.usage.input + 20 };
   const half = Math.floor(call.arguments.length / 2);
-  const started = { index: 0, id: call.id, type: 'builtin_function', function: { name: '$web_search', arguments: '' } };
+  const started = { index: 0, id: call.id, type: call.type, function: { name: call.name, arguments: '' } };
   const piece = (text: string) => chunk(delta({ tool_calls: [{ index: 0, function: { arguments: text } }] }));
   return {
     open: () => [

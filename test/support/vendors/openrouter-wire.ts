@@ -14,6 +14,7 @@ const nativeFinishes: Readonly<Record<Reply['finish'], string>> = {
 
 /** Credits that a token costs here, cached or not; enough to tell costs apart. */
 const creditsPerToken = 0.000_002;
+const creditsPerSearch = 0.005;
 
 /** An answer of POST /api/v1/chat/completions to the request with this body. */
 export function openRouterWire(body: Value, reply: Reply): Wire {
@@ -94,13 +95,15 @@ function annotationsOf({ pages, text }: Reply): Value[] {
   }));
 }
 
-function usageOf({ usage }: Reply): Value {
-  const cost = (usage.input + usage.output) * creditsPerToken;
+function usageOf({ usage, pages }: Reply): Value {
+  const searches = pages.length > 0 ? 1 : 0;
+  const cost = (usage.input + usage.output) * creditsPerToken + searches * creditsPerSearch;
   return {
     prompt_tokens: usage.input,
     completion_tokens: usage.output,
     total_tokens: usage.input + usage.output,
     cost,
+    ...(searches > 0 && { server_tool_use: { web_search_requests: searches } }),
     is_byok: false,
     prompt_tokens_details: {
       cached_tokens: usage.cacheRead,

@@ -62,17 +62,21 @@ export function plainMessages({ messages }: Prompt): RecordedRequest['messages']
   return messages.map(({ role, parts }) => ({ role, text: parts.map(part => part.text).join('\n') }));
 }
 
-/** Remembers the tokens of texts: a conversation that grows is sent again and again. */
-export function createTokenizer(): (text: string) => readonly number[] {
-  const known = new Map<string, readonly number[]>();
-  return text => {
-    const found = known.get(text);
-    if (found) return found;
-    if (known.size >= 2_000) known.clear();
-    const tokens = o200kTokens(text);
-    known.set(text, tokens);
-    return tokens;
-  };
+const known = new Map<string, readonly number[]>();
+let knownTokens = 0;
+
+/** Remembers the tokens of texts: a conversation that grows is sent again and again, and each one begins alike. */
+export function tokensOf(text: string): readonly number[] {
+  const found = known.get(text);
+  if (found) return found;
+  const tokens = o200kTokens(text);
+  knownTokens += tokens.length;
+  if (knownTokens > 4_000_000 || known.size > 20_000) {
+    known.clear();
+    knownTokens = tokens.length;
+  }
+  known.set(text, tokens);
+  return tokens;
 }
 
 export function segmentsOf(prompt: Prompt, tokenize: (text: string) => readonly number[]): Segment[] {

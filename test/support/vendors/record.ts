@@ -29,7 +29,7 @@ export function record(
   tokenize: (text: string) => readonly number[],
 ): Received {
   const body = text === '' ? undefined : parsed(text);
-  const base = { dialect, path, headers, body, at: Date.now(), ...gone };
+  const base = { dialect, path, headers, body, at: performance.now(), ...gone };
   const read = readerOf(dialect, kind);
   if (!read || !isRecord(body))
     return { recorded: { ...base, canonical: '', tokens: 0, messages: [], parameters: '{}' } };

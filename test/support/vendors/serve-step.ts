@@ -24,7 +24,8 @@ const webPage =
 
 /** A sound answer, as slow as the step wants it. */
 export async function giveAnswer(delivery: Delivery, step: AnswerStep): Promise<void> {
-  await untilGone(delivery.response, async wait => {
+  await untilGone(delivery.response, async (wait, gone) => {
+    if (step.when) await Promise.race([step.when, gone]);
     await wait(step.delayMs ?? 0);
     if (!delivery.stream) return sendJson(delivery, 200, delivery.wire.whole());
     start(delivery);
@@ -124,15 +125,23 @@ async function drip(delivery: Delivery, everyMs: number, wait: Wait): Promise<vo
 type Wait = (ms: number) => Promise<void>;
 
 /** Runs until it is done or the connection is gone, which ends every wait. */
-async function untilGone(response: ServerResponse, run: (wait: Wait) => Promise<void> | void): Promise<void> {
+async function untilGone(
+  response: ServerResponse,
+  run: (wait: Wait, gone: Promise<never>) => Promise<void> | void,
+): Promise<void> {
   const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  const { promise, reject } = Promise.withResolvers<never>();
+  promise.catch(() => {});
+  response.once('close', () => {
+    gone.abort();
+    reject(gone.signal.reason);
+  });
   if (response.destroyed) return;
   const wait: Wait = async ms => {
     if (ms > 0) await pause(ms, undefined, { signal: gone.signal });
   };
   try {
-    await run(wait);
+    await run(wait, promise);
   } catch (error) {
     // The client went away; there is nobody left to answer.
     if (!gone.signal.aborted) throw error;

@@ -5,7 +5,7 @@ import { claudeModel } from './claude-models.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { createMarkCache } from './mark-cache.ts';
 import { messagesWire } from './messages-wire.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readMessages } from './read-messages.ts';
 import { startVendor } from './start-vendor.ts';
 import type { VendorKind } from './vendor-kind.ts';
@@ -36,7 +36,7 @@ function checkCount(body: Record<string, unknown>) {
 
 /** Anthropic: POST /messages, POST /messages/count_tokens and GET /models, which tells a model's window as `max_input_tokens`. */
 export function startAnthropic(options: FakeVendorOptions = {}): Promise<FakeVendor> {
-  const tokenize = createTokenizer();
+  const tokenize = tokensOf;
   const marks = createMarkCache(tokenize);
   const keys = options.keys ?? ['test-key'];
   const kind: VendorKind = {

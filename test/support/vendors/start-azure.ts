@@ -3,7 +3,7 @@ import { checkChat } from './check-chat.ts';
 import { checkResponses } from './check-responses.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readChat } from './read-chat.ts';
 import { readResponses } from './read-responses.ts';
 import type { Refusal } from './refusal.ts';
@@ -106,7 +106,7 @@ export function startAzure(deployments: Deployments, options: FakeVendorOptions 
       ),
     statusBody: status => refusal(status).body,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return startVendor(kind, tokensOf, options);
 }
 
 /** Before the first chunk of a chat stands what the filter made of the prompt, without any choice. */

@@ -3,7 +3,7 @@ import { checkChat } from './check-chat.ts';
 import type { FakeVendor, FakeVendorOptions, ListedModel } from './fake-vendor.ts';
 import { openAiRefusal, openAiStatusBody } from './open-ai-refusal.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readChat } from './read-chat.ts';
 import type { Refusal } from './refusal.ts';
 import { startVendor } from './start-vendor.ts';
@@ -60,7 +60,7 @@ export function startDial(options: FakeVendorOptions = {}): Promise<FakeVendor> 
       ),
     statusBody: openAiStatusBody,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return startVendor(kind, tokensOf, options);
 }
 
 function dialRefusal(message: string, status: number): Refusal {

@@ -5,7 +5,7 @@ import { cacheDesk, type GoogleCaches } from './google-caches.ts';
 import { googleModel } from './google-models.ts';
 import { googleRefusal, googleStatusBody, missingKey, wrongKey } from './google-refusal.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readGenerate } from './read-generate.ts';
 import type { Refusal } from './refusal.ts';
 import { startVendor } from './start-vendor.ts';
@@ -23,7 +23,7 @@ const askForStream = '/models/{model}:streamGenerateContent?alt=sse';
  */
 export async function startGoogle(options: FakeVendorOptions = {}): Promise<FakeVendor & { caches: GoogleCaches }> {
   const prefixes = createPrefixCache();
-  const tokenize = createTokenizer();
+  const tokenize = tokensOf;
   const caches = cacheDesk(tokenize);
   const keys = options.keys ?? ['test-key'];
   const kind: VendorKind = {

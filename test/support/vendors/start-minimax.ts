@@ -6,7 +6,7 @@ import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { createMarkCache } from './mark-cache.ts';
 import { messagesWire } from './messages-wire.ts';
 import { minimaxRefusal } from './minimax-refusal.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readMessages } from './read-messages.ts';
 import type { Refusal } from './refusal.ts';
 import { checkMinimaxThinking } from './start-minimax-chat.ts';
@@ -48,7 +48,7 @@ function check(body: Record<string, unknown>): Refusal | undefined {
 
 /** MiniMax as Anthropic would speak: POST /messages and GET /models below /anthropic/v1; the key in either header. */
 export function startMinimax(options: FakeVendorOptions = {}): Promise<FakeVendor> {
-  const tokenize = createTokenizer();
+  const tokenize = tokensOf;
   const marks = createMarkCache(tokenize);
   const keys = options.keys ?? ['test-key'];
   const kind: VendorKind = {

@@ -1,6 +1,7 @@
 import { type ChatDialect, startChatDialect } from './chat-dialect.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { createFileShelf, type FileShelf } from './file-shelf.ts';
+import { createFormula, type Formula } from './moonshot-formula.ts';
 import { createSearches, type Searches } from './moonshot-search.ts';
 import { createMoonshotServices, type MoonshotServices } from './moonshot-services.ts';
 import type { Refusal } from './refusal.ts';
@@ -29,6 +30,7 @@ const extensions =
 export interface FakeMoonshot extends FakeVendor {
   files: FileShelf;
   searches: Searches;
+  formula: Formula;
   services: MoonshotServices;
 }
 
@@ -61,7 +63,8 @@ export async function startMoonshot(options: MoonshotOptions = {}): Promise<Fake
       }),
     }),
   });
-  const searches = createSearches();
+  const formula = createFormula(refuse);
+  const searches = createSearches(formula);
   const services = createMoonshotServices(refuse);
   const dialect: ChatDialect = {
     root: '/v1',
@@ -82,10 +85,10 @@ export async function startMoonshot(options: MoonshotOptions = {}): Promise<Fake
     headers: id => ({ 'msh-request-id': id }),
     tooLong: (_tokens, window) =>
       moonshotRefusal(400, `Invalid request: Your request exceeded model token limit: ${window}`),
-    beside: request => files.beside(request) ?? services.beside(request),
+    beside: request => files.beside(request) ?? formula.beside(request) ?? services.beside(request),
   };
   const vendor = await startChatDialect(dialect, options);
-  return Object.assign(vendor, { files, searches, services });
+  return Object.assign(vendor, { files, searches, formula, services });
 }
 
 /** What stands in a document of the tests: everything after its first line. */

@@ -3,7 +3,7 @@ import { checkOllama } from './check-ollama.ts';
 import type { FakeVendor, FakeVendorOptions, ListedModel } from './fake-vendor.ts';
 import { notPulled, ollamaRefusal, ollamaStatusBody } from './ollama-refusal.ts';
 import { ollamaWire } from './ollama-wire.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readOllama } from './read-ollama.ts';
 import { startVendor } from './start-vendor.ts';
 import type { VendorKind } from './vendor-kind.ts';
@@ -49,7 +49,7 @@ export function startOllama(options: FakeVendorOptions = {}): Promise<FakeVendor
     tooLong: () => ollamaRefusal('the input length exceeds the context length'),
     statusBody: ollamaStatusBody,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return startVendor(kind, tokensOf, options);
 }
 
 /** A name without a tag means `latest`. */

@@ -4,7 +4,7 @@ import { checkResponses } from './check-responses.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { missingKey, openAiRefusal, openAiStatusBody, unknownModel, wrongKey } from './open-ai-refusal.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readChat } from './read-chat.ts';
 import { readResponses } from './read-responses.ts';
 import { responsesWire } from './responses-wire.ts';
@@ -64,5 +64,5 @@ export function startOpenAi(options: FakeVendorOptions = {}): Promise<FakeVendor
           ),
     statusBody: openAiStatusBody,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return startVendor(kind, tokensOf, options);
 }

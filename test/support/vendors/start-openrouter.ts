@@ -11,7 +11,7 @@ import {
 } from './openrouter-refusal.ts';
 import { openRouterWire } from './openrouter-wire.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readChat } from './read-chat.ts';
 import { startVendor } from './start-vendor.ts';
 import type { VendorKind } from './vendor-kind.ts';
@@ -22,7 +22,7 @@ import { stringOf } from './wire-values.ts';
  * home; the others by themselves.
  */
 export function startOpenRouter(options: FakeVendorOptions = {}): Promise<FakeVendor> {
-  const tokenize = createTokenizer();
+  const tokenize = tokensOf;
   const marks = createMarkCache(tokenize);
   const prefixes = createPrefixCache();
   const keys = options.keys ?? ['test-key'];

@@ -3,7 +3,7 @@ import { checkResponses } from './check-responses.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { createPrefixCache } from './prefix-cache.ts';
-import { createTokenizer } from './prompt.ts';
+import { tokensOf } from './prompt.ts';
 import { readResponses } from './read-responses.ts';
 import type { Refusal } from './refusal.ts';
 import type { Reply } from './reply.ts';
@@ -80,6 +80,8 @@ function check(body: Record<string, unknown>): Refusal | undefined {
 
 /** What a token costs here, cached or not, in the vendor's own unit of 10⁻¹⁰ dollars; enough to tell costs apart. */
 const ticksPerToken = 30_000;
+/** $5 for a thousand. */
+const ticksPerSearch = 50_000_000;
 
 /** Thoughts are always summed up, carry a status, and are sealed on request, by the newest model always. */
 function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {
@@ -89,20 +91,28 @@ function xaiWire(body: Record<string, unknown>, reply: Reply): Wire {
     { ...body, include, reasoning: { ...recordOf(body.reasoning), summary: 'detailed' } },
     reply,
   );
-  const told = (frames: Frame[]) => frames.map(frame => ({ ...frame, data: withStatus(frame.data) }));
+  const searches = reply.pages.length > 0 ? 1 : 0;
+  const told = (frames: Frame[]) => frames.map(frame => ({ ...frame, data: withStatus(frame.data, searches) }));
   return {
     open: () => told(wire.open()),
     text: piece => wire.text(piece),
     close: () => told(wire.close()),
     fail: () => wire.fail(),
-    whole: () => recordOf(withStatus(wire.whole())),
+    whole: () => recordOf(withStatus(wire.whole(), searches)),
   };
 }
 
-function withStatus(data: Frame['data']): Frame['data'] {
+/** A tool that brought something is charged with the tokens. */
+function withStatus(data: Frame['data'], searches: number): Frame['data'] {
   const text = JSON.stringify(data, (key, value: unknown) => {
     if (!isRecord(value)) return value;
-    if (key === 'usage') return { ...value, cost_in_usd_ticks: Number(value.total_tokens) * ticksPerToken };
+    if (key === 'usage')
+      return {
+        ...value,
+        num_server_side_tools_used: searches,
+        server_side_tool_usage_details: { web_search_calls: searches, x_search_calls: 0, code_interpreter_calls: 0 },
+        cost_in_usd_ticks: Number(value.total_tokens) * ticksPerToken + searches * ticksPerSearch,
+      };
     return value.type === 'reasoning' ? { ...value, status: 'completed' } : value;
   });
   return recordOf(JSON.parse(text));
@@ -147,5 +157,5 @@ export function startXai(options: FakeVendorOptions = {}): Promise<FakeVendor> {
       refusal(400, `This model's maximum prompt length is ${window} but the request contains ${tokens} tokens.`),
     statusBody: status => refusal(status).body,
   };
-  return startVendor(kind, createTokenizer(), options);
+  return startVendor(kind, tokensOf, options);
 }

@@ -7,7 +7,7 @@ import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 
 /** The machine may be busy. */
-const patience = { timeout: 10_000 };
+const patience = { timeout: 30_000 };
 
 let project: TempProject;
 let vendor: FakeVendor;

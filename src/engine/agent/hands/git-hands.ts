@@ -10,7 +10,7 @@ const usualCommits = 10;
 
 /** Hands that look at the repository. */
 export function gitHands({ git, history, ...parts }: HandParts): AgentTool[] {
-  const { root, reqId: scope } = parts;
+  const { root, scope } = parts;
   return [
     hand({
       name: 'git_diff',

@@ -20,8 +20,12 @@ export interface HandParts {
   clock: Clock;
   mask: Mask;
   emit: Emit;
-  /** Of the run: keys masks, names backups. */
+  /** Of the run: names backups. */
   reqId: string;
+  /** Keys masks: the run's thread or conversation. */
+  scope: string;
+  /** What texts that the run begins with may have been masked under besides. */
+  earlierScopes?: readonly string[];
   /** The tool that the run belongs to, for events. */
   tool: string;
   /** Where relative paths start; absolute. */

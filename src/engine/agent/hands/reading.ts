@@ -17,7 +17,7 @@ const folder = z.string().describe('Folder; default: the project').optional();
 /** Hands that look at files and change nothing. */
 export function readingHands(parts: HandParts): AgentTool[] {
   const { sandbox, root } = parts;
-  const hidden = async (text: string) => (await parts.mask(text, parts.reqId)).text;
+  const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
   const shown = (path: string) => printablePath(relative(root, path) || '.');
 
   async function read(path: string, signal: AbortSignal) {

@@ -1,4 +1,7 @@
+import { resolve } from 'node:path';
 import { z } from 'zod';
+import { securityError } from '../../../domain/error.ts';
+import { printablePath } from '../../../domain/text.ts';
 import type { AgentTool } from '../agent.ts';
 import { commandProblem } from './command-policy.ts';
 import { hand } from './hand.ts';
@@ -6,6 +9,9 @@ import { type HandParts, pathIn } from './hand-parts.ts';
 import { runProgram } from './run-program.ts';
 
 const mostBytes = 400_000;
+/** A longer word of a command is no path. */
+const longestPlace = 1_024;
+const mostPlaces = 2_000;
 /** What programs need to find their way; keys and tokens stay here. */
 const passedOn = [
   'PATH',
@@ -44,7 +50,11 @@ export function runCommandHand(parts: HandParts): AgentTool {
       cwd: z.string().describe('Default: the project').optional(),
     },
     show: ({ argv, cwd }) => `${argv.map(shownWord).join(' ')}${cwd === undefined ? '' : `   (in ${cwd})`}`,
-    verify: async ({ argv }) => commandProblem(argv, parts.commands),
+    async verify({ argv, cwd = '.' }) {
+      const own = ownTarget(parts, argv, cwd);
+      if (own !== undefined) throw inOwnFolder(own);
+      return commandProblem(argv, parts.commands);
+    },
     async run({ argv: [program = '', ...args], cwd = '.' }, { signal, callId }) {
       const folder = await parts.sandbox.assertWithin(pathIn(parts, cwd));
       const { exitCode, output, late } = await runProgram({
@@ -63,6 +73,25 @@ export function runCommandHand(parts: HandParts): AgentTool {
         : `Exit code: ${exitCode ?? 'none, it was ended'}`;
       return { text: `${end}\n${output}`, failed: exitCode !== 0 };
     },
+  });
+}
+
+/** What a command names in this program's own data folder: a word, or what an option of it is set to. */
+function ownTarget(parts: HandParts, argv: readonly string[], cwd: string): string | undefined {
+  const folder = pathIn(parts, cwd);
+  const named = argv.flatMap(word => [word, word.slice(word.indexOf('=') + 1), word.replace(/^--?[a-z]/i, '')]);
+  const places = new Set(['.', ...named, ...named.flatMap(word => word.split(/[,:;]/))]);
+  const likely = [...places].filter(place => place !== '' && place.length <= longestPlace).slice(0, mostPlaces);
+  return likely.find(place => isOwn(parts, resolve(folder, place)));
+}
+
+function isOwn({ sandbox }: HandParts, path: string): boolean {
+  return !path.includes('\0') && sandbox.isOwn(path);
+}
+
+function inOwnFolder(place: string): Error {
+  return securityError(`${printablePath(place)} is inside the data folder of Polylogue (POLYLOGUE_HOME).`, {
+    next: 'Go on without it: nothing there is changed for a model.',
   });
 }
 

@@ -15,7 +15,7 @@ const folder = z.string().describe('Folder; default: the project').optional();
 /** Hands that find files and places in them. */
 export function searchingHands(parts: HandParts): AgentTool[] {
   const { sandbox, root } = parts;
-  const hidden = async (text: string) => (await parts.mask(text, parts.reqId)).text;
+  const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
   const shown = (path: string) => printablePath(relative(root, path) || '.');
   return [
     hand({

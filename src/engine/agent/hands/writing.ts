@@ -83,10 +83,11 @@ async function changesOf(parts: HandParts, patch: string, signal: AbortSignal): 
 
 /** The model saw placeholders where secrets are; what it writes has the secrets again, or is refused. */
 async function clear(parts: HandParts, text: string, paths: readonly string[], signal: AbortSignal): Promise<string> {
-  const { sandbox, mask, maxFileBytes: maxBytes, reqId } = parts;
+  const { sandbox, mask, maxFileBytes: maxBytes, scope, earlierScopes = [] } = parts;
+  const scopes = [scope, ...earlierScopes];
   const wanted = placeholdersIn(text);
   if (wanted.size === 0) return text;
-  const originals = await findOriginals({ wanted, paths, scopes: [reqId], sandbox, mask, maxBytes, signal });
+  const originals = await findOriginals({ wanted, paths, scopes, sandbox, mask, maxBytes, signal });
   return putBackPatch(text, originals).text;
 }
 

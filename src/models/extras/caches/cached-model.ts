@@ -5,6 +5,7 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { isRecord } from '../../../domain/json.ts';
+import { usePart } from '../../fees/counted-uses.ts';
 import type { Fetch } from '../wire/vendor-fetch.ts';
 import type { CacheInUse, GoogleCaches } from './google-caches.ts';
 import type { PromptOfThread } from './prompt-of-thread.ts';
@@ -41,13 +42,19 @@ export function cachedModel(parts: CachedModelParts): LanguageModelV4 {
       const thread = threadOf(options);
       // Tools would have to be in the cache, and come and go with what the caller asks for.
       if (thread === undefined || (options.tools ?? []).length > 0) return plain.doStream(withoutOwn(options));
-      const account = { written: 0 };
+      const account: Account = { written: 0, stored: 0 };
       const asking = parts.connect(throughCache(parts, thread, account));
       const answer = await asking.doStream(withoutOwn(options));
-      const { written } = account;
-      return written === 0 ? answer : { ...answer, stream: answer.stream.pipeThrough(countingWrites(written)) };
+      const { written, stored } = account;
+      return written + stored === 0 ? answer : { ...answer, stream: answer.stream.pipeThrough(counting(account)) };
     },
   };
+}
+
+/** What was bought on the way to an answer: tokens written, and tokens times hours of storage. */
+interface Account {
+  written: number;
+  stored: number;
 }
 
 function threadOf({ providerOptions }: LanguageModelV4CallOptions): string | undefined {
@@ -61,7 +68,7 @@ function withoutOwn(options: LanguageModelV4CallOptions): LanguageModelV4CallOpt
 }
 
 /** A cache that the vendor does not know any more is made anew, once. */
-function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, account: { written: number }): Fetch {
+function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, account: Account): Fetch {
   return async (input, init) => {
     const body = bodyOf(init?.body);
     const prompt = body && promptOf(body, id, thread);
@@ -76,6 +83,7 @@ function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, a
       const cache = await caches.forPrompt(prompt, signal);
       if (!cache) break;
       account.written += cache.written;
+      account.stored += cache.stored;
       const response = await fetch(input, { ...init, body: JSON.stringify(shortened(body, cache)) });
       if (!(await isGone(response))) return told(response);
       await caches.lost(prompt, cache.name);
@@ -108,9 +116,12 @@ async function isGone(response: Response): Promise<boolean> {
   return /cached ?content/i.test(await response.clone().text());
 }
 
-/** What it took to make the cache was sent, and is paid, beside the request itself. */
-function countingWrites(written: number): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
+/** What it took to make and keep the cache is paid beside the request itself. */
+function counting({ written, stored }: Account): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
   return new TransformStream({
+    start(controller) {
+      if (stored > 0) controller.enqueue(usePart({ kind: 'cache_storage', amount: stored }));
+    },
     transform(part, controller) {
       if (part.type !== 'finish') return controller.enqueue(part);
       const { inputTokens } = part.usage;

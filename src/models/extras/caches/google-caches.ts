@@ -26,6 +26,8 @@ export interface CacheInUse {
   messages: number;
   /** Tokens that were written to make it just now; 0 when it was there. */
   written: number;
+  /** Tokens times hours of storage that were bought just now: its whole time, also where it goes earlier. */
+  stored: number;
 }
 
 /** The caches of prompts' beginnings, one for each thread and model that is worth it. */
@@ -68,9 +70,9 @@ export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
     // A longer one is made when it has doubled: all of them together cost no more than twice the last.
     const larger = beyond >= Math.max(cache.tokens, leastTokens(prompt.model)) && (await build(prompt, cache, signal));
     if (larger) return larger;
-    await renew(cache, signal);
+    const stored = await renew(cache, signal);
     records.use(cache);
-    return { name: cache.name, messages: cache.messages, written: 0 };
+    return { name: cache.name, messages: cache.messages, written: 0, stored };
   }
 
   async function giveUp(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string): Promise<void> {
@@ -138,7 +140,8 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
       const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + ttlSeconds * 1_000 };
       await records.keep({ provider, model, thread, ...made, ...facts });
       if (before) records.part(before.name);
-      return { name: made.name, messages: contents.length, written: made.tokens || tokens };
+      const written = made.tokens || tokens;
+      return { name: made.name, messages: contents.length, written, stored: (written * ttlSeconds) / 3_600 };
     } catch {
       // A cache only saves money: the call goes on without one, and the next try waits for a prompt that is worth more.
       if (refused.size >= mostRemembered) refused.clear();
@@ -149,14 +152,18 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
 }
 
 function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) {
-  return async (cache: VendorCache, signal: AbortSignal): Promise<void> => {
+  /** Answers the storage that was bought, in tokens times hours. */
+  return async (cache: VendorCache, signal: AbortSignal): Promise<number> => {
     const now = clock.now();
-    if (now < cache.created + ttlSeconds * 1_000 * renewAt) return;
+    if (now < cache.created + ttlSeconds * 1_000 * renewAt) return 0;
     try {
       await within(clock, patienceMs, both => vendor.renew(cache.name, ttlSeconds, both), signal);
-      await records.keep({ ...cache, created: now, expires: now + ttlSeconds * 1_000 });
+      const expires = now + ttlSeconds * 1_000;
+      await records.keep({ ...cache, created: now, expires });
+      return (cache.tokens * (expires - cache.expires)) / 3_600_000;
     } catch {
       // Where it is gone the request will say so; else it lasts as long as it was to.
+      return 0;
     }
   };
 }

@@ -1,6 +1,6 @@
 import { configError } from '../../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../../domain/json.ts';
-import type { Embedder } from '../../../domain/ports.ts';
+import { estimateTokens } from '../../../domain/tokens.ts';
 import { badUpstream } from '../../errors.ts';
 import type { ProviderSettings } from '../../provider.ts';
 import { checkedBaseUrl } from '../endpoint.ts';
@@ -11,11 +11,19 @@ import { type VendorDoor, vendorJson } from '../upstream/vendor-request.ts';
 const mostTexts = 64;
 const timeoutMs = 60_000;
 
+/** Makes vectors at a vendor. */
+export interface VendorEmbedder {
+  /** `provider:model`: vectors of different models can't be compared. */
+  model: string;
+  /** One vector a text, in their order. `tell` gets the tokens of each request that was answered. Throws an `AppError`. */
+  embed(texts: readonly string[], signal: AbortSignal, tell?: (tokens: number) => void): Promise<Float32Array[]>;
+}
+
 /** Any server with OpenAI's `POST /embeddings`. */
-function createEmbedder(door: VendorDoor, model: string): Embedder {
+function createEmbedder(door: VendorDoor, model: string): VendorEmbedder {
   return {
     model: `${door.provider}:${model}`,
-    async embed(texts, signal) {
+    async embed(texts, signal, tell) {
       const vectors: Float32Array[] = [];
       for (let at = 0; at < texts.length; at += mostTexts) {
         const input = texts.slice(at, at + mostTexts);
@@ -23,6 +31,7 @@ function createEmbedder(door: VendorDoor, model: string): Embedder {
         const body: JsonObject = { model, input: input.map(text => text || ' ') };
         const what = `embeddings of ${model}`;
         const answer = await vendorJson(door, { method: 'POST', path: '/embeddings', body, what, timeoutMs, signal });
+        tell?.(tokensOf(answer.usage, input));
         vectors.push(...vectorsOf(answer.data, input.length));
       }
       const [first] = vectors;
@@ -31,6 +40,13 @@ function createEmbedder(door: VendorDoor, model: string): Embedder {
       return vectors;
     },
   };
+}
+
+/** As the vendor counts them; estimated where it does not tell. */
+function tokensOf(usage: unknown, texts: readonly string[]): number {
+  const told = isRecord(usage) ? (usage.prompt_tokens ?? usage.total_tokens) : undefined;
+  if (typeof told === 'number' && Number.isFinite(told) && told >= 0) return told;
+  return texts.reduce((sum, text) => sum + estimateTokens(text), 0);
 }
 
 /** In the order of the texts, whatever the order of the answer. */
@@ -75,7 +91,7 @@ export function namedEmbedder(
   name: string,
   settingsOf: (provider: string) => ProviderSettings,
   now: () => number,
-): Embedder {
+): VendorEmbedder {
   const at = name.indexOf(':');
   const provider = name.slice(0, Math.max(0, at)).trim().toLowerCase();
   const model = name.slice(at + 1).trim();

@@ -20,6 +20,8 @@ export interface SearchRequest {
 export interface WebSearcher {
   /** Id of the provider that searches. */
   provider: string;
+  /** Searched with where a request names none. */
+  engine: string;
   search(request: SearchRequest, signal: AbortSignal): Promise<SearchHit[]>;
 }
 
@@ -29,6 +31,7 @@ const timeoutMs = 60_000;
 export function createGlmWebSearch(door: VendorDoor, engine: string): WebSearcher {
   return {
     provider: door.provider,
+    engine,
     async search({ query, count, recency, domain, engine: own = engine }, signal) {
       const body: JsonObject = {
         search_engine: own,

@@ -2,14 +2,18 @@ import type {
   JSONObject,
   LanguageModelV4,
   LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
   LanguageModelV4Message,
   LanguageModelV4StreamPart,
   LanguageModelV4ToolCall,
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
+import { isAppError } from '../../../domain/error.ts';
 import { isRecord } from '../../../domain/json.ts';
 import { badUpstream } from '../../errors.ts';
+import { usePart } from '../../fees/counted-uses.ts';
 import { parsedJson } from '../upstream/vendor-request.ts';
+import type { KimiFormula } from './kimi-formula.ts';
 import { addVendorUsage } from './vendor-usage.ts';
 
 /** The tool that Moonshot runs itself. */
@@ -23,6 +27,8 @@ export interface SearchAllowance {
   room: number;
   /** What the search costs the answer, as a sentence for the caller. */
   note?: string;
+  /** Searches by the tool of the platform instead of the built-in one. */
+  formula?: boolean;
 }
 
 /** How a call carries its allowance. */
@@ -33,11 +39,15 @@ export interface SearchWords {
 }
 
 /**
- * The model with Moonshot's own search: a call of `$web_search` is answered with its arguments as they came, for the search runs
- * at the vendor, until the model answers in text. Thoughts go back with the calls. A call without an allowance is
- * asked as it is.
+ * The model with Moonshot's own search, until it answers in text: a call of `$web_search` is answered with its arguments as they
+ * came, for the search runs at the vendor; a call of the formula's tool with what the vendor makes of it. Thoughts go back with
+ * the calls. A call without an allowance is asked as it is.
  */
-export function searchingModel(model: LanguageModelV4, { allowanceOf, withoutSearch }: SearchWords): LanguageModelV4 {
+export function searchingModel(
+  model: LanguageModelV4,
+  { allowanceOf, withoutSearch }: SearchWords,
+  formula: KimiFormula,
+): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
     provider: model.provider,
@@ -47,19 +57,86 @@ export function searchingModel(model: LanguageModelV4, { allowanceOf, withoutSea
     async doStream(options) {
       const allowance = allowanceOf(options);
       if (!allowance) return model.doStream(options);
-      const first = await model.doStream({ ...options, includeRawChunks: true });
-      const asking = {
+      const means = allowance.formula ? await formulaMeans(formula, options) : builtIn;
+      const searching = { ...options, ...(means.tools.length > 0 && { tools: means.tools }), includeRawChunks: true };
+      const first = await model.doStream(searching);
+      const asking: Asking = {
+        means,
         first: first.stream,
-        ask: (prompt: LanguageModelV4CallOptions['prompt'], searching: boolean) =>
-          model.doStream({ ...(searching ? options : withoutSearch(options)), prompt, includeRawChunks: true }),
+        ask(prompt, more) {
+          const called = allowance.formula
+            ? { ...searching, toolChoice: { type: 'none' as const } }
+            : withoutSearch(searching);
+          return model.doStream({ ...(more ? searching : called), prompt });
+        },
       };
-      const parts = conversation(options.prompt, allowance, asking);
-      return { ...first, stream: ReadableStream.from(parts) };
+      return { ...first, stream: ReadableStream.from(conversation(options.prompt, allowance, asking)) };
+    },
+  };
+}
+
+/** How a model searches. */
+interface Means {
+  /** What it is shown; the built-in tool is declared when the body is made. */
+  tools: LanguageModelV4FunctionTool[];
+  /** A sentence for the caller where it can't search now. */
+  note?: string;
+  /** Whether a call is charged for being made, whatever comes of it. */
+  charged: boolean;
+  isOwn(name: string): boolean;
+  /** What stands in the conversation for each call. */
+  answer(calls: readonly LanguageModelV4ToolCall[], most: number): Promise<Searched>;
+}
+
+interface Searched {
+  texts: readonly string[];
+  /** Searches that are charged. */
+  done: number;
+  /** What the results take in the prompt. */
+  tokens: number;
+}
+
+const builtIn: Means = {
+  tools: [],
+  charged: true,
+  isOwn: name => name === webSearchTool,
+  answer: async calls => ({
+    texts: calls.map(({ input }) => input),
+    done: calls.length,
+    tokens: announcedTokens(calls),
+  }),
+};
+
+const charsPerToken = 4;
+
+/** Where the vendor does not tell of the tool, the model answers without it. */
+async function formulaMeans(formula: KimiFormula, { abortSignal }: LanguageModelV4CallOptions): Promise<Means> {
+  const signal = abortSignal ?? new AbortController().signal;
+  const tools = await formula.tools(signal).catch((error: unknown) => {
+    if (signal.aborted || !isAppError(error)) throw error;
+    return [];
+  });
+  const note = 'Kimi did not tell of its search; the answer was written without it.';
+  return {
+    tools,
+    ...(tools.length === 0 && { note }),
+    charged: false,
+    isOwn: name => tools.some(tool => tool.name === name),
+    async answer(calls, most) {
+      const results = await Promise.all(
+        calls.map((call, at) =>
+          at < most ? formula.run(call, signal) : { text: 'Error: no more searches are left here.', done: false },
+        ),
+      );
+      const texts = results.map(({ text }) => text);
+      const chars = texts.reduce((sum, text) => sum + text.length, 0);
+      return { texts, done: results.filter(({ done }) => done).length, tokens: Math.ceil(chars / charsPerToken) };
     },
   };
 }
 
 interface Asking {
+  means: Means;
   first: ReadableStream<LanguageModelV4StreamPart>;
   ask(
     prompt: LanguageModelV4CallOptions['prompt'],
@@ -71,16 +148,16 @@ interface Asking {
 async function* conversation(
   question: LanguageModelV4CallOptions['prompt'],
   { rounds, room, note }: SearchAllowance,
-  { first, ask }: Asking,
+  { means, first, ask }: Asking,
 ): AsyncGenerator<LanguageModelV4StreamPart> {
   const prompt = [...question];
   let stream = first;
   let left = rounds;
   let usage: LanguageModelV4Usage | undefined;
-  if (note !== undefined) yield warned(note);
+  for (const told of [note, means.note]) if (told !== undefined) yield warned(told);
   for (let round = 0; ; round++) {
     const said = newRound();
-    yield* forwarded(stream, said, round);
+    yield* forwarded(stream, said, { round, means });
     const { finish, calls } = said;
     // A stream that broke off has no end; the reader of the stream knows what that means.
     if (!finish) return;
@@ -89,11 +166,18 @@ async function* conversation(
       yield { ...finish, usage };
       return;
     }
-    if (left <= 0) throw badUpstream('The model went on to search instead of answering.', false);
-    const fits = (finish.usage.inputTokens.total ?? 0) + announcedTokens(calls) <= room;
-    if (fits) prompt.push(...exchanged(said));
+    if (left <= 0) {
+      if (means.charged) yield usePart({ kind: 'web_search', amount: calls.length });
+      throw badUpstream('The model went on to search instead of answering.', false);
+    }
+    const searched = await means.answer(calls, left);
+    // Charged from here on, whether or not the conversation goes on.
+    if (searched.done > 0) yield usePart({ kind: 'web_search', amount: searched.done });
+    const fits = (finish.usage.inputTokens.total ?? 0) + searched.tokens <= room;
+    if (fits) prompt.push(...exchanged(said, searched.texts, means));
     else yield warned('What the search found does not fit into the window; the answer was written without it.');
-    left = fits ? left - 1 : 0;
+    // Calls of the built-in tool come one at a time; of the others each counts.
+    left = fits ? left - (means.charged ? 1 : calls.length) : 0;
     stream = (await ask(prompt, left > 0)).stream;
   }
 }
@@ -120,7 +204,7 @@ function newRound(): Round {
 async function* forwarded(
   stream: ReadableStream<LanguageModelV4StreamPart>,
   said: Round,
-  round: number,
+  { round, means }: { round: number; means: Means },
 ): AsyncGenerator<LanguageModelV4StreamPart> {
   for await (const part of stream) {
     switch (part.type) {
@@ -132,7 +216,7 @@ async function* forwarded(
       case 'tool-input-end':
         break;
       case 'tool-call':
-        if (part.toolName !== webSearchTool)
+        if (!means.isOwn(part.toolName))
           throw badUpstream(`The model called "${part.toolName}", which is no tool here.`);
         said.calls.push(part);
         break;
@@ -171,9 +255,13 @@ function takeKinds(chunk: unknown, kinds: Map<string, string>): void {
   }
 }
 
-/** The assistant's message as it came, and each call answered with its own arguments. */
-function exchanged({ text, reasoning, calls, kinds }: Round): LanguageModelV4Message[] {
-  const own = (fields: JSONObject) => ({ providerOptions: { openaiCompatible: fields } });
+/** The assistant's message as it came, and each call answered. */
+function exchanged(
+  { text, reasoning, calls, kinds }: Round,
+  texts: readonly string[],
+  { charged: isBuiltIn }: Means,
+): LanguageModelV4Message[] {
+  const own = (fields: JSONObject) => (isBuiltIn ? { providerOptions: { openaiCompatible: fields } } : {});
   return [
     {
       role: 'assistant',
@@ -191,11 +279,11 @@ function exchanged({ text, reasoning, calls, kinds }: Round): LanguageModelV4Mes
     },
     {
       role: 'tool',
-      content: calls.map(({ toolCallId, toolName, input }) => ({
+      content: calls.map(({ toolCallId, toolName }, at) => ({
         type: 'tool-result' as const,
         toolCallId,
         toolName,
-        output: { type: 'text' as const, value: input },
+        output: { type: 'text' as const, value: texts[at] ?? '' },
         ...own({ name: toolName }),
       })),
     },

@@ -1,5 +1,6 @@
 import type { JSONObject, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
 import type { ModelInfo } from '../../../domain/model.ts';
+import { type UsesIn, use } from '../../fees/counted-uses.ts';
 import type { CallParams } from '../../provider.ts';
 
 /** From the fourth generation on. */
@@ -15,3 +16,7 @@ export function xaiSearchTools({ webSearch }: CallParams): LanguageModelV4Provid
 export function xaiSearchOptions({ webSearch }: CallParams): JSONObject {
   return webSearch ? { maxTurns: webSearch.maxRounds } : {};
 }
+
+/** Only what brought something is charged, which the vendor counts; its search is the one tool that it is given. */
+export const xaiUses: UsesIn = part =>
+  part.type === 'finish' ? use('web_search', part.usage.raw?.num_server_side_tools_used) : undefined;

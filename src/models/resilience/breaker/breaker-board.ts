@@ -44,8 +44,11 @@ export interface BreakerBoard {
   refresh(): Promise<void>;
   /** What keeps this model from being asked at this moment. */
   blocked(upstream: Upstream, model: string): Block | undefined;
-  /** As `blocked`, and where it is time to try again, whether this attempt is the one that tries. */
-  admit(upstream: Upstream, model: string, probeMs: number): Promise<Pass | Block>;
+  /**
+   * As `blocked`, and where it is time to try again, whether this attempt is the one that tries. What comes of it is told as
+   * caused by the call `reqId`, where it is one's.
+   */
+  admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<Pass | Block>;
   /** The key works: a quarantine ends. */
   release(upstream: Upstream): Promise<void>;
   /** Resolves once what was found is where other processes find it. */
@@ -104,7 +107,7 @@ class Board implements BreakerBoard {
     return longest;
   }
 
-  async admit(upstream: Upstream, model: string, probeMs: number): Promise<Pass | Block> {
+  async admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<Pass | Block> {
     const block = this.blocked(upstream, model);
     if (block) return block;
     const found = this.#placesOf(upstream, model);
@@ -112,13 +115,13 @@ class Board implements BreakerBoard {
     for (const scope of scopes) {
       const place = found[scope];
       if (place.breaker.state === 'closed') continue;
-      const answer = await this.#probe(place, Math.min(probeMs, breakerRules.longestPauseMs));
+      const answer = await this.#probe(place, Math.min(probeMs, breakerRules.longestPauseMs), reqId);
       if (answer === 'mine') probes.push(place);
       if (answer !== 'taken') continue;
-      for (const mine of probes) this.#abandon(mine);
+      for (const mine of probes) this.#abandon(mine, reqId);
       return blockOf(place, Math.max(1_000, place.breaker.waitMs(this.#clock.monotonic())));
     }
-    return this.#pass(found, probes);
+    return this.#pass(found, probes, reqId);
   }
 
   settled(): Promise<void> {
@@ -186,71 +189,71 @@ class Board implements BreakerBoard {
   }
 
   /** Everything up to the first await happens before another call of this process gets a turn: one of them tries. */
-  #probe(place: Place, probeMs: number): Promise<'mine' | 'closed' | 'taken'> | 'taken' {
+  #probe(place: Place, probeMs: number, reqId: string | undefined): Promise<'mine' | 'closed' | 'taken'> | 'taken' {
     const { breaker } = place;
     const now = this.#clock.monotonic();
     if (breaker.waitMs(now) > 0) return 'taken';
-    this.#turn(place, 'half_open');
+    this.#turn(place, 'half_open', reqId);
     breaker.probing = true;
     breaker.readyAt = now + probeMs;
     return this.#shared.claim(place, probeMs);
   }
 
-  #pass(found: PlacesOfModel, probes: readonly Place[]): Pass {
+  #pass(found: PlacesOfModel, probes: readonly Place[], reqId: string | undefined): Pass {
     return {
       succeeded: latencyMs => {
         const now = this.#clock.monotonic();
         for (const scope of scopes) found[scope].breaker.succeeded(now, scope === 'model' ? latencyMs : undefined);
-        for (const place of probes) this.#close(place);
+        for (const place of probes) this.#close(place, reqId);
       },
       failed: (fault, answered) => {
         const failing = fault && found[fault.scope];
-        if (failing) this.#count(failing, fault, probes.includes(failing));
+        if (failing) this.#count(failing, fault, probes.includes(failing), reqId);
         for (const place of probes) {
           if (place === failing) continue;
           // An answer shows that the way is open, even one that refused something else.
-          if (answered && (fault === undefined || place.scope === 'key')) this.#close(place);
-          else this.#abandon(place);
+          if (answered && (fault === undefined || place.scope === 'key')) this.#close(place, reqId);
+          else this.#abandon(place, reqId);
         }
       },
       abandoned: () => {
-        for (const place of probes) this.#abandon(place);
+        for (const place of probes) this.#abandon(place, reqId);
       },
     };
   }
 
-  #count(place: Place, { cause, lasting, askedMs = 0 }: CountedFault, wasProbe: boolean): void {
+  #count(place: Place, { cause, lasting, askedMs = 0 }: CountedFault, wasProbe: boolean, reqId?: string): void {
     const { breaker } = place;
     const tooMany = breaker.failed(this.#clock.monotonic(), cause);
     if (lasting) {
       if (breaker.state === 'quarantined') return;
-      this.#turn(place, 'quarantined');
+      this.#turn(place, 'quarantined', reqId);
       void this.#shared.opened(place);
     } else if (wasProbe || tooMany || (breaker.state === 'closed' && askedMs > longAskedMs)) {
-      this.#open(place, askedMs);
+      this.#open(place, askedMs, reqId);
     }
   }
 
-  #open(place: Place, askedMs: number): void {
+  #open(place: Place, askedMs: number, reqId?: string): void {
     const { breaker } = place;
     breaker.opens++;
     breaker.readyAt = this.#clock.monotonic() + breaker.pauseMs(breaker.opens, askedMs);
-    this.#turn(place, 'open');
+    this.#turn(place, 'open', reqId);
     void this.#shared.opened(place);
   }
 
-  #close(place: Place): void {
-    this.#turn(place, 'closed');
+  #close(place: Place, reqId: string | undefined): void {
+    this.#turn(place, 'closed', reqId);
     void this.#shared.closed(place);
   }
 
-  #abandon(place: Place): void {
+  #abandon(place: Place, reqId: string | undefined): void {
     place.breaker.readyAt = this.#clock.monotonic();
-    this.#turn(place, 'open');
+    this.#turn(place, 'open', reqId);
     void this.#shared.giveBack(place);
   }
 
-  #turn(place: Place, to: BreakerState): void {
+  #turn(place: Place, to: BreakerState, reqId?: string): void {
     const { breaker, provider, scope, model } = place;
     const { state: from, consecutive, cause } = breaker;
     const now = this.#clock.monotonic();
@@ -261,7 +264,14 @@ class Board implements BreakerBoard {
     if (from === to) return;
     const retryInMs = to === 'open' ? Math.round(breaker.waitMs(now)) : undefined;
     const what = { provider, model, scope, from, to, class: cause };
-    this.#emit({ type: 'breaker.change', ...what, ...counts, consecutive, retryInMs });
+    this.#emit({
+      type: 'breaker.change',
+      ...(reqId !== undefined && { reqId }),
+      ...what,
+      ...counts,
+      consecutive,
+      retryInMs,
+    });
   }
 }
 

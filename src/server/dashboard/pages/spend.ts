@@ -1,3 +1,4 @@
+import { kindWords, spendByKind } from '../../../domain/fees.ts';
 import { isThreadId } from '../../../domain/ids.ts';
 import { dollars } from '../../../domain/money.ts';
 import { dayOf, type SpendKey, type SpendRow, spendBy, spendTotal } from '../../../domain/usage.ts';
@@ -27,6 +28,13 @@ ${rows.length === 0 ? html`<section>${empty('Nothing was spent in this time.', '
   };
 }
 
+const kindNames = {
+  answers: 'Answers',
+  web_search: 'Searches of the web',
+  cache_storage: 'Caches at vendors',
+  embedding: 'Vectors',
+};
+
 interface Shown {
   days: number;
   now: number;
@@ -43,6 +51,9 @@ function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Marku
     ['Input tokens', amount(usage.input)],
     ['of them from caches', amount(usage.cacheRead)],
     ['Output tokens', amount(usage.output)],
+    ...spendByKind(rows)
+      .filter(({ kind }) => kind !== 'answers')
+      .map((sum): [string, Child] => [kindNames[sum.kind], html`${dollars(sum.usd)} for ${kindWords(sum)}`]),
   ])}
 <section aria-label="Over time"><div class="columns charts">${charts(rows, days, now)}</div></section>
 <section aria-labelledby="sums"><div class="row apart"><h2 id="sums">Sums</h2><div class="choice" role="group" aria-label="By">${groupings.map(name => choice(link(days, name), `by ${name}`, name === by))}</div></div>

@@ -30,8 +30,8 @@ export interface FrameClient {
   root: string | undefined;
   /** What it calls itself. */
   name: string;
-  /** Told once who it is. */
-  onKnown(caller: Caller): void;
+  /** Told once who it is; false: he has too many connections. */
+  onKnown(caller: Caller): boolean;
   /** Another token holds for this caller from now on: his other connections have to say it. */
   onRotated(caller: Caller): void;
 }
@@ -57,14 +57,16 @@ export function serveFrames(options: FrameDoorOptions, client: FrameClient): voi
       return void socket.close(code, told.error ?? '');
     }
     const { caller, product } = hello;
-    const entered = enter(options, client.name, hello);
+    const isWelcome = client.onKnown(caller);
+    const entered = isWelcome ? enter(options, client.name, hello) : undefined;
     if (!entered) {
-      const message = 'There are too many sessions. Try again later.';
+      const message = isWelcome
+        ? 'There are too many sessions, in all or of your token. Try again later.'
+        : 'Your token has as many connections as one token may have. Close one first.';
       void send({ op: 'hello_ack', ok: false, error: 'over_capacity', message });
       return void socket.close(1013, message);
     }
     const { session, resumed } = entered;
-    client.onKnown(caller);
     socket.slowDown(() => {
       const refusal = options.admit(caller);
       return refusal && (refusal.retryAfterSeconds ?? 1);

@@ -6,6 +6,8 @@ export interface FrameSessionsRules {
   awayMs: number;
   /** The most sessions; the caller's own one that was away longest makes room for a new one. */
   most: number;
+  /** Of these, the ones that one token may have at the moment. */
+  ofOne(): number;
 }
 
 /** The sessions of all callers. Nobody comes into another caller's, whatever id he names. */
@@ -16,6 +18,8 @@ export interface FrameSessions {
     make: (scope: string) => FrameSession,
   ): { session: FrameSession; resumed: boolean } | undefined;
   leave(session: FrameSession, link: Link): void;
+  /** Lets go of those of these callers. */
+  end(callers: ReadonlySet<string>): void;
   count(): number;
 }
 
@@ -26,7 +30,10 @@ interface Entry {
   stopTimer?: () => void;
 }
 
-export function createFrameSessions({ awayMs, most }: FrameSessionsRules, clock: Pick<Clock, 'after'>): FrameSessions {
+export function createFrameSessions(
+  { awayMs, most, ofOne }: FrameSessionsRules,
+  clock: Pick<Clock, 'after'>,
+): FrameSessions {
   // Of those without a connection, the one that was away longest stands first.
   const entries = new Map<string, Entry>();
   const keys = new WeakMap<FrameSession, string>();
@@ -39,7 +46,8 @@ export function createFrameSessions({ awayMs, most }: FrameSessionsRules, clock:
   }
 
   function makeRoom(caller: string): boolean {
-    if (entries.size < most) return true;
+    const own = [...entries.values()].filter(entry => entry.caller === caller).length;
+    if (entries.size < most && own < ofOne()) return true;
     for (const [key, entry] of entries) {
       if (entry.caller !== caller || !entry.stopTimer) continue;
       forget(key);
@@ -61,10 +69,14 @@ export function createFrameSessions({ awayMs, most }: FrameSessionsRules, clock:
       keys.set(entry.session, key);
       return { session: entry.session, resumed: found !== undefined };
     },
+    end(callers) {
+      for (const [key, { caller }] of [...entries]) if (callers.has(caller)) forget(key);
+    },
     leave(session, link) {
       const key = keys.get(session) ?? '';
       const entry = entries.get(key);
-      if (!session.detach(link) || !entry) return;
+      // Another one may have its place by now.
+      if (!session.detach(link) || entry?.session !== session) return;
       entries.delete(key);
       entries.set(key, entry);
       if (session.isEmpty()) forget(key);

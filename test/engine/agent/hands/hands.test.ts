@@ -28,7 +28,14 @@ const mask = async (text: string) => {
   return { text: text.replaceAll(secret, placeholder), found: {}, places };
 };
 /** A process that was ended and that nobody has asked about yet does not run. */
-const lives = (pid: number) => isRunning(pid) && !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+function lives(pid: number): boolean {
+  try {
+    return isRunning(pid) && !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    // It went between the two looks.
+    return false;
+  }
+}
 
 let project: TempProject;
 let pool: WorkPool;
@@ -66,6 +73,7 @@ function partsOf(change: Partial<HandParts>): HandParts {
     condenser: createCondenser(pool),
     emit: () => {},
     reqId: 'run',
+    scope: 'run',
     tool: 'agent',
     home: root,
     maxFileBytes: 1_000_000,
@@ -167,11 +175,15 @@ describe('a command', () => {
   });
 
   it('is ended after its time with all that it started', async () => {
-    const short = await hands(partsOf({ commandMs: 700 }), false);
-    const { text, failed } = await use('run_command', { argv: ['node', 'slow.mjs'] }, short);
-    expect(failed).toBe(true);
-    expect(text).toContain('took longer');
-    const child = Number(/^(\d+)$/m.exec(text)?.[1]);
+    let child = Number.NaN;
+    // A busy machine needs longer until it has started one.
+    for (let commandMs = 700; Number.isNaN(child) && commandMs < 60_000; commandMs *= 4) {
+      const short = await hands(partsOf({ commandMs }), false);
+      const { text, failed } = await use('run_command', { argv: ['node', 'slow.mjs'] }, short);
+      expect(failed).toBe(true);
+      expect(text).toContain('took longer');
+      child = Number(/^(\d+)$/m.exec(text)?.[1]);
+    }
     expect(child).toBeGreaterThan(1);
     await expect.poll(() => lives(child)).toBe(false);
   });
@@ -180,8 +192,9 @@ describe('a command', () => {
     const began = performance.now();
     const { text } = await use('run_command', { argv: ['node', 'away.mjs'] });
     expect(text).toContain('Exit code: 0');
-    expect(performance.now() - began).toBeLessThan(8_000);
-    expect(lives(Number(/^(\d+)$/m.exec(text)?.[1]))).toBe(false);
+    expect(performance.now() - began).toBeLessThan(30_000);
+    const child = Number(/^(\d+)$/m.exec(text)?.[1]);
+    await expect.poll(() => lives(child)).toBe(false);
   });
 
   it('is one of those that the operator allows, word by word', async () => {

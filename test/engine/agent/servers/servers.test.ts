@@ -94,7 +94,7 @@ describe('a server that wishes harm', () => {
     const began = performance.now();
     const reply = await product.call('agent', { task: 'Try.', model: 'openai:gpt-5' });
     expect(reply.tool_calls).toMatchObject([{ name: 'bad__slow', outcome: 'ok' }]);
-    expect(performance.now() - began).toBeLessThan(15_000);
+    expect(performance.now() - began).toBeLessThan(60_000);
     expect(reply.metadata.warnings.join(' ')).toContain('huge');
     expect(JSON.stringify(vendor.requests[0]).length).toBeLessThan(100_000);
   });

@@ -63,6 +63,10 @@ describe('the beginning of a thread with Gemini', () => {
     const [cache] = vendor.caches.live();
     const { usage, cost_usd } = second.metadata;
     expect(usage).toMatchObject({ cache_read: cache!.tokens, cache_write: cache!.tokens });
+    // An hour of it, at a dollar for a million tokens.
+    const storage = Number((cache!.tokens / 1e6).toFixed(6));
+    expect(usage.fees).toEqual({ cache_storage: { 'token-hours': cache!.tokens, cost_usd: storage } });
+    expect(cost_usd).toBeGreaterThan(storage);
     expect(usage.input).toBe(vendor.requests.at(-1)!.tokens + cache!.tokens);
     const third = await chat('And why?');
     expect(vendor.caches.log).toHaveLength(1);
@@ -128,8 +132,11 @@ describe('the beginning of a thread with Gemini', () => {
     await chat('Three.');
     expect(vendor.caches.log).toEqual(['create cachedContents/fake1']);
     ahead = 55 * minutes;
-    await chat('Four.');
+    const renewed = await chat('Four.');
     expect(vendor.caches.log.slice(1)).toEqual(['renew cachedContents/fake1']);
+    // 55 minutes more than were paid.
+    const more = renewed.metadata.usage.fees.cache_storage['token-hours'];
+    expect(more / vendor.caches.live()[0]!.tokens).toBeCloseTo(55 / 60, 2);
     expect(vendor.caches.live()[0]!.ttl).toBe(3_600);
     ahead = 110 * minutes;
     await chat('Five.');

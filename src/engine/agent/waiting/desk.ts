@@ -1,9 +1,9 @@
-import { cancelledError, inputError, limitError } from '../../domain/error.ts';
-import type { RequestId } from '../../domain/ids.ts';
-import type { Clock } from '../../domain/ports.ts';
-import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
-import type { Parsed } from '../call-record.ts';
-import type { Reply } from '../reply.ts';
+import { cancelledError, inputError, limitError } from '../../../domain/error.ts';
+import type { RequestId } from '../../../domain/ids.ts';
+import type { Clock } from '../../../domain/ports.ts';
+import type { UserAnswer, UserQuestion } from '../../../domain/request.ts';
+import type { Parsed, Standing } from '../../call-record.ts';
+import type { Reply } from '../../reply.ts';
 
 /**
  * A run that may have to wait for a person between two calls of its tool: its client is answered with the question, and comes
@@ -15,6 +15,8 @@ export class WaitingRun {
   readonly signal: AbortSignal;
   /** What the first call said that all of it may cost. */
   readonly maxCostUsd: unknown;
+  /** Once its question is in a thread. */
+  standing: Standing | undefined;
   readonly #stop = new AbortController();
   #call: Parsed;
   #leave: () => void = () => {};
@@ -87,6 +89,12 @@ export class WaitingRun {
     return true;
   }
 
+  /** Resolves when the work is over, and what became of it is stored. */
+  async ended(): Promise<void> {
+    // Who waits for the reply gets the error.
+    await this.#reply?.catch(() => undefined);
+  }
+
   /** What the call that is here is to be answered: the end of the run, or a question. */
   async next(): Promise<Reply | 'asks'> {
     await this.#turn.promise;
@@ -116,7 +124,8 @@ export interface Desk {
   find(owner: string, id: string | undefined, keys: Iterable<string>): WaitingRun | undefined;
   /** Until it is found, or nobody came for ten minutes: then it is ended. */
   keep(run: WaitingRun): void;
-  close(): void;
+  /** Ends them all; resolves when they have come to their end. */
+  close(): Promise<void>;
 }
 
 export function createDesk({ clock }: DeskParts): Desk {
@@ -152,11 +161,13 @@ export function createDesk({ clock }: DeskParts): Desk {
       const stopTimer = clock.after(patienceMs, () => end(run, 'Nobody answered within ten minutes.'));
       waiting.set(run.id, { run, stopTimer });
     },
-    close() {
-      for (const { run, stopTimer } of [...waiting.values()]) {
+    async close() {
+      const all = [...waiting.values()];
+      for (const { run, stopTimer } of all) {
         stopTimer();
         end(run, 'The server was stopped.');
       }
+      await Promise.all(all.map(({ run }) => run.ended()));
     },
   };
 }

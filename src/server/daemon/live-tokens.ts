@@ -1,0 +1,186 @@
+import { configError, isAppError } from '../../domain/error.ts';
+import type { Clock } from '../../domain/ports.ts';
+import { operator } from '../guards/caller.ts';
+import { createTokens, type TokenChange, type TokenEntry, type TokenHooks, type Tokens } from '../guards/tokens.ts';
+import { fingerprintOf, keepToken, readTokenFile, type TokenFile } from './token-store.ts';
+
+export interface LiveTokensOptions extends Pick<TokenHooks, 'onSecrets'> {
+  /** The operator's file of tokens, where there is one. */
+  path: string | undefined;
+  /** The operator's own token, where one is set. */
+  own: TokenEntry | undefined;
+  clock: Pick<Clock, 'after'>;
+  /** Hears of what is wrong, once, as a sentence. */
+  warn(message: string): void;
+  /** Hears of what changed, as a sentence. */
+  tell(message: string): void;
+}
+
+/** The tokens of a daemon: the operator's own, and those of his file as it is now. */
+export interface LiveTokens {
+  tokens: Tokens;
+  /** Reads the file at once, whether it looks changed or not. Never rejects: a bad file leaves the tokens as they are. */
+  reload(): Promise<void>;
+  /** Why the tokens are not those of the file, as it is now. */
+  problem(): string | undefined;
+  close(): void;
+}
+
+/** How often the file is looked at; a change is read once the file stayed as it is for so long. */
+const lookMs = 1_000;
+
+/** Rejects with an `AppError` of kind `config` where the file can't be used. */
+export async function openLiveTokens(options: LiveTokensOptions): Promise<LiveTokens> {
+  const { path, own, onSecrets } = options;
+  const first = own ? [own] : [];
+  if (path === undefined) {
+    const tokens = createTokens(first, operator, { onSecrets });
+    const tell = async () =>
+      options.tell('There is no file of tokens to be read again; settings are read at the start.');
+    return { tokens, reload: tell, problem: () => undefined, close() {} };
+  }
+  // Before it is read: what changes meanwhile is found by the next look.
+  const seen = await fingerprintOf(path);
+  const file = await readTokenFile(path);
+  checkUnique([...first, ...file.entries], path);
+  return new FollowedFile(options, { path, seen, file });
+}
+
+/** What the daemon holds is what the file says, but for tokens that were rotated since and that the file could not take. */
+class FollowedFile implements LiveTokens {
+  readonly tokens: Tokens;
+  readonly #options: LiveTokensOptions;
+  readonly #path: string;
+  /** Name → the digest that the file has, as far as it was read or written. */
+  #told: Map<string, string>;
+  /** Fingerprint of the file that was read last. */
+  #seen: string;
+  /** Fingerprint at the last look, where it was another one. */
+  #moving: string | undefined;
+  #problem: string | undefined;
+  #warned: string | undefined;
+  /** Reading and writing take turns: a rotation on its way into the file must not be taken for one taken back. */
+  #last: Promise<void> = Promise.resolve();
+  #stop = () => {};
+  #isOver = false;
+
+  constructor(options: LiveTokensOptions, { path, seen, file }: { path: string; seen: string; file: TokenFile }) {
+    this.#options = options;
+    this.#path = path;
+    this.#seen = seen;
+    this.#told = toldBy(file);
+    const { own, onSecrets } = options;
+    const onRotated = (entry: TokenEntry) => void this.#keep(entry);
+    this.tokens = createTokens([...(own ? [own] : []), ...file.entries], operator, { onRotated, onSecrets });
+    this.#warn(file.warning);
+    this.#look();
+  }
+
+  readonly problem = () => this.#problem;
+  readonly reload = () => this.#inTurn(() => this.#read(true));
+
+  close(): void {
+    this.#isOver = true;
+    this.#stop();
+  }
+
+  #look(): void {
+    this.#stop = this.#options.clock.after(lookMs, () => {
+      void this.#inTurn(() => this.#follow()).then(() => this.#isOver || this.#look());
+    });
+  }
+
+  async #follow(): Promise<void> {
+    const now = await fingerprintOf(this.#path);
+    const isStill = now === this.#moving;
+    this.#moving = now === this.#seen ? undefined : now;
+    // Whoever writes it may not be done yet.
+    if (this.#moving !== undefined && isStill) await this.#read();
+  }
+
+  async #read(isAsked = false): Promise<void> {
+    this.#seen = await fingerprintOf(this.#path);
+    try {
+      const file = await readTokenFile(this.#path);
+      const change = this.tokens.replace(held => this.#merged(held, file));
+      this.#tell(change, file, isAsked || this.#problem !== undefined);
+      this.#told = toldBy(file);
+      this.#problem = undefined;
+      this.#warn(file.warning);
+    } catch (error) {
+      // The daemon goes on with what it has: a slip of the pen must lock nobody out.
+      const why = isAppError(error) ? `${error.message} ${error.details.next ?? ''}` : String(error);
+      this.#problem = `The tokens of before hold on: ${why.trim()}`;
+      if (isAsked && this.#problem === this.#warned) this.#options.tell(this.#problem);
+      this.#warn(this.#problem);
+    }
+  }
+
+  /** What the file says; where it still says what it said before, a token that came by rotation stays. */
+  #merged(held: readonly TokenEntry[], { entries }: TokenFile): TokenEntry[] {
+    const own = held.filter(({ caller }) => caller.name === operator.name && !this.#told.has(caller.name));
+    const merged = entries.map(entry => {
+      const { name } = entry.caller;
+      const now = held.find(({ caller }) => caller.name === name);
+      const isSaidAgain = this.#told.get(name) === entry.digest.toString('hex');
+      return now && isSaidAgain ? { ...now, caller: entry.caller } : entry;
+    });
+    const all = [...own, ...merged];
+    checkUnique(all, this.#path);
+    return all;
+  }
+
+  async #keep(entry: TokenEntry): Promise<void> {
+    try {
+      await this.#inTurn(async () => {
+        if (await keepToken(this.#path, entry)) this.#told.set(entry.caller.name, entry.digest.toString('hex'));
+      });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.#options.warn(`A rotated token holds until the next start, or until the file says another: ${why}`);
+    }
+  }
+
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(work);
+    // The failure of one is told to who asked for it; the next one has its turn all the same.
+    this.#last = done.catch(() => undefined);
+    return done;
+  }
+
+  #tell({ ended, gone, others }: TokenChange, { entries }: TokenFile, isAsked: boolean): void {
+    const changes = [
+      ...[...ended].map(name => `${name} ${gone.has(name) ? 'is out' : 'has another token'}`),
+      ...[...others].map(name => `${name} ${this.#told.has(name) ? 'may do other things' : 'is new'}`),
+    ];
+    if (changes.length === 0 && !isAsked) return;
+    const what = changes.length === 0 ? 'nothing changed' : changes.join(', ');
+    this.#options.tell(`The file of tokens was read again (tokens in it: ${entries.length}): ${what}.`);
+  }
+
+  /** Each once, until there is another. */
+  #warn(message: string | undefined): void {
+    if (message !== undefined && message !== this.#warned) this.#options.warn(message);
+    this.#warned = message;
+  }
+}
+
+function toldBy({ entries }: TokenFile): Map<string, string> {
+  return new Map(entries.map(({ caller, digest }) => [caller.name, digest.toString('hex')]));
+}
+
+function checkUnique(entries: readonly TokenEntry[], path: string): void {
+  const names = new Set<string>();
+  const digests = new Set<string>();
+  for (const { caller, digest } of entries) {
+    const hex = digest.toString('hex');
+    if (names.has(caller.name) || digests.has(hex)) {
+      throw configError(
+        `The file of tokens ${path} gives "${caller.name}" a name or a token that is in use: POLYLOGUE_TOKEN, its name "${operator.name}", or one that came by rotation.`,
+        { next: 'Give the entry another one, or unset POLYLOGUE_TOKEN.' },
+      );
+    }
+    names.add(caller.name);
+    digests.add(hex);
+  }
+}

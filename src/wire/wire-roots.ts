@@ -1,0 +1,10 @@
+import { defaultRoots, type Roots } from '../files/default-roots.ts';
+import type { AppConfig } from './wire-settings.ts';
+
+/** The folders that may be read, as settings, host and working directory tell. */
+export function rootsOf(
+  { values: { app } }: AppConfig,
+  { cwd, homeDir: home }: { cwd: string; homeDir: string },
+): Promise<Roots> {
+  return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
+}
