@@ -1,4 +1,4 @@
-import { defineConfig, type UserConfig } from 'tsdown';
+import { defineConfig } from 'tsdown';
 
 const grammars = ['typescript', 'tsx', 'javascript', 'python', 'go'];
 
@@ -11,24 +11,26 @@ function pieceName(piece: { name: string; facadeModuleId?: string | null; module
   return `${held?.replace(/^@/, '').replaceAll('/', '-') ?? piece.name}-[hash].js`;
 }
 
-const code: UserConfig = {
+const program = defineConfig({
+  entry: {
+    main: 'src/main.ts',
+    index: 'src/index.ts',
+    'sqlite-writer': 'src/memory/stores/sqlite-writer.ts',
+    'trace-worker': 'src/files/graph/trace-worker.ts',
+    'index-thread': 'src/files/index/index-thread.ts',
+    'work-thread': 'src/files/work/work-thread.ts',
+  },
   format: 'esm',
   platform: 'node',
   target: 'node24',
   fixedExtension: false,
   minify: true,
   dts: false,
-  outputOptions: { chunkFileNames: pieceName },
-  // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
-  inputOptions: { checks: { eval: false } },
-  deps: { alwaysBundle: [/.*/], onlyBundle: false },
-};
-
-const program = defineConfig({
-  ...code,
-  entry: { main: 'src/main.ts', index: 'src/index.ts' },
   // Its main file finds its parts by a require that no bundler can follow.
   alias: { 'jsonc-parser': 'jsonc-parser/lib/esm/main.js' },
+  // The parser's loader uses eval for an extension mechanism that its builds without dynamic code never reach.
+  outputOptions: { chunkFileNames: pieceName },
+  inputOptions: { checks: { eval: false } },
   copy: [
     { from: 'node_modules/web-tree-sitter/web-tree-sitter.wasm', to: 'dist/grammars' },
     ...grammars.map(name => ({
@@ -36,18 +38,7 @@ const program = defineConfig({
       to: 'dist/grammars',
     })),
   ],
-});
-
-/** By themselves: what they shared with the program would be pieces of their own, each one more file for both to open. */
-const threads = defineConfig({
-  ...code,
-  entry: {
-    'sqlite-writer': 'src/memory/stores/sqlite-writer.ts',
-    'trace-worker': 'src/files/graph/trace-worker.ts',
-    'index-thread': 'src/files/index/index-thread.ts',
-    'work-thread': 'src/files/work/work-thread.ts',
-  },
-  clean: false,
+  deps: { alwaysBundle: [/.*/], onlyBundle: false },
 });
 
 /** Of the declarations that vendors' packages name, nobody looks into those of JSON Schema, and they are in no package here. */
@@ -86,4 +77,4 @@ const types = defineConfig({
   deps: { alwaysBundle: [/.*/], onlyBundle: false },
 });
 
-export default [program, threads, types];
+export default [program, types];

@@ -6,40 +6,58 @@ import { product } from './product.ts';
 import { buildYardsticks } from './yardsticks/build-yardsticks.ts';
 
 const roundCount = 11;
+const yardstick = 'bare SDK server, bundled';
 
-/** From spawn to the list of tools, and the memory held then. */
+/** From spawn to the list of tools, the memory held then, and the first call after it. */
 export async function start(folder: BenchFolder): Promise<Table> {
   const { bareNode, bareSdk, bundledSdk } = await buildYardsticks();
-  const plain = (program: string): Launch => ({ program, env: folder.env });
+  const plain = (program: string) => startOnce({ program, env: folder.env }, 'echo');
   const ours = product(folder);
   const contenders: Record<string, () => Promise<Figures>> = {
-    'dist/main.js': () => startOnce(ours),
-    'dist/main.js, never run before': () => startOnce(withEmptyCache(folder, ours)),
-    'bare SDK server, bundled': () => startOnce(plain(bundledSdk)),
-    'bare SDK server': () => startOnce(plain(bareSdk)),
-    'bare node': () => startOnce(plain(bareNode)),
+    'dist/main.js': () => startOnce(ours, 'version'),
+    'dist/main.js, never run before': () => startOnce(withEmptyCache(folder, ours), 'version'),
+    [yardstick]: () => plain(bundledSdk),
+    'bare SDK server': () => plain(bareSdk),
+    'bare node': () => plain(bareNode),
   };
   const rounds = await inRounds(roundCount, contenders);
   const rows = Object.keys(contenders).map(name => [
     name,
     figure(typical(rounds, name, 'ms'), 0),
+    times(ratio(rounds, 'ms', name, yardstick)),
+    figure(typical(rounds, name, 'cpu'), 0),
+    times(ratio(rounds, 'cpu', name, yardstick)),
     figure(typical(rounds, name, 'mb'), 0),
-    times(ratio(rounds, 'ms', name, 'bare SDK server, bundled')),
-    times(ratio(rounds, 'ms', name, 'bare node')),
+    figure(typical(rounds, name, 'first'), 0),
+    figure(typical(rounds, name, 'mbAfter'), 0),
   ]);
   return {
     title: `start: spawn to tools/list over stdio (${roundCount} rounds)`,
-    columns: ['server', 'ms', 'RSS MB', 'to bundled SDK', 'to bare node'],
+    columns: [
+      'server',
+      'ms',
+      'to bundled SDK',
+      'CPU ms',
+      'to bundled SDK',
+      'RSS MB',
+      'first call ms',
+      'RSS MB after it',
+    ],
     rows,
-    notes: ['All use a warm compile cache but the one that was never run before.'],
+    notes: [
+      'All use a warm compile cache but the one that was never run before.',
+      'The first call is of "version" here, which needs all parts of the product, and of an echo elsewhere.',
+    ],
   };
 }
 
-async function startOnce(launch: Launch): Promise<Figures> {
+async function startOnce(launch: Launch, tool: string): Promise<Figures> {
   const { session, elapsedMs } = await openSession(launch);
-  const mb = session.residentMb();
+  const [cpu, mb, before] = [session.cpuMs(), session.residentMb(), performance.now()];
+  await session.call(tool, {});
+  const [first, mbAfter] = [performance.now() - before, session.residentMb()];
   await session.close();
-  return { ms: elapsedMs, mb };
+  return { ms: elapsedMs, cpu, mb, first, mbAfter };
 }
 
 function withEmptyCache(folder: BenchFolder, { program, env }: Launch): Launch {

@@ -1,13 +1,16 @@
 import { loadConfig } from './config/load.ts';
 import type { Clock } from './domain/ports.ts';
+import type { ToolHost } from './domain/request.ts';
 import { createEarlyHost } from './engine/offer/early-host.ts';
 import type { Extensions } from './extensions.ts';
 import type { FoundDaemon } from './server/daemon/find-daemons.ts';
-import { openStdio } from './server/stdio.ts';
+import { openStdio } from './server/stdio/open-stdio.ts';
+import type { StdioStreams } from './server/stdio/stdio-transport.ts';
 import { version } from './version.ts';
 import type { Product } from './wire/product.ts';
 import { loadAppConfig } from './wire/wire-extensions.ts';
 import { type Front, type Surroundings, wireFront } from './wire/wire-front.ts';
+import { followsList } from './wire/wire-roots.ts';
 import { type AppConfig, tables } from './wire/wire-settings.ts';
 
 export { openBridge } from './wire/wire-bridge.ts';
@@ -43,28 +46,38 @@ export interface ServedStdio {
 export async function serveStdio(
   config: AppConfig,
   around: Surroundings,
-  input: NodeJS.ReadableStream,
+  streams: Pick<StdioStreams, 'input' | 'output'>,
   onError: (error: Error) => void,
 ): Promise<ServedStdio> {
   const front = await wireFront(config, around);
-  const { offered, place, root, telemetry } = front;
+  const { offered, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   let product: Promise<Product> | undefined;
+  let host: Promise<ToolHost> | undefined;
   const open = () => {
     product ??= productBehind(front, config, around);
     product.catch(fail);
     return product;
   };
+  const hostOf = () => {
+    host ??= open().then(opened => opened.host);
+    return host;
+  };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
-  const told = { listings: offered.table.listings, prompts: offered.prompts };
-  const host = createEarlyHost(told, async () => (await open()).host);
-  const principal = { owner: 'local', root };
-  const door = openStdio({ host, version, instructions: offered.instructions, principal }, input, onError);
+  const early = createEarlyHost({ listings: offered.table.listings, prompts: offered.prompts }, hostOf);
+  const { clock } = around;
+  const productOf = async (listed: readonly string[]) => (await open()).projectOf(listed);
+  const listed = followsList(config, found) ? { clock, productOf } : undefined;
+  const { instructions } = offered;
+  const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, listed };
+  const door = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);
   return {
     closed: Promise.race([door.closed, failed]),
     async close(hurry) {
       await door.close();
+      // Calls that came just before the end have begun once the host is there.
+      await host;
       await (product ? (await product).close(hurry) : telemetry.close());
     },
   };

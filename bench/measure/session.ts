@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 export interface Launch {
@@ -18,6 +18,8 @@ export interface Session {
   call(tool: string, args: Record<string, unknown>): Promise<Record<string, unknown>>;
   /** Memory that the process holds, in MB; NaN where the system does not tell. */
   residentMb(): number;
+  /** Processor time of all its threads so far, in ms: waiting for a busy machine is not in it. NaN where the system does not tell. */
+  cpuMs(): number;
   /** Closes its input and waits for its end. */
   close(): Promise<void>;
 }
@@ -90,6 +92,7 @@ function sessionWith(child: ChildProcess, program: string): Session {
       return result;
     },
     residentMb: () => residentMb(child.pid),
+    cpuMs: () => cpuMs(child.pid),
     async close() {
       child.stdin?.end();
       const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
@@ -103,4 +106,11 @@ function residentMb(pid: number | undefined): number {
   if (process.platform !== 'linux') return Number.NaN;
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
+}
+
+function cpuMs(pid: number | undefined): number {
+  if (process.platform !== 'linux') return Number.NaN;
+  const threads = readdirSync(`/proc/${pid}/task`).map(thread => `/proc/${pid}/task/${thread}/schedstat`);
+  // Its first number is the time on a processor, in nanoseconds.
+  return threads.reduce((sum, file) => sum + Number.parseInt(readFileSync(file, 'utf8'), 10) / 1_000_000, 0);
 }

@@ -9,6 +9,7 @@ import type { Thread } from '../domain/thread.ts';
 import { createTracer } from '../files/graph/tracer.ts';
 import { missingPaths } from '../files/missing.ts';
 import { listSourceFiles } from '../files/walk/list-source-files.ts';
+import { scopesOf } from '../memory/lookup.ts';
 import type { ActionContext } from './actions/action-context.ts';
 import type { ActionCall } from './actions/create-action-context.ts';
 import type { AgentRunner } from './agent/runner.ts';
@@ -112,7 +113,13 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
     }
     if (shape.kind === 'agent') {
       const ask = (call: Resumed, plan: AskPlan) => askPlan(options, call, plan);
-      return options.agent.conduct(parsed, { ...options, onThread: work => withThread(parsed, work), ask });
+      const scopes = (thread: Thread) => scopesOf(options.threads.store, thread);
+      return options.agent.conduct(parsed, {
+        threads: options.threads,
+        scopesOf: scopes,
+        onThread: work => withThread(parsed, work),
+        ask,
+      });
     }
     if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));

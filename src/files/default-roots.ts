@@ -16,6 +16,8 @@ export interface Roots {
   roots: string[];
   /** One sentence: where they come from or, when there are none, why and what to set. */
   reason: string;
+  /** Nobody named them: they follow from the working directory. */
+  isGuess?: boolean;
 }
 
 /**
@@ -36,7 +38,7 @@ export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSou
   }
   return (await isTooWide(top, home))
     ? refused(top)
-    : { roots: [top], reason: 'git top level of the working directory' };
+    : { roots: [top], reason: 'git top level of the working directory', isGuess: true };
 }
 
 function refused(root: string): Roots {
@@ -50,7 +52,8 @@ function expandHome(path: string, home: string): string {
   return home !== '' && (path === '~' || /^~[\\/]/.test(path)) ? join(home, path.slice(1)) : path;
 }
 
-async function isTooWide(root: string, home: string): Promise<boolean> {
+/** Whether a directory is `/`, a home directory, or lies above one. */
+export async function isTooWide(root: string, home: string): Promise<boolean> {
   const real = await realOrSame(root);
   const names = real.split(/[\\/]/).filter(name => name !== '' && !/^[a-z]:$/i.test(name));
   const isHomeByPlace = ['home', 'users'].includes(names[0]?.toLowerCase() ?? '') && names.length <= 2;

@@ -8,7 +8,7 @@ export interface StoreChoice {
   /** The database's path. */
   file?: string;
   /** The server, instead of a file. Neither: nothing is written to disk. */
-  redis?: { url: string; prefix: string; patienceMs: number };
+  redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
   /** A store from outside the package, instead of all others. */
   own?: (around: StoreAround) => Store | Promise<Store>;
   clock: Clock;
@@ -32,7 +32,7 @@ export async function openStore({ file, redis, own, clock, random, emit }: Store
       });
     }
     const { createRedisStore } = await import('./stores/redis.ts');
-    return createRedisStore({ ...redis, clock, random, onWarning });
+    return createRedisStore({ ...redis, url: withDatabase(redis.url), clock, random, onWarning });
   }
   return file === undefined ? createMemoryStore() : createSqliteStore({ file, clock, onWarning });
 }
@@ -41,7 +41,17 @@ export async function openStore({ file, redis, own, clock, random, emit }: Store
 function isRedisAddress(text: string): boolean {
   const url = URL.parse(text);
   if (!url || !/^rediss?:$/.test(url.protocol) || !/^(\/\d*)?$/.test(url.pathname)) return false;
+  if (!/^\d*$/.test(url.searchParams.get('db') ?? '')) return false;
   return [url.username, url.password].every(isDecodable);
+}
+
+/** Some write the number of the database as `?db=1`: the client reads it from the path alone. */
+function withDatabase(text: string): string {
+  const url = new URL(text);
+  const database = url.searchParams.get('db');
+  if (database !== null && url.pathname.length <= 1) url.pathname = `/${database}`;
+  url.search = '';
+  return url.href;
 }
 
 function isDecodable(text: string): boolean {

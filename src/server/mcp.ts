@@ -5,10 +5,12 @@ import { canBeAsked } from './capabilities.ts';
 import { type Connection, cancelOf } from './connection.ts';
 import type { Era } from './era.ts';
 import type { Listening } from './listening.ts';
+import { tellInvalidParams } from './messages/invalid-params.ts';
 import { servePrompts } from './prompts.ts';
 import { answersIn, inputRequired } from './questions.ts';
 import { serveResources, serveSubscriptions, updatesOf } from './resources.ts';
 import { resultOf } from './results.ts';
+import { followRoots, type ListedRoots, type ProjectOf } from './roots/listed-roots.ts';
 import { createdTask, knowsTasks, requireTasks, serveTasks, tasksExtension } from './tasks.ts';
 import { callerTrace } from './trace-context.ts';
 
@@ -19,6 +21,8 @@ export interface McpOptions {
   instructions: string;
   /** Whose calls these are, and which project they come from. */
   principal: { owner: string; root: string };
+  /** Where the roots that a 2025 client lists say more of his project. */
+  listed?: ListedRoots;
   /** Of the connection, where 2026 clients can listen for changes. */
   listening?: Listening;
   /** Where one connection lasts from call to call. Absent: a closed stream cancels its request. */
@@ -27,7 +31,7 @@ export interface McpOptions {
 
 /** A protocol server over the host. Made once a connection, and once more for a probe, so making it starts nothing. */
 export function createMcpServer(options: McpOptions, era: Era): Server {
-  const { host, version, instructions, principal, listening } = options;
+  const { host, version, instructions, principal, listening, listed } = options;
   const server = new Server(
     { name: 'polylogue', title: 'Polylogue', version },
     {
@@ -46,21 +50,25 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
     },
   );
   server.setRequestHandler('tools/list', () => ({ tools: host.list().map(tool => ({ ...tool })) }));
-  serveCalls(server, options, era);
-  servePrompts(server, host, principal);
-  serveResources(server, host.resources, principal);
+  const fixed = { host, principal };
+  const projectOf = era === 'legacy' && listed ? followRoots(server, fixed, listed) : () => fixed;
+  serveCalls(server, { ...options, projectOf }, era);
+  servePrompts(server, host, projectOf);
+  serveResources(server, host.resources, projectOf);
   const updates = updatesOf(server, host.resources, principal.owner);
   if (era === 'modern') listening?.watch(updates.all);
   else serveSubscriptions(server, updates);
   if (era === 'modern') serveTasks(server, host.jobs, principal.owner);
-  return server;
+  return tellInvalidParams(server);
 }
 
-function serveCalls(server: Server, { host, principal, connection }: McpOptions, era: Era): void {
-  const onlyTasks = new Set(host.list().flatMap(({ name, execution }) => (execution ? [name] : [])));
+function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf }, era: Era): void {
+  const { connection, projectOf } = options;
+  const onlyTasks = new Set(options.host.list().flatMap(({ name, execution }) => (execution ? [name] : [])));
   server.setRequestHandler('tools/call', async ({ params }, context) => {
     const detach = era === 'modern' && knowsTasks(context) ? 'task' : 'job';
     if (detach !== 'task' && onlyTasks.has(params.name)) requireTasks(context);
+    const { host, principal } = await projectOf(context);
     const request = {
       name: params.name,
       arguments: params.arguments ?? {},

@@ -1,8 +1,9 @@
 import { ProtocolError, ProtocolErrorCode, type Server } from '@modelcontextprotocol/server';
-import type { HostPrompts, Principal, ToolHost } from '../domain/request.ts';
+import type { HostPrompts, ToolHost } from '../domain/request.ts';
+import type { ProjectOf } from './roots/listed-roots.ts';
 
 /** Slash commands, and what their arguments and the addresses of resources may become while they are typed. */
-export function servePrompts(server: Server, host: ToolHost, principal: Principal): void {
+export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectOf): void {
   const { prompts } = host;
   const listed = prompts.list().map(prompt => ({ ...prompt, arguments: prompt.arguments.map(each => ({ ...each })) }));
   server.setRequestHandler('prompts/list', () => ({ prompts: listed }));
@@ -12,7 +13,8 @@ export function servePrompts(server: Server, host: ToolHost, principal: Principa
     const description = listed.find(({ name }) => name === params.name)?.description;
     return { ...(description && { description }), messages: [{ role: 'user', content: { type: 'text', text } }] };
   });
-  server.setRequestHandler('completion/complete', async ({ params: { ref, argument } }) => {
+  server.setRequestHandler('completion/complete', async ({ params: { ref, argument } }, context) => {
+    const { host, principal } = await projectOf(context);
     const what = ref.type === 'ref/prompt' ? argument.name : idOf(ref.uri, argument.name);
     const values = what === undefined ? [] : await host.complete(what, argument.value, principal);
     return { completion: { values, total: values.length, hasMore: false } };

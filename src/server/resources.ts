@@ -1,16 +1,21 @@
 import { ResourceNotFoundError, type Server } from '@modelcontextprotocol/server';
-import type { HostResources, Principal } from '../domain/request.ts';
+import type { HostResources } from '../domain/request.ts';
+import type { ProjectOf } from './roots/listed-roots.ts';
 
 /** The most addresses that one connection may watch. */
 const mostWatched = 1_024;
 
 /** Threads, jobs and models as resources. */
-export function serveResources(server: Server, resources: HostResources, principal: Principal): void {
+export function serveResources(server: Server, resources: HostResources, projectOf: ProjectOf): void {
   const resourceTemplates = resources.templates().map(template => ({ ...template }));
-  server.setRequestHandler('resources/list', async () => ({ resources: await resources.list(principal) }));
+  server.setRequestHandler('resources/list', async (_request, context) => {
+    const { host, principal } = await projectOf(context);
+    return { resources: await host.resources.list(principal) };
+  });
   server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
-  server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
-    const found = await resources.read(uri, principal);
+  server.setRequestHandler('resources/read', async ({ params: { uri } }, context) => {
+    const { host, principal } = await projectOf(context);
+    const found = await host.resources.read(uri, principal);
     if (!found) throw new ResourceNotFoundError(uri);
     return { contents: [{ uri, ...found }] };
   });

@@ -18,6 +18,8 @@ export interface Product extends Observed {
   root: string;
   /** What may be read, and why. */
   readable: Roots;
+  /** What the one client of this process uses who lists these directories, as `file://` addresses, and his project. */
+  projectOf(listed: readonly string[]): Promise<{ host: ToolHost; root: string }>;
   /** The search index of a folder within the roots. */
   searchIndex: SearchIndexes['of'];
   team: Pick<

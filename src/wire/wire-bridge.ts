@@ -32,7 +32,7 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
   const isNamed = settings.url !== undefined;
   const starts = !(settings.onlyRunning || isNamed);
   if (starts) needHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
-  const { roots } = await rootsOf(config, settings);
+  const { roots, isGuess = false } = await rootsOf(config, settings);
   const [door, daemons] = await Promise.all([
     import('../server/bridge/open-bridge.ts'),
     import('../server/daemon/find-daemons.ts'),
@@ -50,6 +50,7 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
     url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
     access: isNamed || token !== undefined ? { token } : { isOurs },
     root: roots[0],
+    isGuess,
     home: config.home,
     daemon: starts
       ? {

@@ -84,8 +84,8 @@ export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): 
     version,
     clock,
     random,
-    async productOf({ permissions, isAtHome = false }, declared) {
-      const { wired, root } = await hosts.of({ permissions, declared, free: isAtHome });
+    async productOf({ permissions, isAtHome = false }, declared, listed) {
+      const { wired, root } = await hosts.of({ permissions, declared, listed, free: isAtHome });
       return { host: wired.host, root, instructions: wired.instructions };
     },
     notReady: createReadiness(() => store.mark(), clock),

@@ -44,7 +44,7 @@ export async function wireFront(config: AppConfig, around: Surroundings): Promis
   const warn = (where: string, message: string) => telemetry.emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
   const found = await rootsOf(config, around);
-  if (found.roots.length === 0) warn('roots', `No file can be read: ${found.reason}`);
+  if (found.roots.length === 0) warn('roots', `No file can be read unless the client names a project: ${found.reason}`);
   const { providers, tools: extraTools = [] } = around.extensions ?? {};
   const { configured } = providerSetup(config, providers);
   const offered = wireOffer(config.values.app, { configured, extraTools });

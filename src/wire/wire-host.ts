@@ -57,11 +57,20 @@ export interface WiredHost {
   flush(): Promise<void>;
 }
 
-/**
- * Running parts → the host of callers with these permissions; `roots` of theirs are real folders within those of the process.
- * `offered` is what they are told of, where that is made already.
- */
-export function wireHost(shared: SharedParts, permissions: Permissions, offered?: WiredOffer): WiredHost {
+/** What else is known of callers. */
+export interface HostAround {
+  /** What they are told of, where that is made already. */
+  offered?: WiredOffer;
+  /** The process serves nobody else. */
+  isAlone?: boolean;
+}
+
+/** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. */
+export function wireHost(
+  shared: SharedParts,
+  permissions: Permissions,
+  { offered, isAlone = false }: HostAround = {},
+): WiredHost {
   const { config, store, threads, jobs, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
@@ -69,8 +78,8 @@ export function wireHost(shared: SharedParts, permissions: Permissions, offered?
   const { configured } = shared.services;
   const told = offered ?? wireOffer(values, { configured, extraTools: shared.extraTools }, permissions);
   const { offer, table, prompts, instructions } = told;
-  // A program reads whatever its user may read: it is for those alone whose roots are the process's own.
-  const askable = roots ? withoutPrograms(shared.team) : shared.team;
+  // A program reads whatever its user may read: it is for those whose roots are the process's own, and for who is alone.
+  const askable = roots && !isAlone ? withoutPrograms(shared.team) : shared.team;
   const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
   const team = { ...askable, ask: meter.ask };
   const { sandbox } = files;

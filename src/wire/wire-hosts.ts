@@ -1,11 +1,5 @@
-import { isAbsolute } from 'node:path';
-import { AppError, isAppError, securityError } from '../domain/error.ts';
-import type { Mask } from '../domain/ports.ts';
 import type { Permissions } from '../domain/request.ts';
-import { printablePath } from '../domain/text.ts';
-import { defaultRoots } from '../files/default-roots.ts';
-import { createSandbox } from '../files/sandbox.ts';
-import { isSkip } from '../files/skip.ts';
+import { type CallerPlace, placeOfCaller } from './place-of-caller.ts';
 import type { Front } from './wire-front.ts';
 import { type SharedParts, type WiredHost, wireHost } from './wire-host.ts';
 import { unlimited } from './wire-offer.ts';
@@ -20,15 +14,6 @@ export interface Hosts {
   flush(): Promise<void>;
 }
 
-/** What a caller may do, and from where he does it. */
-export interface CallerPlace {
-  permissions: Permissions;
-  /** The project that he declares, an absolute path; absent: the first one that he may read. */
-  declared?: string | undefined;
-  /** He may declare any project of this machine, as long as the operator set no roots. */
-  free: boolean;
-}
-
 interface Entry {
   wired: WiredHost;
   /** Under way. */
@@ -37,18 +22,29 @@ interface Entry {
 
 /** More than one daemon has projects and permissions at a time; the one used least lately makes room. */
 const mostKept = 256;
+/** Different things that clients list and that can be no roots are told of, each once. */
+const mostWarned = 256;
 
 export function createHosts(shared: SharedParts, { root: productRoot, offered }: Front): Hosts {
-  const own = wireHost(shared, unlimited, offered);
+  const own = wireHost(shared, unlimited, { offered });
   // The one used least lately stands first.
   const kept = new Map<string, Entry>();
   const busy = new Set<Entry>();
   const leaving = new Set<Promise<void>>();
 
-  function entryFor(permissions: Permissions): Entry {
+  const warned = new Set<string>();
+  const warn = (message: string) => {
+    if (warned.has(message) || warned.size >= mostWarned) return;
+    warned.add(message);
+    shared.emit({ type: 'warning', where: 'roots', message });
+  };
+
+  function entryFor(permissions: Permissions, isAlone: boolean): Entry {
     const { toolsets, allow, deny, readOnly, maxCostPerDay, roots } = permissions;
-    const key = JSON.stringify([toolsets, allow, deny, readOnly, maxCostPerDay, roots].map(part => part ?? null));
-    const entry = kept.get(key) ?? counted(wireHost(shared, permissions), busy);
+    const key = JSON.stringify(
+      [toolsets, allow, deny, readOnly, maxCostPerDay, roots, isAlone].map(part => part ?? null),
+    );
+    const entry = kept.get(key) ?? counted(wireHost(shared, permissions, { isAlone }), busy);
     kept.delete(key);
     kept.set(key, entry);
     const idle = kept.size > mostKept ? [...kept].find(([, { calls }]) => calls === 0) : undefined;
@@ -70,13 +66,11 @@ export function createHosts(shared: SharedParts, { root: productRoot, offered }:
   return {
     own,
     async of(caller) {
-      const place = await placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
-      const { permissions } = caller;
-      const isOwn =
-        place.roots === undefined && Object.values(permissions).every(part => part === undefined || part === false);
-      if (isOwn) return { wired: own, root: place.root };
-      const { wired } = entryFor({ ...permissions, ...(place.roots && { roots: place.roots }) });
-      return { wired, root: place.root };
+      const { permissions, isAlone = false } = caller;
+      const { roots, root } = await placeOfCaller(shared, caller, productRoot, warn);
+      const isOwn = !roots && Object.values(permissions).every(part => part === undefined || part === false);
+      if (isOwn) return { wired: own, root };
+      return { wired: entryFor({ ...permissions, ...(roots && { roots }) }, isAlone).wired, root };
     },
     async settle(hurry) {
       await Promise.all([...all().map(wired => wired.settle(hurry)), ...leaving]);
@@ -110,40 +104,4 @@ function counted(wired: WiredHost, busy: Set<Entry>): Entry {
     },
   };
   return entry;
-}
-
-/** The folders that a caller may read, as they really are, and his project. */
-async function placeOf(
-  { files, config, around }: SharedParts,
-  { permissions, declared, free }: CallerPlace,
-  productRoot: string,
-): Promise<{ roots?: readonly string[]; root: string }> {
-  const own = permissions.roots;
-  const located = await Promise.all((own ?? []).map(path => files.sandbox.locate(path)));
-  const within = located.flatMap(found => (isSkip(found) || found.kind !== 'directory' ? [] : [found.path]));
-  if (declared === undefined)
-    return own ? { roots: within, root: within[0] ?? own[0] ?? productRoot } : { root: productRoot };
-  if (!isAbsolute(declared)) throw noProject(declared, 'It is no absolute path.');
-  const open = (roots: readonly string[]) => createSandbox({ roots, allowSecrets: false });
-  if (free && !own && !config.values.app.roots?.length) {
-    const chosen = await defaultRoots({ explicit: [], projectRoot: declared, cwd: productRoot, home: around.homeDir });
-    if (chosen.roots.length === 0) throw noProject(declared, chosen.reason);
-    return { roots: [await open(chosen.roots).assertWithin(declared)], root: declared };
-  }
-  const sandbox = own ? open(within) : files.sandbox;
-  return { roots: [await sandbox.assertWithin(declared)], root: declared };
-}
-
-/** What a caller declares may hold anything; the refusal names it. */
-async function refuse(mask: Mask, { declared = '' }: CallerPlace, error: unknown): Promise<never> {
-  const { text } = await mask(declared, 'daemon');
-  if (text === declared || !isAppError(error)) throw error;
-  throw new AppError(error.kind, 'What you declare as your project is no folder for you.', error.details);
-}
-
-function noProject(path: string, reason: string) {
-  return securityError(`${printablePath(path)} can't be your project: ${reason}`, {
-    class: 'root',
-    next: 'Declare the absolute path of a project that this server may read, or none.',
-  });
 }

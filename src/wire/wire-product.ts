@@ -13,6 +13,7 @@ import type { Front, Surroundings } from './wire-front.ts';
 import { createHosts } from './wire-hosts.ts';
 import { wireModels } from './wire-models.ts';
 import { wireObserved } from './wire-observed.ts';
+import { unlimited } from './wire-offer.ts';
 import { wireServices } from './wire-services.ts';
 import type { AppConfig } from './wire-settings.ts';
 
@@ -50,6 +51,10 @@ export async function wireProduct(config: AppConfig, around: Surroundings, front
     explainRoute: (question, signal) => explain(question, root, signal),
     converse: hosts.own.converse,
     inspectStore: store.inspect,
+    async projectOf(listed) {
+      const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });
+      return { host: found.wired.host, root: found.root };
+    },
     searchIndex: files.indexes.of,
     transfer: openTransfer({ transfer, store, clock }, { owner: 'local', workspace: root }),
     ...observed,

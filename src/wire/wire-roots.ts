@@ -8,3 +8,9 @@ export function rootsOf(
 ): Promise<Roots> {
   return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
 }
+
+/** Whether roots that a client lists say more of his project than what is known: nobody else named it. */
+export function followsList({ values: { app } }: AppConfig, { roots }: Roots): boolean {
+  const { roots: set = [], claudeProjectDir } = app;
+  return set.length === 0 && (claudeProjectDir === undefined || roots.length === 0);
+}

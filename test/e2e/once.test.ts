@@ -86,6 +86,16 @@ describe('a call that is sent again to a new server', () => {
     expect(vendor.requests).toHaveLength(1);
   });
 
+  it('that was the last word of its client, before anything had been opened: one request, and its answer', async () => {
+    vendor.script({ answer: 'Fine.' });
+    const first = await startRaw();
+    void first.request(2, 'tools/call', review);
+    first.end();
+    expect(await first.ended).toMatchObject({ code: 0 });
+    expect(await again(await start())).toMatchObject({ isError: false, content: 'Fine.' });
+    expect(vendor.requests).toHaveLength(1);
+  });
+
   it('after its file was edited: the vendor sees the new one', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     vendor.script({ answer: 'Fine.', when: promise, delayMs: 300 }, { answer: 'Better.' });

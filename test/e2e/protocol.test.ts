@@ -230,7 +230,7 @@ describe('the process', () => {
     expect(errors).toContain('chat: continuation_available');
     expect(errors).not.toContain('test-key');
     for (const line of server.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: '2.0' });
-    expect(server.lines).toHaveLength(7);
+    expect(server.lines).toHaveLength(8);
     await home.dispose();
   });
 
@@ -282,13 +282,16 @@ describe('the process', () => {
     await home.dispose();
   });
 
-  it('refuses a text of nine megabytes, and ends in order on a message of twelve', async () => {
+  it('refuses a text of nine megabytes, and a message of thirty-four by its id', async () => {
     const home = await tempProject();
     const server = await started(home);
     const asked = openAi.requests.length;
     const { result } = await server.request(2, 'tools/call', chat('x'.repeat(9_000_000)));
     expect(JSON.parse(result.content[0].text).error).toMatchObject({ code: 'LIMIT', class: 'size' });
-    void server.request(3, 'tools/call', chat('x'.repeat(12_000_000)));
+    const { error } = await server.request(3, 'tools/call', chat('x'.repeat(34_000_000)));
+    expect(error).toMatchObject({ code: -32_600, message: expect.stringContaining('33554432') });
+    expect((await server.request(4, 'ping', {})).result).toEqual({});
+    server.end();
     expect(await server.ended).toMatchObject({ code: 0, signal: null });
     expect(openAi.requests.length).toBe(asked);
     await home.dispose();

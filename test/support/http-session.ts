@@ -15,13 +15,15 @@ export interface HttpSessionOptions {
   token?: string;
   /** The project that the client says it is in. */
   root?: string;
+  /** The directories that the client lists, as addresses; absent: it knows no roots. */
+  lists?: () => readonly string[];
   /** In the place of the platform's own. */
   fetch?: typeof fetch;
 }
 
 /** The official client at a daemon. */
 export async function connectHttp(url: string, era: Era, options: HttpSessionOptions = {}): Promise<HttpSession> {
-  const { token, root, fetch } = options;
+  const { token, root, lists, fetch } = options;
   const headers = {
     ...(token !== undefined && { Authorization: `Bearer ${token}` }),
     ...(root !== undefined && { 'Polylogue-Root': encodeURIComponent(root) }),
@@ -37,7 +39,12 @@ export async function connectHttp(url: string, era: Era, options: HttpSessionOpt
     ...(fetch && { fetch }),
   });
   const mode = era === 'modern' ? { pin: eraVersions.modern } : era;
-  const client = new Client({ name: 'polylogue-test', version: '1.0.0' }, { versionNegotiation: { mode } });
+  const capabilities = lists ? { roots: { listChanged: true } } : {};
+  const client = new Client(
+    { name: 'polylogue-test', version: '1.0.0' },
+    { capabilities, versionNegotiation: { mode } },
+  );
+  if (lists) client.setRequestHandler('roots/list', () => ({ roots: lists().map(uri => ({ uri })) }));
   await client.connect(transport);
   return {
     client,

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProduct, loadConfig, type Product, tables } from '../../src/app.ts';
+import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, tables } from '../../src/app.ts';
 import { realSurroundings } from '../../src/cli/surroundings.ts';
 import type { Clock, Random } from '../../src/domain/ports.ts';
 import type { ProgressUpdate } from '../../src/domain/request.ts';
@@ -23,6 +23,8 @@ export interface TestProduct {
   log: string[];
   /** The reply's document, whatever its status. */
   call(name: string, args?: Record<string, unknown>, options?: CallOptions): Promise<Document>;
+  /** Serves a client over a pair of streams, with a product of its own on the same data. */
+  serve(streams: Parameters<typeof serveStdio>[2], onError: (error: Error) => void): Promise<ServedStdio>;
   /** Closes this product and starts another on the same data. */
   restart(): Promise<void>;
   close(): Promise<void>;
@@ -57,8 +59,8 @@ export async function testProduct({
     ...(random && { random }),
     ...(programEnv && { programEnv }),
   };
-  const start = () => {
-    const config = loadConfig({
+  const configured = () =>
+    loadConfig({
       tables,
       env: { POLYLOGUE_HOME: home, PROJECT_ROOT: root, ...env },
       argvFlags: {},
@@ -67,8 +69,7 @@ export async function testProduct({
       cwd: root,
       readFile: path => (file && path === join(home, 'config.json') ? JSON.stringify(file) : undefined),
     });
-    return createProduct(config, surroundings);
-  };
+  const start = () => createProduct(configured(), surroundings);
   const self: TestProduct = {
     product: await start(),
     home,
@@ -78,6 +79,7 @@ export async function testProduct({
       const reply = await self.product.host.call({ name, arguments: args, principal, onProgress }, signal);
       return { ...reply.document, isError: reply.isError };
     },
+    serve: (streams, onError) => serveStdio(configured(), surroundings, streams, onError),
     async restart() {
       await self.product.close();
       self.product = await start();

@@ -69,6 +69,12 @@ describe('the Gemini API', () => {
     ['a limit in words', { generationConfig: { maxOutputTokens: 'all' } }, /'generation_config.max_output_tokens'/],
     ['a limit of none', { generationConfig: { maxOutputTokens: 0 } }, /must be positive/],
     ['too high a temperature', { generationConfig: { temperature: 2.5 } }, /\[0\.0, 2\.0\]/],
+    ['too likely words', { generationConfig: { topP: 2 } }, /top_p must be in the range/],
+    [
+      'a search beside functions, from an older model',
+      { tools: [{ googleSearch: {} }, { functionDeclarations: [{ name: 'look' }] }] },
+      /Tool use with function calling is unsupported/,
+    ],
     ['no contents', { contents: undefined }, /contents is not specified/],
     ['empty contents', { contents: [] }, /contents is not specified/],
     ['empty parts', parts(), /contents\[0\]\.parts: contents\.parts must not be empty/],

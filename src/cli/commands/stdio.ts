@@ -11,7 +11,8 @@ export const stdio = defineCommand({
   ],
   async run({ config, around }) {
     const onError = (error: Error) => around.writeError(`polylogue: ${error.message}\n`);
-    const served = await serveStdio(config, around, process.stdin, onError);
+    const streams = { input: process.stdin, output: process.stdout };
+    const served = await serveStdio(config, around, streams, onError);
     const asked = Promise.withResolvers<void>();
     // A client that left may come back for its jobs; who sends a signal wants the end now, and kills before long.
     const hurry = new AbortController();

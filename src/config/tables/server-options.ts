@@ -57,7 +57,7 @@ export const serverOptions = {
     default: 33_554_432,
     min: 1_024,
     max: 268_435_456,
-    doc: 'The most bytes of one request or frame to the daemon.',
+    doc: 'The most bytes of one message on standard input, or of one request or frame to the daemon.',
     group,
     operatorOnly: true,
   },

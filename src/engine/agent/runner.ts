@@ -1,6 +1,6 @@
 import type { AppEvent } from '../../domain/event.ts';
 import type { Mask, Random } from '../../domain/ports.ts';
-import { scopesOf } from '../../memory/lookup.ts';
+import type { Thread } from '../../domain/thread.ts';
 import type { Threads } from '../../memory/threads.ts';
 import type { AskModel } from '../../models/answer.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
@@ -26,6 +26,8 @@ import { standAgain } from './waiting/stand-again.ts';
 /** What the pipeline of a call does for a run. */
 export interface AgentPipeline {
   threads: Threads;
+  /** The ids that texts of a thread may have been masked under, its own first. */
+  scopesOf(thread: Thread): Promise<string[]>;
   /** Begins or resumes the call's thread; `work` is done under its lease. */
   onThread(work: (call: Resumed) => Promise<Reply>): Promise<Reply>;
   /** The second half: gathers the prompt, stores the question, then the answer. */
@@ -111,12 +113,13 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
 async function settled(desk: Desk, run: WaitingRun): Promise<Reply> {
   const reply = await run.next();
   if (reply !== 'asks') return reply;
-  const { question, call } = run;
+  const { question, call, standing } = run;
   desk.keep(run);
   return {
     ...success({
       status: 'approval_required',
       run_id: run.id,
+      continuation_id: standing?.thread.id,
       question: question?.message,
       next: 'The user has to decide this, in the form that the host shows. Where none was shown, call this tool again with this run_id alone to have it shown.',
       metadata: { tool_name: call.tool.name, req_id: call.reqId },
@@ -173,7 +176,7 @@ async function perform(
   const { signal } = run;
   const { request, thread, tool, args, common, candidates } = gathered;
   const { owner, root } = request.principal;
-  const [scope, ...earlierScopes] = await scopesOf(pipeline.threads.store, thread);
+  const [scope, ...earlierScopes] = await pipeline.scopesOf(thread);
   const reqId = gathered.reqId;
   const handParts: HandParts = { ...parts, reqId, scope: scope ?? thread.id, earlierScopes, tool: tool.name, root };
   const { sandbox, mask, maxFileBytes: maxBytes, triageModel: model } = parts;

@@ -7,12 +7,15 @@ export interface Told {
   prompts: HostPrompts;
 }
 
-/** A host that tells what there is at once, and is opened by the first who wants more than that. */
+/**
+ * A host that tells what there is at once, and is opened by the first who wants more than that. `open` gives the same promise each
+ * time: who awaits it later, to close what it opens, comes after the calls that wait for it.
+ */
 export function createEarlyHost({ listings, prompts }: Told, open: () => Promise<ToolHost>): ToolHost {
   let opened: ToolHost | undefined;
-  const host = async () => {
+  const openJobs = async () => {
     opened = await open();
-    return opened;
+    return opened.jobs;
   };
   // Whoever has a job got it from the open host.
   const jobs = () => {
@@ -21,22 +24,22 @@ export function createEarlyHost({ listings, prompts }: Told, open: () => Promise
   };
   return {
     list: () => listings,
-    call: async (request, signal) => (await host()).call(request, signal),
+    call: async (request, signal) => (await open()).call(request, signal),
     prompts,
     resources: {
       templates: () => resourceTemplates,
-      list: async principal => (await host()).resources.list(principal),
-      read: async (uri, principal) => (await host()).resources.read(uri, principal),
-      watch: async (owner, listener, signal) => (await host()).resources.watch(owner, listener, signal),
+      list: async principal => (await open()).resources.list(principal),
+      read: async (uri, principal) => (await open()).resources.read(uri, principal),
+      watch: async (owner, listener, signal) => (await open()).resources.watch(owner, listener, signal),
     },
     jobs: {
-      find: async (id, owner) => (await host()).jobs.find(id, owner),
-      cancel: async (id, owner) => (await host()).jobs.cancel(id, owner),
+      find: async (id, owner) => (await openJobs()).find(id, owner),
+      cancel: async (id, owner) => (await openJobs()).cancel(id, owner),
       stage: job => jobs().stage(job),
       questions: job => jobs().questions(job),
       answer: (job, key, answer) => jobs().answer(job, key, answer),
       show: reply => jobs().show(reply),
     },
-    complete: async (argument, typed, principal) => (await host()).complete(argument, typed, principal),
+    complete: async (argument, typed, principal) => (await open()).complete(argument, typed, principal),
   };
 }

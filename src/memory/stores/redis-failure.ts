@@ -1,4 +1,5 @@
 import { type AppError, isAppError, storageError } from '../../domain/error.ts';
+import { tlsAdvice } from './redis-tls.ts';
 
 /** What is wrong with a server, as far as it makes a difference: a log says it once, and once when it is over. */
 export type Trouble = 'unreachable' | 'full' | 'read_only' | 'refused';
@@ -34,6 +35,8 @@ export function troubleOf(error: unknown): Trouble {
 /** Says in our words what Redis refused, or that it can't be reached. Errors that are ours already stay as they are. */
 export function redisFailure(error: unknown, address: string): AppError {
   if (isAppError(error)) return error;
+  // It was ours before it was what kept a connection from coming about.
+  if (error instanceof Unreachable && isAppError(error.cause)) return error.cause;
   const raw = error instanceof Error ? error.message : String(error);
   const details = { cause: error, retryable: true };
   const code = replyCode(error);
@@ -48,13 +51,19 @@ export function redisFailure(error: unknown, address: string): AppError {
         ...details,
         next: 'Try again in a moment; if it stays so, let REDIS_URL name the primary.',
       });
-    case 'unreachable':
-      return storageError('unavailable', `The Redis at ${address} can't serve now: ${raw}`, {
+    case 'unreachable': {
+      const advice = tlsAdvice(error);
+      const why = advice === undefined ? "can't serve now" : "can't be trusted";
+      return storageError('unavailable', `The Redis at ${address} ${why}: ${raw}`, {
         ...details,
-        next: accessDenied.has(code)
-          ? access
-          : 'Check that it runs and that REDIS_URL names it; it is tried again without end, so the next call may work.',
+        ...(advice !== undefined && { retryable: false }),
+        next:
+          advice ??
+          (accessDenied.has(code)
+            ? access
+            : 'Check that it runs and that REDIS_URL names it, with rediss:// where it speaks TLS and redis:// where not; it is tried again without end, so the next call may work.'),
       });
+    }
     case 'refused':
       return storageError('unavailable', `The Redis at ${address} refused a command: ${raw}`, {
         ...details,

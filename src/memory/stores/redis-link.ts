@@ -1,4 +1,5 @@
-import type { Random } from '../../domain/ports.ts';
+import { isAppError } from '../../domain/error.ts';
+import type { Clock, Random } from '../../domain/ports.ts';
 import { replyCode, Unreachable } from './redis-failure.ts';
 import {
   openSession,
@@ -7,6 +8,7 @@ import {
   type RedisSessionOptions,
   refuseSilent,
 } from './redis-session.ts';
+import { tlsAdvice } from './redis-tls.ts';
 
 export interface RedisLinkOptions extends RedisSessionOptions {
   random: Random;
@@ -72,6 +74,11 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
         await live();
       } catch (error) {
         reason = error;
+        if (isHopeless(reason)) {
+          // Whoever waits hears of it now.
+          connecting.resolve();
+          connecting = Promise.withResolvers();
+        }
       }
       // A server that reads its data after a start says so, and is asked more often.
       const longest = replyCode(reason) === 'LOADING' ? 200 : Math.min(longestPauseMs, 10 * 2 ** Math.min(tries, 10));
@@ -93,12 +100,8 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
         return session;
       }
       const left = Math.min(deadline, hopeUntil) - clock.monotonic();
-      if (left <= 0) throw new Unreachable(reasonText(reason), reason);
-      // Keeps the process alive, unlike a timer: somebody waits for this.
-      const enough = new AbortController();
-      const over = clock.sleep(left, enough.signal).catch(() => undefined);
-      await Promise.race([connecting.promise, over]);
-      enough.abort();
+      if (left <= 0 || isHopeless(reason)) throw new Unreachable(reasonText(reason), reason);
+      await within(clock, left, connecting.promise);
     }
   }
 
@@ -125,6 +128,19 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
       stopPause();
     },
   };
+}
+
+/** Keeps the process alive, unlike a timer: somebody waits for this. */
+async function within(clock: Pick<Clock, 'sleep'>, ms: number, sign: Promise<void>): Promise<void> {
+  const enough = new AbortController();
+  const over = clock.sleep(ms, enough.signal).catch(() => undefined);
+  await Promise.race([sign, over]);
+  enough.abort();
+}
+
+/** It heals by what somebody does, not within the time that a call waits. */
+function isHopeless(reason: unknown): boolean {
+  return isAppError(reason) || tlsAdvice(reason) !== undefined || replyCode(reason) === 'WRONGPASS';
 }
 
 /** A host with several addresses fails with all of their errors, and no words of its own. */

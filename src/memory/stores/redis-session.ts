@@ -1,6 +1,7 @@
 import { createClient } from '@redis/client';
 import type { Clock } from '../../domain/ports.ts';
 import { replyCode, Unreachable } from './redis-failure.ts';
+import { readAuthorities } from './redis-tls.ts';
 
 export interface RedisAsk {
   args: readonly string[];
@@ -25,6 +26,8 @@ export interface RedisSession {
 
 export interface RedisSessionOptions {
   url: string;
+  /** File of the authorities (PEM) that are trusted for `rediss://`; absent: those of this machine. */
+  caFile?: string | undefined;
   clock: Clock;
   patienceMs: number;
 }
@@ -42,14 +45,18 @@ interface Client {
 
 /** Connects. What goes wrong later ends the session: it is never mended, only replaced. */
 export async function openSession(options: RedisSessionOptions): Promise<RedisSession> {
-  const { url, clock } = options;
+  const { url, clock, caFile } = options;
+  // Read anew for each connection: a replaced file needs no restart.
+  const tls = url.startsWith('rediss:')
+    ? ({ tls: true, ...(caFile !== undefined && { ca: await readAuthorities(caFile) }) } as const)
+    : {};
   const { promise: ended, reject: end } = Promise.withResolvers<never>();
   const client = createClient({
     url,
     RESP: 2,
     disableClientInfo: true,
     maintNotifications: 'disabled',
-    socket: { connectTimeout: handshakeMs, reconnectStrategy: false },
+    socket: { connectTimeout: handshakeMs, reconnectStrategy: false, ...tls },
   });
   client.on('error', end);
   client.on('end', () => end(new Error('the connection was closed')));

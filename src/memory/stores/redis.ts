@@ -18,6 +18,8 @@ import { closedRedis, type RedisWire, redisWire } from './redis-wire.ts';
 export interface RedisStoreOptions {
   /** `redis://user:password@host:port/database`, `rediss://` for TLS. Never shown. */
   url: string;
+  /** File of the authorities (PEM) that are trusted for `rediss://`; absent: those of this machine. */
+  caFile?: string | undefined;
   /** Begins all keys: several products can share one server. */
   prefix: string;
   /** Milliseconds after which a server that does not answer counts as gone, for now. */

@@ -1,7 +1,7 @@
-import { scheduler } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { isAppError, storageError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
+import { createLingering } from './lingering.ts';
 import { unpackFailure } from './sqlite-failure.ts';
 import type { ControlRequest, WriteRequest, WriterAnswer, WriterOptions, WriterRequest } from './sqlite-protocol.ts';
 
@@ -20,9 +20,6 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** What may wait for others to share their transaction waits no longer. */
-const lingerMs = 5;
-
 const program = new URL(import.meta.url.endsWith('.ts') ? './sqlite-writer.ts' : './sqlite-writer.js', import.meta.url);
 
 export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void): SqliteClient {
@@ -30,8 +27,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
   let worker: Worker | undefined;
   let opened = false;
   let lastId = 0;
-  let lingering: (() => void)[] = [];
-  let lingered: Promise<void> | undefined;
+  const lingering = createLingering();
 
   function settle(answer: WriterAnswer): void {
     if ('warning' in answer) {
@@ -41,7 +37,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     const asked = waiting.get(answer.id);
     waiting.delete(answer.id);
     // An idle store keeps no process alive; one that still owes an answer does.
-    if (waiting.size === 0 && lingering.length === 0) worker?.unref();
+    if (waiting.size === 0) worker?.unref();
     if ('failure' in answer) {
       asked?.reject(unpackFailure(answer.failure));
       return;
@@ -86,40 +82,21 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     }
   }
 
-  function postLingering(): void {
-    const posts = lingering;
-    lingering = [];
-    for (const each of posts) each();
-  }
-
-  /** Of the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked. */
-  async function linger(): Promise<void> {
-    await scheduler.wait(lingerMs, { ref: false });
-    lingered = undefined;
-    postLingering();
-  }
-
   return {
     opened: () => opened,
 
     send(request, unhurried = false) {
       return new Promise((resolve, reject) => {
         const postIt = () => post(request, { resolve, reject });
-        if (!unhurried) {
-          // The writer takes what comes in one go into one transaction, in this order.
-          postLingering();
-          return postIt();
-        }
-        lingering.push(postIt);
-        lingered ??= linger();
-        // So that the process does not end in between.
-        worker ??= start();
-        worker.ref();
+        if (unhurried) return lingering.add(postIt);
+        // The writer takes what comes in one go into one transaction, in this order.
+        lingering.flush();
+        postIt();
       });
     },
 
     async end() {
-      postLingering();
+      lingering.flush();
       const current = worker;
       if (!current) return;
       const gone = new Promise<void>(resolve => current.once('exit', () => resolve()));

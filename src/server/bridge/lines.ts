@@ -1,30 +1,34 @@
-/** A line of more bytes is left out: nobody takes it. */
-export interface LongLine {
-  tooLong: true;
+import { isUtf8 } from 'node:buffer';
+import { idAtEdges, type RefusedMessage, refusedMessage } from '../messages/refused-message.ts';
+import { lineSplitter } from '../stdio/line-splitter.ts';
+
+/** A line that nobody takes, and what its sender is answered. */
+export interface RefusedLine {
+  refused: RefusedMessage;
 }
 
 /** The lines of a stream of UTF-8, without their ends; empty ones are left out. */
 export async function* linesOf(
   input: AsyncIterable<Buffer | string>,
   maxBytes: number,
-): AsyncGenerator<string | LongLine> {
-  let parts: Buffer[] = [];
-  let size = 0;
+): AsyncGenerator<string | RefusedLine> {
+  const found: (string | RefusedLine)[] = [];
+  const split = lineSplitter(maxBytes, {
+    onLine(line) {
+      const text = line.toString('utf8').replace(/^\uFEFF/, '');
+      if (text.trim() === '') return;
+      const noText = { refused: refusedMessage(null, -32_700, 'The line is no UTF-8.') };
+      found.push(isUtf8(line) ? text : noText);
+    },
+    // Its sender hears of it when his line is over.
+    onLong() {},
+    onLongEnd({ head, tail }) {
+      const why = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
+      found.push({ refused: refusedMessage(idAtEdges(head, tail), -32_600, why) });
+    },
+  });
   for await (const piece of input) {
-    let rest = typeof piece === 'string' ? Buffer.from(piece) : piece;
-    for (let end = rest.indexOf(10); end >= 0; end = rest.indexOf(10)) {
-      size += end;
-      if (size > maxBytes) yield { tooLong: true };
-      else {
-        const line = Buffer.concat([...parts, rest.subarray(0, end)]).toString('utf8');
-        if (line.trim() !== '') yield line;
-      }
-      parts = [];
-      size = 0;
-      rest = rest.subarray(end + 1);
-    }
-    size += rest.length;
-    if (size > maxBytes) parts = [];
-    else if (rest.length > 0) parts.push(rest);
+    split(typeof piece === 'string' ? Buffer.from(piece) : piece);
+    yield* found.splice(0);
   }
 }

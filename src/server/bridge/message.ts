@@ -1,4 +1,5 @@
 import { isRecord } from '../../domain/json.ts';
+import { readJson } from '../guards/json-body.ts';
 
 export type MessageId = string | number;
 
@@ -23,7 +24,7 @@ export function seen(text: string): Seen | undefined {
 }
 
 export function isId(value: unknown): value is MessageId {
-  return typeof value === 'string' || typeof value === 'number';
+  return typeof value === 'string' || Number.isSafeInteger(value);
 }
 
 function parsed(text: string): unknown {
@@ -33,6 +34,18 @@ function parsed(text: string): unknown {
     // No JSON is no message.
     return undefined;
   }
+}
+
+/** The members of an array of messages, as texts. */
+export function membersOf(text: string): string[] {
+  const json = readJson(text);
+  return 'value' in json && Array.isArray(json.value) ? json.value.map(each => JSON.stringify(each)) : [];
+}
+
+/** What is answered to a text that is no message. */
+export function refusalOf(text: string): string {
+  if (parsed(text) === undefined) return failureAnswer(null, -32_700, 'The line is no JSON.');
+  return failureAnswer(null, -32_600, 'This is no JSON-RPC message of MCP. Send one message at a time.');
 }
 
 /** A message as one line, for whoever reads lines; undefined where it can't be one. */

@@ -5,7 +5,6 @@ import type { Clock } from '../../domain/ports.ts';
 import { isLoopback } from '../guards/loopback.ts';
 import { createKeptToken } from './kept-token.ts';
 import { linesOf } from './lines.ts';
-import { failureAnswer } from './message.ts';
 import { reachDaemon } from './reach-daemon.ts';
 import { createRelay, type RelayOptions } from './relay.ts';
 import { type DaemonCommand, startDaemon } from './start-daemon.ts';
@@ -22,6 +21,8 @@ export interface BridgeOptions {
   access: { token: string | undefined } | { isOurs(): Promise<boolean> };
   /** The client's project; absent: he is in none. */
   root: string | undefined;
+  /** The project is but where the client was started: roots that he lists come before it. */
+  isGuess: boolean;
   /** Folder in which this user's bridges keep the token and agree on who starts a daemon. */
   home: string;
   /** How to start a daemon where there is none; absent: none is started. Its token is added to the environment. */
@@ -80,7 +81,7 @@ export function openBridge(options: BridgeOptions): Bridge {
       try {
         for await (const line of until(linesOf(input, maxBytes), end.signal)) {
           if (typeof line === 'string') relay.take(line);
-          else write(failureAnswer(null, -32_600, `A message may have ${maxBytes} bytes.`));
+          else write(JSON.stringify(line.refused));
           while (relay.unsent() > mostUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
         }
       } finally {
@@ -105,7 +106,7 @@ async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): Asy
   }
 }
 
-function openerOf({ url, access, root, home, daemon, clock, onRemark }: BridgeOptions): RelayOptions['open'] {
+function openerOf({ url, access, root, isGuess, home, daemon, clock, onRemark }: BridgeOptions): RelayOptions['open'] {
   const kept = createKeptToken(`${home}/daemon.token`);
   const given = 'token' in access ? access.token : undefined;
   const begin = (command: DaemonCommand) => {
@@ -126,7 +127,7 @@ function openerOf({ url, access, root, home, daemon, clock, onRemark }: BridgeOp
   };
   return async (listener, again, signal) => {
     await reachDaemon({ url, start, clock, onRemark }, again, signal);
-    return openWebSocketLink({ url, token: await tokenFor(signal), root }, listener, clock);
+    return openWebSocketLink({ url, token: await tokenFor(signal), root, isGuess }, listener, clock);
   };
 }
 

@@ -1,8 +1,19 @@
 import { isAppError } from '../../domain/error.ts';
 import type { Clock } from '../../domain/ports.ts';
+import { batchVersion } from '../messages/refused-message.ts';
 import { createGreeting, type Repeated } from './greeting.ts';
 import type { Link, Loss, OpenLink } from './link.ts';
-import { cancellation, failureAnswer, isId, lineOf, type MessageId, type Seen, seen } from './message.ts';
+import {
+  cancellation,
+  failureAnswer,
+  isId,
+  lineOf,
+  type MessageId,
+  membersOf,
+  refusalOf,
+  type Seen,
+  seen,
+} from './message.ts';
 
 export interface RelayOptions {
   open: OpenLink;
@@ -59,6 +70,9 @@ class BridgeRelay implements Relay {
   #failures = 0;
   #connecting = false;
   #paused = false;
+  #takesBatches = false;
+  /** What the client was told of messages of his that are none. */
+  readonly #remarked = new Set<string>();
   /** Requests of the client without an answer, in the order in which they came. */
   readonly #waiting = new Map<MessageId, Request>();
   /** Requests of the daemon that the client has not answered. */
@@ -101,7 +115,9 @@ class BridgeRelay implements Relay {
 
   take(line: string): void {
     const message = seen(line);
-    if (!message) this.#options.onRemark('What the client sent is no JSON-RPC message and was left out.');
+    const several = this.#takesBatches && !message ? membersOf(line) : [];
+    if (several.length > 0) for (const each of several) this.take(each);
+    else if (!message) this.#refuse(line);
     else if (Buffer.byteLength(line) > this.#options.maxBytes) this.#tooLong(message);
     else this.#forward(message, line);
   }
@@ -122,6 +138,14 @@ class BridgeRelay implements Relay {
     // The question was one of an earlier connection; this one has not asked.
     if (message.kind === 'answer' && (message.id === null || !this.#asked.delete(message.id))) return;
     this.#link?.send(line);
+  }
+
+  #refuse(line: string): void {
+    const { toClient, onRemark } = this.#options;
+    const refused = refusalOf(line);
+    if (!this.#remarked.has(refused)) onRemark(`What the client sent could not be taken: ${refused}`);
+    this.#remarked.add(refused);
+    toClient(refused);
   }
 
   #tooLong(message: Seen): void {
@@ -146,6 +170,7 @@ class BridgeRelay implements Relay {
       // It was cancelled, or its answer came over an earlier connection.
       if (!request) return;
       this.#waiting.delete(id);
+      if (ok && request.method === 'initialize') this.#takesBatches = text.includes(`"${batchVersion}"`);
       if (ok) this.#greeting.succeeded({ id, ...request });
     }
     const line = message ? lineOf(text) : undefined;

@@ -13,6 +13,8 @@ export interface DaemonAddress {
   token: string | undefined;
   /** The project of the client, an absolute path; absent: he is in none. */
   root: string | undefined;
+  /** Roots that the client lists come before that project. */
+  isGuess: boolean;
 }
 
 const handshakeMs = 10_000;
@@ -28,7 +30,7 @@ const refusals = new Set([1003, 1007, 1008, 1009]);
 
 /** Opens a WebSocket on which a daemon speaks MCP. */
 export async function openWebSocketLink(
-  { url, token, root }: DaemonAddress,
+  { url, token, root, isGuess }: DaemonAddress,
   listener: LinkListener,
   clock: Pick<Clock, 'after'>,
 ): Promise<Link> {
@@ -41,6 +43,7 @@ export async function openWebSocketLink(
     headers: {
       ...(token !== undefined && { authorization: `Bearer ${token}` }),
       ...(root !== undefined && { 'polylogue-root': encodeURIComponent(root) }),
+      ...(root !== undefined && isGuess && { 'polylogue-root-guessed': 'true' }),
     },
   };
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws`, 'mcp', options);

@@ -25,9 +25,10 @@ export interface DoorParts {
   gate: Gate;
   /**
    * What a caller may use. `root`: the project that he declares, an absolute path; absent: the first of those he may read.
-   * Rejects with an `AppError` of kind `security` where he may not read it.
+   * Rejects with an `AppError` of kind `security` where he may not read it. `listed`: addresses of the directories that his
+   * client lists, which choose his project as far as he may read them.
    */
-  productOf(caller: Caller, root?: string): Promise<CallerProduct>;
+  productOf(caller: Caller, root?: string, listed?: readonly string[]): Promise<CallerProduct>;
   /** Counts so many requests of a caller, one unless told; a refusal when there were too many of late. */
   admit(caller: Caller, count?: number): Refusal | undefined;
   /** Bytes of one body or frame. */

@@ -4,6 +4,7 @@ import { createShares } from '../guards/shares.ts';
 import type { DoorParts } from '../http/door-parts.ts';
 import type { Exchange, GuardedRequest } from '../http/exchange.ts';
 import type { McpOptions } from '../mcp.ts';
+import { listedOf, through } from '../roots/listed-of.ts';
 import { createResultStore } from '../ws/frames/kept-results.ts';
 import { mostLogged } from './event-log.ts';
 import { createModernLeg, type ModernLeg, type ServerOf } from './modern-leg.ts';
@@ -44,7 +45,9 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
 
   async function optionsFor({ caller, root: declared }: From, client: string): Promise<McpOptions> {
     const { host, root, instructions } = await options.productOf(caller, declared);
-    return { host: gate.before(host, client), version, instructions, principal: { owner: caller.owner, root } };
+    const before = (product: ToolHost) => gate.before(product, client);
+    const listed = declared === undefined ? listedOf(options, { caller }, before) : undefined;
+    return { host: before(host), version, instructions, principal: { owner: caller.owner, root }, listed };
   }
 
   async function made(from: From): Promise<ModernLeg> {
@@ -102,10 +105,12 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
   async function opened(from: From): Promise<Session | 'full' | 'share'> {
     const id = random.uuid();
     const caller = from.caller.name;
-    const mcp = await optionsFor(from, `session ${id}`);
-    const host = { ...mcp.host, call: inUse(sessions, mcp.host.call, () => sessions.find(id, caller)) };
+    const { host, listed, ...mcp } = await optionsFor(from, `session ${id}`);
+    const find = () => sessions.find(id, caller);
+    const used = (product: ToolHost) => ({ ...product, call: inUse(sessions, product.call, find) });
+    const own = { ...mcp, host: used(host), listed: listed && through(listed, used) };
     return sessions.add(caller, onClosed =>
-      openSession({ id, caller, mcp: { ...mcp, host }, serverOf, clock, room, onClosed, onError }),
+      openSession({ id, caller, mcp: own, serverOf, clock, room, onClosed, onError }),
     );
   }
 

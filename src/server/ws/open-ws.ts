@@ -2,10 +2,13 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { isAppError } from '../../domain/error.ts';
+import type { ToolHost } from '../../domain/request.ts';
 import type { Caller } from '../guards/caller.ts';
 import type { Refusal } from '../guards/refusal.ts';
 import type { CallerProduct, DoorParts, UpgradeDoor, UpgradeRequest } from '../http/door-parts.ts';
 import { rootOf } from '../http/router.ts';
+import type { McpOptions } from '../mcp.ts';
+import { listedOf } from '../roots/listed-of.ts';
 import { createResultStore } from './frames/kept-results.ts';
 import { type FrameDoorOptions, type FrameRules, serveFrames } from './frames/serve-frames.ts';
 import { createFrameSessions } from './frames/sessions.ts';
@@ -44,6 +47,14 @@ export interface WsOptions extends DoorParts, Pick<FrameDoorOptions, 'ceilings' 
 export interface WsDoor extends UpgradeDoor {
   /** Sessions of the frame protocol, with a client or waiting for one. */
   sessions(): number;
+}
+
+interface McpCaller {
+  caller: Caller;
+  /** His project, until he lists roots. */
+  guessed: string | undefined;
+  /** The roots that he lists choose his project. */
+  follows: boolean;
 }
 
 /** Bytes of a connection that has not said who it is. */
@@ -85,7 +96,8 @@ export function openWs(options: WsOptions): WsDoor {
       server.handleUpgrade(incoming, socket, head, upgraded => {
         const entry = { live: liveSocket(options, upgraded), caller, address: incoming.socket.remoteAddress ?? '' };
         open.add(entry);
-        if (product && caller) speakMcp(options, entry.live, caller, product);
+        if (product && caller)
+          speakMcp(options, entry.live, { caller, guessed: rootOf(incoming), follows: isGuess(incoming) }, product);
         else speakFrames(entry, socket, incoming);
       });
     } finally {
@@ -130,21 +142,31 @@ export function openWs(options: WsOptions): WsDoor {
   };
 }
 
+function mcpOptions(
+  options: Pick<DoorParts, 'gate' | 'version' | 'productOf' | 'clock'>,
+  { caller, guessed, follows }: McpCaller,
+  { host, root, instructions }: CallerProduct,
+  client: string,
+): McpOptions {
+  const gated = (product: ToolHost) => options.gate.before(product, client);
+  return {
+    host: gated(host),
+    version: options.version,
+    instructions,
+    principal: { owner: caller.owner, root },
+    ...(follows && { listed: listedOf(options, { caller, guessed }, gated) }),
+  };
+}
+
 function liveSocket({ rules, clock, onError, stallMs }: WsOptions, socket: WebSocket): LiveSocket {
   const { pingMs, silenceMs, mostBuffered } = rules;
   return openLiveSocket(socket, { pingMs, silenceMs, mostBytes: mostBuffered, stallMs }, { clock, onError });
 }
 
-function speakMcp(
-  options: WsOptions,
-  socket: LiveSocket,
-  caller: Caller,
-  { host, root, instructions }: CallerProduct,
-): void {
-  const gated = options.gate.before(host, `mcp ${options.random.uuid()}`);
-  const principal = { owner: caller.owner, root };
-  socket.slowDown(() => secondsOf(options.admit(caller)));
-  serveMcp({ host: gated, version: options.version, instructions, principal }, socket, options.onError);
+function speakMcp(options: WsOptions, socket: LiveSocket, from: McpCaller, product: CallerProduct): void {
+  const client = `mcp ${options.random.uuid()}`;
+  socket.slowDown(() => secondsOf(options.admit(from.caller)));
+  serveMcp(mcpOptions(options, from, product, client), socket, options.onError);
 }
 
 function webSocketServer(maxPayload: number): WebSocketServer {
@@ -182,4 +204,9 @@ function countUnknown(socket: Duplex, onTooMuch: () => void): () => void {
   const stop = () => void socket.off('data', onData);
   socket.prependListener('data', onData);
   return stop;
+}
+
+/** Nobody named the client's project, or whoever named it did so for want of anything better. */
+function isGuess(incoming: IncomingMessage): boolean {
+  return rootOf(incoming) === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
 }

@@ -116,6 +116,7 @@ describe('the thread of a run', () => {
     vendor.script(writing('a.txt'), { answer: 'Meanwhile.' }, { answer: 'Done.' }, { answer: 'Last.' });
     const asked = await ask({ task: 'Change it.' });
     const id = await newest();
+    expect(asked.document.continuation_id).toBe(id);
     expect(await turnsOf(id)).toEqual(['user pending']);
     expect((await chat('Are you there?', id)).content).toBe('Meanwhile.');
     // What is not over stands in no prompt.

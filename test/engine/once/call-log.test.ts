@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createHolding } from '../../../src/engine/jobs/holding.ts';
 import { type CallLog, createCallLog, hashOf, type LoggedCall } from '../../../src/engine/once/call-log.ts';
 import type { Store } from '../../../src/memory/store.ts';
 import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
@@ -14,6 +15,47 @@ const callOf = (id: string, more: Partial<LoggedCall> = {}): LoggedCall => ({
   startedAt: clock.now(),
   expiresAt: clock.now() + 1_000,
   ...more,
+});
+
+describe('who runs calls', () => {
+  it('says so once for many in a row, and takes it back at a beat without one, or when it ends', async () => {
+    const time = manualClock();
+    const store = createMemoryStore();
+    const lease = vi.spyOn(store, 'lease');
+    const options = { store, clock: time, emit() {}, onBeat() {} };
+    const mine = createHolding({ ...options, holder: 'mine' });
+    const other = createHolding({ ...options, holder: 'other' });
+    for (let n = 0; n < 3; n++) {
+      await mine.begin();
+      mine.end();
+    }
+    expect(lease).toHaveBeenCalledOnce();
+    expect(await other.isDead('mine')).toBe(false);
+    await time.advance(2_000);
+    expect(await other.isDead('mine')).toBe(true);
+    await mine.begin();
+    await time.advance(10_000);
+    expect(await other.isDead('mine')).toBe(false);
+    mine.end();
+    await mine.close();
+    expect(await other.isDead('mine')).toBe(true);
+    expect(time.pending()).toBe(0);
+    await store.close();
+  });
+
+  it('counts a call whose lease the store refused, and asks for it again', async () => {
+    const store = createMemoryStore();
+    const lease = vi.spyOn(store, 'lease').mockRejectedValueOnce(new Error('no disk'));
+    const mine = createHolding({ store, clock: manualClock(), emit() {}, onBeat() {}, holder: 'mine' });
+    await expect(mine.begin()).rejects.toThrow('no disk');
+    await mine.begin();
+    expect(lease).toHaveBeenCalledTimes(2);
+    mine.end();
+    mine.end();
+    await mine.close();
+    expect(await store.lease('mine', 'other', 1_000, 0)).toBe(true);
+    await store.close();
+  });
 });
 
 describe('the log of calls', () => {
@@ -46,6 +88,17 @@ describe('the log of calls', () => {
     expect((await log.read(key)).calls).toMatchObject([{ id: 'a', status: 'done', reply: { document: { n: 1 } } }]);
     await log.change(key, 'a', () => undefined);
     expect(await log.read(key)).toEqual({ version: 0, calls: [] });
+  });
+
+  it('makes one change of all that comes in one breath: what arrived at once never stands in the record', async () => {
+    await log.add(key, callOf('a'), await log.read(key));
+    const swap = vi.spyOn(store, 'swapFact');
+    const reply = { isError: false, document: { answer: 'four' } };
+    const noted = log.change(key, 'a', call => ({ ...call, status: 'done', reply }));
+    await new Promise(resolve => setImmediate(resolve));
+    await Promise.all([noted, log.change(key, 'a', call => (call.status === 'done' ? undefined : call))]);
+    expect(swap).toHaveBeenCalledOnce();
+    expect(await ids()).toEqual([]);
   });
 
   it('forgets what is old, and all but the newest of many', async () => {

@@ -44,6 +44,23 @@ describe('the SQLite store', () => {
     expect(readdirSync(place.directory)).toEqual([]);
   });
 
+  it('takes along what nobody waits for with the next change, before it, and loses none of it', async () => {
+    const store = place.open();
+    const noted = (key: string) =>
+      store.swapFact({ key, version: 0, value: { key }, expiresAt: start + hour, now: start, unhurried: true });
+    const alongside = noted('alongside');
+    await threadWith(store, ['a']);
+    expect(await store.fact('alongside', start)).toMatchObject({ value: { key: 'alongside' } });
+    expect(await alongside).toBe(true);
+    expect(await noted('alone')).toBe(true);
+    const atTheEnd = noted('at the end');
+    await store.close();
+    expect(await atTheEnd).toBe(true);
+    const again = place.open();
+    expect([...(await again.facts('a', start)).keys()]).toEqual(['alone', 'alongside', 'at the end']);
+    await again.close();
+  });
+
   it('keeps its files and directories from other users', async () => {
     const file = join(place.directory, 'home', 'data', 'threads.sqlite');
     const store = createSqliteStore({ file, clock: realClock(), onWarning: () => {} });

@@ -113,6 +113,24 @@ describe('anthropic', () => {
     },
   );
 
+  it('is given one of temperature and top_p, where it takes no more, and the caller is told', async () => {
+    const vendor = await startAnthropic();
+    try {
+      const connection = await anthropic.connect({ apiKey: 'test-key', baseUrl: vendor.url });
+      const prompt = [{ role: 'user' as const, content: [{ type: 'text' as const, text: 'x' }] }];
+      const call = { prompt, maxOutputTokens: 500, temperature: 0.3, topP: 0.9 };
+      const model = { ...budgeted, id: 'claude-sonnet-4-5' };
+      const { stream } = await connection.languageModel(model).doStream(call);
+      const told: unknown[] = [];
+      for await (const part of stream) if (part.type === 'stream-start') told.push(...part.warnings);
+      expect(JSON.stringify(told)).toContain('topP');
+      expect(vendor.requests[0]?.body).toMatchObject({ temperature: 0.3 });
+      expect(vendor.violations).toEqual([]);
+    } finally {
+      await vendor.close();
+    }
+  });
+
   it('counts a prompt without the search, which the counting method refuses', async () => {
     const vendor = await startAnthropic();
     try {

@@ -22,8 +22,15 @@ it('gives several lines of one piece, without empty ones and without one that ne
 });
 
 it('leaves out a line that is too long, however it comes, and goes on with the next', async () => {
-  const long = { tooLong: true };
+  const long = { refused: { jsonrpc: '2.0', id: null, error: { code: -32_600, message: expect.any(String) } } };
   expect(await read(5, 'abcdef\nab\n')).toEqual([long, 'ab']);
   expect(await read(5, 'abc', 'def', 'ghi\nab\n')).toEqual([long, 'ab']);
   expect(await read(5, 'abcde\n')).toEqual(['abcde']);
+});
+
+it('refuses what is no UTF-8, and a long request by its id', async () => {
+  const bad = Buffer.from([0x22, 0xc3, 0x28, 0x0a]);
+  expect(await read(100, bad)).toMatchObject([{ refused: { id: null, error: { code: -32_700 } } }]);
+  const long = `{"method":"tools/call","params":{"text":"${'x'.repeat(100)}"},"jsonrpc":"2.0","id":"a\\"b"}\n`;
+  expect(await read(50, long)).toMatchObject([{ refused: { id: 'a"b', error: { code: -32_600 } } }]);
 });

@@ -105,10 +105,12 @@ describe('messages', () => {
     expect(client).toEqual([nobodys]);
   });
 
-  it('that are none are left out, and those that no daemon takes are answered here', async () => {
+  it('that are none, or that no daemon takes, are answered here', async () => {
     await relay.start();
-    relay.take('not JSON');
-    relay.take('[1]');
+    for (const line of ['not JSON', '[1]', 'not JSON', '{"id":1.5,"method":"x"}']) relay.take(line);
+    expect(client.splice(0).map(line => JSON.parse(line))).toMatchObject(
+      [-32_700, -32_600, -32_700, -32_600].map(code => ({ id: null, error: { code } })),
+    );
     expect(remarks).toHaveLength(2);
     relay.take(request(7, 'tools/call', { text: 'é'.repeat(600) }));
     expect(JSON.parse(client[0]!)).toMatchObject({
@@ -117,6 +119,17 @@ describe('messages', () => {
     });
     expect(links[0]!.sent).toEqual([]);
   });
+});
+
+it('carries the members of an array one by one where the revision has arrays', async () => {
+  await relay.start();
+  relay.take(request(1, 'initialize'));
+  links[0]!.listener.onText('{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-03-26"}}');
+  const members = [request(2, 'ping'), request(3, 'ping')];
+  relay.take(`[${members.join()}, ${'['.repeat(50)}${']'.repeat(50)}]`);
+  expect(links[0]!.sent.slice(1)).toEqual(members);
+  relay.take(`[${'['.repeat(100_000)}${']'.repeat(100_000)}]`);
+  expect(client.slice(1).map(line => JSON.parse(line).error.code)).toEqual([-32_600, -32_600]);
 });
 
 describe('after the connection is lost', () => {

@@ -140,6 +140,7 @@ it.each(['ends its input', 'sends a signal'])(
       url: `http://127.0.0.1:${port}`,
       access: { token: undefined },
       root: undefined,
+      isGuess: false,
       home: home.root,
       daemon: undefined,
       maxBytes: 1_000,

@@ -50,7 +50,7 @@ describe('a connection', () => {
   it('that does not read is read no more, then ended; its results wait for its client', async () => {
     let calls = 0;
     const host = scriptedHost(async () => replyOf({ call: ++calls, text: 'é'.repeat(200_000) }));
-    door = await startWsDoor({ host, root: '/tmp', options: { stallMs: 400 } });
+    door = await startWsDoor({ host, root: '/tmp', options: { stallMs: 2_000 } });
     const client = await helloFrames(door.url, { session: 'slow' });
     client.socket.pause();
     for (let n = 0; n < 16; n += 1) client.call(`${n}`, 'echo', { n });

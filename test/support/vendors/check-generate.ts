@@ -83,6 +83,10 @@ function checkTools(tools: unknown, modelId: string): Refusal | undefined {
     if (tool.googleSearch !== undefined && !/^gemini-/.test(modelId))
       return googleRefusal('Search Grounding is not supported.');
   }
+  const kinds = new Set(recordsOf(tools).flatMap(tool => Object.keys(tool)));
+  // From the third generation on both may stand together.
+  if (kinds.has('functionDeclarations') && kinds.size > 1 && /^gemini-[12]/.test(modelId))
+    return googleRefusal('Tool use with function calling is unsupported');
   return undefined;
 }
 
@@ -99,11 +103,16 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, letter => `_${letter.toLowerCase()}`);
 }
 
-function checkSampling({ maxOutputTokens, temperature, candidateCount }: Record<string, unknown>): Refusal | undefined {
+function checkSampling(config: Record<string, unknown>): Refusal | undefined {
+  const { maxOutputTokens, temperature, topP, candidateCount, stopSequences } = config;
   if (typeof maxOutputTokens === 'number' && maxOutputTokens < 1)
     return badRequestField('generation_config.max_output_tokens', 'max_output_tokens must be positive.');
   if (typeof temperature === 'number' && (temperature < 0 || temperature > 2))
     return badRequestField('generation_config.temperature', 'temperature must be in the range [0.0, 2.0].');
+  if (typeof topP === 'number' && (topP < 0 || topP > 1))
+    return badRequestField('generation_config.top_p', 'top_p must be in the range [0.0, 1.0].');
+  if (Array.isArray(stopSequences) && stopSequences.length > 5)
+    return badRequestField('generation_config.stop_sequences', 'at most 5 stop sequences are allowed.');
   if (typeof candidateCount === 'number' && (candidateCount < 1 || candidateCount > 8))
     return badRequestField('generation_config.candidate_count', 'candidate_count must be in the range [1, 8].');
   return undefined;

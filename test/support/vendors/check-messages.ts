@@ -57,6 +57,7 @@ export function checkMessages(body: Record<string, unknown>, beta: boolean): Ref
     checkFields(body, beta) ??
     checkMaxTokens(body, model) ??
     checkThinking(body, model) ??
+    checkMetadata(recordOf(body.metadata)) ??
     checkSampling(body, model) ??
     checkEffort(recordOf(body.output_config), model) ??
     checkTools(body) ??
@@ -115,12 +116,22 @@ function checkThinking(body: Record<string, unknown>, model: ClaudeModel): Refus
   return undefined;
 }
 
+function checkMetadata(metadata: Record<string, unknown>): Refusal | undefined {
+  const stray = Object.keys(metadata).find(key => key !== 'user_id');
+  if (stray) return anthropicRefusal(`metadata.${stray}: Extra inputs are not permitted`);
+  return stringOf(metadata.user_id).length > 256
+    ? anthropicRefusal('metadata.user_id: String should have at most 256 characters')
+    : undefined;
+}
+
 function checkSampling(body: Record<string, unknown>, model: ClaudeModel): Refusal | undefined {
   const { temperature, top_p, top_k } = body;
   const stray = ['temperature', 'top_p', 'top_k'].find(field => body[field] !== undefined);
   if (stray && !model.sampling) return anthropicRefusal(`\`${stray}\` is deprecated for this model.`);
   if (typeof temperature === 'number' && (temperature < 0 || temperature > 1))
     return anthropicRefusal('temperature: range: 0..1');
+  if (temperature !== undefined && top_p !== undefined && !model.bothSamplings)
+    return anthropicRefusal('`temperature` and `top_p` cannot both be specified for this model. Please use only one.');
   if (!thinks(body)) return undefined;
   if (temperature !== undefined && temperature !== 1)
     return anthropicRefusal('`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.');

@@ -30,6 +30,12 @@ export function checkFieldsAndModel(
       param: 'temperature',
       code: temperature < 0 ? 'decimal_below_min_value' : 'decimal_above_max_value',
     });
+  const topP = body.top_p;
+  if (typeof topP === 'number' && (topP < 0 || topP > 1))
+    return openAiRefusal(`Invalid 'top_p': expected a value from 0 to 1, but got ${topP}.`, {
+      param: 'top_p',
+      code: topP < 0 ? 'decimal_below_min_value' : 'decimal_above_max_value',
+    });
   return undefined;
 }
 

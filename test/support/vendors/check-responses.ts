@@ -56,6 +56,7 @@ export function checkResponses(body: Record<string, unknown>): Refusal | undefin
   return (
     checkFieldsAndModel(body, fields, unknownParameter) ??
     checkLimits(body) ??
+    checkInclude(body) ??
     checkReasoning(body) ??
     checkTools(body) ??
     checkText(recordOf(body.text)) ??
@@ -81,6 +82,28 @@ function checkLimits(body: Record<string, unknown>): Refusal | undefined {
       param: 'previous_response_id',
       code: 'previous_response_not_found',
     });
+  return undefined;
+}
+
+const included = [
+  'code_interpreter_call.outputs',
+  'computer_call_output.output.image_url',
+  'file_search_call.results',
+  'message.input_image.image_url',
+  'message.output_text.logprobs',
+  'reasoning.encrypted_content',
+  'web_search_call.action.sources',
+  'web_search_call.results',
+];
+
+/** Sealed thoughts come from models that think, and from no others. */
+function checkInclude(body: Record<string, unknown>): Refusal | undefined {
+  const wanted = Array.isArray(body.include) ? body.include.map(stringOf) : [];
+  const at = wanted.findIndex(name => !included.includes(name));
+  if (at >= 0) return invalidValue(`include[${at}]`, wanted[at] ?? '', included);
+  const model = openAiModel(stringOf(body.model));
+  if (wanted.includes('reasoning.encrypted_content') && model.known && !model.reasoning)
+    return openAiRefusal('Encrypted content is not supported with this model.', { param: 'include' });
   return undefined;
 }
 
@@ -132,6 +155,10 @@ function checkTools(body: Record<string, unknown>): Refusal | undefined {
 function checkText(text: Record<string, unknown>): Refusal | undefined {
   const stray = Object.keys(text).find(key => key !== 'format' && key !== 'verbosity');
   if (stray) return unknownParameter(`text.${stray}`);
+  const { verbosity } = text;
+  const verbosities = ['low', 'medium', 'high'];
+  if (verbosity != null && !verbosities.includes(stringOf(verbosity)))
+    return invalidValue('text.verbosity', String(verbosity), verbosities);
   const formats = ['text', 'json_object', 'json_schema'];
   if (text.format == null) return undefined;
   const format = recordOf(text.format);

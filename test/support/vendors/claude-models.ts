@@ -10,6 +10,8 @@ export interface ClaudeModel {
   showsThoughts: boolean;
   /** Takes temperature, top_p and top_k while it does not think. */
   sampling: boolean;
+  /** Takes temperature and top_p in one request; from Opus 4.1 on one of them alone. */
+  bothSamplings: boolean;
   /** The efforts of `output_config`; empty where it takes none. */
   efforts: readonly string[];
   /** Takes `system` messages between the others. */
@@ -31,6 +33,7 @@ const oldest: ClaudeModel = {
   alwaysThinks: false,
   showsThoughts: true,
   sampling: true,
+  bothSamplings: true,
   efforts: [],
   systemBetween: false,
   prefill: true,
@@ -40,6 +43,7 @@ const oldest: ClaudeModel = {
 const budgeted: ClaudeModel = { ...oldest, budget: true, maxOutput: 64_000 };
 const adaptive: ClaudeModel = {
   ...budgeted,
+  bothSamplings: false,
   adaptive: true,
   efforts: upToMax,
   prefill: false,
@@ -63,8 +67,10 @@ const families: readonly [pattern: RegExp, model: ClaudeModel][] = [
   [/opus-4-7/, { ...newest, systemBetween: false }],
   [/opus-4-6/, { ...adaptive, cacheFrom: 4_096 }],
   [/sonnet-4-6/, adaptive],
-  [/opus-4-5/, { ...budgeted, efforts: plain, cacheFrom: 4_096 }],
-  [/haiku-4-5/, { ...budgeted, cacheFrom: 4_096 }],
+  [/opus-4-5/, { ...budgeted, bothSamplings: false, efforts: plain, cacheFrom: 4_096 }],
+  [/haiku-4-5/, { ...budgeted, bothSamplings: false, cacheFrom: 4_096 }],
+  [/sonnet-4-5/, { ...budgeted, bothSamplings: false }],
+  [/opus-4-1/, { ...budgeted, bothSamplings: false, maxOutput: 32_000 }],
   [/sonnet-4/, budgeted],
   [/opus-4/, { ...budgeted, maxOutput: 32_000 }],
   [/sonnet-5(?!-5)/, { ...newest, systemBetween: false }],

@@ -1,22 +1,20 @@
-import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
-import { type WatchedConnection, watchConnection } from './connection.ts';
-import { type Listening, listeningOn } from './listening.ts';
-import { createMcpServer, type McpOptions } from './mcp.ts';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
+import { type WatchedConnection, watchConnection } from '../connection.ts';
+import { type Listening, listeningOn } from '../listening.ts';
+import { createMcpServer, type McpOptions } from '../mcp.ts';
+import { createStdioTransport, type StdioStreams } from './stdio-transport.ts';
 
 export interface StdioDoor {
-  /** Resolves when the connection is over: the client ended it or no longer reads, or sent what can't be taken. */
+  /** Resolves when the connection is over: the client ended it or no longer reads. */
   closed: Promise<void>;
   close(): Promise<void>;
 }
 
 /** Serves one client over standard input and output, in whichever era it speaks. */
-export function openStdio(
-  options: McpOptions,
-  input: NodeJS.ReadableStream,
-  onError: (error: Error) => void,
-): StdioDoor {
+export function openStdio(options: McpOptions, streams: StdioStreams, onError: (error: Error) => void): StdioDoor {
+  const { input } = streams;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  const transport = new StdioServerTransport();
+  const transport = createStdioTransport(streams);
   // Assigned below, before a client can have sent anything.
   let listening: Listening | undefined;
   let connection: WatchedConnection | undefined;

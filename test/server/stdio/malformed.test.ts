@@ -1,0 +1,112 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { lineSplitter } from '../../../src/server/stdio/line-splitter.ts';
+import { type PipedClient, pipedClient } from '../../support/piped-client.ts';
+import { type TestProduct, testProduct } from '../../support/product.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+
+const maxBytes = 1_048_576;
+let project: TempProject;
+let running: TestProduct;
+let client: PipedClient | undefined;
+
+beforeAll(async () => {
+  project = await tempProject();
+  running = await testProduct({
+    root: project.root,
+    env: { OFFLINE: 'true', POLYLOGUE_MAX_BODY_BYTES: String(maxBytes) },
+  });
+});
+afterEach(() => client?.close());
+afterAll(async () => {
+  await running.close();
+  await project.dispose();
+});
+
+async function begun(version?: string): Promise<PipedClient> {
+  client = await pipedClient(running);
+  await client.begin({}, version);
+  return client;
+}
+
+describe('what is no message on standard input', () => {
+  const request = { jsonrpc: '2.0', id: 5, method: 'ping' };
+  it.each<[string, string | Uint8Array, number, number | null]>([
+    ['a line of words', 'this is no JSON', -32_700, null],
+    ['half a message', '{"jsonrpc":"2.0","id":5,', -32_700, null],
+    ['bytes that are no UTF-8', Uint8Array.from([0x22, 0xc3, 0x28, 0x22]), -32_700, null],
+    ['nesting without end', '['.repeat(100_000), -32_700, null],
+    ['another object', '{"foo":1}', -32_600, null],
+    ['a number', '5', -32_600, null],
+    ['an id of null', JSON.stringify({ ...request, id: null }), -32_600, null],
+    ['an id between numbers', JSON.stringify({ ...request, id: 1.5 }), -32_600, null],
+    ['another version', JSON.stringify({ ...request, jsonrpc: '1.0' }), -32_600, 5],
+    ['parameters as a list', JSON.stringify({ ...request, params: [] }), -32_600, 5],
+    ['an answer that says nothing', '{"jsonrpc":"2.0","id":5}', -32_600, null],
+    ['an array of this revision', JSON.stringify([request]), -32_600, null],
+  ])('is answered: %s', async (_what, bytes, code, id) => {
+    const piped = await begun();
+    for (let times = 0; times < 2; times += 1) {
+      piped.write(bytes);
+      piped.write('\n');
+      const { error } = await piped.next(message => message.error !== undefined && message.id === id);
+      expect(error).toEqual({ code, message: expect.stringMatching(/^[A-Z].{10,120}\.$/) });
+    }
+    expect(await piped.ask('ping')).toMatchObject({ result: {} });
+    expect(piped.errors).toHaveLength(1);
+  });
+
+  it('is not an empty line, nor a mark before the first letter', async () => {
+    const piped = await begun();
+    piped.write('\n\r\n  \n\uFEFF{"jsonrpc":"2.0","id":1,"method":"ping"}\r\n');
+    expect(await piped.next(({ id }) => id === 1)).toMatchObject({ result: {} });
+    expect([piped.errors, piped.heard.length]).toEqual([[], 2]);
+  });
+
+  it('may be several messages at once where the revision has it', async () => {
+    const piped = await begun('2025-03-26');
+    piped.write('[{"jsonrpc":"2.0","id":1,"method":"ping"},7,{"jsonrpc":"2.0","id":2,"method":"ping"}]\n[]\n');
+    for (const id of [1, 2]) expect(await piped.next(message => message.id === id)).toMatchObject({ result: {} });
+    for (let at = 0; at < 2; at += 1) {
+      expect((await piped.next(message => message.id === null)).error.code).toBe(-32_600);
+    }
+  });
+});
+
+describe('a message that is too long', () => {
+  const text = 'x'.repeat(maxBytes);
+  const call = { method: 'tools/call', params: { name: 'chat', arguments: { prompt: text } } };
+  it.each([
+    ['first', { jsonrpc: '2.0', id: 'mine', ...call }, 'mine'],
+    ['last', { ...call, jsonrpc: '2.0', id: 7 }, 7],
+    ['nowhere, for it is an answer', { jsonrpc: '2.0', id: 7, result: { text } }, null],
+  ])('is refused by its id, which stands %s', async (_where, message, id) => {
+    const piped = await begun();
+    piped.write(`${JSON.stringify(message)}\n`);
+    const { error } = await piped.next(answer => answer.error !== undefined);
+    expect(error).toMatchObject({ code: -32_600, message: expect.stringContaining(String(maxBytes)) });
+    expect(piped.heard.at(-1).id).toBe(id);
+    expect(await piped.ask('ping')).toMatchObject({ result: {} });
+  });
+
+  it('is told of before it ends, and never kept', () => {
+    const lines: string[] = [];
+    const limit = 4_096;
+    const take = lineSplitter(limit, {
+      onLine: line => void lines.push(line.toString()),
+      onLong: () => void lines.push('too long'),
+      onLongEnd: ({ head, tail }) =>
+        void lines.push(`${head.slice(0, 5)}…${tail.slice(-5)}, ${head.length + tail.length}`),
+    });
+    const before = process.memoryUsage().arrayBuffers;
+    take(Buffer.from('begin'));
+    const piece = Buffer.alloc(65_536, 'x');
+    for (let at = 0; at < 1_600; at += 1) take(piece);
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8_000_000);
+    expect(lines).toEqual(['too long']);
+    take(Buffer.from('end'));
+    take(Buffer.from('s\nnext\n'));
+    for (const letter of 'slow\n') take(Buffer.from(letter));
+    take(Buffer.from(`${'y'.repeat(limit)}\n`));
+    expect(lines.slice(1)).toEqual(['begin…xends, 2048', 'next', 'slow', 'y'.repeat(limit)]);
+  });
+});
