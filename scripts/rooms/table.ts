@@ -38,7 +38,7 @@ export interface HouseTable {
 
 const rooms: HouseTable['rooms'] = {
   // Only declarations, one word of the product a file: more of them than a room of behaviour should have.
-  domain: { imports: [], folders: { estimate: 'plain' }, files: 16, pure: true },
+  domain: { imports: [], folders: { estimate: 'plain' }, files: 17, pure: true },
   config: { imports: ['domain'], folders: { tables: 'list', endpoints: 'plain' }, pure: true },
   telemetry: {
     imports: ['domain'],
@@ -204,6 +204,7 @@ const doors: HouseTable['doors'] = {
       'server',
       'telemetry',
       'wire/wire-daemon.ts',
+      'wire/wire-models.ts',
       'wire/wire-observed.ts',
     ],
   },

@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import type { OptionSpec } from '../domain/option.ts';
+import { homeProblem } from './home.ts';
 import type { OptionValues } from './option-values.ts';
 import { options } from './options.ts';
 
@@ -52,6 +54,13 @@ export function allowedModels(values: Values): ReadonlyMap<string, readonly stri
     }
   }
   return lists;
+}
+
+/** The variable that a list of models stands in: of the provider's allowed ones, or of the denied ones. */
+export function listVariable(provider: string | undefined): string {
+  const specs: Readonly<Record<string, OptionSpec>> = options;
+  const spec = provider === undefined ? options.deniedModels : specs[`${provider}${allowListSuffix}`];
+  return spec?.env[0] ?? `the models allowed of ${provider}`;
 }
 
 /** How many questions to models run at once, and what of the setting makes no sense. */
@@ -111,7 +120,7 @@ type StoreValues = Pick<Values, 'private' | 'store' | 'redisUrl' | 'redisCaFile'
 export interface StorePlace {
   file?: string;
   redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
-  /** Nothing outlives the process. */
+  /** Nothing is kept on this machine's disk. */
   isPrivate: boolean;
   /** For people, without credentials. */
   name: string;
@@ -125,7 +134,8 @@ export function storePlace(values: StoreValues, home: string): StorePlace {
   }
   const { redisUrl: url, redisCaFile: caFile, redisPrefix: prefix, redisTimeoutMs: patienceMs } = values;
   const name = `Redis at ${URL.parse(url)?.host ?? 'REDIS_URL'}`;
-  return { redis: { url, caFile, prefix, patienceMs }, isPrivate: false, name };
+  // Threads live elsewhere: logs, caches and indexes can be done without.
+  return { redis: { url, caFile, prefix, patienceMs }, isPrivate: homeProblem(home) !== undefined, name };
 }
 
 /**

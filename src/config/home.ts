@@ -1,4 +1,7 @@
-import { posix, win32 } from 'node:path';
+import { lstatSync, mkdtempSync, rmdirSync, type Stats, statSync } from 'node:fs';
+import { dirname, join, posix, win32 } from 'node:path';
+import { type AppError, configError } from '../domain/error.ts';
+import { isRecord } from '../domain/json.ts';
 import { options } from './options.ts';
 
 /** The machine as the loader sees it. */
@@ -42,4 +45,54 @@ function platformHome(env: Environment, { homeDir, platform }: Surroundings): st
   if (platform === 'win32') return paths.join(under('LOCALAPPDATA', 'AppData', 'Local'), 'polylogue');
   if (platform === 'darwin') return paths.join(homeDir, 'Library', 'Application Support', 'polylogue');
   return paths.join(under('XDG_DATA_HOME', '.local', 'share'), 'polylogue');
+}
+
+/** What a full disk says: what is there can still be read, and writing works again once there is room. */
+const passing = new Set(['ENOSPC', 'EDQUOT']);
+
+/**
+ * Why nothing can be kept in a data folder, as the end of a sentence; undefined when it can be used, or made. It is found out by
+ * trying: there are folders, such as /proc, that let themselves be written by everything but the attempt. Nothing is left of it.
+ */
+export function homeProblem(home: string): string | undefined {
+  for (let at = home; ; at = dirname(at)) {
+    const found = looked(at);
+    if (found === undefined && dirname(at) !== at) continue;
+    if (typeof found === 'string') return `${at} ${found}`;
+    if (found && !found.isDirectory()) return `${at} is not a folder`;
+    try {
+      rmdirSync(mkdtempSync(join(at, '.polylogue-')));
+      return undefined;
+    } catch (error) {
+      const code = isRecord(error) ? String(error.code) : '';
+      return passing.has(code) ? undefined : `nothing can be written in ${at} (${code})`;
+    }
+  }
+}
+
+/** What is there; a text: what is wrong with it; undefined: nothing, as far as one may see. */
+function looked(path: string): Stats | string | undefined {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found ?? (lstatSync(path, { throwIfNoEntry: false }) && 'is a link to nothing');
+  } catch (error) {
+    const code = isRecord(error) ? error.code : undefined;
+    if (code === 'ENAMETOOLONG') return 'has too long a name';
+    if (code === 'ELOOP') return 'is a link that leads to itself';
+    // What may not be looked at may not be written either: its parent tells.
+    return undefined;
+  }
+}
+
+/** What to say where the data folder is needed and can't be used. */
+function homeFailure(home: string, problem: string, next: string): AppError {
+  return configError(`The data folder ${home} can't be used: ${problem}.`, { next });
+}
+
+export const homeAdvice = 'Set POLYLOGUE_HOME to a folder that you may write, or add --private to write nothing.';
+
+/** Throws where nothing can be kept in the data folder. */
+export function needHome(home: string, next = homeAdvice): void {
+  const problem = homeProblem(home);
+  if (problem !== undefined) throw homeFailure(home, problem, next);
 }

@@ -1,5 +1,6 @@
 import { type AppError, bugError, type ErrorCode, isAppError } from '../domain/error.ts';
 import type { Json, JsonObject } from '../domain/json.ts';
+import { roundedUsd } from '../domain/money.ts';
 import type { UserQuestion } from '../domain/request.ts';
 import type { Thread, ThreadTotals } from '../domain/thread.ts';
 import type { AttemptRecord } from '../models/answer.ts';
@@ -134,8 +135,8 @@ export function metadataOf(
     attempts: answer.attempts.filter(({ outcome }) => outcome !== 'skipped').length,
     attempt_log: answer.attempts.length > 1 ? answer.attempts.map(attemptLine) : undefined,
     usage: usageDocument(usage),
-    cost_usd: answer.costUsd === undefined ? undefined : Number(answer.costUsd.toFixed(6)),
-    thread_total: { tokens: totals.tokens, cost_usd: Number(totals.costUsd.toFixed(6)) },
+    cost_usd: answer.costUsd === undefined ? undefined : roundedUsd(answer.costUsd),
+    thread_total: { tokens: totals.tokens, cost_usd: roundedUsd(totals.costUsd) },
     latency_ms: Math.round(answer.latencyMs),
     // Nearly all calls find a place at once.
     queue_ms: Math.round(answer.queuedMs ?? 0) || undefined,
@@ -155,7 +156,7 @@ export function metadataOf(
 }
 
 function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
-  return { model, tokens, cost_usd: costUsd === undefined ? undefined : Number(costUsd.toFixed(6)) };
+  return { model, tokens, cost_usd: costUsd === undefined ? undefined : roundedUsd(costUsd) };
 }
 
 /** What was done with each file, as replies have it. */

@@ -27,6 +27,8 @@ export interface CollectOptions {
   maxDepth?: number;
   /** Which files of directories are read; all unless told. */
   wanted?(path: string): boolean;
+  /** True once looking through directories has taken long enough; what is left is told as skipped. */
+  late?(): boolean;
   signal?: AbortSignal;
 }
 
@@ -162,7 +164,7 @@ async function searchDirectory(
   options: CollectOptions,
 ) {
   const { maxDepth = 100, maxEntries = 200_000, maxFilesPerDirectory = 2_000, wanted = () => true, signal } = options;
-  const walk = await walkDirectory(sandbox, directory, { maxDepth, maxEntries }, signal);
+  const walk = await walkDirectory(sandbox, directory, { maxDepth, maxEntries, late: options.late }, signal);
   const skipped = walk.skipped;
   if (walk.files.length === 0) {
     skipped.push(skip(input, 'empty_directory', 'It has no file that is neither ignored, hidden nor build output.'));

@@ -45,6 +45,8 @@ export interface ListQuery {
   limit: number;
   /** Only threads updated before this time (epoch milliseconds): the next page. */
   before?: number;
+  /** With `before`: threads of that very time count too whose ids are smaller than this one. */
+  beforeId?: ThreadId;
   /** Threads that expired by then are left out. */
   now: number;
 }

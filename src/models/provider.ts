@@ -50,6 +50,8 @@ export interface ImageLimits {
   bytes: number;
   /** Of all images of a request together. */
   allBytes: number;
+  /** Media types that it takes; absent: PNG, JPEG, GIF and WebP. */
+  types?: readonly string[];
 }
 
 /** What an account at a vendor has left, in the currency in which the vendor bills it. */
@@ -152,6 +154,10 @@ export interface ProviderDefinition {
   onlyByName?: boolean;
   /** Its models are meant only where its id stands before the colon: their names are other things' names too. */
   onlyByPrefix?: boolean;
+  /** Ids of its models that are here now, for a provider whose models come and go with the machine; absent: all of them. */
+  present?(): Promise<ReadonlySet<string>>;
+  /** What makes it usable, where no setting does: `install …`. */
+  setUp?: string;
   /** Time limits of its own, in place of those of all models. */
   limits?(model: ModelInfo): CallLimits;
 }

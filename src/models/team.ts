@@ -21,6 +21,7 @@ import {
   type SourceOptions,
 } from './sources/model-sources.ts';
 import { capabilitiesOf, type ProviderCapabilities } from './survey/capabilities.ts';
+import { type UnknownName, unknownNames } from './survey/unknown-names.ts';
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -55,6 +56,10 @@ export interface ProviderState {
   configured: boolean;
   /** The environment variable that makes it usable, where one does. */
   env: string[];
+  /** What makes it usable, as the end of a sentence: `set OPENAI_API_KEY`. Empty where nothing has to be done. */
+  setUp: string;
+  /** Its models are asked as `id:model` only, and never chosen. */
+  onlyByPrefix: boolean;
   /** Those that may be asked. */
   models: ModelInfo[];
   /** What the vendor's own list said; absent where there is none, or it was not asked for. */
@@ -80,6 +85,8 @@ export interface Team {
   prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
   /** The models that the operator lets be asked. With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
   providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
+  /** What of the operator's lists of models means none; with `fresh`, by the vendors' lists of now, else by what is known at hand. */
+  unknownNames(options?: { fresh?: boolean }): Promise<UnknownName[]>;
   /** Fetches facts about models anew. */
   refresh: ModelSources['refresh'];
   /** What is wrong with the operator's files about models. */
@@ -190,8 +197,9 @@ export function createTeam(options: TeamOptions): Team {
 function survey(
   { definitions, settings, policy }: TeamOptions,
   sources: ModelSources,
-): Pick<Team, 'capabilities' | 'providers'> {
+): Pick<Team, 'capabilities' | 'providers' | 'unknownNames'> {
   const shown = definitions.filter(({ onlyByName }) => !onlyByName || policy.offline);
+  const listed = definitions.filter(definition => shown.includes(definition) || definition.present);
   return {
     async capabilities() {
       const [{ models }, listings] = await Promise.all([sources.roster(), sources.listings(false)]);
@@ -200,6 +208,11 @@ function survey(
         const listedSecondsAgo = listings.get(definition.id)?.ageSeconds;
         return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedSecondsAgo });
       });
+    },
+    async unknownNames({ fresh = false } = {}) {
+      if (policy.denied.length === 0 && Object.keys(policy.allowed).length === 0) return [];
+      if (fresh) await sources.listings(true);
+      return unknownNames(await (fresh ? sources.roster() : sources.rosterAlone()), policy);
     },
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);
@@ -210,15 +223,24 @@ function survey(
         const refusal = refusalOf(model);
         return refusal === undefined || !isRestriction(refusal);
       };
-      return shown.map(({ id, names, title, options: table }) => ({
-        id,
-        names,
-        title,
-        configured: states.find(state => state.id === id)?.configured ?? false,
-        env: [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1),
-        models: models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model)),
-        listing: listings.get(id),
-      }));
+      const stateOf = async (definition: ProviderDefinition): Promise<ProviderState> => {
+        const { id, names, title, options: table, onlyByPrefix = false } = definition;
+        const present = await definition.present?.();
+        const env = [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1);
+        const own = models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model));
+        return {
+          id,
+          names,
+          title,
+          configured: (states.find(state => state.id === id)?.configured ?? false) && present?.size !== 0,
+          env,
+          setUp: definition.setUp ?? (env.length > 0 ? `set ${env.join(' or ')}` : ''),
+          onlyByPrefix,
+          models: present ? own.filter(model => present.has(model.id)) : own,
+          listing: listings.get(id),
+        };
+      };
+      return Promise.all(listed.map(stateOf));
     },
   };
 }

@@ -1,3 +1,4 @@
+import { assignmentFinders } from './secret-assignments.ts';
 import type { Span } from './spans.ts';
 
 interface Context {
@@ -73,19 +74,25 @@ const contexts: readonly Context[] = [
   },
 ];
 
+const finders = contexts.map(({ kind, pattern, accept }) => finderOf(kind, pattern, accept));
+
 /** One finder a context, so that a long text can be gone through with pauses. */
-export const contextFinders: readonly ((text: string) => Span[])[] = contexts.map(context => text => {
-  const spans: Span[] = [];
-  for (const { 0: whole, 1: captured = '', index } of text.matchAll(context.pattern)) {
-    const start = index + whole.length - captured.length;
-    // What ends a sentence is not part of the secret: it would get another placeholder there than elsewhere.
-    const value = captured.replace(/[.,;]$/, '');
-    if (value !== '' && (context.accept?.(value) ?? true)) {
-      spans.push({ start, end: start + value.length, kind: context.kind, rank: 2 });
+export const contextFinders: readonly ((text: string) => Span[])[] = [...finders, ...assignmentFinders];
+
+function finderOf(kind: string, pattern: RegExp, accept: Context['accept']) {
+  return (text: string): Span[] => {
+    const spans: Span[] = [];
+    for (const { 0: whole, 1: captured = '', index } of text.matchAll(pattern)) {
+      const start = index + whole.length - captured.length;
+      // What ends a sentence is not part of the secret: it would get another placeholder there than elsewhere.
+      const value = captured.replace(/[.,;]$/, '');
+      if (value !== '' && (accept?.(value) ?? true)) {
+        spans.push({ start, end: start + value.length, kind, rank: 2 });
+      }
     }
-  }
-  return spans;
-});
+    return spans;
+  };
+}
 
 /** A word with digits in it, or a random one; not `Bearer AuthenticationScheme`. */
 function isCode(value: string): boolean {

@@ -18,7 +18,7 @@ export const listModels = defineTool({
       const found = providers.find(({ id }) => id === word) ?? providers.find(({ names }) => names.includes(word));
       if (!found) throw unknown(wanted, providers);
       const ids = found.models.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id)).map(({ id }) => id);
-      const missing = `${found.title} is not configured: set ${found.env.join(' or ')} before its models are asked.`;
+      const missing = `${found.title} is not configured: ${found.setUp || 'set it up'} before its models are asked.`;
       return {
         tool_name: 'list_models',
         status: 'success',

@@ -14,7 +14,7 @@ export const listmodels = defineTool({
     async run(_args, { models }) {
       const providers = await models.providers({ fresh: true });
       const configured = providers.filter(provider => provider.configured);
-      const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
+      const others = providers.filter(provider => !provider.configured && provider.setUp !== '');
       const count = configured.reduce((sum, provider) => sum + provider.models.length, 0);
       return {
         status: 'success',
@@ -22,7 +22,7 @@ export const listmodels = defineTool({
           `# ${count} models of ${configured.length} providers`,
           ...configured.map(section),
           others.length > 0
-            ? `## Not configured\n${others.map(({ title, env }) => `- ${title}: set ${env.join(' or ')}`).join('\n')}`
+            ? `## Not configured\n${others.map(({ title, setUp }) => `- ${title}: ${setUp}`).join('\n')}`
             : '',
           'Use a name, an alias, or provider:model; add :low, :medium, :high … for the effort. "auto" picks for you.',
         ]
@@ -41,8 +41,9 @@ export const listmodels = defineTool({
   },
 });
 
-function section({ id, title, models, listing }: ProviderState): string {
-  const rows = models.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id)).map(line);
+function section({ id, title, models, listing, onlyByPrefix }: ProviderState): string {
+  const best = models.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id));
+  const rows = best.map(model => (onlyByPrefix ? `- ${id}:${model.id}: asked only by this name` : line(model)));
   const told = listing ? `\n${listingText(listing)}` : '';
   return `## ${title} (${id})${told}\n${rows.join('\n') || '- none'}`;
 }

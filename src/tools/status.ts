@@ -1,6 +1,7 @@
 import { type KindSum, spendByKind } from '../domain/fees.ts';
 import type { Job } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { roundedUsd } from '../domain/money.ts';
 import type { SpendRow } from '../domain/usage.ts';
 import { defineTool, type VendorCache } from '../engine/define.ts';
 
@@ -56,7 +57,7 @@ function spentDocument(rows: readonly SpendRow[]): JsonObject {
   const kinds = spendByKind(rows).filter(({ kind }) => kind !== 'answers');
   const read = sum(({ usage }) => usage.cacheRead);
   return {
-    cost_usd: Number(sum(({ costUsd }) => costUsd).toFixed(6)),
+    cost_usd: roundedUsd(sum(({ costUsd }) => costUsd)),
     calls: sum(({ calls }) => calls),
     unpriced_calls: sum(({ unpriced }) => unpriced) || undefined,
     tokens: { input: sum(({ usage }) => usage.input), output: sum(({ usage }) => usage.output), cache_read: read },
@@ -68,7 +69,7 @@ function feeDocument({ kind, unit, amount, usd, unpriced = 0 }: KindSum): JsonOb
   return {
     kind,
     [unit]: Number(amount.toFixed(3)),
-    cost_usd: unpriced < amount ? Number(usd.toFixed(6)) : undefined,
+    cost_usd: unpriced < amount ? roundedUsd(usd) : undefined,
     not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
   };
 }

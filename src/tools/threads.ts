@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { inputError, isAppError, securityError } from '../domain/error.ts';
+import { isThreadId, type ThreadId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
+import { roundedUsd } from '../domain/money.ts';
 import { printablePath } from '../domain/text.ts';
 import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
 import { type ActionContext, defineTool } from '../engine/define.ts';
@@ -71,11 +73,17 @@ async function named({ threads: store }: ActionContext, { continuation_id }: Arg
 }
 
 async function list({ threads: store }: ActionContext, { cursor, everywhere }: Arguments): Promise<JsonObject> {
-  const before = cursor === undefined ? undefined : Number(cursor);
-  if (before !== undefined && !Number.isFinite(before)) throw badCursor();
-  const heads = await store.list({ everywhere: everywhere ?? false, limit: mostListed, before });
+  const heads = await store.list({ everywhere: everywhere ?? false, limit: mostListed, ...pageAfter(cursor) });
   const last = heads.length === mostListed ? heads.at(-1) : undefined;
-  return { status: 'success', threads: heads.map(headOf), next_cursor: last && String(last.updatedAt) };
+  return { status: 'success', threads: heads.map(headOf), next_cursor: last && `${last.updatedAt}:${last.id}` };
+}
+
+/** Where a page begins: behind a time and a thread. A time alone is what earlier versions gave. */
+function pageAfter(cursor: string | undefined): { before?: number; beforeId?: ThreadId } {
+  if (cursor === undefined) return {};
+  const [, time = '', id = ''] = /^(\d{1,15})(?::(.+))?$/.exec(cursor) ?? [];
+  if (time === '' || (id !== '' && !isThreadId(id))) throw badCursor();
+  return { before: Number(time), ...(isThreadId(id) && { beforeId: id }) };
 }
 
 async function search({ threads: store }: ActionContext, { query, everywhere }: Arguments): Promise<JsonObject> {
@@ -101,7 +109,7 @@ function headOf(head: ThreadHead): JsonObject {
     workspace: head.workspace,
     turns: head.seq,
     tokens: head.totals.tokens,
-    cost_usd: head.totals.costUsd > 0 ? Number(head.totals.costUsd.toFixed(6)) : undefined,
+    cost_usd: head.totals.costUsd > 0 ? roundedUsd(head.totals.costUsd) : undefined,
     updated_at: new Date(head.updatedAt).toISOString(),
     expires_at: new Date(head.expiresAt).toISOString(),
     forked_from: head.parent && { continuation_id: head.parent.thread, turn: head.parent.seq },
@@ -220,11 +228,12 @@ async function removable(context: ActionContext, reference: string | undefined):
 }
 
 async function listed({ threads: store }: ActionContext, id: unknown): Promise<ThreadHead | undefined> {
-  for (let before: number | undefined; ; ) {
-    const heads = await store.list({ everywhere: true, limit: mostListed, before });
+  for (let last: ThreadHead | undefined; ; ) {
+    const after = last && { before: last.updatedAt, beforeId: last.id };
+    const heads = await store.list({ everywhere: true, limit: mostListed, ...after });
     const found = heads.find(head => head.id === id);
     if (found || heads.length < mostListed) return found;
-    before = heads.at(-1)?.updatedAt;
+    last = heads.at(-1);
   }
 }
 

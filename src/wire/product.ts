@@ -6,9 +6,9 @@ import type { Roots } from '../files/default-roots.ts';
 import type { SearchIndexes } from '../files/index/search-index.ts';
 import type { Store } from '../memory/store.ts';
 import type { OwnTransfer } from '../memory/transfer/own-transfer.ts';
-import type { Team } from '../models/team.ts';
 import type { Telemetry } from '../telemetry/observe.ts';
 import type { DaemonSettings, WiredDaemon } from './wire-daemon.ts';
+import type { WiredTeam } from './wire-models.ts';
 import type { Observed } from './wire-observed.ts';
 
 /** All of it, running. */
@@ -22,7 +22,10 @@ export interface Product extends Observed {
   projectOf(listed: readonly string[]): Promise<{ host: ToolHost; root: string }>;
   /** The search index of a folder within the roots. */
   searchIndex: SearchIndexes['of'];
-  team: Pick<Team, 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'>;
+  team: Pick<
+    WiredTeam,
+    'namesOfNone' | 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'
+  >;
   /** What is set up badly, as far as it has turned up. */
   warned: Telemetry['warned'];
   /** Who would answer a call, and why. */

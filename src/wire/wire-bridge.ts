@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { storePlace } from '../config/derive.ts';
+import { needHome } from '../config/home.ts';
 import { configError } from '../domain/error.ts';
 import type { Clock } from '../domain/ports.ts';
 import type { Bridge } from '../server/bridge/open-bridge.ts';
@@ -28,6 +29,9 @@ const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
 export async function openBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
   const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
   const { clock, launch, onRemark } = settings;
+  const isNamed = settings.url !== undefined;
+  const starts = !(settings.onlyRunning || isNamed);
+  if (starts) needHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
   const { roots, isGuess = false } = await rootsOf(config, settings);
   const [door, daemons] = await Promise.all([
     import('../server/bridge/open-bridge.ts'),
@@ -40,7 +44,6 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
     const found = await daemons.findDaemons(daemons.healthFolder(config.home), clock);
     return found.some(({ port, state }) => port === servePort && state !== 'gone');
   };
-  const isNamed = settings.url !== undefined;
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
   const env = Object.entries({ ...settings.programEnv, POLYLOGUE_HOME: config.home });
   return door.openBridge({
@@ -49,16 +52,15 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
     root: roots[0],
     isGuess,
     home: config.home,
-    daemon:
-      settings.onlyRunning || isNamed
-        ? undefined
-        : {
-            command: launch.node,
-            args: [launch.program, 'serve', ...launch.args],
-            cwd: config.home,
-            env: Object.fromEntries(env.filter(([name]) => !ofProject.has(name))),
-            log: join(config.home, 'logs', 'daemon.log'),
-          },
+    daemon: starts
+      ? {
+          command: launch.node,
+          args: [launch.program, 'serve', ...launch.args],
+          cwd: config.home,
+          env: Object.fromEntries(env.filter(([name]) => !ofProject.has(name))),
+          log: join(config.home, 'logs', 'daemon.log'),
+        }
+      : undefined,
     maxBytes: maxBodyBytes,
     clock,
     onRemark,

@@ -1,4 +1,5 @@
 import { type StorePlace, storePlace } from '../config/derive.ts';
+import { homeProblem, needHome } from '../config/home.ts';
 import { type ConfigSources, loadConfig } from '../config/load.ts';
 import { configError } from '../domain/error.ts';
 import type { Extensions } from '../extensions.ts';
@@ -104,7 +105,18 @@ export type WiredPlace = StorePlace & { own?: (around: StoreAround) => Store | P
 export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): WiredPlace {
   const chosen: string = config.values.app.store;
   const own = config.values.app.private ? undefined : stores.find(({ name }) => name === chosen);
-  if (!own) return storePlace(config.values.app, config.home);
+  if (!own) return ownPlace(config);
   const { name } = own;
-  return { name, isPrivate: false, own: around => own.open(config.textsOf(tableOf(name)), around) };
+  return {
+    name,
+    isPrivate: homeProblem(config.home) !== undefined,
+    own: around => own.open(config.textsOf(tableOf(name)), around),
+  };
+}
+
+/** Whoever keeps threads in a file needs a place for it. */
+function ownPlace({ values, home }: AppConfig): StorePlace {
+  const place = storePlace(values.app, home);
+  if (place.file !== undefined) needHome(home);
+  return place;
 }

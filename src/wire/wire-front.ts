@@ -38,6 +38,8 @@ export interface Front {
 
 /** Settings → what is there at once. Whatever a call alone needs is not loaded for it. */
 export async function wireFront(config: AppConfig, around: Surroundings): Promise<Front> {
+  // First of all: whatever writes would fail, or never end, in a data folder that can't be used.
+  const place = placeOf(config, around.extensions);
   const telemetry = await wireTelemetry(config, around);
   const warn = (where: string, message: string) => telemetry.emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
@@ -47,6 +49,5 @@ export async function wireFront(config: AppConfig, around: Surroundings): Promis
   const { configured } = providerSetup(config, providers);
   const offered = wireOffer(config.values.app, { configured, extraTools });
   for (const message of offered.offer.unknown) warn('tools', message);
-  const place = placeOf(config, around.extensions);
   return { telemetry, found, root: found.roots[0] ?? around.cwd, place, offered };
 }

@@ -79,9 +79,9 @@ export function wireHost(
   const told = offered ?? wireOffer(values, { configured, extraTools: shared.extraTools }, permissions);
   const { offer, table, prompts, instructions } = told;
   // A program reads whatever its user may read: it is for those whose roots are the process's own, and for who is alone.
-  const askable = roots && !isAlone ? { ...shared.team, ask: withoutPrograms(shared.team.ask) } : shared.team;
+  const askable = roots && !isAlone ? withoutPrograms(shared.team) : shared.team;
   const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
-  const team = { ...shared.team, ask: meter.ask };
+  const team = { ...askable, ask: meter.ask };
   const { sandbox } = files;
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { concurrency, routingPolicy } from '../config/derive.ts';
+import { concurrency, listVariable, routingPolicy } from '../config/derive.ts';
 import { readModelFiles } from '../config/endpoints/read-model-files.ts';
+import { nearName } from '../config/near-name.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Random, SharedState, TellComms } from '../domain/ports.ts';
 import { createKeptTexts } from '../memory/shared-state/kept-texts.ts';
@@ -9,6 +10,7 @@ import { programProvider } from '../models/extras/programs/program-provider.ts';
 import type { ProviderDefinition } from '../models/provider.ts';
 import { providers } from '../models/providers/index.gen.ts';
 import { ownEndpoints } from '../models/sources/own-server.ts';
+import type { UnknownName } from '../models/survey/unknown-names.ts';
 import { createTeam, type Team } from '../models/team.ts';
 import type { AppConfig } from './wire-settings.ts';
 
@@ -26,6 +28,11 @@ export interface ModelSurroundings {
   programs: Programs;
 }
 
+export interface WiredTeam extends Team {
+  /** A sentence for each word of the operator's lists that means no model, by the vendors' lists of now. */
+  namesOfNone(): Promise<string[]>;
+}
+
 /** Agents are whole programs: more of them at once would only wait for the processor. */
 const programsAtOnce = 4;
 
@@ -33,7 +40,7 @@ const programsAtOnce = 4;
 export async function wireModels(
   config: AppConfig,
   { isPrivate, extraProviders = [], programs, ...around }: ModelSurroundings,
-): Promise<Team> {
+): Promise<WiredTeam> {
   const values = config.values.app;
   const { callTimeoutSeconds, maxThinkingTokens } = values;
   const known = [...providers, ...extraProviders];
@@ -48,8 +55,10 @@ export async function wireModels(
   }
   const definitions = [...known, ...own.definitions, programProvider(programs)];
   for (const name of Object.keys(atOnce.perProvider).filter(name => !definitions.some(({ id }) => id === name))) {
-    const ids = definitions.map(({ id }) => id).join(', ');
-    const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids}.`;
+    const ids = definitions.map(({ id }) => id);
+    const near = nearName(name, ids);
+    const hint = near === undefined ? '' : ` Did you mean ${near}?`;
+    const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids.join(', ')}.${hint}`;
     around.emit({ type: 'warning', where: 'configuration', message });
   }
   const team = createTeam({
@@ -65,5 +74,15 @@ export async function wireModels(
   });
   const all = [...own.warnings, ...warnings, ...team.warnings];
   for (const message of all) around.emit({ type: 'warning', where: 'models', message });
-  return { ...team, warnings: all };
+  const namesOfNone = async (fresh: boolean) => (await team.unknownNames({ fresh })).map(textOf);
+  for (const message of await namesOfNone(false)) around.emit({ type: 'warning', where: namesOfNoneAt, message });
+  return { ...team, warnings: all, namesOfNone: () => namesOfNone(true) };
+}
+
+/** Where the start warns of such names; whoever asks for them anew need not repeat it. */
+const namesOfNoneAt = 'lists of models';
+
+function textOf({ provider, name, near }: UnknownName): string {
+  const hint = near === undefined ? '' : ` The nearest that is known is ${near}.`;
+  return `${listVariable(provider)}: no model that is known is meant by "${name}", so that it has no effect.${hint}`;
 }

@@ -1,4 +1,5 @@
 import { storePlace, traceSettings } from '../config/derive.ts';
+import { homeProblem } from '../config/home.ts';
 import type { Clock, Random } from '../domain/ports.ts';
 import { createTelemetry, type Telemetry } from '../telemetry/observe.ts';
 import { version } from '../version.ts';
@@ -15,13 +16,14 @@ const megabyte = 1024 * 1024;
 /** Settings → who observes, and what is masked before they do. */
 export async function wireTelemetry(config: AppConfig, around: TelemetrySurroundings): Promise<Telemetry> {
   const values = config.values.app;
+  const place = storePlace(values, config.home);
   const { traces, wrong } = traceSettings(values);
   const headers = Object.values(traces?.headers ?? {});
   const telemetry = await createTelemetry({
     clock: around.clock,
     random: around.random,
     writeError: around.writeError,
-    home: storePlace(values, config.home).isPrivate ? undefined : config.home,
+    home: place.isPrivate ? undefined : config.home,
     // With a header such as `Bearer TOKEN` the token alone is a secret too.
     secrets: [...config.secrets, ...headers.flatMap(value => [value, ...value.split(' ')])],
     logLevel: values.logLevel,
@@ -30,5 +32,9 @@ export async function wireTelemetry(config: AppConfig, around: TelemetrySurround
     version,
   });
   if (wrong !== undefined) telemetry.emit({ type: 'warning', where: 'traces', message: wrong });
+  if (place.redis && place.isPrivate) {
+    const message = `${config.home} can't be used: ${homeProblem(config.home)}. Logs, caches and indexes are not kept.`;
+    telemetry.emit({ type: 'warning', where: 'data folder', message });
+  }
   return telemetry;
 }

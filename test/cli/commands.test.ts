@@ -32,6 +32,36 @@ describe.each(commands.map(command => [command.name, command] as const))('polylo
   });
 });
 
+describe('a data folder that can’t be used', () => {
+  it('is told once, at once and with what to do by every command that needs it', async () => {
+    const commands = [
+      'stdio',
+      'ask hello --offline',
+      'serve --port 0',
+      'connect',
+      'threads list',
+      'status',
+      'trust',
+      'usage',
+    ];
+    const runs = commands.map(words => run(words.split(' '), { POLYLOGUE_HOME: '/proc/polylogue' }));
+    for (const { code, out, err } of await Promise.all(runs)) {
+      expect([code, out]).toEqual([2, '']);
+      expect(err).toMatch(/^polylogue: The data folder \/proc\/polylogue can't be used: .*\n.*POLYLOGUE_HOME.*\n$/);
+    }
+  });
+
+  it('keeps nobody from asking who wants nothing to be kept', async () => {
+    const env = { POLYLOGUE_HOME: '/proc/polylogue' };
+    const { code, out, err } = await run(['ask', 'hello', '--offline', '--private'], env);
+    expect([code, err, out]).toEqual([
+      0,
+      expect.not.stringContaining('/proc'),
+      expect.stringContaining('"messages": 3'),
+    ]);
+  });
+});
+
 describe('polylogue models', () => {
   it('says which keys are missing when there are none', async () => {
     const { code, out } = await run(['models']);

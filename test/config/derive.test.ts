@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { allowedModels, promptSizeLimit } from '../../src/config/derive.ts';
+import { allowedModels, promptSizeLimit, storePlace } from '../../src/config/derive.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
 
@@ -31,4 +31,10 @@ describe('allow-lists', () => {
       ['moonshot', ['k2']],
     ]);
   });
+});
+
+it('threads on a Redis need no data folder: nothing is kept where it can’t be used', () => {
+  const redis = valuesOf({ POLYLOGUE_STORE: 'redis', REDIS_URL: 'redis://cache' });
+  expect(storePlace(redis, '/proc/polylogue')).toMatchObject({ name: 'Redis at cache', isPrivate: true });
+  expect(storePlace(redis, '/tmp')).toMatchObject({ name: 'Redis at cache', isPrivate: false });
 });

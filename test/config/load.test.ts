@@ -1,4 +1,8 @@
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { homeProblem } from '../../src/config/home.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
 import { type AppError, isAppError } from '../../src/domain/error.ts';
@@ -440,6 +444,43 @@ describe('POLYLOGUE_HOME', () => {
     ['a flag', { env: { POLYLOGUE_HOME: '/env' }, flags: { home: '/flag' } }, '/flag'],
   ])('on %s', (_case, setup, expected) => {
     expect(load(setup).home).toBe(expected);
+  });
+});
+
+describe('a data folder', () => {
+  const place = mkdtempSync(join(tmpdir(), 'polylogue-homes-'));
+  writeFileSync(join(place, 'file'), '');
+  symlinkSync(join(place, 'nowhere'), join(place, 'link'));
+  symlinkSync(join(place, 'loop'), join(place, 'loop'));
+
+  it.each([
+    [join(place, 'file'), 'file is not a folder'],
+    [join(place, 'file/in/it'), 'file is not a folder'],
+    [join(place, 'link'), 'link is a link to nothing'],
+    [join(place, 'loop'), 'a link that leads to itself'],
+    [join(place, 'x'.repeat(300)), 'too long a name'],
+    ['/proc/polylogue/home', 'nothing can be written in /proc'],
+    ['/dev/null', '/dev/null is not a folder'],
+  ])('%s is refused, with why', (home, why) => {
+    expect(homeProblem(home)).toContain(why);
+  });
+
+  it('that is of another user is refused', () => {
+    const { geteuid, seteuid } = process;
+    if (geteuid?.() === 0) seteuid?.(65_534);
+    try {
+      expect(homeProblem('/root/polylogue')).toMatch(/nothing can be written in \/(root)? \(E(ACCES|PERM)\)/);
+      expect(homeProblem('/usr')).toMatch(/nothing can be written in \/usr \(E(ACCES|PERM|ROFS)\)/);
+    } finally {
+      if (process.getuid?.() === 0) seteuid?.(0);
+    }
+  });
+
+  it('that is there or can be made is taken, and nothing is left of the look at it', () => {
+    const before = readdirSync(place);
+    expect([homeProblem(place), homeProblem(join(place, 'not/yet/there'))]).toEqual([undefined, undefined]);
+    expect(readdirSync(place)).toEqual(before);
+    rmSync(place, { recursive: true });
   });
 });
 

@@ -377,6 +377,24 @@ export function storeSuite(name: string, open: () => Promise<OpenedStore>): void
         expect(await store.list({ ...query, limit: 0 })).toEqual([]);
       });
 
+      it('go through threads of the same millisecond once each, page by page', async () => {
+        const heads = await Promise.all(Array.from({ length: 7 }, () => threadWith(store, [], { updatedAt: start })));
+        const found: string[] = [];
+        for (let last: { updatedAt: number; id: ThreadId } | undefined; ; ) {
+          const after = last && { before: last.updatedAt, beforeId: last.id };
+          const page = await store.list({ owner: 'local', limit: 2, now: start, ...after });
+          found.push(...page.map(({ id }) => id));
+          last = page.at(-1);
+          if (!last) break;
+        }
+        expect(found).toEqual(
+          heads
+            .map(({ id }) => id)
+            .sort()
+            .reverse(),
+        );
+      });
+
       it('move a thread to the front when it is used', async () => {
         const old = await threadWith(store, []);
         await threadWith(store, [], { updatedAt: start + 500 });

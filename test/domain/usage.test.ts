@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { dollars, roundedUsd, usdText } from '../../src/domain/money.ts';
 import { addUsage, costOf, ratesFor, type SpendRow, spendBy, spendTotal } from '../../src/domain/usage.ts';
 
 const usage = { input: 1_000, output: 500, reasoning: 100, cacheRead: 400, cacheWrite: 100 };
@@ -71,5 +72,22 @@ describe('sums of usage', () => {
     expect(spendBy(rows, 'model').map(({ key }) => key)).toEqual(['google:m', 'openai:m']);
     expect(spendBy(rows, 'thread')).toMatchObject([{ key: 'none', calls: 5, unpriced: 2, costUsd: 7 }]);
     expect(spendTotal(rows).usage.input).toBe(3_000);
+  });
+});
+
+describe('money', () => {
+  it.each([
+    [0, '0', 0],
+    [12.3, '12.30', 12.3],
+    [7.5, '7.50', 7.5],
+    [0.5, '0.50', 0.5],
+    [0.0042, '0.0042', 0.0042],
+    [0.02521, '0.0252', 0.02521],
+    [0.00008, '0.00008', 0.00008],
+    [0.000_012_345, '0.000012', 0.000_012_3],
+    [3e-9, '0.000000003', 3e-9],
+    [0.1 + 0.2, '0.30', 0.3],
+  ])('%d is never shown as nothing', (usd, text, rounded) => {
+    expect([usdText(usd), dollars(usd), roundedUsd(usd)]).toEqual([text, `$${text}`, rounded]);
   });
 });

@@ -117,8 +117,9 @@ describe('polylogue serve', () => {
 
   it('drops none of 50 calls under way when it is told to stop, and takes no new one', async () => {
     const home = await newHome();
-    // All of them run at the same time: those without a session share one caller's places.
-    const daemon = await start(home, { POLYLOGUE_SESSION_CALLS: '64' });
+    // All of them run at the same time, those without a session on one caller's places, however long the machine takes.
+    const more = { POLYLOGUE_SESSION_CALLS: '64', CALL_PATIENCE_SECONDS: '110', POLYLOGUE_DRAIN_SECONDS: '110' };
+    const daemon = await start(home, more);
     const eras: Era[] = ['legacy', 'modern'];
     const clients = await Promise.all(eras.map(era => connectHttp(daemon.url, era)));
     const before = vendor.requests.length;
@@ -130,7 +131,7 @@ describe('polylogue serve', () => {
       return client ? client.call('chat', { prompt }) : (await post(daemon.url, prompt)).json();
     };
     const calls = Array.from({ length: 50 }, (_, at) => ask(at));
-    await expect.poll(() => vendor.requests.length).toBe(before + 50);
+    await expect.poll(() => vendor.requests.length, { timeout: 60_000 }).toBe(before + 50);
     daemon.signal('SIGTERM');
     await expect.poll(async () => (await fetch(`${daemon.url}/readyz`)).status).toBe(503);
     const late = await post(daemon.url, 'Too late.');

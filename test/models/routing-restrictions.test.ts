@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { loadCatalogue } from '../../src/models/catalogue.ts';
+import { unknownNames } from '../../src/models/survey/unknown-names.ts';
 import type { Situation } from './routing-fixtures.ts';
 import { namesOf, refusalOf, resolve, rosterOf } from './routing-fixtures.ts';
 
@@ -47,5 +48,26 @@ describe('a list of models', () => {
       policy: { denied: ['moonshot:kimi-k2.6'] },
     });
     expect(namesOf(found)).toEqual(['openrouter/moonshotai/kimi-k2.6']);
+  });
+});
+
+describe('words of these lists that mean no model', () => {
+  const found = (configured: string[], policy: { allowed?: Record<string, string[]>; denied?: string[] }) =>
+    unknownNames(rosterOf(configured), { allowed: {}, denied: [], ...policy });
+
+  it('are told with the nearest known name, and names of any kind are not', () => {
+    const denied = ['o3', 'OpenAI/gpt-5', 'openai:gpt-4.1', 'Flash', 'opus', 'gpt-4.1-miny', ' '];
+    expect(found(['openai'], { denied })).toEqual([{ name: 'gpt-4.1-miny', near: 'gpt-4.1-mini' }]);
+  });
+
+  it('are told in the list of a provider that has no such model, as long as it is asked at all', () => {
+    const allowed = { openai: ['gpt-5', 'gemini-2.5-pro'], google: ['nothing'] };
+    expect(found(['openai'], { allowed })).toMatchObject([{ provider: 'openai', name: 'gemini-2.5-pro' }]);
+  });
+
+  it('are only slips of known names where servers may have models that nobody listed', () => {
+    const denied = ['house-model', 'gpt-4.1-miny'];
+    expect(found(['openai', 'ollama'], { denied })).toEqual([{ name: 'gpt-4.1-miny', near: 'gpt-4.1-mini' }]);
+    expect(found(['openrouter'], { allowed: { openrouter: ['someone/new-7b'] } })).toEqual([]);
   });
 });

@@ -75,7 +75,7 @@ export async function startSession(place: ServerPlace, era: Era = 'legacy'): Pro
     pid,
     log: () => errors,
     async call(name, args = {}, options = {}) {
-      const result = await client.callTool({ name, arguments: args }, options);
+      const result = await client.callTool({ name, arguments: args }, { timeout: 110_000, ...options });
       const [block, ...more] = result.content;
       if (block?.type !== 'text' || more.length > 0 || result.structuredContent !== undefined)
         throw new Error(`not one text block: ${JSON.stringify(result)}`);

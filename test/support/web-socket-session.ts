@@ -18,7 +18,7 @@ export async function connectWebSocket(url: string, era: Era): Promise<WebSocket
   return {
     client,
     async call(name, args = {}, options = {}) {
-      const result = await client.callTool({ name, arguments: args }, options);
+      const result = await client.callTool({ name, arguments: args }, { timeout: 110_000, ...options });
       const [block] = result.content;
       if (block?.type !== 'text') throw new Error(`no text: ${JSON.stringify(result)}`);
       return { ...JSON.parse(block.text), isError: result.isError ?? false };

@@ -95,6 +95,41 @@ describe('masking known formats', () => {
   });
 
   it.each([
+    "password = 'hunter'",
+    "const dbPassword = 'Tr0ub4dor'",
+    'self.admin_password="s3cr3t!"',
+    'passwd: hunter22',
+    'db:\n  password: Sommer2019 # of the test system\n',
+    '"dbPassword": "P@ssw0rd"',
+    '{\\"password\\": \\"hunter22\\"}',
+    'Server=db;User Id=sa;Password=abc12345;Encrypt=true',
+    'secret=ab12cd34ef',
+    'api_key: "k3y4nobody"',
+    "passphrase => 'Ki55me'",
+    'PGPASSWORD=hunter22 psql -h db',
+  ])('replaces the value that is written down for a password or key: %s', text => {
+    expect(hidden(text)).toMatch(/\[masked:(password|secret):[0-9a-f]{8}\]/);
+    expect(hidden(text)).not.toMatch(/unter|Tr0ub|s3cr3t!|Sommer|P@ss|abc12345|ab12cd|k3y4|Ki55/);
+  });
+
+  it.each([
+    'password: string; secret?: string; apiKey: ApiKey2;',
+    'const password = getPassword2(); secret = await read1Secret();',
+    'password = process.env.PASSWORD1; password: options.password2',
+    "password: 'string', passwd: 'required', secret = 'undefined', pwd: '/home/ann/work2'",
+    'password = "<your password1>"; passwd: "xxxxxx1"; apiKey: "your-api-key-1"; password: changeme1',
+    "password: 'changeme', secret: 'auth.secret.label', autocomplete_password: 'current-password'",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a template is what the text is
+    'password: ${DB_PASSWORD1}\npassword: "{{ db_password1 }}"\npassword: !vault 1a2b3c\npassword = None',
+    'PASSWORD=$(cat /run/secrets/p1)\npwd=/srv/app1\nsecret: sha256-legacy\npassword: 12\n',
+    'password1 = password2\nif (password === password2) password = other1',
+    "it('hides the password: a value of 12 letters')",
+    'The password: choose12 letters or more.',
+  ])('leaves types, calls, references and placeholders alone: %s', text => {
+    expect(hidden(text)).toBe(text);
+  });
+
+  it.each([
     'const id = "550e8400-e29b-41d4-a716-446655440000";',
     'const commit = "da39a3ee5e6b4b0d3255bfef95601890afd80709";',
     '"integrity": "sha512-q7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0JsAeUiOoTzXbVnMkLpQ=="',
@@ -246,6 +281,10 @@ describe('hostile text', () => {
       'authorization: basic ',
       'password = "',
       "pwd='abc",
+      'password=aaaaa1 ',
+      'secret: a1b2c3d4\n',
+      `password='${'aA'.repeat(60)}!'`,
+      `api_key: "${'a1-'.repeat(40)}!"`,
       'KEY=',
       '?key=',
       'secret_access_key=',

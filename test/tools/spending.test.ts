@@ -83,7 +83,7 @@ describe('limits on costs', () => {
       max_cost_usd: 5,
     });
     const skipped = JSON.stringify(reply);
-    expect(skipped).toContain('of MAX_COST_PER_REQUEST $0.0200 is left');
+    expect(skipped).toContain('of MAX_COST_PER_REQUEST $0.02 is left');
     expect(asked().length).toBeGreaterThan(0);
     expect(asked().length).toBeLessThan(3);
     expect(reply.metadata.cost_usd).toBeLessThanOrEqual(0.02);

@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { inputError } from '../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { usdText } from '../../domain/money.ts';
 import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { listFlag, textFlag } from '../flags.ts';
@@ -87,7 +88,7 @@ function decisionsOf({ properties }: JsonObject): string[] {
 
 function closingRemark({ rounds, tool_calls: calls, changed_files: changed, metadata }: JsonObject): string {
   const facts = isRecord(metadata) ? metadata : {};
-  const cost = typeof facts.cost_usd === 'number' ? `, ${facts.cost_usd.toFixed(4)} USD` : '';
+  const cost = typeof facts.cost_usd === 'number' ? `, ${usdText(facts.cost_usd)} USD` : '';
   const files = Array.isArray(changed) ? `, changed: ${changed.join(', ')}` : '';
   const count = Array.isArray(calls) ? calls.length : 0;
   return `${String(facts.provider_used)}:${String(facts.model_used)}, ${String(rounds)} rounds, ${count} calls${cost}${files}; go on with --continue last`;

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { usdText } from '../../domain/money.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { listFlag, textFlag } from '../flags.ts';
 import { openProduct } from '../open-product.ts';
@@ -84,7 +85,7 @@ function skippedFiles({ metadata }: JsonObject): string[] {
 function closingRemark({ metadata }: JsonObject): string {
   const facts = isRecord(metadata) ? metadata : {};
   const usage = isRecord(facts.usage) ? facts.usage : {};
-  const cost = typeof facts.cost_usd === 'number' ? `, ${facts.cost_usd.toFixed(4)} USD` : '';
+  const cost = typeof facts.cost_usd === 'number' ? `, ${usdText(facts.cost_usd)} USD` : '';
   const tokens = `${String(usage.input)} tokens in, ${String(usage.output)} out`;
   return `${String(facts.provider_used)}:${String(facts.model_used)}, ${tokens}${cost}; go on with --continue last`;
 }

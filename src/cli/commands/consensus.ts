@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { usdText } from '../../domain/money.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { listFlag, textFlag, wordsFlag } from '../flags.ts';
 import { openProduct } from '../open-product.ts';
@@ -115,7 +116,7 @@ function textOf(value: unknown): string {
 
 function closingRemark({ metadata, continuation_offer: offer }: JsonObject): string {
   const cost = isRecord(metadata) && typeof metadata.cost_usd === 'number' ? metadata.cost_usd : undefined;
-  const price = cost === undefined ? [] : [`${cost.toFixed(4)} USD`];
+  const price = cost === undefined ? [] : [`${usdText(cost)} USD`];
   const way = isRecord(offer) ? ['go on with "polylogue ask --continue last"'] : [];
   return [...price, ...way].join('; ');
 }

@@ -1,4 +1,5 @@
 import type { Product } from '../../app.ts';
+import { homeProblem } from '../../config/home.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { estimateTokens } from '../../domain/tokens.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
@@ -25,7 +26,7 @@ export const doctor = defineCommand({
     ['polylogue doctor --json', 'for programs; values of keys are never shown'],
   ],
   run: context =>
-    openProduct(context, async ({ product }) => {
+    openProduct(examined(context), async ({ product }) => {
       context.out.status('looking …');
       const findings: Finding[] = [
         ...(await checkMachine(context)),
@@ -34,6 +35,9 @@ export const doctor = defineCommand({
         ...checkSettings(context),
         ...product.team.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
         ...(await checkProviders(product.team)),
+        ...(await product.team.namesOfNone()).map(
+          (text): Finding => ({ state: 'warn', what: 'lists of models', text }),
+        ),
         ...(await checkSummaries(context, product)),
         toolsFinding(product),
         ...(await checkHandshakes(context)),
@@ -49,12 +53,24 @@ export const doctor = defineCommand({
     }),
 });
 
+/** Where nothing can be kept, all else is looked at as if nothing had to be. */
+function examined(context: CommandContext): CommandContext {
+  const { config } = context;
+  const { app } = config.values;
+  if (homeProblem(config.home) === undefined) return context;
+  return { ...context, config: { ...config, values: { ...config.values, app: { ...app, private: true } } } };
+}
+
 /** What the server warned of, but for what was found anyway. */
 function warnedFindings({ warned, readable }: Product, found: readonly Finding[]): Finding[] {
-  return warned
-    .filter(({ where }) => where !== 'roots' || readable.roots.length > 0)
-    .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
-    .map(({ where, message }): Finding => ({ state: 'warn', what: where, text: message }));
+  return (
+    warned
+      .filter(({ where }) => where !== 'roots' || readable.roots.length > 0)
+      // By the vendors' lists of now this was looked at anew.
+      .filter(({ where }) => where !== 'lists of models')
+      .filter(({ message }) => !found.some(({ text }) => message.includes(text)))
+      .map(({ where, message }): Finding => ({ state: 'warn', what: where, text: message }))
+  );
 }
 
 function toolsFinding({ host }: Product): Finding {

@@ -49,7 +49,7 @@ export const models = defineCommand({
       }
       const isWanted = isOn(context.flags, 'all') || id !== undefined;
       const shown = chosen.filter(provider => isWanted || isOfUse(provider));
-      const others = chosen.filter(provider => !provider.configured && provider.env.length > 0);
+      const others = chosen.filter(provider => !provider.configured && provider.setUp !== '');
       if (context.out.json) context.out.document({ status: 'success', providers: shown.map(documentOf) });
       else print(context, shown, others);
       return 0;
@@ -72,12 +72,13 @@ async function refresh({ out }: CommandContext, { team }: Product, signal: Abort
   return 0;
 }
 
-function documentOf({ id, title, configured, env, models: list, listing }: Provider): JsonObject {
+function documentOf({ id, title, configured, env, onlyByPrefix, models: list, listing }: Provider): JsonObject {
   return {
     id,
     title,
     configured,
     env,
+    only_by_prefix: onlyByPrefix,
     listing: listing && {
       models: listing.models,
       age_seconds: listing.ageSeconds,
@@ -97,16 +98,25 @@ function documentOf({ id, title, configured, env, models: list, listing }: Provi
 }
 
 function print({ out }: CommandContext, shown: readonly Provider[], others: readonly Provider[]): void {
-  for (const { id, title, configured, models: list, listing } of shown) {
-    out.line(out.style('bold', `${title} (${id})${configured ? '' : ', no key'}`));
+  for (const { id, title, configured, models: list, listing, onlyByPrefix, env } of shown) {
+    const missing = env.length > 0 ? ', no key' : ', not set up';
+    out.line(out.style('bold', `${title} (${id})${configured ? '' : missing}`));
     if (listing) out.line(out.style('dim', `  ${listingText(listing)}`));
-    for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))) out.line(row(model));
-    out.line(list.length === 0 ? '  none may be asked (allow-lists, DENIED_MODELS, LOCAL_ONLY, OFFLINE)\n' : '');
+    for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))) {
+      out.line(onlyByPrefix ? `  ${id}:${model.id}` : row(model));
+    }
+    const isBarred = list.length === 0 && (configured || env.length > 0);
+    out.line(isBarred ? '  none may be asked (allow-lists, DENIED_MODELS, LOCAL_ONLY, OFFLINE)\n' : '');
   }
-  if (!shown.some(provider => provider.configured)) {
+  const ready = shown.filter(({ configured }) => configured);
+  if (ready.length === 0) {
     out.line('No provider is configured: set one key, or add --offline for the built-in models.');
+  } else if (ready.every(({ onlyByPrefix }) => onlyByPrefix)) {
+    out.line(
+      'These are asked only by these names. For all else set one key, or add --offline for the built-in models.',
+    );
   }
-  for (const { title, env } of others) out.line(out.style('dim', `${title}: set ${env.join(' or ')}`));
+  for (const { title, setUp } of others) out.line(out.style('dim', `${title}: ${setUp}`));
 }
 
 /** Whether what stands below is what the vendor itself says, and since when. */

@@ -1,4 +1,5 @@
 import { type DaemonOnFile, findDaemons } from '../../app.ts';
+import { needHome } from '../../config/home.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 
@@ -17,6 +18,9 @@ export const status = defineCommand({
   ],
   async run(context) {
     const found = await findDaemons(context.config, context.around.clock);
+    // Whoever only looks need not be able to write: as long as there is something to see.
+    if (found.length === 0)
+      needHome(context.config.home, 'Set POLYLOGUE_HOME to the data folder that the daemon uses.');
     const shown = await Promise.all(found.map(async daemon => ({ ...daemon, answer: await answerOf(daemon) })));
     if (context.out.json) context.out.document({ status: 'success', daemons: shown.map(documentOf) });
     else print(context, shown);

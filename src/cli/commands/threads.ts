@@ -1,5 +1,6 @@
 import { inputError } from '../../domain/error.ts';
 import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { usdText } from '../../domain/money.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { isOn, textFlag } from '../flags.ts';
 import { openProduct } from '../open-product.ts';
@@ -135,7 +136,7 @@ function show(out: Output, action: string, document: JsonObject): void {
 function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
   if (heads.length === 0) out.line('None. (--everywhere looks at all projects.)');
   for (const head of heads) {
-    const cost = typeof head.cost_usd === 'number' ? `  ${head.cost_usd.toFixed(4)} USD` : '';
+    const cost = typeof head.cost_usd === 'number' ? `  ${usdText(head.cost_usd)} USD` : '';
     const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${String(head.turns)} turns  ${String(head.tool)}${cost}`;
     out.line(`${out.style('cyan', String(head.continuation_id))}  ${out.style('dim', facts)}`);
     out.line(`  ${harmless(head.snippet ?? head.title)}`);
@@ -158,7 +159,7 @@ function showTurn(out: Output, turn: Record<string, unknown>): void {
 
 function showSent(out: Output, row: Record<string, unknown>): void {
   const tokens = row.tokens === undefined ? '' : `, ${String(row.tokens)} tokens`;
-  const cost = typeof row.cost_usd === 'number' ? `, ${row.cost_usd.toFixed(4)} USD` : '';
+  const cost = typeof row.cost_usd === 'number' ? `, ${usdText(row.cost_usd)} USD` : '';
   out.line(`${String(row.turn)}. ${String(row.tool)} to ${String(row.to)}${tokens}${cost}`);
   for (const file of rows(row.files)) {
     out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);

@@ -1,6 +1,7 @@
 import { inputError } from '../../domain/error.ts';
 import { type KindSum, kindWords, spendByKind } from '../../domain/fees.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { roundedUsd, usdText } from '../../domain/money.ts';
 import { dayOf, type SpendKey, type SpendSum, spendBy, spendKeys, spendTotal } from '../../domain/usage.ts';
 import { type CommandContext, defineCommand } from '../command.ts';
 import { textFlag } from '../flags.ts';
@@ -72,7 +73,7 @@ function documentOf({ calls, unpriced, usage: tokens, costUsd }: Omit<SpendSum, 
     cache_write: tokens.cacheWrite,
     output: tokens.output,
     reasoning: tokens.reasoning,
-    cost_usd: Number(costUsd.toFixed(6)),
+    cost_usd: roundedUsd(costUsd),
   };
 }
 
@@ -104,25 +105,25 @@ function print(out: Output, { by, sums, total, days }: Table): void {
 function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { from: string; days: number }): number {
   const usd = kinds.reduce((sum, kind) => sum + kind.usd, 0);
   if (out.json) {
-    const total = { cost_usd: Number(usd.toFixed(6)) };
+    const total = { cost_usd: roundedUsd(usd) };
     out.document({ status: 'success', from, by: 'kind', rows: kinds.map(kindDocument), total });
     return 0;
   }
   if (kinds.length === 0) out.line(nothing(days));
   else {
-    const lines = kinds.map(kind => [kind.kind, kindWords(kind), kind.usd.toFixed(4)]);
+    const lines = kinds.map(kind => [kind.kind, kindWords(kind), usdText(kind.usd)]);
     const width = Math.max(...lines.map(([, words = '']) => words.length));
     const line = ([kind = '', words = '', cost = '']: readonly string[]) =>
       `${kind.padEnd(15)}${words.padStart(width)}${cost.padStart(13)}`;
     out.line(out.style('bold', line(['kind', '', 'USD'])));
     for (const cells of lines) out.line(line(cells));
-    out.line(out.style('bold', line(['total', '', usd.toFixed(4)])));
+    out.line(out.style('bold', line(['total', '', usdText(usd)])));
   }
   return 0;
 }
 
 function kindDocument({ kind, unit, amount, usd, unpriced = 0 }: KindSum): JsonObject {
-  return { kind, amount, unit, not_priced: unpriced, cost_usd: Number(usd.toFixed(6)) };
+  return { kind, amount, unit, not_priced: unpriced, cost_usd: roundedUsd(usd) };
 }
 
 function nothing(days: number): string {
@@ -131,5 +132,5 @@ function nothing(days: number): string {
 
 function cellsOf({ calls, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): string[] {
   const counts = [calls, tokens.input, tokens.cacheRead, tokens.cacheWrite, tokens.output];
-  return [...counts.map(count => count.toLocaleString('en-US')), costUsd.toFixed(4)];
+  return [...counts.map(count => count.toLocaleString('en-US')), usdText(costUsd)];
 }

@@ -1,6 +1,6 @@
-import { constants } from 'node:fs';
-import { access, readdir, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { homeAdvice, homeProblem } from '../../config/home.ts';
 import type { CommandContext } from '../command.ts';
 import type { Finding } from './finding.ts';
 
@@ -16,39 +16,14 @@ export async function checkMachine({ around, config, launch }: CommandContext): 
 
 async function dataFolder(home: string): Promise<Finding> {
   const what = 'data folder';
-  const existing = await nearestExisting(home);
-  const problem = await problemWith(existing);
-  if (problem !== undefined) {
-    return {
-      state: 'fail',
-      what,
-      text: `${home}: ${problem}`,
-      next: 'Set POLYLOGUE_HOME to a folder that you may write, or add --private to write nothing.',
-    };
-  }
-  if (existing !== home) return { state: 'ok', what, text: `${home} (made when the first thread is stored)` };
+  const problem = homeProblem(home);
+  if (problem !== undefined) return { state: 'fail', what, text: `${home}: ${problem}`, next: homeAdvice };
+  const isThere = await stat(home).then(
+    () => true,
+    () => false,
+  );
+  if (!isThere) return { state: 'ok', what, text: `${home} (made when the first thread is stored)` };
   return { state: 'ok', what, text: `${home}, ${sizeText(await sizeOf(home))}` };
-}
-
-async function nearestExisting(path: string): Promise<string> {
-  for (let at = path; ; at = dirname(at)) {
-    const isThere = await stat(at).then(
-      () => true,
-      () => false,
-    );
-    if (isThere || dirname(at) === at) return at;
-  }
-}
-
-async function problemWith(path: string): Promise<string | undefined> {
-  try {
-    if (!(await stat(path)).isDirectory()) return `${path} is not a folder`;
-    await access(path, constants.W_OK | constants.X_OK);
-    return undefined;
-  } catch {
-    // Why not hardly matters: the folder can't be used as it is.
-    return `${path} can't be written`;
-  }
 }
 
 async function sizeOf(folder: string): Promise<number> {

@@ -10,8 +10,9 @@ const patienceMs = 5_000;
 /** Asks each configured provider for its models, all at once. */
 export async function checkProviders(team: Team): Promise<Finding[]> {
   const providers = await team.providers();
-  const configured = providers.filter(provider => provider.configured);
+  const configured = providers.filter(provider => provider.configured && !provider.onlyByPrefix);
   const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
+  const named = providers.filter(({ configured, onlyByPrefix }) => configured && onlyByPrefix).map(asked);
   const names = others.map(({ title, env }) => `${title} (${env.join(' or ')})`).join(', ');
   if (configured.length === 0) {
     return [
@@ -21,10 +22,16 @@ export async function checkProviders(team: Team): Promise<Finding[]> {
         text: 'no model can be asked: no provider has a key',
         next: `Set one key in the environment or in .env of the data folder: ${names}. Or add --offline for built-in models.`,
       },
+      ...named,
     ];
   }
-  const found = await Promise.all(configured.map(provider => ping(team, provider)));
+  const found = [...(await Promise.all(configured.map(provider => ping(team, provider)))), ...named];
   return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
+}
+
+/** Those that answer only where they are named help nobody who names none. */
+function asked({ id, title, models }: Provider): Finding {
+  return { state: 'note', what: title, text: `found; ask ${models.map(model => `${id}:${model.id}`).join(', ')}` };
 }
 
 async function ping(team: Team, { id, title, env, models }: Provider): Promise<Finding> {

@@ -1,3 +1,4 @@
+import type { ThreadId } from '../../domain/ids.ts';
 import type { Job } from '../../domain/job.ts';
 import type { RecentEvent } from '../../domain/ports.ts';
 import type { Principal } from '../../domain/request.ts';
@@ -41,7 +42,7 @@ export interface ActionContext {
 
 export interface ThreadActions {
   find(reference: string): Promise<Thread>;
-  list(query: { everywhere: boolean; limit: number; before?: number }): Promise<ThreadHead[]>;
+  list(query: { everywhere: boolean; limit: number; before?: number; beforeId?: ThreadId }): Promise<ThreadHead[]>;
   search(query: {
     text: string;
     everywhere: boolean;

@@ -109,7 +109,7 @@ function threadActions(
   const scope = (everywhere: boolean) => ({ owner, ...(everywhere ? {} : { workspace: root }), now: clock.now() });
   return {
     find: reference => threads.find(reference, { owner, workspace: root }),
-    list: ({ everywhere, limit, before }) => store.list({ ...scope(everywhere), limit, before }),
+    list: ({ everywhere, ...page }) => store.list({ ...scope(everywhere), ...page }),
     search: ({ everywhere, limit, text }) => store.search({ ...scope(everywhere), limit, text }),
     fork: (thread, upToSeq) => threads.fork(thread, upToSeq, `${thread.title} (fork at turn ${upToSeq})`),
     async remove(thread) {

@@ -35,6 +35,13 @@ export function createBridge(parts: AskCliParts, clis: readonly ConfiguredCli[])
   };
   const programs: Programs = {
     list: clis.map(({ name, window, timeLimitMs }): Program => ({ name, window, timeLimitMs })),
+    async installed() {
+      const { findExecutable } = await import('./run/find-executable.ts');
+      const found = await Promise.all(
+        clis.map(({ executable }) => findExecutable(executable, parts.programEnv, parts.platform)),
+      );
+      return new Set(names.filter((_, at) => found[at] !== undefined));
+    },
     async ask(question) {
       const { askCli } = await import('./ask-cli.ts');
       const signal = AbortSignal.any([question.signal, closing.signal]);

@@ -1,12 +1,16 @@
 import { securityError } from '../../domain/error.ts';
-import type { AskModel } from '../../models/answer.ts';
 import { programProviderId } from '../../models/extras/programs/program.ts';
+import type { Team } from '../../models/team.ts';
 
-/** The models as somebody asks them who may only read some directories: no program is among them, for none can be kept there. */
-export function withoutPrograms(ask: AskModel): AskModel {
-  return async question => {
-    if (question.candidates.some(({ model }) => model.provider === programProviderId)) throw notForThem();
-    return ask(question);
+/** The models for somebody who may only read some directories: no program is among them, for none can be kept there. */
+export function withoutPrograms<Models extends Pick<Team, 'ask' | 'providers'>>(team: Models): Models {
+  return {
+    ...team,
+    async ask(question) {
+      if (question.candidates.some(({ model }) => model.provider === programProviderId)) throw notForThem();
+      return team.ask(question);
+    },
+    providers: async options => (await team.providers(options)).filter(({ id }) => id !== programProviderId),
   };
 }
 

@@ -83,9 +83,11 @@ async function complete(
   const wanted = (words: readonly string[]) => [...new Set(words)].filter(begins).slice(0, mostCompletions);
   switch (argument) {
     case 'model': {
-      const roster = (await models.providers()).filter(provider => provider.configured).flatMap(each => each.models);
-      const best = roster.toSorted((a, b) => b.score - a.score);
-      const full = best.map(({ provider, id }) => `${provider}:${id}`);
+      const ready = (await models.providers()).filter(provider => provider.configured);
+      const bestOf = (providers: typeof ready) =>
+        providers.flatMap(each => each.models).toSorted((a, b) => b.score - a.score);
+      const best = bestOf(ready.filter(({ onlyByPrefix }) => !onlyByPrefix));
+      const full = bestOf(ready).map(({ provider, id }) => `${provider}:${id}`);
       return wanted(['auto', ...best.map(({ id }) => id), ...best.flatMap(({ aliases }) => aliases), ...full]);
     }
     case 'continuation_id':

@@ -43,7 +43,7 @@ export interface Identity {
 /** A longer text is no path. */
 const longestPath = 1_024;
 /** Fields of many tools whose texts name no file, whatever they look like. */
-const pathless = new Set(['model', 'continuation_id', 'thinking_mode', 'context']);
+const pathless = new Set(['model', 'continuation_id', 'thinking_mode']);
 const mostPaths = 300;
 const atOnce = 8;
 const longestName = 200;

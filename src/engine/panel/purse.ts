@@ -1,7 +1,8 @@
 import type { Candidate } from '../../domain/model.ts';
+import { dollars } from '../../domain/money.ts';
 import type { WebSearch } from '../../models/answer.ts';
 import { type CallLimit, limitAdvice } from '../spend/limits.ts';
-import { dollars, type Pricing, quote, unpricedAdvice, usefulAnswer, withKnownPrices } from '../spend/quote.ts';
+import { type Pricing, quote, unpricedAdvice, usefulAnswer, withKnownPrices } from '../spend/quote.ts';
 
 export interface Purchase {
   candidates: readonly Candidate[];

@@ -1,4 +1,5 @@
 import type { Json, JsonObject } from '../../domain/json.ts';
+import { roundedUsd } from '../../domain/money.ts';
 import type { VoiceRecord } from '../../domain/thread.ts';
 import type { Gathered } from '../call-record.ts';
 import { specialStatus } from '../special-status.ts';
@@ -106,7 +107,7 @@ export function voiceRecord(voice: Voice, from: number, to: number): VoiceRecord
 }
 
 export function costOf(usd: number | undefined): number | undefined {
-  return usd === undefined ? undefined : Number(usd.toFixed(6));
+  return usd === undefined ? undefined : roundedUsd(usd);
 }
 
 function correctedOf({ who }: Seat): Json | undefined {

@@ -1,7 +1,8 @@
 import { type AppError, isAppError, limitError } from '../../domain/error.ts';
 import type { ModelInfo } from '../../domain/model.ts';
+import { dollars, roundedUsd } from '../../domain/money.ts';
 import type { Waste } from '../../models/answer.ts';
-import { dollars, unpricedAdvice } from './quote.ts';
+import { unpricedAdvice } from './quote.ts';
 
 /** US dollars; absent: no limit. */
 export interface SpendCaps {
@@ -47,7 +48,7 @@ export const limitAdvice: Readonly<Record<Room['name'], string>> = {
 /** `needed` is the least that asking costs. */
 export function refuseCost(needed: number, { name, usd, free }: Room, now: number): AppError {
   const left = Math.max(0, free);
-  const known = { limit: name, limit_usd: usd, left_usd: rounded(left), needed_usd: rounded(needed) };
+  const known = { limit: name, limit_usd: usd, left_usd: roundedUsd(left), needed_usd: roundedUsd(needed) };
   return limitError(
     'cost',
     `This could cost ${dollars(needed)}, and ${dollars(left)} of ${name} ${dollars(usd)} is left; nobody was asked.`,
@@ -92,8 +93,4 @@ export function refuseRetry({ model, costUsd = 0 }: Waste): AppError {
 /** Whether a vendor may go on charging for an answer that nobody waits for any more. */
 export function isBrokenOff(error: unknown): boolean {
   return !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
-}
-
-function rounded(usd: number): number {
-  return Number(usd.toFixed(6));
 }

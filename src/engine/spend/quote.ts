@@ -105,9 +105,5 @@ export function promptTokens(messages: readonly Message[], candidates: readonly 
   return Math.ceil(tokens * factor);
 }
 
-export function dollars(amount: number): string {
-  return `$${amount.toFixed(amount < 0.1 ? 4 : 2)}`;
-}
-
 export const unpricedAdvice =
   'Name a model with a known price ("polylogue models" shows them), or set ALLOW_UNPRICED_MODELS=true to let such models pass as free.';

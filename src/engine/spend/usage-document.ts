@@ -1,5 +1,6 @@
 import { type Fee, type FeeKind, type Fees, feeKinds, feeUnits } from '../../domain/fees.ts';
 import type { JsonObject } from '../../domain/json.ts';
+import { roundedUsd } from '../../domain/money.ts';
 import type { Usage } from '../../domain/usage.ts';
 
 /** Tokens and fees as replies tell them. */
@@ -26,7 +27,7 @@ export function feesDocument(fees: Fees): JsonObject {
 function feeDocument(kind: FeeKind, { amount, usd, unpriced = 0 }: Fee): JsonObject {
   return {
     [feeUnits[kind]]: Number(amount.toFixed(3)),
-    cost_usd: unpriced < amount ? Number(usd.toFixed(6)) : undefined,
+    cost_usd: unpriced < amount ? roundedUsd(usd) : undefined,
     not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
   };
 }

@@ -21,11 +21,15 @@ export interface TraceInput {
   sources: readonly Source[];
   goModules: readonly GoModule[];
   request: TraceRequest;
+  /** Its only number is 1 once parsing has taken long enough; in memory that threads share. */
+  late: Int32Array<SharedArrayBuffer>;
 }
 
 export interface TracedSources extends TraceReport {
   /** Files with syntax errors: what these hide is missing. */
   broken: string[];
+  /** Files for which no time was left: they are not in the graph. */
+  unread: string[];
 }
 
 /** Parses the sources, builds their call graph and traces the target in it. */
@@ -34,10 +38,13 @@ export async function traceSources(input: TraceInput, signal?: AbortSignal): Pro
   for (const { path, language, text } of input.sources) {
     await setImmediate();
     throwIfAborted(signal);
+    // One is always read: an answer of nothing helps nobody.
+    if (outlines.length > 0 && Atomics.load(input.late, 0) === 1) break;
     outlines.push(await readOutline(path, language, text));
   }
   const graph = buildCallGraph(createSourceSet(outlines, input.goModules), signal);
   const report = reportOf(traceIn(graph, input.request), input.root);
   const broken = outlines.filter(outline => outline.broken).map(({ path }) => path);
-  return { ...report, broken };
+  const unread = input.sources.slice(outlines.length).map(({ path }) => path);
+  return { ...report, broken, unread };
 }

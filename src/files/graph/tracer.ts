@@ -1,5 +1,7 @@
 import { dirname, join, relative } from 'node:path';
+import { limitError } from '../../domain/error.ts';
 import type { Skip } from '../../domain/file.ts';
+import type { Clock } from '../../domain/ports.ts';
 import { printablePath } from '../../domain/text.ts';
 import { type CollectedFile, collectFiles } from '../collect.ts';
 import { languageOf, otherLanguageOf } from '../outline/language.ts';
@@ -9,7 +11,7 @@ import { isSkip, skip } from '../skip.ts';
 import type { GoModule } from './source-set.ts';
 import type { TraceRequest } from './trace.ts';
 import { traceApart } from './trace-apart.ts';
-import type { Source, TracedSources } from './trace-sources.ts';
+import type { Source, TracedSources, TraceInput } from './trace-sources.ts';
 
 export interface ProjectTrace extends TraceRequest {
   /** Files and directories as the caller named them; none: the whole project. */
@@ -25,6 +27,7 @@ export interface TracerOptions {
   sandbox: Sandbox;
   home: string;
   maxNamedFiles: number;
+  clock: Pick<Clock, 'after'>;
 }
 
 export interface TracedProject {
@@ -43,12 +46,37 @@ export interface TracedProject {
 const maxFileBytes = 1024 * 1024;
 const maxTotalBytes = 8 * 1024 * 1024;
 const maxFiles = 2_000;
+/** After it no further file is looked for or parsed. */
+const readMs = 20_000;
+/** After it there is no answer. */
+const totalMs = 60_000;
 
 export function createTracer(options: TracerOptions): Tracer {
-  return trace => traceProject(options, trace);
+  return async trace => {
+    const late = new Int32Array(new SharedArrayBuffer(4));
+    const over = new AbortController();
+    const stopReading = options.clock.after(readMs, () => Atomics.store(late, 0, 1));
+    const stopAll = options.clock.after(totalMs, () => over.abort(tookTooLong()));
+    try {
+      return await traceProject(options, { ...trace, signal: AbortSignal.any([trace.signal, over.signal]) }, late);
+    } finally {
+      stopReading();
+      stopAll();
+    }
+  };
 }
 
-async function traceProject({ sandbox, ...limits }: TracerOptions, trace: ProjectTrace): Promise<TracedProject> {
+function tookTooLong() {
+  return limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
+    next: 'Name the files or folders that matter in relevant_files, or trace by reading.',
+  });
+}
+
+async function traceProject(
+  { sandbox, home, maxNamedFiles }: TracerOptions,
+  trace: ProjectTrace,
+  late: TraceInput['late'],
+): Promise<TracedProject> {
   const { root, signal } = trace;
   const others = new Set<string>();
   const wanted = (path: string) => {
@@ -57,9 +85,11 @@ async function traceProject({ sandbox, ...limits }: TracerOptions, trace: Projec
     return languageOf(path) !== undefined;
   };
   const { files, skipped } = await collectFiles(sandbox, trace.files.length > 0 ? trace.files : [root], {
-    ...limits,
+    home,
+    maxNamedFiles,
     root,
     signal,
+    late: () => Atomics.load(late, 0) === 1,
     wanted,
     maxBytes: maxFileBytes,
     maxDirectoryBytes: maxTotalBytes,
@@ -75,8 +105,17 @@ async function traceProject({ sandbox, ...limits }: TracerOptions, trace: Projec
   if (sources.length === 0) return known;
   const goModules = await findGoModules(sandbox, root, sources, signal);
   const { mode, target, hints } = trace;
-  const traced = await traceApart({ root, sources, goModules, request: { mode, target, hints } }, signal);
-  return { ...known, traced, broken: traced.broken.map(path => printablePath(relative(root, path))) };
+  const traced = await traceApart({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
+  const unread = traced.unread.map(path =>
+    skip(path, 'over_budget', `Reading took ${readMs / 1_000} seconds; name fewer files.`),
+  );
+  return {
+    ...known,
+    files: known.files - unread.length,
+    skipped: [...known.skipped, ...unread],
+    traced,
+    broken: traced.broken.map(path => printablePath(relative(root, path))),
+  };
 }
 
 /** Named files are bounded too: nobody waits for fifty megabytes of generated code. */

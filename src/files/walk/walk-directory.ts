@@ -20,6 +20,8 @@ export interface WalkLimits {
   maxDepth: number;
   /** Entries looked at in all. */
   maxEntries: number;
+  /** True once the walk has taken long enough; absent: it may take its time. */
+  late?: (() => boolean) | undefined;
 }
 
 export interface Walk {
@@ -68,6 +70,12 @@ export async function walkDirectory(
     const below: Folder[] = [];
     for (let at = 0; at < level.length; at += openAtOnce) {
       throwIfAborted(signal);
+      if (limits.late?.()) {
+        return stop(
+          level[at]?.path ?? start,
+          'Looking through this tree took too long; name the files or folders you need.',
+        );
+      }
       const listings = await inParallel(level.slice(at, at + openAtOnce), openAtOnce, async folder => ({
         folder,
         listing: await sandbox.list(folder.path, left),

@@ -256,11 +256,13 @@ function wholeThread({ head, turns, statuses, compactions, workflows }: Held): T
   });
 }
 
-function listed(shelf: Shelf, { owner, workspace, limit, before, now }: ListQuery): Held[] {
+function listed(shelf: Shelf, { owner, workspace, limit, before, beforeId, now }: ListQuery): Held[] {
+  const isEarlier = ({ id, updatedAt }: ThreadHead) =>
+    before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId);
   return [...shelf.threads.values()]
     .filter(({ head }) => head.owner === owner && (workspace === undefined || head.workspace === workspace))
-    .filter(({ head }) => head.expiresAt > now && (before === undefined || head.updatedAt < before))
-    .sort((a, b) => b.head.updatedAt - a.head.updatedAt)
+    .filter(({ head }) => head.expiresAt > now && isEarlier(head))
+    .sort((a, b) => b.head.updatedAt - a.head.updatedAt || (a.head.id < b.head.id ? 1 : -1))
     .slice(0, Math.max(0, limit));
 }
 

@@ -76,10 +76,12 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
   }
 
   /** Live threads of a list, page by page, the newest first. */
-  async function* walk({ owner, workspace, before, now }: Omit<ListQuery, 'limit'>, size: number) {
+  async function* walk({ owner, workspace, before, beforeId, now }: Omit<ListQuery, 'limit'>, size: number) {
     const names = keys.owner(ownerHash(owner));
     const name = workspace === undefined ? names.threads : names.workspace(workspace);
-    const newest = before === undefined ? '+inf' : `(${before}`;
+    const newest = before === undefined ? '+inf' : `${before}`;
+    const isEarlier = ({ id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>) =>
+      before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId);
     for (let at = 0; ; at += size) {
       const range = ['ZRANGE', name, newest, '-inf', 'BYSCORE', 'REV', 'LIMIT', String(at), String(size)];
       const ids = allTextsOf(await wire.send(name, range));
@@ -89,7 +91,7 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
         if (each?.state !== 'stored') continue;
         const { head } = each.value;
         const isAsked = head.owner === owner && (workspace === undefined || head.workspace === workspace);
-        if (isAsked && head.expiresAt > now && (before === undefined || head.updatedAt < before)) live.push(each.value);
+        if (isAsked && head.expiresAt > now && isEarlier(head)) live.push(each.value);
       }
       yield live;
       if (ids.length < size) return;

@@ -132,16 +132,17 @@ function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query:
   const prepare = (where: string) =>
     db.prepare(
       `SELECT ${headColumns} FROM ${headTables}
-       WHERE ${where} AND t.updated_at < ? AND t.expires_at > ? ORDER BY t.updated_at DESC, t.n DESC`,
+       WHERE ${where} AND t.updated_at <= ? AND (t.updated_at < ? OR t.id < ?) AND t.expires_at > ?
+       ORDER BY t.updated_at DESC, t.id DESC`,
     );
   const ofOwner = prepare('t.owner = ?');
   const ofWorkspace = prepare('t.owner = ? AND t.workspace = ?');
-  return ({ owner, workspace, limit, before, now }) => {
+  return ({ owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now }) => {
     const place = workspace === undefined ? [owner] : [owner, workspace];
     const statement = workspace === undefined ? ofOwner : ofWorkspace;
     const found: ThreadHead[] = [];
     if (limit < 1) return found;
-    for (const row of statement.iterate(...place, before ?? Number.MAX_SAFE_INTEGER, now)) {
+    for (const row of statement.iterate(...place, before, before, beforeId, now)) {
       const head = headOf(row);
       if (head?.owner === owner) found.push(head);
       else onSkip(String(row.id));
@@ -164,7 +165,8 @@ function sqliteSearch(
     `SELECT t.n AS thread, u.n AS turn FROM
        (SELECT rowid FROM turn_words WHERE turn_words MATCH ? ORDER BY rowid DESC LIMIT ${searchedTurns}) w
      JOIN turns u ON u.n = w.rowid JOIN threads t ON t.n = u.thread
-     WHERE t.updated_at < ? AND t.expires_at > ? ORDER BY t.updated_at DESC, t.n DESC, u.n DESC`,
+     WHERE t.updated_at <= ? AND (t.updated_at < ? OR t.id < ?) AND t.expires_at > ?
+     ORDER BY t.updated_at DESC, t.id DESC, u.n DESC`,
   );
   const byNumber = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.n = ?`);
   const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
@@ -179,12 +181,12 @@ function sqliteSearch(
     return found;
   }
 
-  return ({ text, owner, workspace, limit, before, now }) => {
+  return ({ text, owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now }) => {
     const words = queryWords(text);
     if (words.length === 0 || limit < 1) return [];
     const match = `scope : "${scopeWord(owner, workspace)}" AND words : (${words.map(word => `"${word}"*`).join(' AND ')})`;
     return snapshot(() => {
-      const rows = candidates.all(match, before ?? Number.MAX_SAFE_INTEGER, now);
+      const rows = candidates.all(match, before, before, beforeId, now);
       const hits: SearchHit[] = [];
       for (const [thread, turns] of Map.groupBy(rows, row => Number(row.thread))) {
         if (hits.length >= limit) break;

@@ -20,6 +20,8 @@ import {
 } from '../provider.ts';
 
 const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
+/** Types of images that it takes, of those that are read here. */
+const seenTypes = ['image/png', 'image/jpeg', 'image/webp'];
 /** What the interface has words for; thinking is switched off by a budget alone. */
 const levels: readonly Effort[] = ['minimal', 'low', 'medium', 'high', 'xhigh'];
 /** The least budget that all models with one take, so that a small effort never means none. */
@@ -92,7 +94,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
     usesIn: googleUses,
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
-    imageLimits: () => ({ most: 900, bytes: 18_000_000, allBytes: 18_000_000 }),
+    imageLimits: () => ({ most: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
     list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
     async countTokens({ id }, call) {
       // The counting method wants the whole question, with the model's name in it, as one member.

@@ -58,6 +58,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     usesIn: xaiUses,
     // xAI takes roles in any order.
     tailRole: () => 'system',
+    imageLimits: () => ({ most: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
     list: signal => liveList({ provider: 'xai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
   };
 }

@@ -108,7 +108,7 @@ export function nearestNames(text: string, models: readonly ModelInfo[], count: 
   const words = new Set(nameWords(text));
   const gap = (name: string) => {
     const key = nameKey(name);
-    const shared = nameWords(name).filter(word => words.has(word)).length;
+    const shared = [...new Set(nameWords(name))].filter(word => words.has(word)).length;
     return distance(typed, key) / Math.max(typed.length, key.length, 1) - shared / Math.max(words.size, 1);
   };
   const ranked = models

@@ -10,7 +10,7 @@ export type Refusal = 'no_provider' | 'no_key' | 'offline' | 'not_local' | 'deni
 export type Restrictions = (model: ModelInfo) => Refusal | undefined;
 
 /** One entry of a list: what it matches by name, and where. */
-interface Entry {
+export interface Entry {
   name: string;
   /** Keys of the name itself and of the model that has it for an alias. */
   keys: ReadonlySet<string>;
@@ -40,12 +40,17 @@ export function createRestrictions(roster: Roster, policy: RoutingPolicy): Restr
     if (!provider.configured) return 'no_key';
     if (policy.offline && !isOffline(provider.id) && !provider.local) return 'offline';
     if (policy.localOnly && !provider.local && !isOffline(provider.id)) return 'not_local';
-    const plain = plainId(model);
-    if (denied.some(entry => matches(entry, model, [modelKey(plain), undatedKey(plain)]))) return 'denied';
+    if (denied.some(entry => names(entry, model))) return 'denied';
     const list = allowed.get(provider.id);
     if (list && list.length > 0 && !list.some(entry => matches(entry, model, []))) return 'not_allowed';
     return undefined;
   };
+}
+
+/** Whether an entry reaches a model: by any of its names, by those of its undated version, or by a route to it. */
+export function names(entry: Entry, model: ModelInfo): boolean {
+  const plain = plainId(model);
+  return matches(entry, model, [modelKey(plain), undatedKey(plain)]);
 }
 
 /** An aggregator's id without routes, presets and whatever else may follow the model. */
@@ -53,7 +58,8 @@ function plainId({ id, provider }: ModelInfo): string {
   return provider === 'openrouter' || id.includes('/') ? id.replace(/[:@].*$/, '') : id;
 }
 
-function readEntry(roster: Roster, text: string): Entry {
+/** Reads one word of a list. */
+export function readEntry(roster: Roster, text: string): Entry {
   const typed = text.trim().toLowerCase();
   const known = roster.models.some(model => model.id.toLowerCase() === typed);
   const colon = known ? -1 : typed.indexOf(':');

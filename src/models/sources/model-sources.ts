@@ -47,6 +47,8 @@ export interface ListingState {
 export interface ModelSources {
   /** With `only`, the one provider that is meant, no other is asked for its list. */
   roster(only?: string): Promise<Roster>;
+  /** Of what is known without a vendor and without the store. */
+  rosterAlone(): Promise<Roster>;
   route(request: ModelRequest): Promise<Resolution>;
   /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
   explain(request: ModelRequest): Promise<RouteExplanation>;
@@ -78,6 +80,12 @@ export function createModelSources(parts: SourceParts): ModelSources {
 
   return {
     roster,
+    rosterAlone: () =>
+      createLiveRoster({
+        ...rosterParts,
+        listings: createListings({ connection, settings, clock, emit }),
+        mayAsk: () => false,
+      })(),
     route,
     explain: async request => explainRoute(request, await rosterAtHand(), policy, year()),
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,

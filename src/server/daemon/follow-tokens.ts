@@ -24,9 +24,9 @@ export function followTokens(tokens: Pick<Tokens, 'now' | 'onChange'>, productOf
         ?.refresh()
         .catch(() => undefined);
   });
-  return async (caller, root) => {
-    const first = await productOf(caller, root);
-    const followed = new Followed(first, caller, { tokens, productOf: each => productOf(each, root) });
+  return async (caller, root, listed) => {
+    const first = await productOf(caller, root, listed);
+    const followed = new Followed(first, caller, { tokens, productOf: each => productOf(each, root, listed) });
     open.add(new WeakRef(followed));
     if (open.size > most) {
       for (const each of open) if (!each.deref()) open.delete(each);

@@ -1,4 +1,5 @@
 import type { FaultScope } from '../../domain/error.ts';
+import type { ThreadId } from '../../domain/ids.ts';
 import type { WatchedCall } from '../../domain/ports.ts';
 import type { Thread, ThreadHead } from '../../domain/thread.ts';
 import type { SpendRow } from '../../domain/usage.ts';
@@ -45,7 +46,7 @@ export type ExportForm = (typeof exportForms)[number];
 /** The owner's threads, of all projects. All but `list` and `search` throw an `AppError` for a thread that is not his. */
 export interface ThreadsData {
   /** The newest first; `before`: epoch milliseconds of the last use, for the next page. */
-  list(query: { limit: number; before?: number }): Promise<ThreadHead[]>;
+  list(query: { limit: number; before?: number; beforeId?: ThreadId }): Promise<ThreadHead[]>;
   search(query: { text: string; limit: number }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
   read(id: string): Promise<Thread>;
   /** What a turn showed of its file at `index`; undefined when there is no such turn or file. */

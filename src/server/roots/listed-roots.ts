@@ -16,7 +16,7 @@ export interface ListedRoots {
   clock: Pick<Clock, 'after'>;
 }
 
-/** The project of the client's call. Never rejects. */
+/** The project of the client's call. Rejects for a client that is gone before it is known: nothing was begun for him. */
 export type ProjectOf = (context: ServerContext) => Project | Promise<Project>;
 
 /** A call waits for so long for the answer; one that comes later is for the calls after it. */
@@ -64,6 +64,7 @@ export function followRoots(server: Server, fixed: Project, { productOf, clock }
     if (!ready || server.getClientCapabilities()?.roots === undefined) return current;
     asked ??= within(ask(mcpReq.id), clock);
     await asked;
+    mcpReq.signal.throwIfAborted();
     return current;
   };
 }

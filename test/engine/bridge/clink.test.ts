@@ -39,6 +39,26 @@ describe('clink', () => {
     expect(call?.prompt).not.toContain('export {}');
   });
 
+  it('is among the models that are listed and offered, by its whole name, while it is installed', async () => {
+    const rig = await cliRig({ clis: ['gemini'], steps: [] });
+    const listed = await rig.call({}, { tool: 'listmodels' });
+    expect(listed.content).toContain('## Agents with a command line (cli)\n- cli:gemini: asked only by this name');
+    expect(listed.content).not.toMatch(/cli:codex|Agents with a command line: /);
+    const { host } = rig.polylogue.product;
+    const offered = (typed: string) => host.complete('model', typed, { owner: 'local', root: rig.project.root });
+    expect(await offered('cli:')).toEqual(['cli:gemini']);
+    expect(await offered('gemini')).toEqual([]);
+  });
+
+  it('is named with what to do where no CLI is installed', async () => {
+    const rig = await cliRig({ clis: [], steps: [] });
+    const listed = await rig.call({}, { tool: 'listmodels' });
+    expect(listed.content).toMatch(/- Agents with a command line: install one of .*codex.*, and put it into PATH/);
+    const { polylogue } = rig;
+    const providers = await polylogue.product.team.providers();
+    expect(providers.find(({ id }) => id === 'cli')).toMatchObject({ configured: false, models: [] });
+  });
+
   it('goes on with the session of the CLI, and tells it only what is new', async () => {
     const rig = await cliRig({ clis: ['gemini'], steps: geminiAnswers('Noted.') });
     const first = await rig.call({ prompt: 'My word is heron.' });

@@ -95,9 +95,13 @@ it('the environment of a CLI is a list of ours, in which names are whole', () =>
 
 it('callers whose directories are limited get no program, and models as ever', async () => {
   const asked: string[] = [];
-  const ask = withoutPrograms(async ({ candidates }) => {
-    asked.push(...candidates.map(({ model }) => model.provider));
-    throw new Error('asked');
+  const state = { names: [], title: '', configured: true, env: [], setUp: '', onlyByPrefix: false, models: [] };
+  const { ask, providers } = withoutPrograms({
+    async ask({ candidates }: ModelQuestion) {
+      asked.push(...candidates.map(({ model }) => model.provider));
+      throw new Error('asked');
+    },
+    providers: async () => ['openai', 'cli'].map(id => ({ id, ...state })),
   });
   const question = (provider: string): ModelQuestion => {
     const info = {
@@ -125,4 +129,5 @@ it('callers whose directories are limited get no program, and models as ever', a
   await expect(ask(question('cli'))).rejects.toMatchObject({ kind: 'security', details: { class: 'restricted' } });
   await expect(ask(question('openai'))).rejects.toThrow('asked');
   expect(asked).toEqual(['openai']);
+  expect((await providers()).map(({ id }) => id)).toEqual(['openai']);
 });

@@ -125,7 +125,7 @@ describe('the meter before the models', () => {
     const meter = meterOf({ perRequest: 0.009 });
     await expect(meter.ask(questionOf())).rejects.toMatchObject({
       kind: 'limit',
-      message: expect.stringContaining('$0.0090 of MAX_COST_PER_REQUEST $0.0090 is left'),
+      message: expect.stringContaining('$0.009 of MAX_COST_PER_REQUEST $0.009 is left'),
       details: {
         class: 'cost',
         data: { limit: 'MAX_COST_PER_REQUEST', limit_usd: 0.009, left_usd: 0.009, needed_usd: 0.01 },

@@ -12,13 +12,16 @@ export interface TraceCall {
   files?: readonly string[];
   hints?: readonly string[];
   signal?: AbortSignal;
+  /** Runs what is to happen after a time; absent: that time never comes. */
+  after?: (ms: number, run: () => void) => () => void;
 }
 
-export function trace({ root, target, mode = 'precision', files = [], hints = [], signal }: TraceCall) {
+export function trace({ root, target, mode = 'precision', files = [], hints = [], signal, after }: TraceCall) {
   const tracer = createTracer({
     sandbox: createSandbox({ roots: [root], allowSecrets: false }),
     home: root,
     maxNamedFiles: 50,
+    clock: { after: after ?? (() => () => undefined) },
   });
   return tracer({ root, target, mode, files, hints, signal: signal ?? new AbortController().signal });
 }

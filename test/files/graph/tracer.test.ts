@@ -201,3 +201,37 @@ describe('JavaScript modules of the older kind', () => {
     expect(edgesOf(await trace({ root, target: 'App' }))).toEqual(['App renders Box a.tsx:2']);
   });
 });
+
+describe('a trace that takes long', () => {
+  const tree = () =>
+    tempTree({
+      'a.ts': 'export function a() {}\n',
+      'b.ts': "import { a } from './a.ts';\nexport const b = () => a();\n",
+    });
+  /** A clock on which that time is over at once. */
+  const overAt = (most: number) => (ms: number, run: () => void) => {
+    if (ms <= most) run();
+    return () => undefined;
+  };
+
+  it('goes on with what was read, and names what was not', async () => {
+    const [first, ...others] = (
+      await trace({ root: tree(), target: 'a', files: ['a.ts', 'b.ts'], after: overAt(30_000) })
+    ).skipped;
+    expect([first?.path, first?.reason, others]).toEqual([
+      expect.stringMatching(/b\.ts$/),
+      expect.stringContaining('name fewer files'),
+      [],
+    ]);
+    const whole = await trace({ root: tree(), target: 'a', after: overAt(30_000) });
+    expect(whole.files).toBe(0);
+    expect(whole.skipped.map(({ reason }) => reason).join(' ')).toContain('took too long; name the files');
+  });
+
+  it('ends with what to do in place of it', async () => {
+    await expect(trace({ root: tree(), target: 'a', after: overAt(60_000) })).rejects.toMatchObject({
+      kind: 'limit',
+      details: { next: expect.stringContaining('relevant_files') },
+    });
+  });
+});

@@ -45,4 +45,13 @@ describe('images of a long thread', () => {
     expect(sizes(messages)).toEqual([[3]]);
     expect(warnings).toEqual(['Images left out as too large: 1. acme:sees takes 0.0 MB at the most.']);
   });
+
+  it('are left out where the vendor does not take their type, and named with what it takes', () => {
+    const gif: Part = { type: 'image', mediaType: 'image/gif', data: new Uint8Array(6) };
+    const few = { ...limits, types: ['image/png', 'image/jpeg'] };
+    const { messages, warnings } = fitImages([turn('a', image(3), gif, gif)], model, few);
+    expect(sizes(messages)).toEqual([[3]]);
+    expect(warnings).toEqual(['Images left out: 2 (GIF). acme:sees takes PNG, JPEG only; convert them.']);
+    expect(sizes(fitImages([turn('a', image(3), gif)], model, limits).messages)).toEqual([[3, 6]]);
+  });
 });

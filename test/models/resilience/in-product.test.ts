@@ -127,8 +127,15 @@ describe('the product', () => {
   });
 
   it('says which of its limits make no sense', async () => {
-    await start({ MAX_CONCURRENT_PER_PROVIDER: 'openai=3,all of them,ollama=0' });
-    expect(polylogue.log.filter(line => line.includes('MAX_CONCURRENT_PER_PROVIDER'))).toHaveLength(2);
+    await start({
+      MAX_CONCURRENT_PER_PROVIDER: 'openai=3,all of them,ollama=0,opnai=2',
+      DENIED_MODELS: 'o3,gpt-4.1-miny',
+    });
+    const told = polylogue.log.filter(line => line.includes('MAX_CONCURRENT_PER_PROVIDER'));
+    expect(told).toHaveLength(3);
+    expect(told.at(-1)).toContain('Did you mean openai?');
+    const denied = polylogue.log.filter(line => line.includes('DENIED_MODELS'));
+    expect(denied).toEqual([expect.stringMatching(/gpt-4\.1-miny.*nearest that is known is gpt-4\.1-mini\./)]);
   });
 
   it('takes no more at once than it may', async () => {

@@ -5,7 +5,7 @@ import { splitFences } from '../../../src/memory/transfer/readable/fences.ts';
 import { type Child, html, htmlText } from '../../../src/server/dashboard/html.ts';
 import { said } from '../../../src/server/dashboard/pages/turn-parts.ts';
 import { panelsOf } from '../../../src/server/dashboard/pages/verdicts.ts';
-import { amount, duration, line, money } from '../../../src/server/dashboard/pages/words.ts';
+import { amount, duration, line } from '../../../src/server/dashboard/pages/words.ts';
 import { ownTime } from '../../support/own-time.ts';
 
 const text = (child: Child) => htmlText(html`${child}`);
@@ -50,14 +50,7 @@ describe('Markdown', () => {
 });
 
 describe('words', () => {
-  it('are short, and tell nothing from very little', () => {
-    expect([money(0), money(0.000_000_1), money(0.0042), money(0.5), money(12.3)]).toEqual([
-      '$0',
-      '< $0.00001',
-      '$0.00420',
-      '$0.500',
-      '$12.30',
-    ]);
+  it('are short', () => {
     expect([amount(999), amount(12_345), amount(2_500_000)].map(each => each.replace('\u00a0', ' '))).toEqual([
       '999',
       '12.3 k',

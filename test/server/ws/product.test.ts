@@ -332,9 +332,9 @@ describe('MCP over a WebSocket', () => {
     await raw([[[]]]);
     await expect.poll(() => answers).toHaveLength(3);
     expect(answers).toEqual(
-      Array.from({ length: 3 }, () => ({
+      [null, 1, null].map(id => ({
         jsonrpc: '2.0',
-        id: null,
+        id,
         error: { code: -32_600, message: expect.any(String) },
       })),
     );

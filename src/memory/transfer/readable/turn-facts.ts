@@ -1,4 +1,5 @@
 import type { FileRecord } from '../../../domain/file.ts';
+import { usdText } from '../../../domain/money.ts';
 import { printablePath } from '../../../domain/text.ts';
 import type { StoredTurn, Thread } from '../../../domain/thread.ts';
 import type { ReadBlob } from '../export-jsonl.ts';
@@ -21,7 +22,7 @@ export function factsOf({ id, toolName, createdAt, updatedAt, totals, turns, par
     ['Begun', `${minuteOf(createdAt)} with ${printablePath(toolName)}`],
     ['Last used', minuteOf(updatedAt)],
     ['Turns', String(turns.length)],
-    ['Tokens', totals.costUsd > 0 ? `${totals.tokens} (${totals.costUsd.toFixed(4)} USD)` : String(totals.tokens)],
+    ['Tokens', totals.costUsd > 0 ? `${totals.tokens} (${usdText(totals.costUsd)} USD)` : String(totals.tokens)],
     ...(parent ? [['Forked from', `${parent.thread}, after turn ${parent.seq}`] satisfies [string, string]] : []),
   ];
 }

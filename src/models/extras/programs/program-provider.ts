@@ -24,6 +24,8 @@ export function programProvider(programs: Programs): ProviderDefinition {
     openEnded: true,
     configured: () => programs.list.length > 0,
     models: () => programs.list.map(infoOf),
+    present: programs.installed,
+    setUp: `install one of ${programs.list.map(({ name }) => name).join(', ')} where this server runs, and put it into PATH`,
     limits({ id }) {
       const totalMs = limitOf(id);
       return { firstByteMs: totalMs + beyondMs, idleMs: totalMs + beyondMs, totalMs };

@@ -63,6 +63,8 @@ export const sessionLost = 'session_lost';
 export interface Programs {
   /** Those that can be named. */
   list: readonly Program[];
+  /** Names of those whose executable is on this machine now. Never rejects. */
+  installed(): Promise<ReadonlySet<string>>;
   /** Runs a program to its end. Throws an `AppError`; of class `session_lost` before anything was answered. */
   ask(question: ProgramQuestion): Promise<ProgramAnswer>;
   /** Resolves when none that was started is left. Never throws. */

@@ -1,10 +1,11 @@
 import type { AppEvent } from '../../../domain/event.ts';
+import { dollars } from '../../../domain/money.ts';
 import type { RecentEvent, WatchedCall } from '../../../domain/ports.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
 import { factsOf, outcomePill, runningClock, took } from './call-facts.ts';
 import { span } from './chart.ts';
-import { amount, clockTime, duration, facts, line, money, pill, plural } from './words.ts';
+import { amount, clockTime, duration, facts, line, pill, plural } from './words.ts';
 
 const shownPaths = 12;
 
@@ -29,7 +30,7 @@ export function callPart({ now }: Visit, call: WatchedCall): Markup {
     call.client === undefined ? undefined : ['Client', line(call.client, 80)],
     ['Attempts', amount(sum.attempts)],
     ['Tokens', amount(sum.tokens)],
-    ['Cost', money(sum.costUsd)],
+    ['Cost', dollars(sum.costUsd)],
     ['Request', html`<code>${call.reqId}</code>`],
   ])}
 <section aria-labelledby="timeline"><h2 id="timeline">Timeline</h2>
@@ -77,7 +78,7 @@ function attempt(event: Extract<AppEvent, { type: 'model.attempt' }>): Markup {
     duration(elapsedMs),
     usage && `${amount(usage.input)} in, ${amount(usage.output)} out`,
     usage && usage.cacheRead > 0 && `${amount(usage.cacheRead)} from cache`,
-    costUsd !== undefined && money(costUsd),
+    costUsd !== undefined && dollars(costUsd),
     event.class !== undefined && line(event.class, 60),
     status !== undefined && `HTTP ${status}`,
     event.next !== undefined && event.next !== 'none' && `then ${line(event.next, 80)}`,

@@ -1,9 +1,10 @@
+import { dollars } from '../../../domain/money.ts';
 import type { WatchedCall } from '../../../domain/ports.ts';
 import { dayOf, spendTotal } from '../../../domain/usage.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
 import { factsOf, outcomePill, runningClock, took } from './call-facts.ts';
-import { amount, clockTime, empty, line, money, plural, table } from './words.ts';
+import { amount, clockTime, empty, line, plural, table } from './words.ts';
 
 const shownLatest = 30;
 
@@ -36,7 +37,7 @@ async function tiles({ own, now }: Visit, running: number): Promise<Markup> {
   const cached = usage.input > 0 ? Math.round((usage.cacheRead / usage.input) * 100) : 0;
   return html`<ul class="tiles">
 ${tile('Running', String(running), running === 1 ? 'call' : 'calls')}
-${tile('Spent today', money(costUsd), `${plural(calls, 'question')}${unpriced > 0 ? `, ${amount(unpriced)} unpriced` : ''}`)}
+${tile('Spent today', dollars(costUsd), `${plural(calls, 'question')}${unpriced > 0 ? `, ${amount(unpriced)} unpriced` : ''}`)}
 ${tile('Tokens today', amount(usage.input + usage.output), `${cached} % of the input from caches`)}
 ${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing.length > 0 ? html`<a href="/providers">${plural(ailing.length, 'needs a look', 'need a look')}</a>` : 'all well')}
 </ul>`;
@@ -75,7 +76,7 @@ function latest(calls: readonly WatchedCall[], now: number): Markup {
       took(facts),
       facts.models.length > 0 ? line(facts.models.join(', '), 90) : '–',
       facts.tokens > 0 ? amount(facts.tokens) : '–',
-      facts.attempts > 0 ? money(facts.costUsd) : '–',
+      facts.attempts > 0 ? dollars(facts.costUsd) : '–',
     ];
   });
   return table('Latest calls', ['Began (UTC)', 'Tool', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'], rows);

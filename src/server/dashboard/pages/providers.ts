@@ -1,9 +1,10 @@
 import { isThreadId } from '../../../domain/ids.ts';
+import { dollars } from '../../../domain/money.ts';
 import { dayOf, type SpendRow, spendTotal } from '../../../domain/usage.ts';
 import type { CacheView, HealthView, ProviderView } from '../dashboard-data.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
-import { ago, ahead, amount, duration, empty, facts, line, type Mood, money, pill, plural, table } from './words.ts';
+import { ago, ahead, amount, duration, empty, facts, line, type Mood, pill, plural, table } from './words.ts';
 
 const spendDays = 30;
 const dayMs = 86_400_000;
@@ -39,7 +40,7 @@ function card(provider: ProviderView, spent: readonly SpendRow[], now: number): 
 ${facts([
   ['Models', amount(models)],
   ['Questions', amount(calls)],
-  ['Cost', money(costUsd)],
+  ['Cost', dollars(costUsd)],
   ['Tokens', amount(usage.input + usage.output)],
   endpoints.length > 0 ? ['Address', html`<code>${line(endpoints.join(', '), 120)}</code>`] : undefined,
 ])}

@@ -1,10 +1,11 @@
 import { kindWords, spendByKind } from '../../../domain/fees.ts';
 import { isThreadId } from '../../../domain/ids.ts';
+import { dollars } from '../../../domain/money.ts';
 import { dayOf, type SpendKey, type SpendRow, spendBy, spendTotal } from '../../../domain/usage.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
 import { barChart, share } from './chart.ts';
-import { amount, empty, facts, line, money, plural, table } from './words.ts';
+import { amount, empty, facts, line, plural, table } from './words.ts';
 
 const dayMs = 86_400_000;
 const periods = [7, 30, 90, 365] as const;
@@ -44,7 +45,7 @@ interface Shown {
 function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Markup {
   const { costUsd, calls, unpriced, usage } = spendTotal(rows);
   return html`${facts([
-    ['Cost', html`<strong>${money(costUsd)}</strong>`],
+    ['Cost', html`<strong>${dollars(costUsd)}</strong>`],
     ['Questions', amount(calls)],
     unpriced > 0 ? ['Without a known price', amount(unpriced)] : undefined,
     ['Input tokens', amount(usage.input)],
@@ -52,7 +53,7 @@ function found(rows: readonly SpendRow[], { days, now, by, link }: Shown): Marku
     ['Output tokens', amount(usage.output)],
     ...spendByKind(rows)
       .filter(({ kind }) => kind !== 'answers')
-      .map((sum): [string, Child] => [kindNames[sum.kind], html`${money(sum.usd)} for ${kindWords(sum)}`]),
+      .map((sum): [string, Child] => [kindNames[sum.kind], html`${dollars(sum.usd)} for ${kindWords(sum)}`]),
   ])}
 <section aria-label="Over time"><div class="columns charts">${charts(rows, days, now)}</div></section>
 <section aria-labelledby="sums"><div class="row apart"><h2 id="sums">Sums</h2><div class="choice" role="group" aria-label="By">${groupings.map(name => choice(link(days, name), `by ${name}`, name === by))}</div></div>
@@ -75,10 +76,10 @@ function charts(rows: readonly SpendRow[], days: number, now: number): Child {
   return [
     barChart({
       title: 'Cost by day',
-      note: `${money(costUsd)} in ${days} days, ${money(costUsd / days)} a day`,
+      note: `${dollars(costUsd)} in ${days} days, ${dollars(costUsd / days)} a day`,
       labels,
       series: [{ name: 'cost', colour: 'a', values: valuesOf(sum => sum.costUsd) }],
-      format: money,
+      format: dollars,
     }),
     barChart({
       title: 'Tokens by day',
@@ -102,7 +103,7 @@ function sums(rows: readonly SpendRow[], by: SpendKey): Markup {
     by === 'thread' && isThreadId(key)
       ? html`<a href="/threads/${key}"><code>${key.slice(0, 8)}</code></a>`
       : line(key, 120),
-    html`${money(costUsd)}${unpriced > 0 && html` <span class="soft small">+ ${amount(unpriced)} unpriced</span>`}`,
+    html`${dollars(costUsd)}${unpriced > 0 && html` <span class="soft small">+ ${amount(unpriced)} unpriced</span>`}`,
     whole > 0 ? share(costUsd / whole) : '–',
     amount(calls),
     amount(usage.input),

@@ -1,10 +1,11 @@
+import { dollars } from '../../../domain/money.ts';
 import type { StoredTurn, Thread } from '../../../domain/thread.ts';
 import { exportForms, type FileView, type ThreadsData } from '../dashboard-data.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import { form, type Page, type Visit } from '../page.ts';
 import { lastPart, turnsPerPage } from './threads.ts';
 import { codeBlock, cutTo, said, sources } from './turn-parts.ts';
-import { ago, ahead, amount, duration, facts, line, money, pill, plural } from './words.ts';
+import { ago, ahead, amount, duration, facts, line, pill, plural } from './words.ts';
 
 const mostOfTurn = 20_000;
 const mostOfDiff = 8_000;
@@ -38,7 +39,7 @@ function head(thread: Thread, now: number): Markup {
     ['Project', html`<span class="bidi" title="${line(workspace)}">${line(lastPart(workspace), 60)}</span>`],
     ['Turns', amount(turns.length)],
     ['Tokens', amount(totals.tokens)],
-    ['Cost', money(totals.costUsd)],
+    ['Cost', dollars(totals.costUsd)],
     ['Begun', ago(createdAt, now)],
     ['Last used', ago(updatedAt, now)],
     ['Expires', ahead(expiresAt, now)],
@@ -105,7 +106,7 @@ function numbers({ timestamp, modelMetadata: known }: StoredTurn, now: number): 
     known?.latencyMs !== undefined && duration(known.latencyMs),
     known?.usage && `${amount(known.usage.input)} in, ${amount(known.usage.output)} out`,
     known?.usage && known.usage.cacheRead > 0 && `${amount(known.usage.cacheRead)} from cache`,
-    known?.costUsd !== undefined && money(known.costUsd),
+    known?.costUsd !== undefined && dollars(known.costUsd),
     known?.effort !== undefined && `effort ${line(known.effort, 20)}`,
   ].filter(Boolean);
   return [ago(timestamp, now), told.length > 0 && ` · ${told.join(' · ')}`];

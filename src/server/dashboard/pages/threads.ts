@@ -1,8 +1,10 @@
+import { isThreadId, type ThreadId } from '../../../domain/ids.ts';
+import { dollars } from '../../../domain/money.ts';
 import type { ThreadHead } from '../../../domain/thread.ts';
 import type { ThreadsData } from '../dashboard-data.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
-import { ago, amount, empty, line, money, plural } from './words.ts';
+import { ago, amount, empty, line, plural } from './words.ts';
 
 const perPage = 30;
 const longestQuery = 300;
@@ -10,19 +12,25 @@ const longestQuery = 300;
 /** All threads of the owner, or those that hold some words. */
 export async function threadsPage({ url, now }: Visit, threads: ThreadsData): Promise<Page> {
   const words = (url.searchParams.get('q') ?? '').slice(0, longestQuery).trim();
-  const before = Number(url.searchParams.get('before') ?? Number.NaN);
+  const [time = '', id = ''] = (url.searchParams.get('before') ?? '').split(':');
+  const after = /^\d{1,15}$/.test(time) ? { before: Number(time), ...(isThreadId(id) && { beforeId: id }) } : undefined;
   return {
     title: words === '' ? 'Threads' : 'Threads found',
     place: '/threads',
     body: html`<h1>Threads</h1><p class="lede">What was said, with the files that went along. A thread can be gone on with by its id, with another model too.</p>
 <form class="search" role="search" action="/threads"><input type="search" name="q" value="${words}" aria-label="Words that the thread holds" placeholder="Search all turns" autocomplete="off"><button>Search</button></form>
-${words === '' ? await all(threads, now, before) : await found(threads, now, words)}`,
+${words === '' ? await all(threads, now, after) : await found(threads, now, words)}`,
   };
 }
 
-async function all(threads: ThreadsData, now: number, before: number): Promise<Markup> {
-  const isLater = Number.isFinite(before);
-  const heads = await threads.list({ limit: perPage, ...(isLater && { before }) });
+/** `after`: where the page before ended. */
+async function all(
+  threads: ThreadsData,
+  now: number,
+  after: { before: number; beforeId?: ThreadId } | undefined,
+): Promise<Markup> {
+  const isLater = after !== undefined;
+  const heads = await threads.list({ limit: perPage, ...after });
   const last = heads.length === perPage ? heads.at(-1) : undefined;
   if (heads.length === 0)
     return isLater
@@ -33,7 +41,7 @@ async function all(threads: ThreadsData, now: number, before: number): Promise<M
           html`To bring one from elsewhere: <code>polylogue import FILE</code>`,
         );
   return html`<ul class="threads">${heads.map(head => entry(head, now))}</ul>
-<p class="row">${isLater && html`<a class="button" href="/threads">Newest</a>`}${last && html`<a class="button" href="/threads?before=${last.updatedAt}">Older</a>`}</p>`;
+<p class="row">${isLater && html`<a class="button" href="/threads">Newest</a>`}${last && html`<a class="button" href="/threads?before=${`${last.updatedAt}:${last.id}`}">Older</a>`}</p>`;
 }
 
 async function found(threads: ThreadsData, now: number, words: string): Promise<Markup> {
@@ -62,7 +70,7 @@ function pageStart(seq: number): number {
 function entry(head: ThreadHead, now: number, more: Child = undefined): Markup {
   const { id, title, toolName, workspace, seq, totals, updatedAt, parent } = head;
   return html`<li class="card"><h2><a class="bidi" href="/threads/${id}">${line(title, 120) || 'Untitled'}</a></h2>
-<p class="soft small"><span class="tag">${line(toolName, 60)}</span> ${plural(seq, 'turn')} ${totals.tokens > 0 && `· ${amount(totals.tokens)} tokens `}${totals.costUsd > 0 && `· ${money(totals.costUsd)} `}· ${ago(updatedAt, now)} · <span class="bidi">${line(lastPart(workspace), 60)}</span>${parent && ' · a fork'}</p>${more}</li>`;
+<p class="soft small"><span class="tag">${line(toolName, 60)}</span> ${plural(seq, 'turn')} ${totals.tokens > 0 && `· ${amount(totals.tokens)} tokens `}${totals.costUsd > 0 && `· ${dollars(totals.costUsd)} `}· ${ago(updatedAt, now)} · <span class="bidi">${line(lastPart(workspace), 60)}</span>${parent && ' · a fork'}</p>${more}</li>`;
 }
 
 /** A project by the last part of its path. */

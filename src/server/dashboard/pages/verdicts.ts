@@ -1,10 +1,11 @@
+import { dollars } from '../../../domain/money.ts';
 import type { StoredTurn, Thread, VoiceRecord } from '../../../domain/thread.ts';
 import type { DashboardData } from '../dashboard-data.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
 import { share } from './chart.ts';
 import { cutTo, said } from './turn-parts.ts';
-import { duration, line, type Mood, money, pill, plural } from './words.ts';
+import { duration, line, type Mood, pill, plural } from './words.ts';
 
 const mostOfVerdict = 12_000;
 
@@ -58,7 +59,7 @@ function tally(voices: readonly Heard[]): Child {
 function verdict(stretches: DashboardData['stretches'], thread: Thread, { voice, text, seq }: Heard): Markup {
   const { expert, model, stance, status, position, confidence, latencyMs, costUsd } = voice;
   const cut = cutTo(text, mostOfVerdict, `/threads/${thread.id}/turns/${seq}`);
-  const numbers = [latencyMs !== undefined && duration(latencyMs), costUsd !== undefined && money(costUsd)];
+  const numbers = [latencyMs !== undefined && duration(latencyMs), costUsd !== undefined && dollars(costUsd)];
   return html`<article class="card verdict"><header><h3>Expert ${line(expert, 4)}: ${line(model, 120)}</h3>
 <div class="row"><span class="tag">stance: ${line(stance, 40)}</span>${position !== undefined && pill(moodOf(position), line(position, 60))}${status !== 'success' && pill('bad', status === 'error' ? 'failed' : 'not asked')}</div>
 ${confidence !== undefined && html`<div><span class="small soft">Confidence ${confidence} of 10</span>${share(confidence / 10)}</div>`}

@@ -4,13 +4,6 @@ import { type Child, html, type Markup } from '../html.ts';
 /** A number and its unit stay on one line. */
 const nbsp = '\u00a0';
 
-/** US dollars, with as many digits as it takes to see that it is not nothing. */
-export function money(usd: number): string {
-  if (usd === 0) return '$0';
-  const digits = usd >= 1 ? 2 : usd >= 0.01 ? 3 : 5;
-  return usd < 0.000_01 ? '< $0.00001' : `$${usd.toFixed(digits)}`;
-}
-
 /** 12, 1,234, 56.7 k, 8.9 M. */
 export function amount(value: number): string {
   const rounded = Math.round(value);
