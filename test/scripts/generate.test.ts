@@ -115,7 +115,7 @@ describe('the generate command', () => {
     expect(reference).toContain('| `word` | `one`, `two` | required | A word |');
     expect(reference).toContain('| `extra` | list of string | accepted, not advertised |  |');
     expect(reference).toContain('`term` → `word`');
-    expect(await generate()).toMatchObject({ code: 0, output: expect.stringContaining('7 files, 0 written') });
+    expect(await generate()).toMatchObject({ code: 0, output: expect.stringContaining('8 files, 0 written') });
     expect(await generate('--check')).toMatchObject({ code: 0 });
   });
 
