@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, type CommanderError, Option } from 'commander';
 import { tables, version } from '../app.ts';
 import { flagHelp } from '../config/describe.ts';
 import { nearName } from '../config/near-name.ts';
@@ -34,13 +34,25 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
     .description('An MCP server that gives a coding agent a team of models and a memory that lasts.')
     .version(version, '-v, --version')
     .showHelpAfterError(wholeHelp)
-    .exitOverride(error => process.exit(error.exitCode === 0 ? 0 : misusedExit))
+    .exitOverride(error => endMisused(error, argv))
     .configureHelp({ visibleOptions: command => (command.parent ? [...command.options] : []) })
     .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${flagHelp(allOptions())}\n${examples}`));
   for (const spec of Object.values(allOptions())) addSetting(program, spec);
   for (const definition of commands) addCommand(program, definition, run);
   refuseUnknown(program, argv);
   await program.parseAsync([...argv], { from: 'user' });
+}
+
+/** What commander found wrong stands on stderr already; programs read it from standard output. */
+function endMisused({ exitCode, message }: CommanderError, argv: readonly string[]): never {
+  if (exitCode === 0) return process.exit(0);
+  if (argv.includes('--json')) {
+    const told = message.replace(/^error: /, '');
+    const next = 'polylogue COMMAND --help shows how a command is used.';
+    const error = { code: 'INVALID_INPUT_FORMAT', class: 'validation', message: told, next };
+    process.stdout.write(`${JSON.stringify({ status: 'error', error }, null, 2)}\n`);
+  }
+  return process.exit(misusedExit);
 }
 
 /** A word that is no command would else be taken for an argument of the one that is run without a word. */

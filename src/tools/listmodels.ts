@@ -14,7 +14,7 @@ export const listmodels = defineTool({
     async run(_args, { models }) {
       const providers = await models.providers({ fresh: true });
       const configured = providers.filter(provider => provider.configured);
-      const others = providers.filter(provider => !provider.configured && provider.setUp !== '');
+      const others = providers.filter(each => !each.configured && each.setUp !== '' && !each.onlyByPrefix);
       const count = configured.reduce((sum, provider) => sum + provider.models.length, 0);
       return {
         status: 'success',

@@ -78,6 +78,15 @@ describe('the command line', () => {
     expect(err).not.toContain('stdio');
   });
 
+  it('tells programs what was wrong with their command line as one document', async () => {
+    const { code, out } = await run(['usage', '--by', 'luck', '--json']);
+    expect(code).toBe(2);
+    expect(JSON.parse(out)).toMatchObject({
+      status: 'error',
+      error: { code: 'INVALID_INPUT_FORMAT', message: expect.stringMatching(/luck.*model/s) },
+    });
+  });
+
   it('serves MCP without a command, and ends with its input', async () => {
     expect(await run([])).toMatchObject({ code: 0, out: '' });
   });

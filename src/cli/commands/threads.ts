@@ -137,7 +137,7 @@ function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void
   if (heads.length === 0) out.line('None. (--everywhere looks at all projects.)');
   for (const head of heads) {
     const cost = typeof head.cost_usd === 'number' ? `  ${usdText(head.cost_usd)} USD` : '';
-    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${String(head.turns)} turns  ${String(head.tool)}${cost}`;
+    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${turnsOf(head.turns)}  ${String(head.tool)}${cost}`;
     out.line(`${out.style('cyan', String(head.continuation_id))}  ${out.style('dim', facts)}`);
     out.line(`  ${harmless(head.snippet ?? head.title)}`);
   }
@@ -189,4 +189,8 @@ function ageOf(text: string | undefined): number | undefined {
 
 function sizeOf(bytes: number): string {
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+function turnsOf(turns: unknown): string {
+  return turns === 1 ? '1 turn' : `${String(turns)} turns`;
 }

@@ -50,13 +50,14 @@ describe('clink', () => {
     expect(await offered('gemini')).toEqual([]);
   });
 
-  it('is named with what to do where no CLI is installed', async () => {
+  it('is told with what to do where no CLI is installed, to who asks how to set it up', async () => {
     const rig = await cliRig({ clis: [], steps: [] });
     const listed = await rig.call({}, { tool: 'listmodels' });
-    expect(listed.content).toMatch(/- Agents with a command line: install one of .*codex.*, and put it into PATH/);
+    expect(listed.content).not.toContain('Agents with a command line');
     const { polylogue } = rig;
     const providers = await polylogue.product.team.providers();
-    expect(providers.find(({ id }) => id === 'cli')).toMatchObject({ configured: false, models: [] });
+    const setUp = expect.stringMatching(/^install one of .*codex.*, and put it into PATH/);
+    expect(providers.find(({ id }) => id === 'cli')).toMatchObject({ configured: false, models: [], setUp });
   });
 
   it('goes on with the session of the CLI, and tells it only what is new', async () => {
