@@ -3,8 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDaemon, testDaemon } from '../support/daemon.ts';
 import { eraVersions } from '../support/mcp-session.ts';
 import { type PipedClient, pipedClient } from '../support/piped-client.ts';
-import { type Document, type TestProduct, testProduct } from '../support/product.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
 let project: TempProject;
 let daemon: TestDaemon;
@@ -133,6 +134,30 @@ describe('an odd client on standard input', () => {
     client.send({ method: 'notifications/cancelled', params: { requestId: 99, _meta: meta() } });
     expect((await client.ask('tools/list', { _meta: meta() })).result.tools.length).toBeGreaterThan(3);
   });
+});
+
+it('finds the answer to a first call whose client left before the product was there, and pays for it once', async () => {
+  const vendor = await startOpenAi();
+  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
+  const paid = await testProduct({ root: project.root, env });
+  const send = (to: PassThrough, message: object) => to.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const chat = { id: 2, method: 'tools/call', params: { name: 'chat', arguments: { prompt: 'Why?' } } };
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const served = await paid.serve({ input, output }, () => undefined);
+  send(input, { id: 1, method: 'initialize', params: hello });
+  send(input, chat);
+  input.end();
+  await served.closed;
+  await served.close();
+  expect(vendor.requests).toHaveLength(1);
+  const back = await pipedClient(paid);
+  await back.begin();
+  const { result } = await back.ask(chat.method, chat.params);
+  expect(JSON.parse(result.content[0].text).metadata).toMatchObject({ replayed: true });
+  await back.close();
+  await paid.close();
+  expect([vendor.requests.length, vendor.violations]).toEqual([1, []]);
+  await vendor.close();
 });
 
 describe('a product that can’t be opened', () => {
