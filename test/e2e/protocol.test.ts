@@ -282,6 +282,20 @@ describe('the process', () => {
     await home.dispose();
   });
 
+  it('ends on a signal also when a client that stays reads nothing of what waits for it', async () => {
+    const home = await tempProject();
+    const server = await started(home);
+    server.ignore();
+    for (let id = 2; id < 42; id += 1) void server.request(id, 'tools/list', {});
+    void server.request(50, 'tools/call', chat('Nobody reads.'));
+    await expect.poll(server.told, { timeout: 15_000 }).toContain('chat: continuation_available');
+    server.signal('SIGTERM');
+    await expect.poll(() => isRunning(server.pid), { timeout: 15_000 }).toBe(false);
+    server.deafen();
+    expect(await server.ended).toMatchObject({ code: 0, signal: null });
+    await home.dispose();
+  });
+
   it('refuses a text of nine megabytes, and a message of thirty-four by its id', async () => {
     const home = await tempProject();
     const server = await started(home);

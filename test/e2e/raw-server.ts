@@ -16,6 +16,10 @@ export interface RawServer {
   end(): void;
   /** Reads its standard output no more. */
   deafen(): void;
+  /** Keeps its standard output open and reads nothing of it. */
+  ignore(): void;
+  /** What it wrote to its standard error so far. */
+  told(): string;
   signal(name: NodeJS.Signals): void;
   /** Resolves when it ended and all of its output was read. */
   ended: Promise<{ code: number | null; signal: string | null; errors: string }>;
@@ -27,7 +31,7 @@ export function startRawServer(place: ServerPlace): RawServer {
   const child = spawn(command, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] });
   const lines: string[] = [];
   const waiting = new Map<number, (message: Document) => void>();
-  createInterface({ input: child.stdout }).on('line', line => {
+  const reader = createInterface({ input: child.stdout }).on('line', line => {
     lines.push(line);
     const message = JSON.parse(line);
     waiting.get(message.id)?.(message);
@@ -50,6 +54,8 @@ export function startRawServer(place: ServerPlace): RawServer {
       }),
     end: () => void child.stdin.end(),
     deafen: () => void child.stdout.destroy(),
+    ignore: () => void reader.pause(),
+    told: () => errors,
     signal: name => void child.kill(name),
     ended: once(child, 'close').then(([code, signal]) => ({ code, signal, errors })),
   };

@@ -107,6 +107,19 @@ describe('masking known formats', () => {
     'api_key: "k3y4nobody"',
     "passphrase => 'Ki55me'",
     'PGPASSWORD=hunter22 psql -h db',
+    '@@ -1 +1 @@\n-debug=1\n+DB_PASSWORD=hunter22',
+    '+  password: hunter22',
+    "password: string = 'hunter22';",
+    'const DB_PASSWORD: &\'static str = "hunter22";',
+    'api_key: Optional[str] = "k3y4nobody"',
+    'const password string = "hunter22"',
+    "$config['password'] = 'hunter22';",
+    'os.environ["DB_PASSWORD"] = "hunter22"',
+    '"Server=db;User Id=sa;Password=abc12345"',
+    '<password>hunter22</password>',
+    '<property name="db.password" value="hunter22"/>',
+    "CREATE ROLE app WITH PASSWORD 'hunter22';",
+    "CREATE USER 'app'@'%' IDENTIFIED BY 'hunter22';",
   ])('replaces the value that is written down for a password or key: %s', text => {
     expect(hidden(text)).toMatch(/\[masked:(password|secret):[0-9a-f]{8}\]/);
     expect(hidden(text)).not.toMatch(/unter|Tr0ub|s3cr3t!|Sommer|P@ss|abc12345|ab12cd|k3y4|Ki55/);
@@ -125,6 +138,13 @@ describe('masking known formats', () => {
     'password1 = password2\nif (password === password2) password = other1',
     "it('hides the password: a value of 12 letters')",
     'The password: choose12 letters or more.',
+    "password: '#user-password', pwd: 'input[type=password]', dbPassword: '@password', password: 'input#password'",
+    "'password' => 'required|string|min:8|confirmed', 'password' => 'hashed', \"password\": \"min=8,max=20\"",
+    '"login.password": "Passwort?", "error.password": "Required!", \'password\' => \'Contraseña*\'',
+    'interface Kept {\n  secret: Uint8Array\n  password: Int8Array\n  pwd: uint32\n}',
+    'resetPassword: \'v1/auth\', android:password="@string/password1"',
+    '<password>#{db.password1}</password><label>Password</label><label for="password">Password1</label>',
+    'fields = ["email", "password", "password2"]; password: string = newPassword2; pwd: Map<string, string> = read2()',
   ])('leaves types, calls, references and placeholders alone: %s', text => {
     expect(hidden(text)).toBe(text);
   });

@@ -1,6 +1,9 @@
 import { serveStdio } from '../../app.ts';
 import { defineCommand } from '../command.ts';
 
+/** How long what was written waits for a client who does not read it: after his end of the input, and after a signal. */
+const unreadMs = { ended: 5_000, asked: 500 };
+
 export const stdio = defineCommand({
   name: 'stdio',
   summary: 'serve one MCP client over standard input and output (the default)',
@@ -24,6 +27,10 @@ export const stdio = defineCommand({
       // A connection that is left open would keep a process that can serve nobody.
       await served.close(hurry.signal);
     }
+    // Nothing else keeps the process by now: a pipe that is full would keep it for ever.
+    const leaveIn = (ms: number) => setTimeout(() => process.exit(0), ms).unref();
+    leaveIn(unreadMs.ended);
+    asked.promise.then(() => leaveIn(unreadMs.asked));
     return 0;
   },
 });

@@ -32,6 +32,8 @@ export interface PutAsideParts {
 
 /** A process that died in the middle of a call holds its money for this long. */
 const holdMs = 3_600_000;
+/** Sums of dollars are off by less than this. */
+const rounding = 1e-9;
 /** How often others may take what is free before this one gives up. */
 const mostTries = 20;
 
@@ -86,7 +88,7 @@ export async function hold(parts: PutAsideParts, ask: Ask, account: CallAccount)
     const affordable = (usd: number) => (perToken === 0 ? most : Math.floor((usd - fixed) / perToken + 1e-6));
     const share = account.limit ? (account.limit.usd - account.used) / sharers : room.free;
     const maxOutputTokens = Math.min(most, affordable(room.free), Math.max(least, affordable(share)));
-    if (maxOutputTokens < least || fixed > room.free || tries > mostTries) {
+    if (maxOutputTokens < least || fixed > room.free + rounding || tries > mostTries) {
       throw refuseCost(fixed + least * perToken, room, parts.clock.now());
     }
     const usd = fixed + maxOutputTokens * perToken;

@@ -11,6 +11,9 @@ export interface StdioStreams {
   maxBytes: number;
 }
 
+/** Characters of answers that may wait for a client who does not read, before it is no longer listened to. */
+const mostWaiting = 16_777_216;
+
 /**
  * JSON-RPC, one message a line. What is none is answered, as the protocol has it, and told once a kind; the connection goes on.
  * It is over with the client's end of it, or when he reads no more.
@@ -30,6 +33,8 @@ class StdioTransport implements Transport {
   #closed = false;
   /** Pending while the output takes nothing. */
   #blocked: PromiseWithResolvers<void> | undefined;
+  /** Characters written since then. */
+  #waiting = 0;
 
   constructor(streams: StdioStreams) {
     this.#streams = streams;
@@ -95,6 +100,8 @@ class StdioTransport implements Transport {
   readonly #onDrain = (): void => {
     this.#blocked?.resolve();
     this.#blocked = undefined;
+    if (this.#waiting > mostWaiting) this.#streams.input.resume();
+    this.#waiting = 0;
   };
 
   #take(line: Buffer): void {
@@ -123,7 +130,12 @@ class StdioTransport implements Transport {
   }
 
   #write(message: JSONRPCMessage | RefusedMessage): Promise<void> {
-    if (this.#streams.output.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
+    const { input, output } = this.#streams;
+    const line = `${JSON.stringify(message)}\n`;
+    if (output.write(line)) return Promise.resolve();
+    this.#waiting += line.length;
+    // Little enough that a client which sends much before it reads is not waited for while it waits for us.
+    if (this.#waiting > mostWaiting) input.pause();
     if (!this.#blocked) {
       this.#blocked = Promise.withResolvers();
       // Nobody may be waiting for it.

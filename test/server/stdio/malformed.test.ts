@@ -1,5 +1,8 @@
+import { PassThrough, Writable } from 'node:stream';
+import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { lineSplitter } from '../../../src/server/stdio/line-splitter.ts';
+import { createStdioTransport } from '../../../src/server/stdio/stdio-transport.ts';
 import { type PipedClient, pipedClient } from '../../support/piped-client.ts';
 import { type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -108,5 +111,40 @@ describe('a message that is too long', () => {
     for (const letter of 'slow\n') take(Buffer.from(letter));
     take(Buffer.from(`${'y'.repeat(limit)}\n`));
     expect(lines.slice(1)).toEqual(['begin…xends, 2048', 'next', 'slow', 'y'.repeat(limit)]);
+  });
+});
+
+describe('a client that asks on and reads nothing', () => {
+  it('is not listened to until it reads again, and then gets all its answers', async () => {
+    const input = new PassThrough();
+    let read: (() => void) | undefined;
+    let reads = false;
+    const output = new Writable({
+      write(_piece, _encoding, done) {
+        read = done;
+        if (reads) setImmediate(done);
+      },
+    });
+    const transport = createStdioTransport({ input, output, maxBytes });
+    const answer = 'x'.repeat(1_000_000);
+    let asked = 0;
+    let answered = 0;
+    transport.onmessage = message => {
+      asked += 1;
+      const id = 'id' in message && message.id !== undefined ? message.id : 0;
+      void transport.send({ jsonrpc: '2.0', id, result: { answer } }).then(() => (answered += 1));
+    };
+    await transport.start();
+    const most = 60;
+    for (let id = 0; id < most; id += 1) {
+      input.write(`{"jsonrpc":"2.0","id":${id},"method":"ping"}\n`);
+      await turn();
+    }
+    expect(asked).toBeGreaterThan(8);
+    expect(asked).toBeLessThan(40);
+    reads = true;
+    read?.();
+    await expect.poll(() => answered, { timeout: 15_000 }).toBe(most);
+    await transport.close();
   });
 });
