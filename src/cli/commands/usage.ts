@@ -127,7 +127,7 @@ function kindDocument({ kind, unit, amount, usd, unpriced = 0 }: KindSum): JsonO
 }
 
 function nothing(days: number): string {
-  return `No model was asked ${days === 1 ? 'today' : `in the last ${days} days`}.`;
+  return `No model answered ${days === 1 ? 'today' : `in the last ${days} days`}.`;
 }
 
 function cellsOf({ calls, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): string[] {
