@@ -75,7 +75,7 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
   const metrics = createMetrics();
   const log = await openComms(options, passing, onSinkError);
   const traces = await openTracing(options, passing, onSinkError);
-  const written = home === undefined ? [] : kept.map(create => ofCalls(create({ folder: logsOf(home) }, clock)));
+  const written = home === undefined ? [] : kept.map(make => ofCalls(make({ folder: logsOf(home) }, clock)));
   const bus = createBus({
     clock,
     mask: event => passing.maskDeep(event),
@@ -105,10 +105,15 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
 }
 
 /** What is written to disk. */
-const kept = [createBreadcrumbs, createActivity, createAudit] as const;
+const kept: readonly ((...given: Parameters<typeof createAudit>) => Sink)[] = [
+  rules => gathering(createBreadcrumbs(rules)),
+  (...given) => gathering(createActivity(...given)),
+  // Who did what is there at once, also where the process is killed.
+  createAudit,
+];
 
 /** A file is looked at, opened, written and closed for each batch of lines: a call's events go in a batch or two. */
-const logGatherMs = 100;
+const gathering = (sink: Sink): Sink => ({ ...sink, gatherMs: 100 });
 
 const logsOf = (home: string) => join(home, 'logs');
 
@@ -157,7 +162,6 @@ function toAll(tells: readonly TellComms[], onSinkError: (name: string, error: u
 function ofCalls(sink: Sink): Sink {
   return {
     ...sink,
-    gatherMs: logGatherMs,
     write(observations) {
       const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
       return own.length > 0 && sink.write(own);
