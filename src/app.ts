@@ -52,6 +52,8 @@ export async function serveStdio(
   const front = await wireFront(config, around);
   const { offered, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
+  // Whoever waits for `closed` hears of it; before anybody can, the caller of this does.
+  failed.catch(() => undefined);
   let product: Promise<Product> | undefined;
   let host: Promise<ToolHost> | undefined;
   const open = () => {
@@ -76,9 +78,11 @@ export async function serveStdio(
     closed: Promise.race([door.closed, failed]),
     async close(hurry) {
       await door.close();
-      // Calls that came just before the end have begun once the host is there.
-      await host;
-      await (product ? (await product).close(hurry) : telemetry.close());
+      // Calls that came just before the end have begun once the host is there. A product that could not be made is told of by
+      // `closed`, and leaves nothing else to close.
+      await host?.catch(() => undefined);
+      const made = await product?.catch(() => undefined);
+      await (made ? made.close(hurry) : telemetry.close());
     },
   };
 }

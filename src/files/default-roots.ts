@@ -22,7 +22,8 @@ export interface Roots {
 
 /**
  * Which directories a server may read when it starts: what the operator set, else the host's project, else the git top
- * level of the working directory. `/`, a home directory and what lies above one are only ever roots by the operator's word.
+ * level of the working directory. `/`, a home directory, what lies above one and the kernel's folders are only ever roots by the
+ * operator's word.
  */
 export async function defaultRoots({ explicit, projectRoot, cwd, home }: RootSources): Promise<Roots> {
   const set = explicit.filter(root => root.trim() !== '').map(root => resolve(cwd, expandHome(root, home)));
@@ -52,12 +53,15 @@ function expandHome(path: string, home: string): string {
   return home !== '' && (path === '~' || /^~[\\/]/.test(path)) ? join(home, path.slice(1)) : path;
 }
 
-/** Whether a directory is `/`, a home directory, or lies above one. */
+/** Holds what processes and the kernel tell of themselves, environments with keys among it. */
+const kernelFolders = /^\/(proc|sys)(\/|$)/;
+
+/** Whether a directory is `/`, a home directory, or lies above one; or no place of projects at all. */
 export async function isTooWide(root: string, home: string): Promise<boolean> {
   const real = await realOrSame(root);
   const names = real.split(/[\\/]/).filter(name => name !== '' && !/^[a-z]:$/i.test(name));
   const isHomeByPlace = ['home', 'users'].includes(names[0]?.toLowerCase() ?? '') && names.length <= 2;
-  if (dirname(real) === real || real === '/root' || isHomeByPlace) return true;
+  if (dirname(real) === real || real === '/root' || isHomeByPlace || kernelFolders.test(real)) return true;
   if (home === '') return false;
   for (let at = await realOrSame(home); ; at = dirname(at)) {
     if (at === real) return true;

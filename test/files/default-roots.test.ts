@@ -43,6 +43,12 @@ describe('defaultRoots', () => {
     },
   );
 
+  // There, the environment of every process of this user can be read, with all keys in it.
+  it.each(['/proc', '/proc/self', '/sys', '/sys/kernel'])('takes %s only by the operator’s word', async folder => {
+    expect((await defaultRoots({ explicit: [], projectRoot: folder, cwd: '/', home: '' })).roots).toEqual([]);
+    expect((await defaultRoots({ explicit: [folder], cwd: '/', home: '' })).roots).toEqual([folder]);
+  });
+
   it('never takes the home directory, what lies above it, or a repository in it by default', async () => {
     const root = tempTree({ 'homes/u/.git/HEAD': '', 'homes/u/project/.git/HEAD': '' });
     const home = join(root, 'homes/u');

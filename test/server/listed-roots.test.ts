@@ -105,6 +105,8 @@ describe('a 2025 client that lists roots on standard input', () => {
       { uri: 'file:///' },
       { uri: 'file:///home' },
       { uri: 'file:///root' },
+      { uri: 'file:///proc' },
+      { uri: 'file:///proc/self' },
       { uri: address(one.path('a.md')) },
       { uri: address(one.path('nowhere')) },
       { uri: `file://elsewhere${one.root}` },

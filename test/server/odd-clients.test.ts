@@ -1,9 +1,11 @@
+import { PassThrough } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDaemon, testDaemon } from '../support/daemon.ts';
 import { eraVersions } from '../support/mcp-session.ts';
 import { type PipedClient, pipedClient } from '../support/piped-client.ts';
-import { type Document, type TestProduct, testProduct } from '../support/product.ts';
+import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
 let project: TempProject;
 let daemon: TestDaemon;
@@ -131,6 +133,76 @@ describe('an odd client on standard input', () => {
     expect((await client.ask('initialize', hello)).error.code).toBe(-32_022);
     client.send({ method: 'notifications/cancelled', params: { requestId: 99, _meta: meta() } });
     expect((await client.ask('tools/list', { _meta: meta() })).result.tools.length).toBeGreaterThan(3);
+  });
+});
+
+it('finds the answer to a first call whose client left before the product was there, and pays for it once', async () => {
+  const vendor = await startOpenAi();
+  const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
+  const paid = await testProduct({ root: project.root, env });
+  const send = (to: PassThrough, message: object) => to.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const chat = { id: 2, method: 'tools/call', params: { name: 'chat', arguments: { prompt: 'Why?' } } };
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  const served = await paid.serve({ input, output }, () => undefined);
+  send(input, { id: 1, method: 'initialize', params: hello });
+  send(input, chat);
+  input.end();
+  await served.closed;
+  await served.close();
+  expect(vendor.requests).toHaveLength(1);
+  const back = await pipedClient(paid);
+  await back.begin();
+  const { result } = await back.ask(chat.method, chat.params);
+  expect(JSON.parse(result.content[0].text).metadata).toMatchObject({ replayed: true });
+  await back.close();
+  await paid.close();
+  expect([vendor.requests.length, vendor.violations]).toEqual([1, []]);
+  await vendor.close();
+});
+
+describe('a product that can’t be opened', () => {
+  const lost: unknown[] = [];
+  const onLost = (reason: unknown) => void lost.push(reason);
+  beforeAll(() => void process.on('unhandledRejection', onLost));
+  afterAll(() => void process.off('unhandledRejection', onLost));
+  const aTurn = () => new Promise(resolve => setImmediate(resolve));
+
+  it('says so at the start, to who started it and nobody else', async () => {
+    const env: Record<string, string> = { OFFLINE: 'true' };
+    const broken = await testProduct({ root: project.root, env });
+    Object.assign(env, { POLYLOGUE_STORE: 'redis', REDIS_URL: 'http://127.0.0.1' });
+    await expect(pipedClient(broken)).rejects.toMatchObject({ message: expect.stringContaining('REDIS_URL') });
+    await aTurn();
+    expect(lost).toEqual([]);
+    await broken.close();
+  });
+
+  it('and is found out by two calls at once answers both, and can be closed', async () => {
+    let isBroken = false;
+    const uuid = () => {
+      if (isBroken) throw new TypeError('no random numbers');
+      return crypto.randomUUID();
+    };
+    const broken = await testProduct({ root: project.root, env: { OFFLINE: 'true' }, random: { fraction: Math.random, uuid } });
+    const [input, output] = [new PassThrough(), new PassThrough()];
+    let written = '';
+    output.on('data', piece => {
+      written += piece;
+    });
+    const served = await broken.serve({ input, output }, () => undefined);
+    isBroken = true;
+    const ask = (id: number, method: string, params: object) =>
+      input.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+    ask(1, 'initialize', hello);
+    ask(2, 'tools/call', version);
+    ask(3, 'tools/call', version);
+    await expect(served.closed).rejects.toThrow('no random numbers');
+    await expect.poll(() => written, { timeout: 15_000 }).toMatch(/"id":2[^]*"id":3/);
+    await served.close();
+    await aTurn();
+    expect(lost).toEqual([]);
+    isBroken = false;
+    await broken.close();
   });
 });
 

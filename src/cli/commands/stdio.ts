@@ -18,8 +18,12 @@ export const stdio = defineCommand({
     const hurry = new AbortController();
     asked.promise.then(() => hurry.abort());
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => asked.resolve());
-    await Promise.race([served.closed, asked.promise]);
-    await served.close(hurry.signal);
+    try {
+      await Promise.race([served.closed, asked.promise]);
+    } finally {
+      // A connection that is left open would keep a process that can serve nobody.
+      await served.close(hurry.signal);
+    }
     return 0;
   },
 });

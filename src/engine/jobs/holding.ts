@@ -33,7 +33,20 @@ export function createHolding({ store, clock, emit, holder, onBeat }: HoldingOpt
   /** The lease as it was taken; jobs that begin before the next beat need not take it again. */
   let taken: Promise<unknown> | undefined;
 
-  const lease = () => store.lease(holder, holder, leaseMs, clock.now());
+  /** Until when the others see it, as far as is known here (epoch milliseconds). */
+  let heldUntil = 0;
+
+  async function lease(): Promise<void> {
+    const before = heldUntil;
+    const until = clock.now() + leaseMs;
+    heldUntil = until;
+    let isMine = false;
+    try {
+      isMine = await store.lease(holder, holder, leaseMs, clock.now());
+    } finally {
+      if (!isMine && heldUntil === until) heldUntil = before;
+    }
+  }
 
   function beatLater(): void {
     stop = clock.after(beatMs, () => {
@@ -49,6 +62,7 @@ export function createHolding({ store, clock, emit, holder, onBeat }: HoldingOpt
     stop = undefined;
     if (!taken) return;
     taken = undefined;
+    heldUntil = 0;
     await store.release(holder, holder).catch(warn);
   }
 
@@ -60,7 +74,9 @@ export function createHolding({ store, clock, emit, holder, onBeat }: HoldingOpt
     async begin() {
       jobs++;
       if (!stop) beatLater();
-      taken ??= lease();
+      // Less is left of it only where the last beats failed: it may lapse, or have lapsed, before the next one.
+      const isFresh = heldUntil - clock.now() > beatMs;
+      taken = taken && isFresh ? taken : lease();
       const mine = taken;
       try {
         await mine;

@@ -1,6 +1,14 @@
 import type { ToolDefinition } from '../define.ts';
 import { outputFields } from '../fields.ts';
-import type { OnceFacts } from './once.ts';
+import type { Touches } from './identify.ts';
+
+/** What has to be known of a tool. */
+export interface OnceFacts extends Touches {
+  /** Stores its question in a thread before anybody is asked. */
+  threaded: boolean;
+  /** Looks into the project for itself, whatever the call names. */
+  looks: boolean;
+}
 
 /** The tools that ask somebody who is paid, and what has to be known of each to ask only once. */
 export function onceFacts(tools: readonly ToolDefinition[]): ReadonlyMap<string, OnceFacts> {

@@ -1,4 +1,4 @@
-import { cancelledError, inputError, isAppError } from '../../domain/error.ts';
+import { cancelledError, isAppError } from '../../domain/error.ts';
 import type { JobReply } from '../../domain/job.ts';
 import type { Clock, Emit, Random } from '../../domain/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../domain/request.ts';
@@ -10,22 +10,16 @@ import type { Jobs } from '../jobs/jobs.ts';
 import { failure } from '../reply.ts';
 import { awaitElsewhere, wantedFreshMs } from './await-elsewhere.ts';
 import { type CallLog, createCallLog, type Logged, type LoggedCall } from './call-log.ts';
+import { ended, keyInUse, replayed } from './ended.ts';
 import { type Earlier, findEarlier } from './find-earlier.ts';
-import { type IdentifyOptions, type Identity, identify, type Touches } from './identify.ts';
+import { type IdentifyOptions, type Identity, identify } from './identify.ts';
+import type { OnceFacts } from './once-facts.ts';
 import { interrupted, type RecoverOptions, recovered } from './recovered.ts';
 import { type SharedWork, shareWork } from './shared-work.ts';
 import type { StillSoOptions } from './still-so.ts';
 import { untilGone } from './until-gone.ts';
 
 type Call = ToolHost['call'];
-
-/** What has to be known of a tool. */
-export interface OnceFacts extends Touches {
-  /** Stores its question in a thread before anybody is asked. */
-  threaded: boolean;
-  /** Looks into the project for itself, whatever the call names. */
-  looks: boolean;
-}
 
 export interface OnceOptions extends IdentifyOptions, StillSoOptions, RecoverOptions {
   store: Store;
@@ -54,8 +48,6 @@ export interface Once {
   close(hurry?: AbortSignal): Promise<void>;
 }
 
-/** A reply that did not arrive, and an end without one, are kept for this long. */
-const keptMs = 600_000;
 /** No call runs for longer. */
 const runningMs = 24 * 3_600_000;
 
@@ -84,6 +76,8 @@ class OnceDesk implements Once {
   readonly #notes = new Set<Promise<void>>();
   /** Calls whose records may be in the store already, but that are not in `#running` yet: until they are. */
   readonly #starting = new Map<string, Promise<void>>();
+  /** Calls of which it is not known yet whether they are to begin: until it is. */
+  readonly #judged = new Set<Promise<void>>();
   /** Calls whose replies arrived while their records still stand. */
   readonly #arrived = new Set<string>();
 
@@ -95,7 +89,30 @@ class OnceDesk implements Once {
   }
 
   async call(request: ToolRequest, signal: AbortSignal, facts: OnceFacts, way: Way): Promise<ToolReply> {
-    const plainly = () => untilGone(request, signal, way.long(way.run));
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#judged.add(promise);
+    const known = () => {
+      this.#judged.delete(promise);
+      resolve();
+    };
+    try {
+      return await this.#judge(request, signal, { facts, way, known });
+    } finally {
+      known();
+    }
+  }
+
+  /** `known` is called when the call has begun, or waits for another one. */
+  async #judge(
+    request: ToolRequest,
+    signal: AbortSignal,
+    { facts, way, known }: { facts: OnceFacts; way: Way; known(): void },
+  ): Promise<ToolReply> {
+    const plainly = () => {
+      const reply = untilGone(request, signal, way.long(way.run));
+      known();
+      return reply;
+    };
     const identity = await identify(this.#options, request, facts);
     if (!identity) return plainly();
     if (facts.looks) identity.folders.push(request.principal.root);
@@ -104,18 +121,28 @@ class OnceDesk implements Once {
     let again: ToolReply | undefined;
     try {
       seen = await this.#settled(identity);
-      if (identity.named && seen.calls.some(({ same }) => same !== identity.same)) return this.#refused(request);
+      if (identity.named && seen.calls.some(({ same }) => same !== identity.same))
+        return this.#rendered(this.#failed(request, keyInUse()));
       const earlier = await this.#earlier(seen, asked);
-      again = earlier && (await this.#again(earlier, asked));
+      if (earlier) {
+        const found = this.#again(earlier, asked);
+        known();
+        again = await found;
+      }
     } catch (error) {
       // Nothing can be known of earlier calls now; whether this one can do without the store it finds out by itself.
       this.#warn(error);
       return plainly();
     }
-    return again ?? this.#begin(asked, seen);
+    if (again) return again;
+    const reply = this.#begin(asked, seen);
+    known();
+    return reply;
   }
 
   async close(hurry?: AbortSignal): Promise<void> {
+    // What came just before the end begins, and has its grace like the others: the store is still there for it.
+    while (this.#judged.size + this.#starting.size > 0) await Promise.all([...this.#judged, ...this.#starting.values()]);
     const all = [...this.#running.values()];
     const interruptAll = () => {
       for (const work of all) work.interrupt();
@@ -200,6 +227,7 @@ class OnceDesk implements Once {
       this.#starting.set(id, started.promise);
       if (!(await this.#claim(call, identity, seen))) {
         this.#starting.delete(id);
+        started.resolve();
         return this.call(request, signal, facts, way);
       }
     }
@@ -306,15 +334,6 @@ class OnceDesk implements Once {
     return noted;
   }
 
-  #refused(request: ToolRequest): ToolReply {
-    const error = inputError('This idempotencyKey was given to another call.', {
-      class: 'idempotency_key',
-      next: 'Give each call a key of its own, and send a call again with the very same arguments.',
-      validationErrors: [{ field: '_meta.idempotencyKey', error: 'used for another call' }],
-    });
-    return this.#rendered(this.#failed(request, error));
-  }
-
   #failed({ name }: ToolRequest, error: unknown): JobReply {
     return failure(error, { toolName: name, reqId: this.#options.random.uuid() });
   }
@@ -327,16 +346,4 @@ class OnceDesk implements Once {
     const message = isAppError(error) ? error.message : String(error);
     this.#options.emit({ type: 'warning', where: 'calls', message });
   }
-}
-
-function ended(call: LoggedCall, now: number, reply?: JobReply): LoggedCall {
-  const answered = reply && !reply.isError;
-  return { ...call, status: answered ? 'done' : 'interrupted', ...(answered && { reply }), expiresAt: now + keptMs };
-}
-
-/** Says that nobody was asked again. */
-function replayed({ isError, document }: JobReply): JobReply {
-  const { metadata } = document;
-  const facts = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata) ? metadata : {};
-  return { isError, document: { ...document, metadata: { ...facts, replayed: true } } };
 }

@@ -133,7 +133,9 @@ class FollowedFile implements LiveTokens {
   async #keep(entry: TokenEntry): Promise<void> {
     try {
       await this.#inTurn(async () => {
-        if (await keepToken(this.#path, entry)) this.#told.set(entry.caller.name, entry.digest.toString('hex'));
+        const { name } = entry.caller;
+        // Where the operator put another one there meanwhile, that is the one that is to hold: it is read soon.
+        if (await keepToken(this.#path, this.#told.get(name), entry)) this.#told.set(name, entry.digest.toString('hex'));
       });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);

@@ -36,9 +36,12 @@ export async function fingerprintOf(path: string): Promise<string> {
   }
 }
 
-/** Puts a rotated token into the file, so that it holds after a restart too; false: it is not of the file, which is let be. */
-export async function keepToken(path: string, entry: TokenEntry): Promise<boolean> {
-  const changed = withToken(await readText(path), path, entry);
+/**
+ * Puts a rotated token into the file in the place of the one that it came for (`before`: its digest, hexadecimal), so that it
+ * holds after a restart too; false: the file does not say that one, and is let be.
+ */
+export async function keepToken(path: string, before: string | undefined, entry: TokenEntry): Promise<boolean> {
+  const changed = withToken(await readText(path), path, before, entry);
   if (changed === undefined) return false;
   const draft = `${path}.${randomUUID()}`;
   try {

@@ -46,14 +46,23 @@ export function readTokens(text: string, path: string): TokenEntry[] {
   return entries;
 }
 
-/** The same file with another token in one entry, as its hash; undefined where there is no such entry. */
-export function withToken(text: string, path: string, { digest, caller }: TokenEntry): string | undefined {
+/**
+ * The same file with another token in one entry, as its hash; undefined where there is no such entry, or it does not hold the
+ * token of this digest (hexadecimal) any more.
+ */
+export function withToken(
+  text: string,
+  path: string,
+  before: string | undefined,
+  { digest, caller }: TokenEntry,
+): string | undefined {
   const document = jsonIn(text, path);
   if (!isRecord(document) || !Array.isArray(document.tokens)) return undefined;
   const told: unknown[] = document.tokens;
-  if (!told.some(entry => isRecord(entry) && entry.name === caller.name)) return undefined;
+  const isMeant = (entry: unknown) => isRecord(entry) && entry.name === caller.name && hashIn(entry) === before;
+  if (!told.some(isMeant)) return undefined;
   const tokens = told.map(entry => {
-    if (!isRecord(entry) || entry.name !== caller.name) return entry;
+    if (!isRecord(entry) || !isMeant(entry)) return entry;
     const { token: _old, ...kept } = entry;
     return { ...kept, sha256: digest.toString('hex') };
   });
@@ -82,6 +91,12 @@ function entryOf(entry: z.infer<typeof entrySchema>, path: string): TokenEntry {
       },
     },
   };
+}
+
+/** The digest of an entry's token, in hexadecimal. */
+function hashIn({ token, sha256 }: Record<string, unknown>): string | undefined {
+  if (typeof token === 'string') return digestOf(token).toString('hex');
+  return typeof sha256 === 'string' ? sha256.toLowerCase() : undefined;
 }
 
 function jsonIn(text: string, path: string): unknown {

@@ -37,6 +37,8 @@ export interface Tokens {
   replace(change: (held: readonly TokenEntry[]) => readonly TokenEntry[]): TokenChange;
   /** Calls `listener` each time that they were replaced. */
   onChange(listener: (change: TokenChange) => void): void;
+  /** Calls `listener` with the name of each token that was rotated. */
+  onRotation(listener: (name: string) => void): void;
 }
 
 export interface TokenHooks {
@@ -57,6 +59,7 @@ export function createTokens(
 ): Tokens {
   let entries: readonly TokenEntry[] = [];
   const listeners: ((change: TokenChange) => void)[] = [];
+  const ofRotation: ((name: string) => void)[] = [];
 
   function hold(next: readonly TokenEntry[]): void {
     entries = next;
@@ -91,6 +94,7 @@ export function createTokens(
       const after = { ...before, digest: digestOf(replacement), secret: replacement };
       hold(entries.map(entry => (entry === before ? after : entry)));
       onRotated?.(after);
+      for (const listener of ofRotation) listener(after.caller.name);
       return true;
     },
     now: caller =>
@@ -103,6 +107,7 @@ export function createTokens(
       return told;
     },
     onChange: listener => void listeners.push(listener),
+    onRotation: listener => void ofRotation.push(listener),
   };
 }
 

@@ -59,6 +59,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
   const cors = createCors(options.origins);
   const answers = createOpenAnswers();
   tokens.onChange(({ ended }) => answers.end(ended));
+  // Whoever else has the old token must not go on listening by it.
+  tokens.onRotation(name => answers.end(new Set([name])));
   const onCaller: RouterParts['onCaller'] = ({ name }, outgoing) => answers.add(name, outgoing);
   const tool = createToolApi(options);
   const route = createRouter({ ...options, checkAddress, cors, mcp: mcp.handle, tool, onCaller });

@@ -149,11 +149,14 @@ it('never changes the data folder of the server where that lies in the project, 
   await start({ AGENT_APPROVE: 'all', POLYLOGUE_HOME: project.path('.home'), AGENT_COMMANDS: 'node *' });
   await mkdir(project.path('.home/clis'), { recursive: true });
   await symlink(project.path('.home/clis'), project.path('alias'));
+  const manyPlaces = (word: string) => Array.from({ length: 700 }, (_, at) => `${word}${at}`).join(',');
   const argvs = [
     ['node', 'src/a.txt', '.home/clis/evil.json'],
     ['node', 'src/a.txt', '--out=src/../.home/evil.json'],
     ['node', 'src/a.txt', '-o.home/evil.json'],
     ['node', 'alias/new.mjs'],
+    ['node', 'src/a.txt', `${'./'.repeat(600)}.home/evil.json`],
+    ['node', 'src/a.txt', ...['a', 'b', 'c'].map(manyPlaces), 'x,.home/evil.json'],
   ];
   const calls: CallStep[] = [
     { name: 'write_file', args: { path: '.home/clis/evil.json', content: '{}' } },
@@ -164,7 +167,7 @@ it('never changes the data folder of the server where that lies in the project, 
   ];
   const reply = await attempt(calls);
   expect(reply.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(calls.map(() => 'refused'));
-  expect(told().match(/data folder of Polylogue/g)).toHaveLength(calls.length);
+  expect(told().match(/data folder of Polylogue|was not looked through/g)).toHaveLength(calls.length);
   expect(await readdir(project.path('.home/clis'))).toEqual([]);
 });
 

@@ -160,4 +160,20 @@ describe('a file of tokens that changes', () => {
     ]);
     live.close();
   });
+
+  it('takes a token back for good, even where its holder rotates it before that is read', async () => {
+    await write({ name: 'ann', token: 'the-operators-word-1' }, named('bob'));
+    expect(live.tokens.rotate(tokenOf('ann'), 'rotated-by-a-thief-1')).toBe(true);
+    expect(live.tokens.rotate(tokenOf('bob'), 'rotated-by-himself-1')).toBe(true);
+    await live.reload();
+    expect([live.tokens.find('rotated-by-a-thief-1'), live.tokens.find('the-operators-word-1')?.name]).toEqual([
+      undefined,
+      'ann',
+    ]);
+    expect((await readTokenFile(path)).entries.map(({ digest }) => digest)).toEqual(
+      ['the-operators-word-1', 'rotated-by-himself-1'].map(digestOf),
+    );
+    expect([warned, live.tokens.find('rotated-by-himself-1')?.name]).toEqual([[], 'bob']);
+    live.close();
+  });
 });

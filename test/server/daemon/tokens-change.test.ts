@@ -101,6 +101,23 @@ it('takes effect in what is open: other permissions from the next call on, and t
   await Promise.all([again.close(), annFrames.close(), streams[0]?.body?.cancel()]);
 });
 
+it('ends what the old token still hears when its holder rotates it, and nothing of others', async () => {
+  await change(named('ann'), named('bob'), named('carl'));
+  const streams = [await listen('ann'), await listen('bob')];
+  const session = await daemon.connect('legacy', { token: tokenOf('ann') });
+  const rotating = await helloFrames(`${daemon.url.replace('http', 'ws')}/ws`, { token: tokenOf('bob') });
+  const replacement = 'R0tated-by-his-owner-1';
+  rotating.send({ op: 'rotate_token', old: tokenOf('bob'), new: replacement });
+  await expect(ended(streams[1] ?? Response.error())).resolves.toMatch(/over|cut/);
+  expect(daemon.daemon.tokens.find(replacement)?.name).toBe('bob');
+  // The connection that said it goes on.
+  rotating.call('1', 'version');
+  expect(await rotating.result('1')).toMatchObject({ document: { status: 'success' } });
+  const open = streams[0]?.body?.getReader();
+  expect(await Promise.race([open?.closed.then(() => 'over'), session.call('version').then(() => 'open')])).toBe('open');
+  await Promise.all([open?.cancel(), rotating.close()]);
+});
+
 it('tells the mask: no token of the file, and none that came by rotation, is in a log or a reply', async () => {
   const [fresh, rotated] = ['N3w-in-the-file-0001', 'R0tated-by-frame-001'];
   await change({ name: 'ann', token: fresh }, named('carl'));

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
-import { securityError } from '../../../domain/error.ts';
+import { inputError, securityError } from '../../../domain/error.ts';
 import { printablePath } from '../../../domain/text.ts';
 import type { AgentTool } from '../agent.ts';
 import { commandProblem } from './command-policy.ts';
@@ -9,9 +9,10 @@ import { type HandParts, pathIn } from './hand-parts.ts';
 import { runProgram } from './run-program.ts';
 
 const mostBytes = 400_000;
-/** A longer word of a command is no path. */
-const longestPlace = 1_024;
-const mostPlaces = 2_000;
+/** What a system takes as a path. */
+const longestPlace = 4_096;
+/** A command that names more is not looked through. */
+const mostPlaces = 1_000;
 /** What programs need to find their way; keys and tokens stay here. */
 const passedOn = [
   'PATH',
@@ -81,7 +82,8 @@ function ownTarget(parts: HandParts, argv: readonly string[], cwd: string): stri
   const folder = pathIn(parts, cwd);
   const named = argv.flatMap(word => [word, word.slice(word.indexOf('=') + 1), word.replace(/^--?[a-z]/i, '')]);
   const places = new Set(['.', ...named, ...named.flatMap(word => word.split(/[,:;]/))]);
-  const likely = [...places].filter(place => place !== '' && place.length <= longestPlace).slice(0, mostPlaces);
+  const likely = [...places].filter(place => place !== '' && place.length <= longestPlace);
+  if (likely.length > mostPlaces) throw tooMuch();
   return likely.find(place => isOwn(parts, resolve(folder, place)));
 }
 
@@ -92,6 +94,12 @@ function isOwn({ sandbox }: HandParts, path: string): boolean {
 function inOwnFolder(place: string): Error {
   return securityError(`${printablePath(place)} is inside the data folder of Polylogue (POLYLOGUE_HOME).`, {
     next: 'Go on without it: nothing there is changed for a model.',
+  });
+}
+
+function tooMuch(): Error {
+  return inputError(`The command names more than ${mostPlaces} things; it was not looked through, and is not run.`, {
+    next: 'Name fewer of them: a folder, or a part of them at a time.',
   });
 }
 

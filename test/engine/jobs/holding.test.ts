@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest';
+import { createHolding } from '../../../src/engine/jobs/holding.ts';
+import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { manualClock } from '../../support/clock.ts';
+
+it('is seen by others from the beginning of a job on, also right after the store was gone for a while', async () => {
+  const clock = manualClock();
+  const whole = createMemoryStore();
+  let isGone = false;
+  let leases = 0;
+  const lease: typeof whole.lease = async (...args) => {
+    leases += 1;
+    if (isGone) throw new Error('gone');
+    return whole.lease(...args);
+  };
+  const parts = { store: { ...whole, lease }, clock, emit() {}, onBeat() {} };
+  const holding = createHolding({ ...parts, holder: 'one' });
+  const other = createHolding({ ...parts, store: whole, holder: 'two' });
+
+  await Promise.all([holding.begin(), holding.begin(), holding.begin()]);
+  await clock.advance(1_900);
+  await holding.begin();
+  expect(leases).toBe(1);
+  expect(await other.isDead('one')).toBe(false);
+
+  isGone = true;
+  await clock.advance(9_000);
+  isGone = false;
+  await holding.begin();
+  expect(await other.isDead('one')).toBe(false);
+
+  for (let each = 0; each < 5; each += 1) holding.end();
+  await holding.close();
+  expect(await other.isDead('one')).toBe(true);
+  expect(clock.pending()).toBe(0);
+});
