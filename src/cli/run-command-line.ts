@@ -1,4 +1,4 @@
-import { Command, type CommanderError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { tables, version } from '../app.ts';
 import { flagHelp } from '../config/describe.ts';
 import { nearName } from '../config/near-name.ts';
@@ -8,7 +8,7 @@ import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
 
 const misusedExit = 2;
-const wholeHelp = '(polylogue --help shows what there is)';
+const wholeHelp = 'polylogue --help shows what there is';
 
 const examples = `Examples:
   polylogue                       serve MCP on standard input and output, as hosts start it
@@ -33,26 +33,31 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
   const program = new Command('polylogue')
     .description('An MCP server that gives a coding agent a team of models and a memory that lasts.')
     .version(version, '-v, --version')
-    .showHelpAfterError(wholeHelp)
-    .exitOverride(error => endMisused(error, argv))
     .configureHelp({ visibleOptions: command => (command.parent ? [...command.options] : []) })
     .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${flagHelp(allOptions())}\n${examples}`));
+  refuseMisuse(program, argv, wholeHelp);
   for (const spec of Object.values(allOptions())) addSetting(program, spec);
-  for (const definition of commands) addCommand(program, definition, run);
+  for (const definition of commands) {
+    const command = addCommand(program, definition, run);
+    // Who wrote no command at all has never heard of the one that is run then.
+    const isUnnamed = definition === stdio;
+    refuseMisuse(command, argv, isUnnamed ? wholeHelp : `polylogue ${definition.name} --help shows how it is used`);
+  }
   refuseUnknown(program, argv);
   await program.parseAsync([...argv], { from: 'user' });
 }
 
-/** What commander found wrong stands on stderr already; programs read it from standard output. */
-function endMisused({ exitCode, message }: CommanderError, argv: readonly string[]): never {
-  if (exitCode === 0) return process.exit(0);
-  if (argv.includes('--json')) {
-    const told = message.replace(/^error: /, '');
-    const next = 'polylogue COMMAND --help shows how a command is used.';
-    const error = { code: 'INVALID_INPUT_FORMAT', class: 'validation', message: told, next };
-    process.stdout.write(`${JSON.stringify({ status: 'error', error }, null, 2)}\n`);
-  }
-  return process.exit(misusedExit);
+/** Ends at a misused command line with what helps: commander tells people on stderr, programs read it from standard output. */
+function refuseMisuse(command: Command, argv: readonly string[], help: string): void {
+  command.showHelpAfterError(`(${help})`).exitOverride(({ exitCode, message }) => {
+    if (exitCode === 0) return process.exit(0);
+    if (argv.includes('--json')) {
+      const told = message.replace(/^error: /, '');
+      const error = { code: 'INVALID_INPUT_FORMAT', class: 'validation', message: told, next: `${help}.` };
+      process.stdout.write(`${JSON.stringify({ status: 'error', error }, null, 2)}\n`);
+    }
+    return process.exit(misusedExit);
+  });
 }
 
 /** A word that is no command would else be taken for an argument of the one that is run without a word. */
@@ -64,18 +69,14 @@ function refuseUnknown(program: Command, [first = '', second = '']: readonly str
   program.error(`error: there is no command '${word}'.${near ? `\n(Did you mean ${near}?)` : ''}`);
 }
 
-function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): void {
+function addCommand(program: Command, definition: CommandDefinition, run: RunCommand): Command {
   const { name, summary, usage, flags = [] } = definition;
   const command = program.command(`${name} ${usage}`.trim(), { isDefault: definition === stdio });
   const own = definition === stdio ? flags : [...flags, jsonFlag];
   for (const spec of own) addFlag(command, spec);
-  command
+  return command
     .description(summary)
     .allowExcessArguments(false)
-    .showHelpAfterError(
-      // Who wrote no command at all has never heard of the one that is run then.
-      definition === stdio ? wholeHelp : `(polylogue ${name} --help shows how it is used)`,
-    )
     .addHelpText('after', `\n${exampleHelp(definition)}\nThe flags of "polylogue --help" go with it too.`)
     .action(async () => {
       const flagValues = Object.fromEntries(own.map(spec => [spec.name, command.getOptionValue(keyOf(spec.name))]));

@@ -82,6 +82,11 @@ export function spendByKind(rows: readonly Spent[]): KindSum[] {
   ];
 }
 
+/** What it cost as far as that is known: nothing is not what has no known price. */
+export function knownUsd({ amount, usd, unpriced = 0 }: Fee): number | undefined {
+  return unpriced < amount ? usd : undefined;
+}
+
 /** One line for people: `3 searches`, `1,234 token-hours, not priced`. */
 export function kindWords({ amount, unit, unpriced = 0 }: KindSum): string {
   const count = Math.round(amount).toLocaleString('en-US');

@@ -142,3 +142,9 @@ export interface Thread extends ThreadHead {
   /** By tool name. */
   workflows: Record<string, WorkflowState>;
 }
+
+/** A fork keeps whole exchanges: whether one is complete with this turn. */
+export function endsExchange({ turns }: Pick<Thread, 'turns'>, { seq, exchange, status }: StoredTurn): boolean {
+  const next = turns[turns.findIndex(turn => turn.seq === seq) + 1];
+  return status === 'done' && next?.exchange !== exchange;
+}

@@ -12,7 +12,7 @@ import type { Load } from './resilience/limiter.ts';
 import { createResilience, type Resilience } from './resilience/policy.ts';
 import type { Resolution } from './routing/resolve.ts';
 import { createRestrictions, isRestriction } from './routing/restrictions.ts';
-import { type ModelRequest, type RoutingPolicy, settingOf } from './routing/roster.ts';
+import type { ModelRequest, RoutingPolicy } from './routing/roster.ts';
 import { type CountPrompt, createCountPrompt } from './sources/count-prompt.ts';
 import {
   createModelSources,
@@ -20,7 +20,7 @@ import {
   type ModelSources,
   type SourceOptions,
 } from './sources/model-sources.ts';
-import { capabilitiesOf, type ProviderCapabilities } from './survey/capabilities.ts';
+import { capabilitiesOf, type ProviderCapabilities, settingFor } from './survey/capabilities.ts';
 import { type UnknownName, unknownNames } from './survey/unknown-names.ts';
 
 export interface TeamOptions {
@@ -224,17 +224,17 @@ function survey(
         return refusal === undefined || !isRestriction(refusal);
       };
       const stateOf = async (definition: ProviderDefinition): Promise<ProviderState> => {
-        const { id, names, title, options: table, onlyByPrefix = false } = definition;
+        const { id, names, title, onlyByPrefix = false } = definition;
         const present = await definition.present?.();
-        const env = [settingOf(id), ...addressesAndKeys(table)].filter(name => name !== undefined).slice(0, 1);
+        const setting = settingFor(definition);
         const own = models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model));
         return {
           id,
           names,
           title,
           configured: (states.find(state => state.id === id)?.configured ?? false) && present?.size !== 0,
-          env,
-          setUp: definition.setUp ?? (env.length > 0 ? `set ${env.join(' or ')}` : ''),
+          env: setting === undefined ? [] : [setting],
+          setUp: definition.setUp ?? (setting === undefined ? '' : `set ${setting}`),
           onlyByPrefix,
           models: present ? own.filter(model => present.has(model.id)) : own,
           listing: listings.get(id),
@@ -271,11 +271,6 @@ function resilienceOf(options: TeamOptions, isLocal: Team['isLocal']): Resilienc
     limits: { total, perProvider, queue: total * queueFactor },
     keyName: keyNames(definitions),
   });
-}
-
-/** For providers that routing has no setting for. */
-function addressesAndKeys(table: ProviderDefinition['options']): (string | undefined)[] {
-  return Object.values(table).flatMap(({ env, secret, type }) => (secret || type === 'url' ? env.slice(0, 1) : []));
 }
 
 function idsWhere(

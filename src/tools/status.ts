@@ -1,4 +1,4 @@
-import { type KindSum, spendByKind } from '../domain/fees.ts';
+import { type KindSum, knownUsd, spendByKind } from '../domain/fees.ts';
 import type { Job } from '../domain/job.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { roundedUsd } from '../domain/money.ts';
@@ -65,11 +65,13 @@ function spentDocument(rows: readonly SpendRow[]): JsonObject {
   };
 }
 
-function feeDocument({ kind, unit, amount, usd, unpriced = 0 }: KindSum): JsonObject {
+function feeDocument(sum: KindSum): JsonObject {
+  const { kind, unit, amount, unpriced = 0 } = sum;
+  const usd = knownUsd(sum);
   return {
     kind,
     [unit]: Number(amount.toFixed(3)),
-    cost_usd: unpriced < amount ? roundedUsd(usd) : undefined,
+    cost_usd: usd === undefined ? undefined : roundedUsd(usd),
     not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
   };
 }

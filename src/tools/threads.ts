@@ -4,7 +4,7 @@ import { isThreadId, type ThreadId } from '../domain/ids.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { roundedUsd } from '../domain/money.ts';
 import { printablePath } from '../domain/text.ts';
-import type { StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
+import { endsExchange, type StoredTurn, type Thread, type ThreadHead } from '../domain/thread.ts';
 import { type ActionContext, defineTool } from '../engine/define.ts';
 import { continuationId } from '../engine/fields.ts';
 
@@ -185,15 +185,16 @@ function sent(thread: Thread): JsonObject {
 }
 
 async function fork({ threads: store }: ActionContext, thread: Thread, turn: number | undefined): Promise<JsonObject> {
-  const at = turn ?? thread.seq;
-  const ends = thread.turns.some((candidate, index) => {
-    const next = thread.turns[index + 1];
-    return candidate.seq === at && candidate.status === 'done' && next?.exchange !== candidate.exchange;
-  });
-  if (!ends) {
-    const last = thread.turns.filter(candidate => candidate.status === 'done').map(candidate => candidate.seq);
+  const ends = thread.turns.filter(candidate => endsExchange(thread, candidate)).map(({ seq }) => seq);
+  const at = turn ?? ends.at(-1);
+  if (at === undefined) {
+    throw inputError('Nothing in this thread was answered yet, so that there is nothing to fork.', {
+      next: 'Ask its question again with this continuation_id, or anew without one.',
+    });
+  }
+  if (!ends.includes(at)) {
     throw inputError(`Turn ${at} is not the end of a finished exchange of this thread.`, {
-      next: `Name a turn after which an exchange is complete, up to ${Math.max(0, ...last)}; action "read" shows them.`,
+      next: `Name a turn after which an exchange is complete, up to ${ends.at(-1) ?? 0}; action "read" shows them.`,
       validationErrors: [{ field: 'turn', error: 'not the end of an exchange' }],
     });
   }

@@ -2,7 +2,7 @@ import { exposurePolicy } from '../config/derive.ts';
 import { inputError } from '../domain/error.ts';
 import { isThreadId } from '../domain/ids.ts';
 import type { Clock, WatchedCalls } from '../domain/ports.ts';
-import type { Thread } from '../domain/thread.ts';
+import { endsExchange, type Thread } from '../domain/thread.ts';
 import { narrow } from '../engine/offer/narrow.ts';
 import type { Threads } from '../memory/threads.ts';
 import { splitFences } from '../memory/transfer/readable/fences.ts';
@@ -16,7 +16,6 @@ import type {
   ProviderView,
   ThreadsData,
 } from '../server/dashboard/dashboard-data.ts';
-import { endsExchange } from '../server/dashboard/pages/thread.ts';
 import type { Caller } from '../server/guards/caller.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { AppConfig } from './wire-settings.ts';

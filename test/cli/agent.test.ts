@@ -56,6 +56,14 @@ describe('polylogue agent', () => {
     expect(await readFile(project.path('a.txt'), 'utf8')).toBe('before\n');
   });
 
+  it('is told as failed among what was sent, where its model failed', async () => {
+    vendor.byDefault({ fault: 'status', status: 400 });
+    expect(await agent('Paint it.')).toMatchObject({ code: 1, out: '' });
+    const env = { PROJECT_ROOT: project.root, POLYLOGUE_HOME: project.path('.home') };
+    const sent = await runProgram(['threads', 'sent', 'last'], { cwd: project.root, env });
+    expect(sent.out).toBe('1. agent, failed\n');
+  });
+
   it('says what is missing', async () => {
     const { code, err } = await agent();
     expect(code).not.toBe(0);

@@ -83,7 +83,11 @@ describe('the command line', () => {
     expect(code).toBe(2);
     expect(JSON.parse(out)).toMatchObject({
       status: 'error',
-      error: { code: 'INVALID_INPUT_FORMAT', message: expect.stringMatching(/luck.*model/s) },
+      error: {
+        code: 'INVALID_INPUT_FORMAT',
+        message: expect.stringMatching(/luck.*model/s),
+        next: 'polylogue usage --help shows how it is used.',
+      },
     });
   });
 

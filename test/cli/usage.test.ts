@@ -162,6 +162,23 @@ describe('polylogue usage', () => {
     expect((await run('--by', 'kind')).out).toMatch(/kind +USD\nanswers +8 calls +0\.5604\ntotal +0\.5604/);
   });
 
+  it('never says that what has no known price costs nothing', async () => {
+    const vendor = await startOpenAi({ models: [{ id: 'gpt-5-secret' }] });
+    const env = {
+      PROJECT_ROOT: project.root,
+      POLYLOGUE_HOME: project.path('.home'),
+      ...vendorEnv({ openai: vendor.url }),
+    };
+    const own = (...args: string[]) => runProgram(args, { cwd: project.root, env });
+    vendor.script({ answer: 'Done.' });
+    const asked = await own('ask', 'What is it?', '--model', 'openai:gpt-5-secret');
+    await vendor.close();
+    expect(asked).toMatchObject({ code: 0, out: 'Done.\n' });
+    const { rows }: Document = JSON.parse((await own('usage', '--by', 'kind', '--json')).out);
+    expect(rows).toEqual([{ kind: 'answers', amount: 1, unit: 'calls', not_priced: 1 }]);
+    expect((await own('usage', '--by', 'kind')).out).toMatch(/^answers +1 calls, not priced *$/m);
+  });
+
   it('adds the same up by day, model, tool and thread', async () => {
     const documents: Document[] = [];
     for (const by of ['day', 'model', 'tool', 'thread']) {

@@ -150,4 +150,18 @@ describe('continuation_id', () => {
     expect(again.isError).toBe(false);
     expect(vendor.requests.at(-1)!.canonical.startsWith(vendor.requests.at(-2)!.canonical)).toBe(true);
   });
+
+  it('is forked at its last answer where the question after that failed', async () => {
+    await start();
+    vendor.script({ answer: 'Sure.' }, { fault: 'status', status: 400 }, { fault: 'status', status: 400 });
+    const first = await chat('Root question.');
+    const continuation_id = first.continuation_offer.continuation_id;
+    expect((await chat('Too much.', { continuation_id })).isError).toBe(true);
+    const fork = await polylogue.call('threads', { action: 'fork', continuation_id });
+    expect(fork).toMatchObject({ status: 'success', forked_from: { continuation_id, turn: 2 } });
+    const unanswered = await chat('Alone.');
+    expect(unanswered.isError).toBe(true);
+    const refused = await polylogue.call('threads', { action: 'fork', continuation_id: 'last' });
+    expect(refused.error.message).toMatch(/^Nothing in this thread was answered yet/);
+  });
 });

@@ -157,10 +157,14 @@ function showTurn(out: Output, turn: Record<string, unknown>): void {
   out.line('');
 }
 
+/** What stands where a model would: the state of a question that none has answered. */
+const unanswered: ReadonlySet<string> = new Set(['failed', 'pending']);
+
 function showSent(out: Output, row: Record<string, unknown>): void {
   const tokens = row.tokens === undefined ? '' : `, ${String(row.tokens)} tokens`;
   const cost = typeof row.cost_usd === 'number' ? `, ${usdText(row.cost_usd)} USD` : '';
-  out.line(`${String(row.turn)}. ${String(row.tool)} to ${String(row.to)}${tokens}${cost}`);
+  const to = unanswered.has(String(row.to)) ? `, ${String(row.to)}` : ` to ${String(row.to)}`;
+  out.line(`${String(row.turn)}. ${String(row.tool)}${to}${tokens}${cost}`);
   for (const file of rows(row.files)) {
     out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
   }

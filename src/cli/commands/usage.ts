@@ -1,5 +1,5 @@
 import { inputError } from '../../domain/error.ts';
-import { type KindSum, kindWords, spendByKind } from '../../domain/fees.ts';
+import { type KindSum, kindWords, knownUsd, spendByKind } from '../../domain/fees.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { roundedUsd, usdText } from '../../domain/money.ts';
 import { dayOf, type SpendKey, type SpendSum, spendBy, spendKeys, spendTotal } from '../../domain/usage.ts';
@@ -111,7 +111,7 @@ function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { fro
   }
   if (kinds.length === 0) out.line(nothing(days));
   else {
-    const lines = kinds.map(kind => [kind.kind, kindWords(kind), usdText(kind.usd)]);
+    const lines = kinds.map(kind => [kind.kind, kindWords(kind), costText(kind)]);
     const width = Math.max(...lines.map(([, words = '']) => words.length));
     const line = ([kind = '', words = '', cost = '']: readonly string[]) =>
       `${kind.padEnd(15)}${words.padStart(width)}${cost.padStart(13)}`;
@@ -122,12 +122,20 @@ function showKinds(out: Output, kinds: readonly KindSum[], { from, days }: { fro
   return 0;
 }
 
-function kindDocument({ kind, unit, amount, usd, unpriced = 0 }: KindSum): JsonObject {
-  return { kind, amount, unit, not_priced: unpriced, cost_usd: roundedUsd(usd) };
+function kindDocument(sum: KindSum): JsonObject {
+  const { kind, unit, amount, unpriced = 0 } = sum;
+  const usd = knownUsd(sum);
+  return { kind, amount, unit, not_priced: unpriced, cost_usd: usd === undefined ? undefined : roundedUsd(usd) };
+}
+
+/** Words of the line say already that it is not priced. */
+function costText(sum: KindSum): string {
+  const known = knownUsd(sum);
+  return known === undefined ? '' : usdText(known);
 }
 
 function nothing(days: number): string {
-  return `No model was asked ${days === 1 ? 'today' : `in the last ${days} days`}.`;
+  return `No model answered ${days === 1 ? 'today' : `in the last ${days} days`}.`;
 }
 
 function cellsOf({ calls, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): string[] {

@@ -1,4 +1,4 @@
-import { type Fee, type FeeKind, type Fees, feeKinds, feeUnits } from '../../domain/fees.ts';
+import { type Fee, type FeeKind, type Fees, feeKinds, feeUnits, knownUsd } from '../../domain/fees.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { roundedUsd } from '../../domain/money.ts';
 import type { Usage } from '../../domain/usage.ts';
@@ -15,7 +15,7 @@ export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite,
   };
 }
 
-export function feesDocument(fees: Fees): JsonObject {
+function feesDocument(fees: Fees): JsonObject {
   const told = feeKinds.flatMap((kind): [FeeKind, JsonObject][] => {
     const fee = fees[kind];
     return fee ? [[kind, feeDocument(kind, fee)]] : [];
@@ -24,10 +24,12 @@ export function feesDocument(fees: Fees): JsonObject {
 }
 
 /** What nobody knows the price of is said to be so, never to cost nothing. */
-function feeDocument(kind: FeeKind, { amount, usd, unpriced = 0 }: Fee): JsonObject {
+function feeDocument(kind: FeeKind, fee: Fee): JsonObject {
+  const { amount, unpriced = 0 } = fee;
+  const usd = knownUsd(fee);
   return {
     [feeUnits[kind]]: Number(amount.toFixed(3)),
-    cost_usd: unpriced < amount ? roundedUsd(usd) : undefined,
+    cost_usd: usd === undefined ? undefined : roundedUsd(usd),
     not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
   };
 }

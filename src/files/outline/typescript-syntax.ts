@@ -18,7 +18,7 @@ const transparent = new Set([
   'satisfies_expression',
 ]);
 
-export const typescriptSyntax: ChainSyntax = {
+const typescriptSyntax: ChainSyntax = {
   name: node => (names.has(node.type) ? node.text : undefined),
   member(node) {
     if (

@@ -1,6 +1,7 @@
 import type { ModelInfo } from '../../domain/model.ts';
 import { usableSettings } from '../connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { settingOf } from '../routing/roster.ts';
 
 /** What a provider is set up for and what its models can do. Never a key, nor anything else that is secret. */
 export interface ProviderCapabilities {
@@ -11,6 +12,8 @@ export interface ProviderCapabilities {
   local: boolean;
   /** Its keys by the name of their variable, and whether each is set. */
   keys: Record<string, boolean>;
+  /** What is to be set to have it, for people: the first that does it; absent where no variable does. */
+  setting?: string;
   /** Addresses that settings name, without what may be secret in them; none: the vendor's own. */
   endpoints: string[];
   models: number;
@@ -36,6 +39,7 @@ export function capabilitiesOf(
     keys: Object.fromEntries(
       options.flatMap(([name, { secret, env }]) => (secret && env[0] ? [[env[0], settings[name] !== undefined]] : [])),
     ),
+    setting: settingFor(definition),
     endpoints: options.flatMap(([name, { type }]) => (type === 'url' ? shownAddress(settings[name]) : [])),
     models: models.length,
     can: {
@@ -48,6 +52,12 @@ export function capabilitiesOf(
     },
     ...(listedSecondsAgo !== undefined && { listedSecondsAgo }),
   };
+}
+
+/** The variable that sets a provider up: the one that routing names, else its first key or address. */
+export function settingFor({ id, options }: Pick<ProviderDefinition, 'id' | 'options'>): string | undefined {
+  const first = Object.values(options).find(({ env, secret, type }) => (secret || type === 'url') && env.length > 0);
+  return settingOf(id) ?? first?.env[0];
 }
 
 /** Keys hide in the user part and in the query of addresses. */

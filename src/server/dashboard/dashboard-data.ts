@@ -81,6 +81,8 @@ export interface ProviderView {
   local: boolean;
   /** Names of variables, and whether each is set. */
   keys: Record<string, boolean>;
+  /** The variable that sets it up; absent where none does. */
+  setting?: string;
   /** Addresses that settings name. */
   endpoints: string[];
   models: number;

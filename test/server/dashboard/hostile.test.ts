@@ -199,6 +199,7 @@ const providers: ProviderView[] = [
     configured: false,
     local: false,
     keys: { [bad]: false },
+    setting: bad,
     endpoints: [],
     models: 0,
     can: { tools: false },

@@ -233,6 +233,13 @@ describe('providers', () => {
     expect(page.indexOf('OpenAI')).toBeLessThan(page.indexOf('Anthropic'));
   });
 
+  it('say of those that are not set up which variable does it, a key or an address', async () => {
+    const page = await read('/providers');
+    expect(page).toContain('Ollama set OLLAMA_HOST ');
+    expect(page).toContain('A server of your own set CUSTOM_API_URL ');
+    expect(page).toContain('Groq set GROQ_API_KEY ');
+  });
+
   it('show what vendors keep of one’s own threads', async () => {
     const page = await alice.page('/providers');
     expect(page).toContain(`href="/threads/${ids.session}"`);

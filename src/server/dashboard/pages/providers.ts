@@ -110,7 +110,6 @@ function cacheTable(caches: readonly CacheView[], now: number): Markup {
   return table('Caches at vendors', ['Thread', 'Model', 'Tokens', 'Holds', 'Made', 'Ends'], rows);
 }
 
-function unused({ title, keys }: ProviderView): Markup {
-  const [name] = Object.keys(keys);
-  return html`<li><strong>${line(title, 80)}</strong>${name !== undefined && html`<br><span class="soft small">set <code>${line(name, 80)}</code></span>`}</li>`;
+function unused({ title, setting }: ProviderView): Markup {
+  return html`<li><strong>${line(title, 80)}</strong>${setting !== undefined && html`<br><span class="soft small">set <code>${line(setting, 80)}</code></span>`}</li>`;
 }

@@ -1,5 +1,5 @@
 import { dollars } from '../../../domain/money.ts';
-import type { StoredTurn, Thread } from '../../../domain/thread.ts';
+import { endsExchange, type StoredTurn, type Thread } from '../../../domain/thread.ts';
 import { exportForms, type FileView, type ThreadsData } from '../dashboard-data.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import { form, type Page, type Visit } from '../page.ts';
@@ -161,10 +161,4 @@ function images({ images: list, seq }: StoredTurn, address: string): Child {
     ({ source }, index) =>
       html`<p class="small"><a href="${address}/images/${index}">Image ${index + 1} of turn ${seq}</a> <code class="bidi">${line(source.startsWith('data:') ? 'sent in the call' : source, 200)}</code></p>`,
   );
-}
-
-/** A fork keeps whole exchanges. */
-export function endsExchange({ turns }: Thread, { seq, exchange, status }: StoredTurn): boolean {
-  const next = turns[turns.findIndex(turn => turn.seq === seq) + 1];
-  return status === 'done' && next?.exchange !== exchange;
 }
