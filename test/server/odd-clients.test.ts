@@ -183,7 +183,11 @@ describe('a product that can’t be opened', () => {
       if (isBroken) throw new TypeError('no random numbers');
       return crypto.randomUUID();
     };
-    const broken = await testProduct({ root: project.root, env: { OFFLINE: 'true' }, random: { fraction: Math.random, uuid } });
+    const broken = await testProduct({
+      root: project.root,
+      env: { OFFLINE: 'true' },
+      random: { fraction: Math.random, uuid },
+    });
     const [input, output] = [new PassThrough(), new PassThrough()];
     let written = '';
     output.on('data', piece => {
