@@ -142,7 +142,8 @@ class OnceDesk implements Once {
 
   async close(hurry?: AbortSignal): Promise<void> {
     // What came just before the end begins, and has its grace like the others: the store is still there for it.
-    while (this.#judged.size + this.#starting.size > 0) await Promise.all([...this.#judged, ...this.#starting.values()]);
+    while (this.#judged.size + this.#starting.size > 0)
+      await Promise.all([...this.#judged, ...this.#starting.values()]);
     const all = [...this.#running.values()];
     const interruptAll = () => {
       for (const work of all) work.interrupt();

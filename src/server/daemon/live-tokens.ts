@@ -135,7 +135,8 @@ class FollowedFile implements LiveTokens {
       await this.#inTurn(async () => {
         const { name } = entry.caller;
         // Where the operator put another one there meanwhile, that is the one that is to hold: it is read soon.
-        if (await keepToken(this.#path, this.#told.get(name), entry)) this.#told.set(name, entry.digest.toString('hex'));
+        if (await keepToken(this.#path, this.#told.get(name), entry))
+          this.#told.set(name, entry.digest.toString('hex'));
       });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);

@@ -114,7 +114,9 @@ it('ends what the old token still hears when its holder rotates it, and nothing 
   rotating.call('1', 'version');
   expect(await rotating.result('1')).toMatchObject({ document: { status: 'success' } });
   const open = streams[0]?.body?.getReader();
-  expect(await Promise.race([open?.closed.then(() => 'over'), session.call('version').then(() => 'open')])).toBe('open');
+  expect(await Promise.race([open?.closed.then(() => 'over'), session.call('version').then(() => 'open')])).toBe(
+    'open',
+  );
   await Promise.all([open?.cancel(), rotating.close()]);
 });
 
