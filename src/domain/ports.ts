@@ -137,9 +137,10 @@ export interface MaskedPlace {
 
 /**
  * Replaces the secrets in a text by `[masked:KIND:HASH]`. The hash is keyed by `scope` (a thread id): the same secret gets
- * the same placeholder within one scope, so that a file masked twice stays byte-identical.
+ * the same placeholder within one scope, so that a file masked twice stays byte-identical. What a model wrote (`by: 'model'`) holds
+ * no password that is only known by its name: it never saw one, and those of the tests and examples that it writes are its own.
  */
-export type Mask = (text: string, scope: string) => Promise<Masked>;
+export type Mask = (text: string, scope: string, by?: 'model') => Promise<Masked>;
 
 /** Texts as vectors, for finding what is near in meaning. */
 export interface Embedder {

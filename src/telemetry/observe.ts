@@ -85,7 +85,7 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
   const tells = [log?.tell, traces?.tell].filter(tell => tell !== undefined);
   return {
     emit: bus.emit,
-    mask: (text, scope) => lasting().mask(text, scope),
+    mask: (text, scope, by) => lasting().mask(text, scope, by),
     know(told) {
       known = told;
       passing.know(told);

@@ -3,6 +3,7 @@ import type { AppEvent } from '../domain/event.ts';
 import type { Mask, Masked, MaskedPlace } from '../domain/ports.ts';
 import { maskValue } from './mask-value.ts';
 import { findPrivateKeys } from './private-keys.ts';
+import { assignmentFinders } from './secret-assignments.ts';
 import { contextFinders } from './secret-contexts.ts';
 import { findTokens } from './secret-tokens.ts';
 import { joinSpans, type Span } from './spans.ts';
@@ -43,7 +44,8 @@ const mostFormer = 64;
 export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMask {
   const own = keyFinder(keys.filter(isSecretEnough));
   let told = keyFinder([]);
-  const finders: readonly Finder[] = [own, text => told(text), findTokens, findPrivateKeys, ...contextFinders];
+  const known: readonly Finder[] = [own, text => told(text), findTokens, findPrivateKeys, ...contextFinders];
+  const all: readonly Finder[] = [...known, ...assignmentFinders];
   const placeholder = (kind: string, value: string, scope: string): string => {
     const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
     return `[masked:${kind}:${hash}]`;
@@ -72,12 +74,12 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
     replace(
       text,
       scope,
-      finders.flatMap(find => find(text)),
+      all.flatMap(find => find(text)),
     );
 
-  const mask: Mask = async (text, scope) => {
+  const mask: Mask = async (text, scope, by) => {
     const spans: Span[] = [];
-    for (const find of finders) {
+    for (const find of by === 'model' ? known : all) {
       for (const span of find(text)) spans.push(span);
       if (text.length >= pauseFrom) await new Promise(resolve => setImmediate(resolve));
     }
@@ -106,13 +108,13 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
   }
   const maskLifting: SecretMask['maskLifting'] = (value, over, lift) =>
     maskValue(value, { ...forLog, bytes: lift, text: text => (text.length > over ? lift(text) : maskForLog(text)) });
-  let known: readonly string[] = [];
+  let current: readonly string[] = [];
   let former: readonly string[] = [];
   const know: SecretMask['know'] = secrets => {
     const now = new Set(secrets);
-    former = [...former, ...known].filter(secret => !now.has(secret)).slice(-mostFormer);
-    known = secrets;
-    told = keyFinder([...known, ...former]);
+    former = [...former, ...current].filter(secret => !now.has(secret)).slice(-mostFormer);
+    current = secrets;
+    told = keyFinder([...current, ...former]);
     clean.clear();
   };
   return { mask, maskSync, maskDeep, maskLifting, know };

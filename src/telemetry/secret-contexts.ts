@@ -1,4 +1,3 @@
-import { assignmentFinders } from './secret-assignments.ts';
 import type { Span } from './spans.ts';
 
 interface Context {
@@ -74,10 +73,10 @@ const contexts: readonly Context[] = [
   },
 ];
 
-const finders = contexts.map(({ kind, pattern, accept }) => finderOf(kind, pattern, accept));
-
 /** One finder a context, so that a long text can be gone through with pauses. */
-export const contextFinders: readonly ((text: string) => Span[])[] = [...finders, ...assignmentFinders];
+export const contextFinders: readonly ((text: string) => Span[])[] = contexts.map(({ kind, pattern, accept }) =>
+  finderOf(kind, pattern, accept),
+);
 
 function finderOf(kind: string, pattern: RegExp, accept: Context['accept']) {
   return (text: string): Span[] => {

@@ -37,9 +37,11 @@ export function wireObserved(
     const answer = await repeat(exchange, { payer: { owner: 'local' }, signal, onText: stream?.push });
     await stream?.end();
     const wanted = (answer.said ?? []).flatMap(part => (part.type === 'call' ? [part] : []));
-    const calls = wanted.map(async ({ name, args }) => (await mask(`${name} ${JSON.stringify(args)}`, scope)).text);
+    const calls = wanted.map(
+      async ({ name, args }) => (await mask(`${name} ${JSON.stringify(args)}`, scope, 'model')).text,
+    );
     const { usage, costUsd, latencyMs } = answer;
-    const text = (await mask(answer.text, scope)).text;
+    const text = (await mask(answer.text, scope, 'model')).text;
     return { text, calls: await Promise.all(calls), usage, costUsd, latencyMs };
   };
   return { metrics, gauge, ...(comms && { replay: { ...comms, send } }) };

@@ -148,6 +148,18 @@ describe('code that a model wrote around masked secrets', () => {
     expect(await readFile(project.path('polylogue_generated.code'), 'utf8')).toContain(`a ${foreign}`);
   });
 
+  it('has the passwords that the model made up for its tests, in the answer and in the file', async () => {
+    await project.write('login.ts', "export const login = { password: 'hunter22', user: 'ann' };\n");
+    const made = "login('ann', { password: 'correct-horse-9' });";
+    openai.script({ answer: artifact(made) }, { answer: `Write: ${made}` });
+    await chat({ absolute_file_paths: ['login.ts'], working_directory_absolute_path: project.root });
+    expect(sentTo(openai)).toContain('[masked:password:');
+    expect(await readFile(project.path('polylogue_generated.code'), 'utf8')).toContain(made);
+    const reply = await chat({ prompt: "What about password = 'hunter22'?", absolute_file_paths: [] });
+    expect(sentTo(openai)).not.toContain('hunter22');
+    expect(reply.content).toContain(made);
+  });
+
   it('in an answer that becomes a file has those of the question’s file', async () => {
     openai.byDefault({ answer: ({ messages }) => `Use this:\n${messages.map(({ text }) => text).join('\n')}` });
     const into = { file_path: 'conf.ts', models_prefixed_by_provider: ['openai:gpt-4.1'], output_path: 'answer.md' };

@@ -177,7 +177,7 @@ async function work(run: Run, answer: ModelAnswer, calls: readonly ToolCall[]): 
 async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): Promise<AgentResult> {
   const { parts, input, limits, rounds, toolCalls, usage, costUsd } = run;
   const whole = answer.text.trim() === '' ? nothingSaid : answer.text.toWellFormed();
-  const { text } = await parts.mask(whole, input.scope ?? input.reqId);
+  const { text } = await parts.mask(whole, input.scope ?? input.reqId, 'model');
   return {
     text,
     turns: turnsOf({ ...run.conversation, exchanges: run.all }, limits.truncLimit, lastMessage(answer)),

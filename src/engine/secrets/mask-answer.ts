@@ -15,7 +15,7 @@ export async function maskAnswer(
   answer: ModelAnswer,
   shown: Originals = new Map(),
 ): Promise<ModelAnswer> {
-  const hide = async (text: string) => (await mask(withoutShown(text, shown), scope)).text;
+  const hide = async (text: string) => (await mask(withoutShown(text, shown), scope, 'model')).text;
   const citations = answer.citations.map(async citation => ({
     ...citation,
     title: await hide(citation.title),

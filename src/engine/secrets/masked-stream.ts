@@ -23,7 +23,7 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   let work = Promise.resolve();
 
   async function pass(text: string): Promise<void> {
-    const masked = (await mask(text, scope)).text;
+    const masked = (await mask(text, scope, 'model')).text;
     // A secret turned out to have begun before: what is out is none of it, for it was masked with all that stood there.
     if (!masked.startsWith(out)) return;
     if (masked.length > out.length) onText(masked.slice(out.length));
@@ -31,7 +31,7 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   }
 
   async function ended(text: string): Promise<void> {
-    const masked = (await mask(text, scope)).text;
+    const masked = (await mask(text, scope, 'model')).text;
     const rest = masked.slice(commonLength(masked, out));
     if (rest !== '') onText(rest);
     out = '';

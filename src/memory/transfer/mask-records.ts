@@ -30,8 +30,8 @@ export function createRecordMask(
 ): RecordMask {
   const found: Record<string, number> = {};
 
-  async function text(value: string): Promise<string> {
-    const masked = await mask(value, scope);
+  async function text(value: string, by?: 'model'): Promise<string> {
+    const masked = await mask(value, scope, by);
     for (const [kind, count] of Object.entries(masked.found)) found[kind] = (found[kind] ?? 0) + count;
     return masked.text;
   }
@@ -61,7 +61,13 @@ export function createRecordMask(
       ...(file.shown && { shown: now(file.shown) }),
     }));
     const images = given.images.map(image => ({ ...image, blob: renamed.get(image.blob) ?? image.blob }));
-    return { ...given, content: await text(given.content), citations: await Promise.all(citations), files, images };
+    return {
+      ...given,
+      content: await text(given.content, given.role === 'assistant' ? 'model' : undefined),
+      citations: await Promise.all(citations),
+      files,
+      images,
+    };
   }
 
   async function blob(given: Extract<FileRecordLine, { kind: 'blob' }>): Promise<FileRecordLine> {
@@ -91,7 +97,7 @@ export function createRecordMask(
         case 'compaction':
           return {
             kind: 'compaction',
-            compaction: { ...line.compaction, summary: await text(line.compaction.summary) },
+            compaction: { ...line.compaction, summary: await text(line.compaction.summary, 'model') },
           };
         case 'workflow':
           return { ...line, state: await object(line.state) };
