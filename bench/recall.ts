@@ -1,9 +1,9 @@
 import { readdirSync, statSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Embedder } from '../src/domain/ports.ts';
-import { createSearchIndexes } from '../src/files/index/search-index.ts';
-import { createSandbox } from '../src/files/sandbox.ts';
+import type { Embedder } from '../src/core/ports.ts';
+import { createSandbox } from '../src/workspace/sandbox.ts';
+import { createSearchIndexes } from '../src/workspace/search-index/search-index.ts';
 import { httpEmbedder } from '../test/support/http-embedder.ts';
 import { startEmbeddings } from '../test/support/vendors/start-embeddings.ts';
 import type { BenchFolder } from './measure/bench-folder.ts';

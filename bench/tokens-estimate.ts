@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { estimateTokens } from '../src/domain/tokens.ts';
+import { estimateTokens } from '../src/core/tokens.ts';
 import { type Figures, inRounds, ratio, typical } from './measure/rounds.ts';
 import { figure, type Table, times } from './measure/table.ts';
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { realSurroundings } from '../src/cli/surroundings.ts';
-import { exchangeId, type ThreadId, threadId } from '../src/domain/ids.ts';
-import type { Turn } from '../src/domain/thread.ts';
-import { createSqliteStore } from '../src/memory/stores/sqlite.ts';
+import { realSurroundings } from '../src/app/surroundings.ts';
+import { exchangeId, type ThreadId, threadId } from '../src/core/ids.ts';
+import type { Turn } from '../src/core/thread.ts';
+import { createSqliteStore } from '../src/storage/sqlite/sqlite.ts';
 import type { BenchFolder } from './measure/bench-folder.ts';
 import { databaseSize, walBytesBetween } from './measure/database-size.ts';
 import { type Figures, inRounds, type Round, ratio, typical } from './measure/rounds.ts';

@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../src/domain/model.ts';
+import type { ModelInfo } from '../src/core/model.ts';
 
 /** Aliases that follow the newest of a family: by the numbers that the pattern catches, the highest wins. */
 const families: readonly (readonly [provider: string, pattern: RegExp, aliases: readonly string[]])[] = [

@@ -1,4 +1,4 @@
-import type { Price } from '../src/domain/model.ts';
+import type { Price } from '../src/core/model.ts';
 
 /** What the score is made from. */
 export interface Scored {

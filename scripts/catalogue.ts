@@ -1,11 +1,11 @@
 /**
- * Makes src/models/catalogue.gen.json from a file of facts:  node scripts/catalogue.ts scripts/data/model-facts.jsonl
+ * Makes src/models/catalogue/catalogue.gen.json from a file of facts:  node scripts/catalogue.ts scripts/data/model-facts.jsonl
  * One fact sheet a line. Which rows stay, how they are scored and what they are called is decided here and beside.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { Effort, InputKind, ModelInfo, Price, Rates } from '../src/domain/model.ts';
-import { efforts } from '../src/domain/model.ts';
+import type { Effort, InputKind, ModelInfo, Price, Rates } from '../src/core/model.ts';
+import { efforts } from '../src/core/model.ts';
 import { isChatId, modelKey, undatedKey } from '../src/models/routing/names.ts';
 import { assignAliases } from './catalogue-aliases.ts';
 import { isSpecial, scoreOf } from './catalogue-scores.ts';
@@ -222,7 +222,7 @@ function compact(model: ModelInfo): Record<string, unknown> {
   };
 }
 
-const target = new URL('../src/models/catalogue.gen.json', import.meta.url);
+const target = new URL('../src/models/catalogue/catalogue.gen.json', import.meta.url);
 
 if (import.meta.main) {
   const source = process.argv[2];

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { schemaOf } from '../src/calls/arguments.ts';
 import { release } from '../src/engine/offer/catalogue-version.ts';
-import { schemaOf } from '../src/engine/schema.ts';
 import { tools } from '../src/tools/index.gen.ts';
 
 /** What callers see of every tool, as it was at the release that is written with it. */

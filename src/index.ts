@@ -1,29 +1,9 @@
 /** The library's door. */
 
 export { z } from 'zod';
-export type { ErrorCode, ErrorDetails, ErrorKind } from './domain/error.ts';
-export {
-  AppError,
-  configError,
-  inputError,
-  isAppError,
-  limitError,
-  securityError,
-  storageError,
-} from './domain/error.ts';
-export type { Message } from './domain/message.ts';
-export type { ModelInfo } from './domain/model.ts';
-export type { OptionSpec } from './domain/option.ts';
-export type { Usage } from './domain/usage.ts';
-export type { AgentTool, AgentToolCall, GateVerdict, PendingCall } from './engine/agent/agent.ts';
-export type { ActionContext, ToolDefinition } from './engine/define.ts';
-export { defineTool } from './engine/define.ts';
-export { continuationId, filePaths, hiddenFields, modelField } from './engine/fields.ts';
-export type { Extensions } from './extensions.ts';
-export type { Conversation, ConversationOptions } from './library/conversation.ts';
-export type { CallToolOptions, ListedModel, Polylogue } from './library/create-polylogue.ts';
-export { createPolylogue } from './library/create-polylogue.ts';
-export type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './library/diagnose.ts';
+export type { Extensions } from './app/extensions.ts';
+export type { Conversation, ConversationOptions } from './app/library/conversation.ts';
+export type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './app/library/diagnose.ts';
 export type {
   PolylogueEvents,
   PolylogueOptions,
@@ -32,14 +12,34 @@ export type {
   SendRequest,
   SendResult,
   SystemLayers,
-} from './library/options.ts';
-export type { CompressedDiscussion, ShortenOptions, Summary } from './library/shorten.ts';
+} from './app/library/options.ts';
+export type { CallToolOptions, ListedModel, Polylogue } from './app/library/polylogue.ts';
+export { createPolylogue } from './app/library/polylogue.ts';
+export type { CompressedDiscussion, ShortenOptions, Summary } from './app/library/shorten.ts';
+export { continuationId, filePaths, hiddenFields, modelField } from './calls/fields.ts';
+export type { ActionContext, ToolDefinition } from './calls/tool.ts';
+export { defineTool } from './calls/tool.ts';
+export type { ErrorCode, ErrorDetails, ErrorKind } from './core/errors.ts';
+export {
+  AppError,
+  configError,
+  inputError,
+  isAppError,
+  limitError,
+  securityError,
+  storageError,
+} from './core/errors.ts';
+export type { Message } from './core/message.ts';
+export type { ModelInfo } from './core/model.ts';
+export type { OptionSpec } from './core/option.ts';
+export type { Usage } from './core/usage.ts';
+export { version } from './core/version.ts';
+export type { AgentTool, AgentToolCall, GateVerdict, PendingCall } from './engine/modes/agent/agent.ts';
 export type { TokenStats } from './library/tally.ts';
-export type { Store, StoreAround, StoreDefinition } from './memory/store.ts';
-export { defineStore } from './memory/store.ts';
-export { createMemoryStore } from './memory/stores/memory.ts';
-export type { ChatVendor } from './models/extras/chat-server.ts';
-export { chatVendor } from './models/extras/chat-server.ts';
 export type { CallParams, Connection, LanguageModel, ProviderDefinition, ProviderSettings } from './models/provider.ts';
 export { defineProvider } from './models/provider.ts';
-export { version } from './version.ts';
+export type { ChatVendor } from './providers/shared/openai-dialect.ts';
+export { chatVendor } from './providers/shared/openai-dialect.ts';
+export { createMemoryStore } from './storage/memory/memory.ts';
+export type { Store, StoreAround, StoreDefinition } from './storage/store.ts';
+export { defineStore } from './storage/store.ts';

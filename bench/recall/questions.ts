@@ -2,19 +2,19 @@
 export const questions: readonly { question: string; answers: readonly string[] }[] = [
   {
     question: 'Which files may a caller read, and what is refused?',
-    answers: ['src/files/sandbox.ts', 'src/files/secret-files.ts'],
+    answers: ['src/workspace/sandbox.ts', 'src/files/secret-files.ts'],
   },
   {
     question: 'How are secrets replaced by placeholders before a text is sent?',
-    answers: ['src/telemetry/redact.ts', 'src/telemetry/mask-value.ts'],
+    answers: ['src/observability/secret-masking.ts', 'src/telemetry/mask-value.ts'],
   },
   {
     question: 'How does a conversation get shorter when it no longer fits?',
-    answers: ['src/memory/compaction.ts', 'src/memory/extract.ts'],
+    answers: ['src/threads/compaction.ts', 'src/memory/extract.ts'],
   },
   {
     question: 'When does the breaker of a provider open?',
-    answers: ['src/models/resilience/breaker/breaker.ts', 'src/models/resilience/health.ts'],
+    answers: ['src/models/resilience/breaker.ts', 'src/models/resilience/health.ts'],
   },
   {
     question: 'How long is waited before a failed request is sent again?',
@@ -26,41 +26,42 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'Where is the number of tokens of a text estimated?',
-    answers: ['src/domain/tokens.ts', 'src/domain/estimate/prices.ts', 'src/domain/estimate/pieces.ts'],
+    answers: ['src/core/tokens.ts', 'src/domain/estimate/prices.ts', 'src/domain/estimate/pieces.ts'],
   },
   {
     question: 'How are gitignore rules applied to folders?',
-    answers: ['src/files/walk/ignore-chain.ts', 'src/files/walk/walk-directory.ts'],
+    answers: ['src/workspace/ignore-rules.ts', 'src/workspace/walk.ts'],
   },
   {
     question: 'What happens when the database file is damaged?',
-    answers: [
-      'src/memory/stores/sqlite-repair.ts',
-      'src/memory/stores/sqlite-salvage.ts',
-      'src/memory/stores/sqlite-open.ts',
-    ],
+    answers: ['src/memory/stores/sqlite-repair.ts', 'src/storage/sqlite/salvage.ts', 'src/storage/sqlite/open.ts'],
   },
   {
     question: 'How does a long call become a job that the client asks for later?',
-    answers: ['src/engine/jobs/detach.ts', 'src/engine/jobs/jobs.ts', 'src/engine/jobs/patience.ts'],
+    answers: ['src/calls/durable/long-calls.ts', 'src/calls/durable/jobs.ts', 'src/engine/jobs/patience.ts'],
   },
   {
     question: 'How are the verdicts of several models brought together?',
     answers: [
       'src/engine/verdicts/tally.ts',
-      'src/engine/verdicts/verdict.ts',
-      'src/engine/panel/synthesis.ts',
+      'src/engine/modes/ask-many/verdicts.ts',
+      'src/engine/modes/ask-many/synthesis.ts',
       'src/engine/shapes/panel-at-once.ts',
-      'src/engine/panel/prepare.ts',
+      'src/engine/modes/ask-many/panel-prompts.ts',
     ],
   },
   {
     question: 'Which git commands are run, and what may a repository not do?',
-    answers: ['src/files/git/run-git.ts', 'src/files/git/find-repositories.ts'],
+    answers: ['src/workspace/git/run-git.ts', 'src/workspace/git/repositories.ts'],
   },
   {
     question: 'How is a file that changed on disk sent again as a diff?',
-    answers: ['src/engine/gather/embed.ts', 'src/files/diff.ts', 'src/memory/seen-files.ts', 'src/files/refresh.ts'],
+    answers: [
+      'src/engine/gather/embed.ts',
+      'src/workspace/diff.ts',
+      'src/memory/seen-files.ts',
+      'src/files/refresh.ts',
+    ],
   },
   {
     question: 'How much of the window is for files, for history and for the answer?',
@@ -68,11 +69,11 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'How is a Python file parsed for the classes it declares?',
-    answers: ['src/files/outline/read-python.ts'],
+    answers: ['src/workspace/outline/python.ts'],
   },
   {
     question: 'How does the server shut down on a signal?',
-    answers: ['src/cli/commands/stdio.ts', 'src/server/stdio.ts', 'src/app.ts'],
+    answers: ['src/cli/commands/stdio.ts', 'src/server/stdio.ts', 'src/app/app.ts'],
   },
   { question: 'Where is the data folder on macOS and Windows?', answers: ['src/config/home.ts'] },
   {
@@ -81,15 +82,10 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'What keeps two processes from working on one thread at once?',
-    answers: ['src/memory/lease.ts', 'src/memory/queue.ts', 'src/memory/stores/sqlite-leases.ts'],
+    answers: ['src/threads/thread-lock.ts', 'src/memory/queue.ts', 'src/memory/stores/sqlite-leases.ts'],
   },
   {
     question: 'How is the price of an answer computed?',
-    answers: [
-      'src/models/price.ts',
-      'src/models/asking/price.ts',
-      'src/models/routing/price.ts',
-      'src/domain/usage.ts',
-    ],
+    answers: ['src/models/price.ts', 'src/models/asking/price.ts', 'src/models/routing/price.ts', 'src/core/usage.ts'],
   },
 ];

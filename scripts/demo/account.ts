@@ -1,4 +1,4 @@
-/** What the offline model says it was given: see src/models/offline.ts. */
+/** What the offline model says it was given: see src/providers/shared/offline.ts. */
 export interface Account {
   vendor: string;
   model: string;

@@ -16,7 +16,9 @@ let previous: Account | undefined;
 let spent = 0;
 
 try {
-  await cp(join(repository, 'src/memory'), join(project, 'src/memory'), { recursive: true });
+  for (const folder of ['src/threads', 'src/storage']) {
+    await cp(join(repository, folder), join(project, folder), { recursive: true });
+  }
   await run();
 } finally {
   await rm(place, { recursive: true, force: true });
@@ -42,7 +44,7 @@ async function run(): Promise<void> {
 
   title('A server starts; analyze works in steps');
   const one = await start();
-  const files = ['src/memory/transcript.ts', 'src/memory/compaction.ts', 'src/memory/stores/memory.ts'];
+  const files = ['src/threads/transcript.ts', 'src/threads/compaction.ts', 'src/storage/memory/memory.ts'];
   const step = { total_steps: 2, relevant_files: files, model: models.first };
   const pause = await one.call('analyze', {
     ...step,
@@ -50,7 +52,7 @@ async function run(): Promise<void> {
     step_number: 1,
     next_step_required: true,
     findings:
-      'Starting: transcript.ts renders turns, compaction.ts shortens threads, stores/memory.ts keeps them in memory.',
+      'Starting: transcript.ts renders turns, compaction.ts shortens threads, memory/memory.ts keeps them in memory.',
   });
   told(pause);
   say(`required actions: ${list(pause.required_actions)}`);
@@ -91,7 +93,7 @@ async function run(): Promise<void> {
     step_number: 1,
     total_steps: 1,
     next_step_required: false,
-    findings: 'stores/memory.ts was edited: it now keeps at most 10 threads.',
+    findings: 'memory/memory.ts was edited: it now keeps at most 10 threads.',
     hypothesis: 'The limit was lowered for a test and forgotten.',
     confidence: 'medium',
     relevant_files: [files[2]],

@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ModelInfo } from '../../src/domain/model.ts';
-import { estimateTokens } from '../../src/domain/tokens.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import type { ModelInfo } from '../../src/core/model.ts';
+import { estimateTokens } from '../../src/core/tokens.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 
 const vendors = [
   { provider: 'openai', key: 'OPENAI_API_KEY', extra: ['OPENAI_BASE_URL'] },
@@ -18,7 +18,7 @@ export async function chooseLiveModels(project: string, capUsd: number) {
     throw new Error(`--live needs a key: set ${vendors.map(vendor => vendor.key).join(' or ')}.`);
   const [first, second = first] = usable.map(({ provider }) => cheapest(provider));
   if (!first || !second) throw new Error('the catalogue has no priced model of these vendors');
-  const prompt = await sourceTokens(join(project, 'src/memory'));
+  const prompt = await sourceTokens(join(project, 'src/threads'));
   const estimate = [first, first, second].reduce((sum, { price }) => sum + cost(price, prompt), 0);
   console.log(
     `live: ${nameOf(first)} and ${nameOf(second)}; ${calls} calls, estimated ${estimate.toFixed(4)} USD, cap ${capUsd.toFixed(2)} USD`,

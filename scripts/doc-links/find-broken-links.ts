@@ -50,7 +50,7 @@ function codeProblem(code: string, repository: Repository): string | undefined {
   return `\`${code}\` is not there: name the file as it is called now; write what varies as <name>`;
 }
 
-/** Checks all Markdown documents (path → text): relative links, their anchors, and paths in backticks such as `src/app.ts`. */
+/** Checks all Markdown documents (path → text): relative links, their anchors, and paths in backticks such as `src/app/app.ts`. */
 export function findBrokenLinks(texts: ReadonlyMap<string, string>, exists: (path: string) => boolean): BrokenLink[] {
   const documents = new Map([...texts].map(([path, text]) => [path, readDocument(text)]));
   const repository: Repository = { documents, exists };

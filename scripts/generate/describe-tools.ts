@@ -1,6 +1,6 @@
-import { isRecord } from '../../src/domain/json.ts';
-import type { ToolDefinition } from '../../src/engine/define.ts';
-import { schemaOf } from '../../src/engine/schema.ts';
+import { schemaOf } from '../../src/calls/arguments.ts';
+import type { ToolDefinition } from '../../src/calls/tool.ts';
+import { isRecord } from '../../src/core/json.ts';
 import { cell, code, table } from './markdown.ts';
 
 type Property = Readonly<Record<string, unknown>>;

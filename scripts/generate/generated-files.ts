@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { OptionSpec } from '../../src/domain/option.ts';
+import type { OptionSpec } from '../../src/core/option.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { describeProviders } from './describe-providers.ts';
 import { describeTools } from './describe-tools.ts';
@@ -18,7 +18,9 @@ function findLists(root: string): FoundList[] {
   return listSpecs
     .filter(spec => existsSync(join(root, spec.folder)))
     .map(spec => {
-      const names = readdirSync(join(root, spec.folder)).filter(name => name.endsWith('.ts'));
+      const names = readdirSync(join(root, spec.folder), { withFileTypes: true })
+        .map(entry => (entry.isDirectory() ? `${entry.name}/${entry.name}.ts` : entry.name))
+        .filter(name => name.endsWith('.ts') && existsSync(join(root, spec.folder, name)));
       const files = new Map(names.map(name => [name, readFileSync(join(root, spec.folder, name), 'utf8')]));
       return { spec, members: membersOf(spec, files) };
     });
@@ -57,10 +59,10 @@ export async function generatedFiles(root: string): Promise<Map<string, string>>
   const add = (path: string, text: string | undefined): void => {
     if (text !== undefined) files.set(path, text);
   };
-  if (existsSync(join(root, 'src/domain/estimate'))) {
+  if (existsSync(join(root, 'src/core/vocabulary.gen.ts'))) {
     // The vocabulary is large: loaded only where something is made of it.
     const { vocabularyFilterText } = await import('./vocabulary-filter.ts');
-    add('src/domain/estimate/vocabulary.gen.ts', vocabularyFilterText());
+    add('src/core/vocabulary.gen.ts', vocabularyFilterText());
   }
   const lists = findLists(root);
   for (const { spec, members } of lists) add(`${spec.folder}/index.gen.ts`, listText(spec, members));

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isRecord } from '../../src/domain/json.ts';
-import type { OptionSpec } from '../../src/domain/option.ts';
-import type { ToolDefinition } from '../../src/engine/define.ts';
+import type { ToolDefinition } from '../../src/calls/tool.ts';
+import { isRecord } from '../../src/core/json.ts';
+import type { OptionSpec } from '../../src/core/option.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import type { ListSpec, Member } from './member-list.ts';
 
@@ -41,9 +41,9 @@ async function loadMembers<Definition>(
   is: (value: unknown) => value is Definition,
 ): Promise<Definition[]> {
   const loaded: Definition[] = [];
-  for (const { stem, exportName } of members) {
-    const value = await loadExport(root, `${spec.folder}/${stem}.ts`, exportName);
-    if (!is(value)) throw new Error(`${spec.folder}/${stem}.ts: "${exportName}" is no definition of ${spec.list}`);
+  for (const { path, exportName } of members) {
+    const value = await loadExport(root, `${spec.folder}/${path}.ts`, exportName);
+    if (!is(value)) throw new Error(`${spec.folder}/${path}.ts: "${exportName}" is no definition of ${spec.list}`);
     loaded.push(value);
   }
   return loaded;

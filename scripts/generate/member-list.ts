@@ -1,25 +1,29 @@
 import { blankCode } from '../rooms/blank-code.ts';
 
-/** A folder of like files whose list is generated. */
+/** A folder of similar files whose list is generated. A member is a file, or a folder that holds a file of its own name. */
 export interface ListSpec {
   /** e.g. `src/tools`. */
   folder: string;
   /** Name of the exported array. */
   list: string;
+  /** Files of the folder that are no members, without `.ts`. */
+  besides?: readonly string[];
   /** Members are loaded by `import()` when they are asked for. */
   lazy?: boolean;
 }
 
 export const listSpecs: readonly ListSpec[] = [
   { folder: 'src/tools', list: 'tools' },
-  { folder: 'src/models/providers', list: 'providers' },
+  { folder: 'src/providers', list: 'providers', besides: ['embeddings'] },
   { folder: 'src/cli/commands', list: 'commands' },
   { folder: 'src/cli/hosts', list: 'hosts' },
-  { folder: 'src/engine/bridge/clis', list: 'clis' },
+  { folder: 'src/providers/external-cli/clis', list: 'clis', besides: ['cli'] },
 ];
 
-/** A file of a list folder, and the export that stands for it. */
+/** A member of a list folder, and the export that stands for it. */
 export interface Member {
+  /** Path below the folder without `.ts`: `openai`, or `google/google`. */
+  path: string;
   /** File name without `.ts`. */
   stem: string;
   exportName: string;
@@ -43,34 +47,41 @@ export function exportNameOf(stem: string, list: string): string {
   return camel + singular.charAt(0).toUpperCase() + singular.slice(1);
 }
 
-/** The members among a folder's files (file name → text), by name. Throws when one lacks the export that its name promises. */
+function isMember(path: string, { besides = [] }: ListSpec): boolean {
+  if (!path.endsWith('.ts') || path.endsWith('.gen.ts') || path.endsWith('.d.ts')) return false;
+  const parts = path.slice(0, -3).split('/');
+  return parts.length === 1 ? !besides.includes(parts[0] ?? '') : parts.length === 2 && parts[0] === parts[1];
+}
+
+/** The members among a folder's files (path below it → text), by name. Throws when one lacks the export that its name promises. */
 export function membersOf(spec: ListSpec, files: ReadonlyMap<string, string>): Member[] {
   return [...files]
-    .filter(([name]) => name.endsWith('.ts') && !name.endsWith('.gen.ts') && !name.endsWith('.d.ts'))
-    .map(([name, text]) => {
-      const stem = name.slice(0, -3);
+    .filter(([path]) => isMember(path, spec))
+    .map(([file, text]) => {
+      const path = file.slice(0, -3);
+      const stem = path.slice(path.indexOf('/') + 1);
       const exportName = exportNameOf(stem, spec.list);
       const promised = new RegExp(`(?<![\\w$.])export\\s+(?:const|(?:async\\s+)?function)\\s+${exportName}(?![\\w$])`);
       if (!promised.test(blankCode(text))) {
         throw new Error(
-          `${spec.folder}/${name} must export "${exportName}": a file of this folder exports what it holds under its own name. Rename the export, or move the file elsewhere if it is no member of the list.`,
+          `${spec.folder}/${file} must export "${exportName}": a file of this folder exports what it holds under its own name. Rename the export, or move the file elsewhere if it is no member of the list.`,
         );
       }
-      return { stem, exportName };
+      return { path, stem, exportName };
     })
     .sort((a, b) => (a.stem < b.stem ? -1 : 1));
 }
 
 /** The text of the folder's index.gen.ts. */
 export function listText(spec: ListSpec, members: readonly Member[]): string {
-  const entries = members.map(({ stem, exportName }) =>
+  const entries = members.map(({ path, stem, exportName }) =>
     spec.lazy
-      ? `{ name: '${stem}', load: () => import('./${stem}.ts').then(module => module.${exportName}) }`
+      ? `{ name: '${stem}', load: () => import('./${path}.ts').then(module => module.${exportName}) }`
       : exportName,
   );
   const imports = spec.lazy
     ? []
-    : members.map(({ stem, exportName }) => `import { ${exportName} } from './${stem}.ts';`);
+    : members.map(({ path, exportName }) => `import { ${exportName} } from './${path}.ts';`);
   const body = entries.length > 0 ? `[\n${entries.map(entry => `  ${entry},\n`).join('')}]` : '[]';
   return [
     notice,

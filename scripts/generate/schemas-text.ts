@@ -1,5 +1,5 @@
-import type { ToolDefinition } from '../../src/engine/define.ts';
-import { advertisedSchema } from '../../src/engine/schema.ts';
+import { advertisedSchema } from '../../src/calls/arguments.ts';
+import type { ToolDefinition } from '../../src/calls/tool.ts';
 import { notice } from './member-list.ts';
 
 /** A module with what `tools/list` says of each tool's arguments, so that no start has to make it. */
@@ -7,7 +7,7 @@ export function schemasText(tools: readonly ToolDefinition[]): string {
   const rows = tools.map(tool => `  ${JSON.stringify(tool.name)}: ${JSON.stringify(advertisedSchema(tool))},`);
   return `${[
     notice,
-    "import type { JsonObject } from '../domain/json.ts';",
+    "import type { JsonObject } from '../core/json.ts';",
     '',
     '/** By the name of the tool. */',
     'export const schemas: Readonly<Record<string, JsonObject>> = {',

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../src/domain/json.ts';
-import type { ModelInfo } from '../../src/domain/model.ts';
+import type { JsonObject } from '../../src/core/json.ts';
+import type { ModelInfo } from '../../src/core/model.ts';
 
 /** One question to one real model, and what its reply must be like. */
 export interface LiveCheck {

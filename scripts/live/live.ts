@@ -2,12 +2,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProduct, loadConfig, type Product, tables } from '../../src/app.ts';
-import { realSurroundings } from '../../src/cli/surroundings.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
-import { usableSettings } from '../../src/models/connections.ts';
+import { createProduct, loadConfig, type Product, tables } from '../../src/app/app.ts';
+import { realSurroundings } from '../../src/app/surroundings.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { usableSettings } from '../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
-import { providers } from '../../src/models/providers/index.gen.ts';
+import { providers } from '../../src/providers/index.gen.ts';
 import { checksOf, type LiveCheck } from './checks.ts';
 
 if (process.env.RUN_REAL_AI_TESTS !== '1') {

@@ -1,4 +1,4 @@
-import { isRecord } from '../../src/domain/json.ts';
+import { isRecord } from '../../src/core/json.ts';
 
 function numberIn(report: Record<string, unknown>, key: string): number {
   const value = report[key];

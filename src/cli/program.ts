@@ -1,13 +1,13 @@
 import { realpathSync } from 'node:fs';
-import { loadAppConfig } from '../app.ts';
+import { loadAppConfig } from '../app/app.ts';
+import { realSurroundings } from '../app/surroundings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import { type AppError, isAppError } from '../domain/error.ts';
-import type { Invocation } from './command.ts';
+import { type AppError, isAppError } from '../core/errors.ts';
+import type { Invocation } from './command/command.ts';
+import { createOutput, type Output } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
 import { isOn } from './flags.ts';
-import { createOutput, type Output } from './output.ts';
 import { readPiped } from './read-piped.ts';
-import { realSurroundings } from './surroundings.ts';
 import { useProxy } from './use-proxy.ts';
 
 const failedExit = 1;

@@ -1,5 +1,5 @@
 import { fstatSync } from 'node:fs';
-import { inputError } from '../domain/error.ts';
+import { inputError } from '../core/errors.ts';
 
 const maxBytes = 4_194_304;
 

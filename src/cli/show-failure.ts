@@ -1,7 +1,7 @@
-import { isAppError } from '../domain/error.ts';
-import { isRecord } from '../domain/json.ts';
-import type { ToolReply } from '../domain/request.ts';
-import type { CommandContext } from './command.ts';
+import { isAppError } from '../core/errors.ts';
+import { isRecord } from '../core/json.ts';
+import type { ToolReply } from '../core/tool-host.ts';
+import type { CommandContext } from './command/command.ts';
 
 /** Tells why a tool's call failed and what to do next; answers the exit code. */
 export function showFailure({ out, around }: CommandContext, { document }: ToolReply): number {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { configError } from '../domain/error.ts';
+import { configError } from '../core/errors.ts';
 
 export interface NetworkSettings {
   readonly httpsProxy?: string;

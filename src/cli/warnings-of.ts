@@ -1,4 +1,4 @@
-import { isRecord, type JsonObject } from '../domain/json.ts';
+import { isRecord, type JsonObject } from '../core/json.ts';
 
 /** What a reply warns of, as lines for stderr. */
 export function warningsOf({ metadata }: JsonObject): string[] {

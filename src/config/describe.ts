@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../domain/option.ts';
+import type { OptionSpec } from '../core/option.ts';
 import type { OptionTable } from './option-values.ts';
 import { allowedText } from './parse-value.ts';
 

@@ -1,7 +1,7 @@
 import { lstatSync, mkdtempSync, rmdirSync, type Stats, statSync } from 'node:fs';
 import { dirname, join, posix, win32 } from 'node:path';
-import { type AppError, configError } from '../domain/error.ts';
-import { isRecord } from '../domain/json.ts';
+import { type AppError, configError } from '../core/errors.ts';
+import { isRecord } from '../core/json.ts';
 import { options } from './options.ts';
 
 /** The machine as the loader sees it. */

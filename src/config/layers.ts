@@ -1,5 +1,5 @@
-import { isRecord } from '../domain/json.ts';
-import type { OptionSpec } from '../domain/option.ts';
+import { isRecord } from '../core/json.ts';
+import type { OptionSpec } from '../core/option.ts';
 
 /** Where a value was set, the weakest place first. */
 export type Origin = 'config.json' | 'home .env' | 'project .env' | 'environment' | 'flag';

@@ -1,5 +1,5 @@
-import { type AppError, bugError, configError, type FieldError } from '../domain/error.ts';
-import type { EndpointSettings, OptionSpec } from '../domain/option.ts';
+import { type AppError, bugError, configError, type FieldError } from '../core/errors.ts';
+import type { EndpointSettings, OptionSpec } from '../core/option.ts';
 import { absolutePath, type Environment, pathsOf, resolveHome, type Surroundings } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
 import { areValuesOf, type OptionTables, type OptionValue, type TableValues } from './option-values.ts';

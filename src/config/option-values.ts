@@ -1,5 +1,5 @@
-import { isRecord } from '../domain/json.ts';
-import type { OptionSpec, OptionType } from '../domain/option.ts';
+import { isRecord } from '../core/json.ts';
+import type { OptionSpec, OptionType } from '../core/option.ts';
 
 export type OptionTable = Readonly<Record<string, OptionSpec>>;
 

@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../domain/option.ts';
+import type { OptionSpec } from '../core/option.ts';
 import type { OptionValue } from './option-values.ts';
 
 export type ParsedValue = { ok: true; value: OptionValue } | { ok: false; problem: string; allowed: string };

@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
-import { configError } from '../domain/error.ts';
-import { isRecord } from '../domain/json.ts';
-import type { OptionSpec } from '../domain/option.ts';
-import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints/read-own-endpoints.ts';
+import { configError } from '../core/errors.ts';
+import { isRecord } from '../core/json.ts';
+import type { OptionSpec } from '../core/option.ts';
+import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
 import { parseEnvFile } from './env-file.ts';
 import { type Environment, pathsOf, type Surroundings } from './home.ts';
 import { documentLayer, type Layer, namesLayer } from './layers.ts';

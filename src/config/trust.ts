@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { configError } from '../domain/error.ts';
+import { configError } from '../core/errors.ts';
 import { needHome } from './home.ts';
 import { parseTrusted, readIfPresent, trustFile } from './settings-files.ts';
 

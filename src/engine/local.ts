@@ -1,9 +1,9 @@
-import type { Turn } from '../domain/thread.ts';
-import type { Threads } from '../memory/threads.ts';
-import { turnTokens } from '../memory/transcript.ts';
-import type { LocalPlan, Resumed } from './call-record.ts';
-import type { ComposeOptions } from './gather/options.ts';
-import { continuationOffer, localMetadata, type Reply, success } from './reply.ts';
+import type { ComposeOptions } from '../calls/ask/options.ts';
+import type { LocalPlan, Resumed } from '../calls/call-record.ts';
+import { continuationOffer, localMetadata, type Reply, success } from '../calls/reply.ts';
+import type { Turn } from '../core/thread.ts';
+import type { Threads } from '../threads/threads.ts';
+import { turnTokens } from '../threads/transcript.ts';
 
 export interface LocalOptions {
   threads: Threads;

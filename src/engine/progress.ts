@@ -1,5 +1,5 @@
-import type { Clock } from '../domain/ports.ts';
-import type { ProgressUpdate } from '../domain/request.ts';
+import type { Clock } from '../core/ports.ts';
+import type { ProgressUpdate } from '../core/tool-host.ts';
 
 /** Tells the client how a call is getting on: each stage at once, the text that streams in every few seconds. */
 export interface Progress {

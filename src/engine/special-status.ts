@@ -1,5 +1,5 @@
 import { jsonrepair } from 'jsonrepair';
-import { isRecord } from '../domain/json.ts';
+import { isRecord } from '../core/json.ts';
 
 /** What a model may answer instead of an answer: a request to the caller, as a JSON object with one of these statuses. */
 const specialStatuses = new Set([

@@ -1,7 +1,7 @@
-import type { Skip } from '../domain/file.ts';
-import { parsePathReference } from './path-reference.ts';
-import { readBytes } from './read.ts';
-import type { Sandbox } from './sandbox.ts';
+import type { Skip } from '../core/file.ts';
+import { parsePathReference } from '../workspace/paths.ts';
+import { readBytes } from '../workspace/read-file.ts';
+import type { Sandbox } from '../workspace/sandbox.ts';
 import { isSkip, skip } from './skip.ts';
 
 /** An image that a model may be shown. */

@@ -1,7 +1,7 @@
-import { parsePathReference } from './path-reference.ts';
-import type { Sandbox } from './sandbox.ts';
+import { inParallel } from '../core/concurrency.ts';
+import { parsePathReference } from '../workspace/paths.ts';
+import type { Sandbox } from '../workspace/sandbox.ts';
 import { isSkip } from './skip.ts';
-import { inParallel } from './walk/in-parallel.ts';
 
 const atOnce = 16;
 

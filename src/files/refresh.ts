@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path';
-import type { Fingerprint, Skip, TextFile } from '../domain/file.ts';
-import { type ReadOptions, readFile } from './read.ts';
-import type { Sandbox } from './sandbox.ts';
+import type { Fingerprint, Skip, TextFile } from '../core/file.ts';
+import { type ReadOptions, readFile } from '../workspace/read-file.ts';
+import type { Sandbox } from '../workspace/sandbox.ts';
 import { isSkip, skip } from './skip.ts';
 
 /** A file as it was last read. */

@@ -1,5 +1,5 @@
-import type { Skip, SkipCode } from '../domain/file.ts';
-import { printablePath } from '../domain/text.ts';
+import type { Skip, SkipCode } from '../core/file.ts';
+import { printablePath } from '../core/text.ts';
 
 export function skip(path: string, code: SkipCode, reason: string): Skip {
   return { path: printablePath(path), code, reason };

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
-import type { AgentEvent } from '../engine/agent/agent.ts';
-import type { Converse, SystemLayer } from '../engine/converse/converse.ts';
+import type { SendDefaults, SendRequest, SendResult, SystemLayers } from '../app/library/options.ts';
+import type { Converse, SystemLayer } from '../engine/conversation.ts';
+import type { AgentEvent } from '../engine/modes/agent/agent.ts';
 import type { Emitter } from './emitter.ts';
-import type { SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
 import type { Tally } from './tally.ts';
 
 export interface SendParts {

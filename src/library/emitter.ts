@@ -1,4 +1,4 @@
-import type { PolylogueEvents } from './options.ts';
+import type { PolylogueEvents } from '../app/library/options.ts';
 
 type Name = keyof PolylogueEvents;
 type Listeners = { [Key in Name]: Set<(event: PolylogueEvents[Key]) => void> };

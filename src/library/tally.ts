@@ -1,4 +1,4 @@
-import { addUsage, noUsage, type Usage } from '../domain/usage.ts';
+import { addUsage, noUsage, type Usage } from '../core/usage.ts';
 
 /** What a Polylogue used since it was made. */
 export interface TokenStats {

@@ -1,4 +1,4 @@
-import { limitError } from '../domain/error.ts';
+import { limitError } from '../core/errors.ts';
 
 /** From this window on a larger part goes to content: the answer no longer needs 40 %. */
 const wideWindow = 300_000;

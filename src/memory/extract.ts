@@ -1,7 +1,7 @@
-import type { FileRecord } from '../domain/file.ts';
-import { printablePath, safeCut } from '../domain/text.ts';
-import type { StoredTurn } from '../domain/thread.ts';
-import { estimateTokens } from '../domain/tokens.ts';
+import type { FileRecord } from '../core/file.ts';
+import { printablePath, safeCut } from '../core/text.ts';
+import type { StoredTurn } from '../core/thread.ts';
+import { estimateTokens } from '../core/tokens.ts';
 
 /** What a reader of a summary must not miss: decisions, causes, constraints, open questions. */
 const weighty =

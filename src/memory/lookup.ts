@@ -1,8 +1,8 @@
-import { AppError, inputError } from '../domain/error.ts';
-import { isThreadId, type ThreadId } from '../domain/ids.ts';
-import { safeCut } from '../domain/text.ts';
-import type { Compaction, StoredTurn, Thread, ThreadHead } from '../domain/thread.ts';
-import type { Lookup, Store } from './store.ts';
+import { AppError, inputError } from '../core/errors.ts';
+import { isThreadId, type ThreadId } from '../core/ids.ts';
+import { safeCut } from '../core/text.ts';
+import type { Compaction, StoredTurn, Thread, ThreadHead } from '../core/thread.ts';
+import type { Lookup, Store } from '../storage/store.ts';
 
 /** Whose thread, and where it lives. */
 export interface Place {

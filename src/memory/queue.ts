@@ -1,4 +1,4 @@
-import { throwIfAborted } from '../domain/error.ts';
+import { throwIfAborted } from '../core/errors.ts';
 
 /** Lets callers of one key through one at a time, in the order they came. */
 export interface Queue {

@@ -1,6 +1,6 @@
-import type { FileRecord, LineRange } from '../domain/file.ts';
-import type { Sha256 } from '../domain/ids.ts';
-import type { Selection } from './transcript.ts';
+import type { FileRecord, LineRange } from '../core/file.ts';
+import type { Sha256 } from '../core/ids.ts';
+import type { Selection } from '../threads/transcript.ts';
 
 /** A file whose text stands in the prompt that is about to be sent. */
 export interface StandingFile {

@@ -1,4 +1,4 @@
-import { type Effort, efforts } from '../domain/model.ts';
+import { type Effort, efforts } from '../core/model.ts';
 
 /**
  * The supported effort nearest to the wanted one: itself, else the next lower, else the next higher. `none` never stands

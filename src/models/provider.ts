@@ -4,10 +4,10 @@ import type {
   LanguageModelV4ProviderTool,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import type { Effort, InputKind, ModelInfo } from '../domain/model.ts';
-import type { OptionSpec } from '../domain/option.ts';
-import type { Clock, SharedState } from '../domain/ports.ts';
-import type { CallLimits, ModelQuestion, WebSearch } from './answer.ts';
+import type { Effort, InputKind, ModelInfo } from '../core/model.ts';
+import type { OptionSpec } from '../core/option.ts';
+import type { Clock, SharedState } from '../core/ports.ts';
+import type { CallLimits, ModelQuestion, WebSearch } from './ask-model.ts';
 import type { UsesIn } from './fees/counted-uses.ts';
 
 /** A model behind the AI SDK's contract; only `doStream` is used. */

@@ -1,5 +1,5 @@
 import { CLIENT_CAPABILITIES_META_KEY, type Server, type ServerContext } from '@modelcontextprotocol/server';
-import { isRecord } from '../domain/json.ts';
+import { isRecord } from '../core/json.ts';
 
 /** What the client of this very request can do: 2026 clients say so with each request. */
 export function declaredCapabilities({ mcpReq }: ServerContext): unknown {

@@ -1,5 +1,5 @@
 import { type JSONRPCMessage, SUBSCRIPTION_ID_META_KEY, type Transport } from '@modelcontextprotocol/server';
-import { isRecord } from '../domain/json.ts';
+import { isRecord } from '../core/json.ts';
 
 /** Whether a 2026 client listens for changes of resources. Its connection answers that by itself and tells no server. */
 export interface Listening {

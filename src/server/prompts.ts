@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode, type Server } from '@modelcontextprotocol/server';
-import type { HostPrompts, ToolHost } from '../domain/request.ts';
-import type { ProjectOf } from './roots/listed-roots.ts';
+import type { HostPrompts, ToolHost } from '../core/tool-host.ts';
+import type { ProjectOf } from './mcp/client-roots.ts';
 
 /** Slash commands, and what their arguments and the addresses of resources may become while they are typed. */
 export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectOf): void {

@@ -1,5 +1,5 @@
-import { isRecord } from '../domain/json.ts';
-import type { UserAnswer, UserQuestion } from '../domain/request.ts';
+import { isRecord } from '../core/json.ts';
+import type { UserAnswer, UserQuestion } from '../core/tool-host.ts';
 
 /** Questions as requests of the protocol, by their keys. */
 export function elicitations(questions: readonly UserQuestion[]) {

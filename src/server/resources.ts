@@ -1,6 +1,6 @@
 import { ResourceNotFoundError, type Server } from '@modelcontextprotocol/server';
-import type { HostResources } from '../domain/request.ts';
-import type { ProjectOf } from './roots/listed-roots.ts';
+import type { HostResources } from '../core/tool-host.ts';
+import type { ProjectOf } from './mcp/client-roots.ts';
 
 /** The most addresses that one connection may watch. */
 const mostWatched = 1_024;

@@ -1,4 +1,4 @@
-import type { ToolReply } from '../domain/request.ts';
+import type { ToolReply } from '../core/tool-host.ts';
 
 /** A reply as the protocol's result of a call. */
 export function resultOf({ text, structured, isError }: ToolReply) {

@@ -1,4 +1,4 @@
-import type { CallerTrace } from '../domain/request.ts';
+import type { CallerTrace } from '../core/tool-host.ts';
 
 /** Longer ones are not passed on, as the recommendation allows. */
 const longestState = 512;

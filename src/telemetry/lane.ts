@@ -1,4 +1,4 @@
-import type { Clock } from '../domain/ports.ts';
+import type { Clock } from '../core/ports.ts';
 
 /** False: there was nothing to write. */
 // biome-ignore lint/suspicious/noConfusingVoidType: most writers answer nothing

@@ -1,7 +1,7 @@
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { isRecord } from '../domain/json.ts';
-import type { Random } from '../domain/ports.ts';
+import { isRecord } from '../core/json.ts';
+import type { Random } from '../core/ports.ts';
 
 /**
  * The key of the placeholders that stand for secrets, made on first use and kept in `home`: a secret gets the same

@@ -1,4 +1,4 @@
-import type { RecentEvent } from '../domain/ports.ts';
+import type { RecentEvent } from '../core/ports.ts';
 import type { Written } from './lane.ts';
 
 export type Observation = RecentEvent;

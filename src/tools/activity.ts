@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isRecord, type Json, type JsonObject } from '../domain/json.ts';
-import type { RecentEvent } from '../domain/ports.ts';
-import { defineTool } from '../engine/define.ts';
+import { defineTool } from '../calls/tool.ts';
+import { isRecord, type Json, type JsonObject } from '../core/json.ts';
+import type { RecentEvent } from '../core/ports.ts';
 
 const usualLimit = 50;
 const mostEvents = 1_000;
@@ -44,7 +44,7 @@ function linesIn(args: object): number | undefined {
 
 /** Newest last, as many as there is room for. */
 async function newestWithin(events: readonly JsonObject[], tokens: number): Promise<JsonObject[]> {
-  const { estimateTokens } = await import('../domain/tokens.ts');
+  const { estimateTokens } = await import('../core/tokens.ts');
   let room = tokens;
   const from = events.findLastIndex(event => {
     room -= estimateTokens(JSON.stringify(event)) + 2;

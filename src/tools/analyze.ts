@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { unadvertised, webSearchField, workflowFields } from '../engine/fields.ts';
+import { unadvertised, webSearchField, workflowFields } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 const role = `You give the holistic second look at a code base that the caller has analysed step by step. You judge its structure and where it is heading; single bugs only where they show a pattern.
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
+import { defineTool } from '../calls/tool.ts';
 
 export const challenge = defineTool({
   name: 'challenge',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { continuationId, filePaths, hiddenFields, modelField, webSearchField } from '../engine/fields.ts';
+import { continuationId, filePaths, hiddenFields, modelField, webSearchField } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 const { use_websearch: _advertised, ...hidden } = hiddenFields;
 

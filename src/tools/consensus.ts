@@ -1,5 +1,5 @@
-import { defineTool } from '../engine/define.ts';
-import { hiddenFields, panelFields, quietPanelFields, unadvertised } from '../engine/fields.ts';
+import { hiddenFields, panelFields, quietPanelFields, unadvertised } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 const role = `You are one of several experts who judge the same proposal, each without seeing the others. Your verdict is worth most where it is your own: do not guess what the others will say, and do not soften it to be agreeable.
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { type JsonObject, numberIn, textsIn } from '../domain/json.ts';
-import { defineTool, type StepFacts, type WorkflowProgress } from '../engine/define.ts';
-import { hiddenFields, quietWorkflowFields, stepFields, workflowFields } from '../engine/fields.ts';
+import { hiddenFields, quietWorkflowFields, stepFields, workflowFields } from '../calls/fields.ts';
+import { defineTool, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
+import { type JsonObject, numberIn, textsIn } from '../core/json.ts';
 
 const count = z.int().min(0).optional();
 const wish = z.boolean().optional();

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { configError } from '../domain/error.ts';
-import { defineTool } from '../engine/define.ts';
+import { defineTool } from '../calls/tool.ts';
+import { configError } from '../core/errors.ts';
 
 const ages = ['oneDay', 'oneWeek', 'oneMonth', 'oneYear', 'noLimit'] as const;
 const usualCount = 10;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { AppError } from '../domain/error.ts';
-import type { Job, JobReply } from '../domain/job.ts';
-import { defineTool } from '../engine/define.ts';
+import { defineTool } from '../calls/tool.ts';
+import { AppError } from '../core/errors.ts';
+import type { Job, JobReply } from '../core/job.ts';
 
 export const job = defineTool({
   name: 'job',

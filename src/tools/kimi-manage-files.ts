@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { inputError, securityError } from '../domain/error.ts';
-import type { JsonObject } from '../domain/json.ts';
-import { type ActionContext, defineTool, type KeptDocument } from '../engine/define.ts';
+import { type ActionContext, defineTool, type KeptDocument } from '../calls/tool.ts';
+import { inputError, securityError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
 
 const operations = ['list', 'delete', 'cleanup_all', 'cleanup_orphaned', 'cleanup_expired'] as const;
 const day = 24 * 3_600;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { hiddenFields } from '../engine/fields.ts';
+import { hiddenFields } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 export const kimiMultiFileChat = defineTool({
   name: 'kimi_multi_file_chat',

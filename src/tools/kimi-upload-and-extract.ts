@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { JsonObject } from '../domain/json.ts';
-import { defineTool, type UploadOutcome } from '../engine/define.ts';
+import { defineTool, type UploadOutcome } from '../calls/tool.ts';
+import type { JsonObject } from '../core/json.ts';
 
 export const kimiUploadAndExtract = defineTool({
   name: 'kimi_upload_and_extract',
@@ -33,7 +33,7 @@ export const kimiUploadAndExtract = defineTool({
 
 async function rowOf(outcome: UploadOutcome, whole: boolean): Promise<JsonObject> {
   if ('error' in outcome) return { filename: outcome.filename, status: 'error', error: { ...outcome.error } };
-  const { estimateTokens } = await import('../domain/tokens.ts');
+  const { estimateTokens } = await import('../core/tokens.ts');
   const { fileId, status, filename, bytes, fresh, text } = outcome;
   const row = { file_id: fileId, status, filename, bytes, uploaded: fresh, text_tokens: estimateTokens(text) };
   return whole ? { ...row, content: text } : row;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { AppError } from '../domain/error.ts';
-import { defineTool, type ProviderState } from '../engine/define.ts';
+import { defineTool, type ProviderState } from '../calls/tool.ts';
+import { AppError } from '../core/errors.ts';
 
 export const listModels = defineTool({
   name: 'list_models',

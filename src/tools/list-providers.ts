@@ -1,4 +1,4 @@
-import { defineTool } from '../engine/define.ts';
+import { defineTool } from '../calls/tool.ts';
 
 export const listProviders = defineTool({
   name: 'list_providers',

@@ -1,5 +1,5 @@
-import type { ModelInfo } from '../domain/model.ts';
-import { defineTool, type ProviderState } from '../engine/define.ts';
+import { defineTool, type ProviderState } from '../calls/tool.ts';
+import type { ModelInfo } from '../core/model.ts';
 
 export const listmodels = defineTool({
   name: 'listmodels',

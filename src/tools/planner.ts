@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { inputError } from '../domain/error.ts';
-import { isRecord, type JsonObject, numberIn, textIn } from '../domain/json.ts';
-import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../engine/define.ts';
-import { hiddenFields, stepFields, workflowFields } from '../engine/fields.ts';
+import { hiddenFields, stepFields, workflowFields } from '../calls/fields.ts';
+import { defineTool, type Step, type StepFacts, type WorkflowProgress } from '../calls/tool.ts';
+import { inputError } from '../core/errors.ts';
+import { isRecord, type JsonObject, numberIn, textIn } from '../core/json.ts';
 
 const stepNumber = z.int().min(1).optional();
 

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import type { JsonObject } from '../domain/json.ts';
-import { printablePath } from '../domain/text.ts';
+import { unadvertised, workflowFields } from '../calls/fields.ts';
 import {
   type ChangedFile,
   defineTool,
   type Evidence,
   type EvidencePiece,
   type RepositoryChanges,
-} from '../engine/define.ts';
-import { unadvertised, workflowFields } from '../engine/fields.ts';
+} from '../calls/tool.ts';
+import type { JsonObject } from '../core/json.ts';
+import { printablePath } from '../core/text.ts';
 
 const role = `You are the last reviewer before a commit. You were given the changes themselves (patches, as git tells them) and what the caller found in them. Judge the changes and what they touch, not the rest of the project.
 

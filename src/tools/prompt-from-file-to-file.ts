@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { hiddenFields, modelsField, outputFields, promptFile, promptFileNames } from '../engine/fields.ts';
+import { hiddenFields, modelsField, outputFields, promptFile, promptFileNames } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 export const promptFromFileToFile = defineTool({
   name: 'prompt_from_file_to_file',

@@ -1,5 +1,5 @@
-import { defineTool } from '../engine/define.ts';
-import { hiddenFields, modelsField, promptFile, promptFileNames } from '../engine/fields.ts';
+import { hiddenFields, modelsField, promptFile, promptFileNames } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 export const promptFromFile = defineTool({
   name: 'prompt_from_file',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { hiddenFields, modelsField } from '../engine/fields.ts';
+import { hiddenFields, modelsField } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 export const prompt = defineTool({
   name: 'prompt',

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { AppError } from '../domain/error.ts';
-import type { JsonObject } from '../domain/json.ts';
-import { defineTool, type ProviderCapabilities } from '../engine/define.ts';
+import { defineTool, type ProviderCapabilities } from '../calls/tool.ts';
+import { AppError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
 
 export const providerCapabilities = defineTool({
   name: 'provider_capabilities',

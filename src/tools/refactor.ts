@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { unadvertised, workflowFields } from '../engine/fields.ts';
+import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 const role = `You turn what the caller found step by step into a refactoring plan that can be carried out by hand, change by change. Judge the code in the files you were given; the findings are a lead, not a proof. Behaviour stays as it is: what changes it is a bug report, not a refactoring.
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { unadvertised, workflowFields } from '../engine/fields.ts';
+import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 const role = `You are the security auditor who checks what the caller has audited step by step. Find the weaknesses that an attacker could use, judge what they would cost, and say how to close them without breaking what works.
 

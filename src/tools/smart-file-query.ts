@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { continuationId, hiddenFields } from '../engine/fields.ts';
+import { continuationId, hiddenFields } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 const vendors = { auto: undefined, kimi: 'moonshot', glm: 'zhipu' } as const;
 

@@ -1,9 +1,9 @@
+import { defineTool, type VendorCache } from '../calls/tool.ts';
+import type { Job } from '../core/job.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { SpendRow } from '../core/usage.ts';
 import { type KindSum, knownUsd, spendByKind } from '../domain/fees.ts';
-import type { Job } from '../domain/job.ts';
-import type { JsonObject } from '../domain/json.ts';
 import { roundedUsd } from '../domain/money.ts';
-import type { SpendRow } from '../domain/usage.ts';
-import { defineTool, type VendorCache } from '../engine/define.ts';
 
 export const status = defineTool({
   name: 'status',

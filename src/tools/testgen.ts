@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool } from '../engine/define.ts';
-import { unadvertised, workflowFields } from '../engine/fields.ts';
+import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
 
 const role = `You write the tests that the caller has prepared step by step. The tests are for the code in the files you were given; the findings say what to test and how this project tests.
 

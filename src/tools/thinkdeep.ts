@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { type JsonObject, textsIn } from '../domain/json.ts';
-import { cutMiddle } from '../domain/text.ts';
-import { defineTool } from '../engine/define.ts';
-import { unadvertised, webSearchField, workflowFields } from '../engine/fields.ts';
+import { unadvertised, webSearchField, workflowFields } from '../calls/fields.ts';
+import { defineTool } from '../calls/tool.ts';
+import { type JsonObject, textsIn } from '../core/json.ts';
+import { cutMiddle } from '../core/text.ts';
 
 const role = `You are the colleague to whom the caller brings a line of thought it has worked out step by step. Make it better: extend what is strong, break what is weak, and add what it has not seen.
 

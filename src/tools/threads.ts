@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { inputError, isAppError, securityError } from '../domain/error.ts';
-import { isThreadId, type ThreadId } from '../domain/ids.ts';
-import type { JsonObject } from '../domain/json.ts';
+import { continuationId } from '../calls/fields.ts';
+import { type ActionContext, defineTool } from '../calls/tool.ts';
+import { inputError, isAppError, securityError } from '../core/errors.ts';
+import { isThreadId, type ThreadId } from '../core/ids.ts';
+import type { JsonObject } from '../core/json.ts';
+import { printablePath } from '../core/text.ts';
+import { endsExchange, type StoredTurn, type Thread, type ThreadHead } from '../core/thread.ts';
 import { roundedUsd } from '../domain/money.ts';
-import { printablePath } from '../domain/text.ts';
-import { endsExchange, type StoredTurn, type Thread, type ThreadHead } from '../domain/thread.ts';
-import { type ActionContext, defineTool } from '../engine/define.ts';
-import { continuationId } from '../engine/fields.ts';
 
 /** Of a reply's room: what a page's turns take; the rest is for what stands around them. */
 const pageShare = 0.8;
@@ -118,7 +118,7 @@ function headOf(head: ThreadHead): JsonObject {
 
 /** Turns from the cursor on (`turn:character`), as much as one reply holds. */
 async function read(thread: Thread, cursor: string | undefined, replyTokens: number): Promise<JsonObject> {
-  const { estimateTokens, prefixWithin } = await import('../domain/tokens.ts');
+  const { estimateTokens, prefixWithin } = await import('../core/tokens.ts');
   const [, fromSeq = '1', fromChar = '0'] = /^(\d{1,9}):(\d{1,9})$/.exec(cursor ?? '1:0') ?? [];
   if (cursor !== undefined && !/^\d{1,9}:\d{1,9}$/.test(cursor)) throw badCursor();
   let room = Math.floor(replyTokens * pageShare);

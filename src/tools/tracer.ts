@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { inputError } from '../domain/error.ts';
-import type { JsonObject } from '../domain/json.ts';
-import { defineTool, type Evidence, type Step, type StepFacts, type TracedProject } from '../engine/define.ts';
-import { stepFields, unadvertised, workflowFields } from '../engine/fields.ts';
+import { stepFields, unadvertised, workflowFields } from '../calls/fields.ts';
+import { defineTool, type Evidence, type Step, type StepFacts, type TracedProject } from '../calls/tool.ts';
+import { inputError } from '../core/errors.ts';
+import type { JsonObject } from '../core/json.ts';
 
 const { findings } = workflowFields;
 const fields = {

@@ -1,4 +1,4 @@
-import { defineTool } from '../engine/define.ts';
+import { defineTool } from '../calls/tool.ts';
 
 export const version = defineTool({
   name: 'version',

@@ -1,11 +1,11 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { configError } from '../domain/error.ts';
-import { isRecord } from '../domain/json.ts';
-import type { ToolDefinition } from '../engine/define.ts';
-import type { Extensions } from '../extensions.ts';
-import type { StoreDefinition } from '../memory/store.ts';
+import type { Extensions } from '../app/extensions.ts';
+import type { ToolDefinition } from '../calls/tool.ts';
+import { configError } from '../core/errors.ts';
+import { isRecord } from '../core/json.ts';
 import type { ProviderDefinition } from '../models/provider.ts';
+import type { StoreDefinition } from '../storage/store.ts';
 
 /**
  * The modules that POLYLOGUE_EXTENSIONS names: absolute paths, paths from `home` that begin with a dot, or packages installed

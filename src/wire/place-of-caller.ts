@@ -1,12 +1,12 @@
 import { isAbsolute } from 'node:path';
-import { AppError, isAppError, securityError } from '../domain/error.ts';
-import type { Mask } from '../domain/ports.ts';
-import type { Permissions } from '../domain/request.ts';
-import { printablePath } from '../domain/text.ts';
-import { defaultRoots } from '../files/default-roots.ts';
-import { createSandbox } from '../files/sandbox.ts';
+import type { SharedParts } from '../app/compose-host.ts';
+import { AppError, isAppError, securityError } from '../core/errors.ts';
+import type { Mask } from '../core/ports.ts';
+import { printablePath } from '../core/text.ts';
+import type { Permissions } from '../core/tool-host.ts';
 import { isSkip } from '../files/skip.ts';
-import type { SharedParts } from './wire-host.ts';
+import { defaultRoots } from '../workspace/roots.ts';
+import { createSandbox } from '../workspace/sandbox.ts';
 
 /** What a caller may do, and from where he does it. */
 export interface CallerPlace {
@@ -66,7 +66,7 @@ async function placeOfList(
   const { files, around } = shared;
   const own = caller.permissions.roots;
   const within = own ? open(await ownRoots(shared, caller.permissions)) : files.sandbox;
-  const { listedRoots } = await import('../files/roots/listed-roots.ts');
+  const { listedRoots } = await import('../workspace/client-roots.ts');
   const { roots, refused } = await listedRoots(listed, {
     home: around.homeDir,
     isWindows: around.platform === 'win32',

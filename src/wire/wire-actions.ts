@@ -1,8 +1,8 @@
-import { rateLimits, replyTokens, spendCaps } from '../config/derive.ts';
-import type { ActionParts } from '../engine/actions/create-action-context.ts';
+import { type EngineParts, maskFor, wirePay } from '../app/compose-engine.ts';
+import type { ActionParts } from '../calls/actions/actions.ts';
+import { rateLimits, replyTokens, spendCaps } from '../config/derived-settings.ts';
 import { paidSearcher } from '../engine/spend/paid-services.ts';
-import type { Transfer } from '../memory/transfer/transfer.ts';
-import { type EngineParts, maskFor, wirePay } from './wire-engine.ts';
+import type { Transfer } from '../threads/transfer/transfer.ts';
 
 /** What the handlers of actions are given. */
 export function wireActions({

@@ -1,14 +1,14 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { storePlace } from '../config/derive.ts';
+import type { AppConfig } from '../app/settings.ts';
+import { storePlace } from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import type { AgentTool } from '../engine/agent/agent.ts';
 import type { HandParts } from '../engine/agent/hands/hand-parts.ts';
-import type { AgentRunner, RunnerParts } from '../engine/agent/runner.ts';
+import type { EngineOptions } from '../engine/engine.ts';
 import { languageOf } from '../engine/gather/preamble.ts';
-import type { EngineOptions } from '../engine/run.ts';
-import type { Meter } from '../engine/spend/meter.ts';
-import type { AppConfig } from './wire-settings.ts';
+import type { AgentTool } from '../engine/modes/agent/agent.ts';
+import type { AgentRunner, RunnerParts } from '../engine/modes/agent/runner.ts';
+import type { Meter } from '../models/meter.ts';
 
 export interface AgentSurroundings
   extends Pick<RunnerParts, 'route' | 'clock' | 'random' | 'emit' | 'git' | 'home' | 'programEnv' | 'version'> {
@@ -41,9 +41,9 @@ export function wireAgent(around: AgentSurroundings): WiredAgent {
 }
 
 async function openRunner({ config, values, compose, meter, ...around }: AgentSurroundings): Promise<WiredAgent> {
-  const { createAgentRunner } = await import('../engine/agent/runner.ts');
-  const { hands } = await import('../engine/agent/hands/hands.ts');
-  const { usualCommands } = await import('../engine/agent/hands/command-policy.ts');
+  const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
+  const { hands } = await import('../engine/modes/agent/local-tools/local-tools.ts');
+  const { usualCommands } = await import('../engine/modes/agent/local-tools/command-policy.ts');
   const { createGitHistory } = await import('../files/git/history.ts');
   const { readServerList } = await import('../engine/agent/servers/server-list.ts');
   const { sandbox, mask, condenser, maxFileBytes } = compose;

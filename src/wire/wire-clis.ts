@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { readCliFiles } from '../config/endpoints/read-cli-files.ts';
+import type { AppConfig } from '../app/settings.ts';
+import { readCliFiles } from '../config/definition-files.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import type { Clock, Emit, Random } from '../domain/ports.ts';
-import { type Bridge, createBridge } from '../engine/bridge/bridge.ts';
-import { configuredClis } from '../engine/bridge/configured-clis.ts';
-import type { AppConfig } from './wire-settings.ts';
+import type { Clock, Emit, Random } from '../core/ports.ts';
+import { type Bridge, createBridge } from '../providers/external-cli/cli-registry.ts';
+import { configuredClis } from '../providers/external-cli/configured-clis.ts';
 
 export interface CliSurroundings {
   homeDir: string;

@@ -1,24 +1,18 @@
-import { exposurePolicy } from '../config/derive.ts';
-import { inputError } from '../domain/error.ts';
-import { isThreadId } from '../domain/ids.ts';
-import type { Clock, WatchedCalls } from '../domain/ports.ts';
-import { endsExchange, type Thread } from '../domain/thread.ts';
+import type { AppConfig } from '../app/settings.ts';
+import { exposurePolicy } from '../config/derived-settings.ts';
+import { inputError } from '../core/errors.ts';
+import { isThreadId } from '../core/ids.ts';
+import type { Clock, WatchedCalls } from '../core/ports.ts';
+import { endsExchange, type Thread } from '../core/thread.ts';
 import { narrow } from '../engine/offer/narrow.ts';
-import type { Threads } from '../memory/threads.ts';
 import { splitFences } from '../memory/transfer/readable/fences.ts';
-import { shownFile } from '../memory/transfer/readable/turn-facts.ts';
-import type { Transfer } from '../memory/transfer/transfer.ts';
-import type { Team } from '../models/team.ts';
-import type {
-  DashboardData,
-  FileView,
-  OwnData,
-  ProviderView,
-  ThreadsData,
-} from '../server/dashboard/dashboard-data.ts';
-import type { Caller } from '../server/guards/caller.ts';
+import type { Team } from '../models/call/models.ts';
+import type { Caller } from '../server/access/caller.ts';
+import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
+import type { Threads } from '../threads/threads.ts';
+import { shownFile } from '../threads/transfer/readable.ts';
+import type { Transfer } from '../threads/transfer/transfer.ts';
 import { tools } from '../tools/index.gen.ts';
-import type { AppConfig } from './wire-settings.ts';
 
 /** What of the product the dashboard shows. */
 export interface DashboardSources {

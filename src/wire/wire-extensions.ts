@@ -1,11 +1,11 @@
-import { type StorePlace, storePlace } from '../config/derive.ts';
+import type { Extensions } from '../app/extensions.ts';
+import { type AppConfig, tables } from '../app/settings.ts';
+import { type StorePlace, storePlace } from '../config/derived-settings.ts';
 import { homeProblem, needHome } from '../config/home.ts';
 import { type ConfigSources, loadConfig } from '../config/load.ts';
-import { configError } from '../domain/error.ts';
-import type { Extensions } from '../extensions.ts';
-import type { Store, StoreAround } from '../memory/store.ts';
+import { configError } from '../core/errors.ts';
+import type { Store, StoreAround } from '../storage/store.ts';
 import { tools } from '../tools/index.gen.ts';
-import { type AppConfig, tables } from './wire-settings.ts';
 
 const idForm = /^[a-z][a-z0-9-]{0,39}$/;
 const toolForm = /^[a-z][a-z0-9_]{0,63}$/;

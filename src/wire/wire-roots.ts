@@ -1,5 +1,5 @@
-import { defaultRoots, type Roots } from '../files/default-roots.ts';
-import type { AppConfig } from './wire-settings.ts';
+import type { AppConfig } from '../app/settings.ts';
+import { defaultRoots, type Roots } from '../workspace/roots.ts';
 
 /** The folders that may be read, as settings, host and working directory tell. */
 export function rootsOf(

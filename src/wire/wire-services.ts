@@ -1,16 +1,16 @@
-import { isAppError } from '../domain/error.ts';
-import type { Clock, Emit, SharedState } from '../domain/ports.ts';
-import { accountOf, createDocumentLibrary, type DocumentLibrary } from '../models/extras/documents/document-library.ts';
+import { type AppConfig, providerSetup } from '../app/settings.ts';
+import { isAppError } from '../core/errors.ts';
+import type { Clock, Emit, SharedState } from '../core/ports.ts';
 import type { VendorFiles } from '../models/extras/documents/vendor-files.ts';
-import { namedEmbedder, type VendorEmbedder } from '../models/extras/embeddings/embedder.ts';
-import { glmDoor } from '../models/extras/glm/glm-door.ts';
 import { createGlmFiles } from '../models/extras/glm/glm-files.ts';
-import { createGlmWebSearch, type WebSearcher } from '../models/extras/glm/glm-web-search.ts';
 import { searchEngineOf } from '../models/extras/glm/search-engine.ts';
-import { kimiDoor } from '../models/extras/kimi/kimi-door.ts';
-import { createKimiFiles } from '../models/extras/kimi/kimi-files.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
-import { type AppConfig, providerSetup } from './wire-settings.ts';
+import { namedEmbedder, type VendorEmbedder } from '../providers/embeddings.ts';
+import { kimiDoor } from '../providers/moonshot/api.ts';
+import { createKimiFiles } from '../providers/moonshot/files.ts';
+import { accountOf, createDocumentLibrary, type DocumentLibrary } from '../providers/shared/document-library.ts';
+import { glmDoor } from '../providers/zhipu/api.ts';
+import { createGlmWebSearch, type WebSearcher } from '../providers/zhipu/services.ts';
 
 /** What vendors do beside answering. Each is there only where its vendor is configured. */
 export interface Services {

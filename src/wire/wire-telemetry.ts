@@ -1,9 +1,9 @@
-import { storePlace, traceSettings } from '../config/derive.ts';
+import type { AppConfig } from '../app/settings.ts';
+import { storePlace, traceSettings } from '../config/derived-settings.ts';
 import { homeProblem } from '../config/home.ts';
-import type { Clock, Random } from '../domain/ports.ts';
-import { createTelemetry, type Telemetry } from '../telemetry/observe.ts';
-import { version } from '../version.ts';
-import type { AppConfig } from './wire-settings.ts';
+import type { Clock, Random } from '../core/ports.ts';
+import { version } from '../core/version.ts';
+import { createTelemetry, type Telemetry } from '../observability/observability.ts';
 
 export interface TelemetrySurroundings {
   clock: Clock;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { allowedModels, promptSizeLimit, storePlace } from '../../src/config/derive.ts';
+import { allowedModels, promptSizeLimit, storePlace } from '../../src/config/derived-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { describeOptions, envSample, flagHelp } from '../../src/config/describe.ts';
 import { parseEnvFile } from '../../src/config/env-file.ts';
 import { options } from '../../src/config/options.ts';
-import type { OptionSpec } from '../../src/domain/option.ts';
+import type { OptionSpec } from '../../src/core/option.ts';
 
 const apiKey: OptionSpec = {
   env: ['ACME_API_KEY', 'ACME_KEY'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadAppConfig } from '../../src/app.ts';
+import { loadAppConfig } from '../../src/app/app.ts';
 import { readIfPresent } from '../../src/config/settings-files.ts';
 import { trustDirectory } from '../../src/config/trust.ts';
 import { tempProject } from '../support/temp-project.ts';

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest';
 import { homeProblem } from '../../src/config/home.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
-import { type AppError, isAppError } from '../../src/domain/error.ts';
-import type { OptionSpec } from '../../src/domain/option.ts';
+import { type AppError, isAppError } from '../../src/core/errors.ts';
+import type { OptionSpec } from '../../src/core/option.ts';
 
 const openai = {
   apiKey: { env: ['OPENAI_API_KEY'], type: 'string', doc: 'The key.', group: 'OpenAI', secret: true },

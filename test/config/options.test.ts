@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { options } from '../../src/config/options.ts';
 import { parseValue } from '../../src/config/parse-value.ts';
-import type { OptionSpec } from '../../src/domain/option.ts';
+import type { OptionSpec } from '../../src/core/option.ts';
 
 const all: [string, OptionSpec][] = Object.entries(options);
 const paths = { resolve: (path: string) => path, delimiter: ':' };

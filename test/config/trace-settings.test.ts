@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { traceSettings } from '../../src/config/derive.ts';
+import { traceSettings } from '../../src/config/derived-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
 

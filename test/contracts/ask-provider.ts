@@ -1,7 +1,7 @@
-import type { Candidate, ModelInfo } from '../../src/domain/model.ts';
-import type { ModelAnswer, ModelQuestion } from '../../src/models/answer.ts';
-import { createAskModel } from '../../src/models/call.ts';
-import { createConnections } from '../../src/models/connections.ts';
+import type { Candidate, ModelInfo } from '../../src/core/model.ts';
+import type { ModelAnswer, ModelQuestion } from '../../src/models/ask-model.ts';
+import { createAskModel } from '../../src/models/call/call.ts';
+import { createConnections } from '../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../../src/models/provider.ts';
 import { say } from '../models/scripted-model.ts';
 import { realClock } from '../support/clock.ts';

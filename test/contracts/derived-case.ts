@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../src/domain/model.ts';
+import type { ModelInfo } from '../../src/core/model.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 import type { ProviderCase } from './provider-suite.ts';

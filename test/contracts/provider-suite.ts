@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../src/domain/event.ts';
-import { type Message, tailHeading } from '../../src/domain/message.ts';
-import type { Candidate, ModelInfo } from '../../src/domain/model.ts';
-import type { ModelQuestion } from '../../src/models/answer.ts';
-import { createAskModel } from '../../src/models/call.ts';
-import { createConnections, keyNames } from '../../src/models/connections.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { type Message, tailHeading } from '../../src/core/message.ts';
+import type { Candidate, ModelInfo } from '../../src/core/model.ts';
+import type { ModelQuestion } from '../../src/models/ask-model.ts';
+import { createAskModel } from '../../src/models/call/call.ts';
+import { createConnections, keyNames } from '../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../../src/models/provider.ts';
 import { manualClock } from '../support/clock.ts';
 import {

@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
-import { providers } from '../../src/models/providers/index.gen.ts';
+import { providers } from '../../src/providers/index.gen.ts';
 import { derivedCase } from './derived-case.ts';
 import { providerSuite } from './provider-suite.ts';
 

@@ -12,7 +12,7 @@ afterAll(() => rm(folder, { recursive: true }));
 async function providerOfTheRecipe(): Promise<ProviderDefinition> {
   const recipe = await readFile(new URL('../../docs/recipes/add-a-provider.md', import.meta.url), 'utf8');
   const [, block = ''] = /```ts\n([\s\S]*?)```/.exec(recipe) ?? [];
-  const source = block.replace(/^ {5}/gm, '').replaceAll("'../", "'../../../src/models/");
+  const source = block.replace(/^ {5}/gm, '').replaceAll("'./shared/", "'../../../src/providers/shared/");
   await writeFile(`${folder}/acme.ts`, source);
   const { acme } = await import(`${folder}/acme.ts`);
   return acme;

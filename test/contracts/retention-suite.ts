@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../../src/memory/store.ts';
+import type { Store } from '../../src/storage/store.ts';
 import { changeOf, hashOf, headOf, hour, start, threadWith } from './store-fixtures.ts';
 import type { OpenedStore } from './store-suite.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { SharedState } from '../../src/domain/ports.ts';
+import type { SharedState } from '../../src/core/ports.ts';
 import { type ManualClock, manualClock } from '../support/clock.ts';
 
 /** What every shared state must do. `open` answers a fresh one that reads the time from `clock`. */

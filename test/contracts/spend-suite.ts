@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { dayOf, noUsage, type SpendEntry } from '../../src/domain/usage.ts';
-import { spendDays, spendThreadDays } from '../../src/memory/spend-ledger.ts';
-import type { Store } from '../../src/memory/store.ts';
+import { spendDays, spendThreadDays } from '../../src/core/spend-ledger.ts';
+import { dayOf, noUsage, type SpendEntry } from '../../src/core/usage.ts';
+import type { Store } from '../../src/storage/store.ts';
 import { headOf, hour, newThreadId, start } from './store-fixtures.ts';
 import type { OpenedStore } from './store-suite.ts';
 

@@ -7,10 +7,10 @@ import {
   sha256,
   type ThreadId,
   threadId,
-} from '../../src/domain/ids.ts';
-import type { Job } from '../../src/domain/job.ts';
-import type { ThreadHead, Turn } from '../../src/domain/thread.ts';
-import type { Store, ThreadChange } from '../../src/memory/store.ts';
+} from '../../src/core/ids.ts';
+import type { Job } from '../../src/core/job.ts';
+import type { ThreadHead, Turn } from '../../src/core/thread.ts';
+import type { Store, ThreadChange } from '../../src/storage/store.ts';
 
 export const start = 1_800_000_000_000;
 export const hour = 3_600_000;

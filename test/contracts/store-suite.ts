@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { FileRecord } from '../../src/domain/file.ts';
-import type { ThreadId } from '../../src/domain/ids.ts';
-import type { JsonObject } from '../../src/domain/json.ts';
-import type { Compaction, Thread } from '../../src/domain/thread.ts';
-import type { Store } from '../../src/memory/store.ts';
+import type { FileRecord } from '../../src/core/file.ts';
+import type { ThreadId } from '../../src/core/ids.ts';
+import type { JsonObject } from '../../src/core/json.ts';
+import type { Compaction, Thread } from '../../src/core/thread.ts';
+import type { Store } from '../../src/storage/store.ts';
 import {
   changeOf,
   hashOf,

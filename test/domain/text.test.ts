@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { linesBetween } from '../../src/domain/text.ts';
+import { linesBetween } from '../../src/core/text.ts';
 
 describe('linesBetween', () => {
   it.each(['', '\n', 'a', 'a\n', 'a\nb', 'a\n\nb\n', '\n\n\n', 'a\r\nb\r\nc'])(

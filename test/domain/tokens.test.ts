@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { numberLines } from '../../src/domain/text.ts';
-import { estimateTokens, tokenFactor } from '../../src/domain/tokens.ts';
+import { numberLines } from '../../src/core/text.ts';
+import { estimateTokens, tokenFactor } from '../../src/core/tokens.ts';
 import { ownTime } from '../support/own-time.ts';
 import { seededRandom } from '../support/random.ts';
 import { o200kTokens } from '../support/vendors/o200k-tokens.ts';
@@ -10,7 +10,7 @@ const random = seededRandom(7);
 const bytes = (count: number) => Buffer.from(Array.from({ length: count }, () => Math.floor(random.fraction() * 256)));
 const pick = (alphabet: string, count: number) =>
   Array.from({ length: count }, () => alphabet[Math.floor(random.fraction() * alphabet.length)]).join('');
-const source = readFileSync(new URL('../../src/memory/threads.ts', import.meta.url), 'utf8');
+const source = readFileSync(new URL('../../src/threads/threads.ts', import.meta.url), 'utf8');
 
 const samples: Record<string, string> = {
   'source code': source,

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Daemon } from '../../src/server/daemon/open-daemon.ts';
+import type { Daemon } from '../../src/server/daemon/daemon.ts';
 import { bareDaemon } from '../support/bare-daemon.ts';
 import { fixtureHost } from '../support/conformance/fixture-host.ts';
 import { fixtureServer } from '../support/conformance/fixture-server.ts';

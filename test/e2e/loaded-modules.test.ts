@@ -74,8 +74,8 @@ it("lists tools and prompts from little, and loads each vendor's package with it
   const first = await session.call('chat', { prompt: 'Hi', model: 'anthropic:claude-sonnet-4-5' });
   expect(first.metadata).toMatchObject({ provider_used: 'anthropic' });
   expect((await loaded()).filter(isVendors)).toEqual(['ai-sdk-anthropic.js']);
-  expect(atStart).not.toContain('wire-product.js');
-  expect(await loaded()).toContain('wire-product.js');
+  expect(atStart).not.toContain('compose-product.js');
+  expect(await loaded()).toContain('compose-product.js');
 
   const second = await session.call('chat', { prompt: 'Hi', model: 'openai:gpt-5.2' });
   expect(second.metadata).toMatchObject({ provider_used: 'openai' });

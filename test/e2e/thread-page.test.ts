@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { FileRecord } from '../../src/domain/file.ts';
+import type { FileRecord } from '../../src/core/file.ts';
 import { hashOf, start } from '../contracts/store-fixtures.ts';
 import { here, transferRig } from '../memory/transfer/transfer-rig.ts';
 import { openPage, startBrowser } from '../support/browser.ts';

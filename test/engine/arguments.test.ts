@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isAppError } from '../../src/domain/error.ts';
-import { parseArguments, schemaOf } from '../../src/engine/schema.ts';
+import { parseArguments, schemaOf } from '../../src/calls/arguments.ts';
+import { isAppError } from '../../src/core/errors.ts';
 import { analyze } from '../../src/tools/analyze.ts';
 import { chat } from '../../src/tools/chat.ts';
 import { debug } from '../../src/tools/debug.ts';

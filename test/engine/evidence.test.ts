@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { estimateTokens } from '../../src/domain/tokens.ts';
+import { estimateTokens } from '../../src/core/tokens.ts';
 import { fitEvidence } from '../../src/engine/gather/evidence.ts';
 
 const lines = (count: number) => Array.from({ length: count }, (_, at) => `line ${at}`).join('\n');

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../src/cli/surroundings.ts';
+import { realSurroundings } from '../../src/app/surroundings.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../support/vendors/fake-vendor.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { isAppError } from '../../src/domain/error.ts';
-import { defineTool } from '../../src/engine/define.ts';
-import { parseArguments, schemaOf } from '../../src/engine/schema.ts';
+import { parseArguments, schemaOf } from '../../src/calls/arguments.ts';
+import { defineTool } from '../../src/calls/tool.ts';
+import { isAppError } from '../../src/core/errors.ts';
 import { codereview } from '../../src/tools/codereview.ts';
 import { debug } from '../../src/tools/debug.ts';
 import { secaudit } from '../../src/tools/secaudit.ts';

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, symlinkSync, truncateSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { isAppError } from '../../src/domain/error.ts';
-import { type CollectOptions, collectFiles } from '../../src/files/collect.ts';
-import { createSandbox } from '../../src/files/sandbox.ts';
+import { isAppError } from '../../src/core/errors.ts';
+import { type CollectOptions, collectFiles } from '../../src/workspace/collect-files.ts';
+import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { longestTurn } from '../support/longest-turn.ts';
 import { tempTree } from './temp-tree.ts';
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { defaultRoots } from '../../src/files/default-roots.ts';
+import { defaultRoots } from '../../src/workspace/roots.ts';
 import { tempTree } from './temp-tree.ts';
 
 describe('defaultRoots', () => {

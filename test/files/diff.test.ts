@@ -1,6 +1,6 @@
 import { applyPatch } from 'diff';
 import { describe, expect, it } from 'vitest';
-import { unifiedDiff } from '../../src/files/diff.ts';
+import { unifiedDiff } from '../../src/workspace/diff.ts';
 import { ownTime } from '../support/own-time.ts';
 import { seeded } from './temp-tree.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parsePathReference } from '../../src/files/path-reference.ts';
+import { parsePathReference } from '../../src/workspace/paths.ts';
 
 const parse = (input: string) => parsePathReference(input, '/work/app', '/home/u');
 

@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto';
 import { appendFileSync, chmodSync, linkSync, statSync, symlinkSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { parsePathReference } from '../../src/files/path-reference.ts';
-import { type ReadOutcome, readBytes, readFile, readTextFile } from '../../src/files/read.ts';
-import { createSandbox } from '../../src/files/sandbox.ts';
+import { parsePathReference } from '../../src/workspace/paths.ts';
+import { type ReadOutcome, readBytes, readFile, readTextFile } from '../../src/workspace/read-file.ts';
+import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { processTime } from '../support/own-time.ts';
 import { tempTree } from './temp-tree.ts';
 

@@ -1,9 +1,9 @@
 import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { readFile } from '../../src/files/read.ts';
 import { checkFile } from '../../src/files/refresh.ts';
-import { createSandbox } from '../../src/files/sandbox.ts';
+import { readFile } from '../../src/workspace/read-file.ts';
+import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { tempTree } from './temp-tree.ts';
 
 const options = { maxBytes: 1_000 };

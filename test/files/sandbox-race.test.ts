@@ -2,8 +2,8 @@ import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { readFile } from '../../src/files/read.ts';
-import { createSandbox } from '../../src/files/sandbox.ts';
+import { readFile } from '../../src/workspace/read-file.ts';
+import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { tempTree } from './temp-tree.ts';
 
 const lastsMs = 1_000;

@@ -3,8 +3,8 @@ import { linkSync, mkdirSync, readdirSync, realpathSync, rmSync, symlinkSync } f
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { isAppError } from '../../src/domain/error.ts';
-import { createSandbox, type Sandbox } from '../../src/files/sandbox.ts';
+import { isAppError } from '../../src/core/errors.ts';
+import { createSandbox, type Sandbox } from '../../src/workspace/sandbox.ts';
 import { processTime } from '../support/own-time.ts';
 import { tempTree } from './temp-tree.ts';
 

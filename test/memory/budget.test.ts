@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isAppError } from '../../src/domain/error.ts';
+import { isAppError } from '../../src/core/errors.ts';
 import { planBudget, windowClass } from '../../src/memory/budget.ts';
 
 describe('planBudget', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Compaction, Thread } from '../../src/domain/thread.ts';
-import { createMemoryStore } from '../../src/memory/stores/memory.ts';
-import { createThreads } from '../../src/memory/threads.ts';
+import type { Compaction, Thread } from '../../src/core/thread.ts';
+import { createMemoryStore } from '../../src/storage/memory/memory.ts';
+import { createThreads } from '../../src/threads/threads.ts';
 import { manualClock } from '../support/clock.ts';
 import { seededRandom } from '../support/random.ts';
 

@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../src/domain/event.ts';
-import type { ModelQuestion } from '../../src/models/answer.ts';
-import { createAskModel } from '../../src/models/call.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { ModelQuestion } from '../../src/models/ask-model.ts';
+import { createAskModel } from '../../src/models/call/call.ts';
 import type { Connection } from '../../src/models/provider.ts';
 import { manualClock } from '../support/clock.ts';
 import { seededRandom } from '../support/random.ts';

@@ -1,5 +1,5 @@
-import type { ModelInfo } from '../../src/domain/model.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import type { ModelInfo } from '../../src/core/model.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 
 /** A row of the catalogue, as routing hands it to a provider. */
 export function catalogueModel(provider: string, id: string): ModelInfo {

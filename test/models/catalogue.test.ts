@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { makeCatalogue } from '../../scripts/catalogue.ts';
-import { efforts } from '../../src/domain/model.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import { efforts } from '../../src/core/model.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { overlay, overlayListing } from '../../src/models/catalogue/overlay.ts';
 import { nameKey, sameModel } from '../../src/models/routing/names.ts';
-import { overlay, overlayListing } from '../../src/models/sources/overlay.ts';
 
 const models = loadCatalogue();
 const facts = () => readFileSync(new URL('../../scripts/data/model-facts.jsonl', import.meta.url), 'utf8');
@@ -21,7 +21,7 @@ describe('the catalogue', () => {
   });
 
   it('is what the generator makes of the facts', () => {
-    const written = readFileSync(new URL('../../src/models/catalogue.gen.json', import.meta.url), 'utf8');
+    const written = readFileSync(new URL('../../src/models/catalogue/catalogue.gen.json', import.meta.url), 'utf8');
     expect(makeCatalogue(facts())).toBe(written);
   });
 

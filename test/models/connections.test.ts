@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createConnections, isPlaceholder, keyNames, usableSettings } from '../../src/models/connections.ts';
+import { createConnections, isPlaceholder, keyNames, usableSettings } from '../../src/models/catalogue/connections.ts';
 import { type Connection, defineProvider } from '../../src/models/provider.ts';
-import { custom } from '../../src/models/providers/custom.ts';
-import { openai } from '../../src/models/providers/openai.ts';
+import { custom } from '../../src/providers/custom.ts';
+import { openai } from '../../src/providers/openai.ts';
 
 const connection: Connection = {
   languageModel: () => {

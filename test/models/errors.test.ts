@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AppError } from '../../src/domain/error.ts';
-import { toModelError, withoutKeys } from '../../src/models/errors.ts';
+import { AppError } from '../../src/core/errors.ts';
+import { toModelError, withoutKeys } from '../../src/models/resilience/errors.ts';
 import { apiError } from './scripted-model.ts';
 
 const origin = { provider: 'openai', model: 'gpt-x', attempt: 2, now: Date.parse('2030-01-01T00:00:00Z') };

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../src/domain/event.ts';
-import type { ModelInfo } from '../../src/domain/model.ts';
-import { createLiveRoster } from '../../src/models/live-roster.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import type { ModelInfo } from '../../src/core/model.ts';
+import { createLiveRoster } from '../../src/models/catalogue/live-roster.ts';
+import { createListings } from '../../src/models/catalogue/vendor-lists.ts';
 import { type Connection, defineProvider, type LiveModel } from '../../src/models/provider.ts';
-import { createListings } from '../../src/models/sources/listings.ts';
 import { manualClock } from '../support/clock.ts';
 import { modelInfo } from './scripted-model.ts';
 

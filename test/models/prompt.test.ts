@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Message, tailHeading } from '../../src/domain/message.ts';
-import { toPrompt } from '../../src/models/prompt.ts';
+import { type Message, tailHeading } from '../../src/core/message.ts';
+import { toPrompt } from '../../src/models/call/messages.ts';
 import type { Connection } from '../../src/models/provider.ts';
 import { modelInfo, say, scriptedConnection } from './scripted-model.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { isAppError } from '../../src/domain/error.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import { isAppError } from '../../src/core/errors.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import { modelKey, nameKey } from '../../src/models/routing/names.ts';
 import { resolveModel } from '../../src/models/routing/resolve.ts';
 import type { Category, ModelRequest, RoutingPolicy } from '../../src/models/routing/roster.ts';

@@ -1,5 +1,5 @@
-import { isAppError } from '../../src/domain/error.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import { isAppError } from '../../src/core/errors.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import { resolveModel } from '../../src/models/routing/resolve.ts';
 import type { ModelRequest, Roster, RosterProvider, RoutingPolicy } from '../../src/models/routing/roster.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import { unknownNames } from '../../src/models/survey/unknown-names.ts';
 import type { Situation } from './routing-fixtures.ts';
 import { namesOf, refusalOf, resolve, rosterOf } from './routing-fixtures.ts';

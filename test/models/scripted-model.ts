@@ -1,6 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import type { Message } from '../../src/domain/message.ts';
-import type { Candidate, ModelInfo } from '../../src/domain/model.ts';
+import type { Message } from '../../src/core/message.ts';
+import type { Candidate, ModelInfo } from '../../src/core/model.ts';
 import type { Connection } from '../../src/models/provider.ts';
 
 export type Scripted = LanguageModelV4StreamPart | { wait: Promise<unknown> } | { fail: unknown };

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { efforts } from '../../src/domain/model.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
-import { providers } from '../../src/models/providers/index.gen.ts';
-import { createTeam, type Team } from '../../src/models/team.ts';
+import { efforts } from '../../src/core/model.ts';
+import { createTeam, type Team } from '../../src/models/call/models.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
+import { providers } from '../../src/providers/index.gen.ts';
 import { realClock } from '../support/clock.ts';
 import { seededRandom } from '../support/random.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';

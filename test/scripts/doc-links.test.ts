@@ -4,7 +4,7 @@ import { findBrokenLinks } from '../../scripts/doc-links/find-broken-links.ts';
 const there = new Set([
   'docs',
   'docs/guide.md',
-  'src/app.ts',
+  'src/app/app.ts',
   'src',
   'README.md',
   'docs/a b.png',
@@ -30,7 +30,7 @@ describe('links', () => {
     '[brackets](docs/note_(old).md)',
     '[![badge](https://example.org/badge.svg)](docs/guide.md)',
     '[mail](mailto:someone@example.org) and [site](https://example.org/x#y)',
-    '[lines](src/app.ts#L3)',
+    '[lines](src/app/app.ts#L3)',
     '[guide][1]\n\n[1]: docs/guide.md',
     '<img src="docs/a%20b.png">',
     'no link: `[x](nowhere.md)` and ``[y](`nowhere.md)``',
@@ -84,7 +84,9 @@ describe('anchors', () => {
 describe('paths in backticks', () => {
   it('exist, with or without a line', () => {
     expect(
-      check('see `src/app.ts`, `src/app.ts:10-20`, `src/`, `src/tools/<name>.ts`, `src/*/index.ts`, `npm test`'),
+      check(
+        'see `src/app/app.ts`, `src/app/app.ts:10-20`, `src/`, `src/tools/<name>.ts`, `src/*/index.ts`, `npm test`',
+      ),
     ).toEqual([]);
   });
 

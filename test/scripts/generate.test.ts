@@ -67,7 +67,7 @@ const definitions = {
     const names = specs => Object.entries(specs).map(([name, spec]) => name + ' ' + spec.env[0]);
     export const describeOptions = specs => '# Options\\n\\n' + names(specs).join('\\n');
     export const envSample = specs => names(specs).map(line => '# ' + line).join('\\n');`,
-  'src/models/providers/east-vendor.ts': `
+  'src/providers/east-vendor.ts': `
     export const eastVendor = { id: 'east', names: ['e'], title: 'East | vendor', onlyByName: true,
       options: { apiKey: { env: ['EAST_KEY'], type: 'string', doc: 'Key of <East>.', group: 'Keys', secret: true } } };`,
   'src/tools/list-all.ts': `
@@ -157,7 +157,7 @@ describe('the generate command', () => {
   });
 
   it('refuses a file that holds no definition', async () => {
-    await write('src/models/providers/west.ts', 'export const west = 5;');
+    await write('src/providers/west.ts', 'export const west = 5;');
     expect(await generate()).toMatchObject({
       code: 1,
       output: expect.stringContaining('west.ts: "west" is no definition'),

@@ -48,17 +48,17 @@ describe('the recipe for a vendor of the chat dialect, followed by the letter', 
   it('adds the vendor with one file and its rows, and the contract suite runs over it unasked', async () => {
     const source = block('ts');
     const name = /export const (\w+)/.exec(source)?.[1] ?? '';
-    await writeFile(join(copy, `src/models/providers/${name}.ts`), source);
+    await writeFile(join(copy, `src/providers/${name}.ts`), source);
     await appendFile(join(copy, 'scripts/data/model-facts.jsonl'), block('jsonl'));
     const commands = block('sh').trim().split('\n');
     expect(commands.at(-1)).toBe('npx vitest run test/contracts');
     for (const command of commands) await follow(command);
 
     const read = (file: string) => readFile(join(copy, file), 'utf8');
-    expect(await read('src/models/providers/index.gen.ts')).toContain("import { acme } from './acme.ts';");
+    expect(await read('src/providers/index.gen.ts')).toContain("import { acme } from './acme.ts';");
     expect(await read('.env.sample')).toContain('ACME_API_KEY');
     expect(await read('docs/reference/providers.md')).toContain('https://docs.acme.example/api');
-    const rows = JSON.parse(await read('src/models/catalogue.gen.json')).acme;
+    const rows = JSON.parse(await read('src/models/catalogue/catalogue.gen.json')).acme;
     expect(rows.map(({ id }: { id: string }) => id)).toEqual(['acme-large-2', 'acme-small-2']);
 
     const report: Report = JSON.parse(await read('report.json'));

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../src/cli/surroundings.ts';
-import { threadId } from '../../src/domain/ids.ts';
-import { processMarks } from '../../src/memory/stores/process-mark.ts';
-import { createSqliteStore } from '../../src/memory/stores/sqlite.ts';
+import { realSurroundings } from '../../src/app/surroundings.ts';
+import { threadId } from '../../src/core/ids.ts';
+import { processMarks } from '../../src/storage/process-mark.ts';
+import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 const { clock, random } = realSurroundings();

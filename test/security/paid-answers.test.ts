@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../src/cli/surroundings.ts';
-import { cancelledError, storageError } from '../../src/domain/error.ts';
-import { threadId } from '../../src/domain/ids.ts';
-import { createLeases } from '../../src/memory/lease.ts';
-import { createMemoryStore } from '../../src/memory/stores/memory.ts';
+import { realSurroundings } from '../../src/app/surroundings.ts';
+import { cancelledError, storageError } from '../../src/core/errors.ts';
+import { threadId } from '../../src/core/ids.ts';
+import { createMemoryStore } from '../../src/storage/memory/memory.ts';
+import { createLeases } from '../../src/threads/thread-lock.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';

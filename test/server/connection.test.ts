@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
 import { describe, expect, it } from 'vitest';
-import { cancelOf, watchConnection } from '../../src/server/connection.ts';
+import { cancelOf, watchConnection } from '../../src/server/mcp/connection.ts';
 
 /** A transport that writes when it is told to, or fails. */
 function slowTransport() {

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url';
 import { Client } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { Clock } from '../../src/domain/ports.ts';
+import type { Clock } from '../../src/core/ports.ts';
 import { manualClock } from '../support/clock.ts';
 import { testDaemon } from '../support/daemon.ts';
 import { type PipedClient, pipedClient } from '../support/piped-client.ts';

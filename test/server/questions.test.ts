@@ -1,7 +1,7 @@
 import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
-import type { ToolHost } from '../../src/domain/request.ts';
-import { createMcpServer } from '../../src/server/mcp.ts';
+import type { ToolHost } from '../../src/core/tool-host.ts';
+import { createMcpServer } from '../../src/server/mcp/mcp.ts';
 import { fixtureHost } from '../support/conformance/fixture-host.ts';
 import { httpMount } from '../support/conformance/http-mount.ts';
 import { eraVersions } from '../support/mcp-session.ts';

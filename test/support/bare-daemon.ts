@@ -1,7 +1,7 @@
-import type { ToolHost } from '../../src/domain/request.ts';
-import { type Daemon, type DaemonOptions, openDaemon } from '../../src/server/daemon/open-daemon.ts';
-import { operator } from '../../src/server/guards/caller.ts';
-import { createTokens } from '../../src/server/guards/tokens.ts';
+import type { ToolHost } from '../../src/core/tool-host.ts';
+import { operator } from '../../src/server/access/caller.ts';
+import { createTokens } from '../../src/server/access/tokens.ts';
+import { type Daemon, type DaemonOptions, openDaemon } from '../../src/server/daemon/daemon.ts';
 import { realClock } from './clock.ts';
 import { seededRandom } from './random.ts';
 

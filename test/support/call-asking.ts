@@ -1,4 +1,4 @@
-import type { UserAnswer, UserQuestion } from '../../src/domain/request.ts';
+import type { UserAnswer, UserQuestion } from '../../src/core/tool-host.ts';
 import type { Document, TestProduct } from './product.ts';
 
 /** Calls a tool as a client would that can ask its user; `asked` gets the questions. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isRequestId } from '../../src/domain/ids.ts';
+import { isRequestId } from '../../src/core/ids.ts';
 import { manualClock, realClock } from './clock.ts';
 import { seededRandom } from './random.ts';
 

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Clock } from '../../src/domain/ports.ts';
+import type { Clock } from '../../src/core/ports.ts';
 
 export interface ManualClock extends Clock {
   /**

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { Clock } from '../../src/domain/ports.ts';
-import type { Daemon } from '../../src/server/daemon/open-daemon.ts';
+import type { Clock } from '../../src/core/ports.ts';
+import type { Daemon } from '../../src/server/daemon/daemon.ts';
 import { realClock } from './clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from './product.ts';
 import { type TempProject, tempProject } from './temp-project.ts';

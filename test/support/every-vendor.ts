@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs';
-import type { OptionSpec } from '../../src/domain/option.ts';
-import { loadCatalogue } from '../../src/models/catalogue.ts';
+import type { OptionSpec } from '../../src/core/option.ts';
+import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
-import { providers } from '../../src/models/providers/index.gen.ts';
+import { providers } from '../../src/providers/index.gen.ts';
 import type { FakeVendor, FakeVendorOptions } from './vendors/fake-vendor.ts';
 import { startAzure } from './vendors/start-azure.ts';
 

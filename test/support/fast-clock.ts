@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks';
-import type { Clock } from '../../src/domain/ports.ts';
+import type { Clock } from '../../src/core/ports.ts';
 import { realClock } from './clock.ts';
 
 /** What is longer between two looks, the machine spent on something else: that time does not pass. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { startWriter } from '../../src/memory/stores/sqlite-writer.ts';
+import { startWriter } from '../../src/storage/sqlite/writer.ts';
 import { type Fault, ordersOf, slowMs } from './break-disk.ts';
 
 /** A program for the writer's thread: SQLite on a disk that fails as a test says. */

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { WebSocket } from 'ws';
-import { type FrameError, type ServerFrame, serverFrame } from '../../src/server/ws/frames/frames.ts';
+import { type FrameError, type ServerFrame, serverFrame } from '../../src/server/websocket/protocol.ts';
 
 export interface FrameClientOptions {
   headers?: Record<string, string>;

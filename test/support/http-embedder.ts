@@ -1,5 +1,5 @@
-import { AppError } from '../../src/domain/error.ts';
-import type { Embedder } from '../../src/domain/ports.ts';
+import { AppError } from '../../src/core/errors.ts';
+import type { Embedder } from '../../src/core/ports.ts';
 
 /** A client of OpenAI's `POST /embeddings`, as plain as can be. */
 export function httpEmbedder(baseUrl: string, model: string): Embedder {

@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, tables } from '../../src/app.ts';
-import { realSurroundings } from '../../src/cli/surroundings.ts';
-import type { Clock, Random } from '../../src/domain/ports.ts';
-import type { ProgressUpdate } from '../../src/domain/request.ts';
+import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, tables } from '../../src/app/app.ts';
+import { realSurroundings } from '../../src/app/surroundings.ts';
+import type { Clock, Random } from '../../src/core/ports.ts';
+import type { ProgressUpdate } from '../../src/core/tool-host.ts';
 
 // A reply as tests look into it.
 // biome-ignore lint/suspicious/noExplicitAny: replies are free-form JSON documents

@@ -1,4 +1,4 @@
-import type { Random } from '../../src/domain/ports.ts';
+import type { Random } from '../../src/core/ports.ts';
 
 /** The same numbers and UUIDs for the same seed, on every machine. */
 export function seededRandom(seed = 1): Random {

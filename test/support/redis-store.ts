@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { realSurroundings } from '../../src/cli/surroundings.ts';
-import type { Store } from '../../src/memory/store.ts';
-import { createRedisStore, type RedisStoreOptions } from '../../src/memory/stores/redis.ts';
+import { realSurroundings } from '../../src/app/surroundings.ts';
+import { createRedisStore, type RedisStoreOptions } from '../../src/storage/redis/redis.ts';
+import type { Store } from '../../src/storage/store.ts';
 
 const { clock, random } = realSurroundings();
 

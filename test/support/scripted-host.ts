@@ -1,4 +1,4 @@
-import type { ToolHost, ToolReply, ToolRequest } from '../../src/domain/request.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../../src/core/tool-host.ts';
 
 export type ScriptedCall = (request: ToolRequest, signal: AbortSignal) => Promise<ToolReply>;
 

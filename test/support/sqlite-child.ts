@@ -12,11 +12,11 @@
 import { writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isAppError } from '../../src/domain/error.ts';
-import { threadId } from '../../src/domain/ids.ts';
-import { createStoredState } from '../../src/memory/shared-state/stored-state.ts';
-import type { Store } from '../../src/memory/store.ts';
-import { createSqliteStore } from '../../src/memory/stores/sqlite.ts';
+import { isAppError } from '../../src/core/errors.ts';
+import { threadId } from '../../src/core/ids.ts';
+import { createStoredState } from '../../src/storage/shared-state.ts';
+import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
+import type { Store } from '../../src/storage/store.ts';
 import { changeOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
 import { manualClock, realClock } from './clock.ts';
 import { redisStore } from './redis-store.ts';

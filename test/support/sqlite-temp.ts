@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ThreadId } from '../../src/domain/ids.ts';
-import type { Thread } from '../../src/domain/thread.ts';
-import type { Store } from '../../src/memory/store.ts';
-import { createSqliteStore } from '../../src/memory/stores/sqlite.ts';
+import type { ThreadId } from '../../src/core/ids.ts';
+import type { Thread } from '../../src/core/thread.ts';
+import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
+import type { Store } from '../../src/storage/store.ts';
 import { start } from '../contracts/store-fixtures.ts';
 import { manualClock, realClock } from './clock.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { tailHeading } from '../../src/domain/message.ts';
+import { tailHeading } from '../../src/core/message.ts';
 import { type Asked, askVendors, type Wire } from './ask-vendors.ts';
 import { ownTime } from './own-time.ts';
 import type { FakeVendor } from './vendors/fake-vendor.ts';

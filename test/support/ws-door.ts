@@ -1,14 +1,14 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Clock } from '../../src/domain/ports.ts';
-import type { ToolHost } from '../../src/domain/request.ts';
-import { createAddressGuard } from '../../src/server/guards/addresses.ts';
-import { operator } from '../../src/server/guards/caller.ts';
-import { type CapacityRules, createCapacity } from '../../src/server/guards/capacity.ts';
+import type { Clock } from '../../src/core/ports.ts';
+import type { ToolHost } from '../../src/core/tool-host.ts';
+import { createAddressGuard } from '../../src/server/access/addresses.ts';
+import { operator } from '../../src/server/access/caller.ts';
+import { createGate } from '../../src/server/access/gate.ts';
+import { type CapacityRules, createCapacity } from '../../src/server/access/limits.ts';
+import { createTokens, digestOf, type TokenEntry } from '../../src/server/access/tokens.ts';
 import { type Refusal, refusalResponse } from '../../src/server/guards/refusal.ts';
-import { createTokens, digestOf, type TokenEntry } from '../../src/server/guards/tokens.ts';
-import { createGate } from '../../src/server/http/gate.ts';
-import { openWs, type WsOptions, type WsRules } from '../../src/server/ws/open-ws.ts';
+import { openWs, type WsOptions, type WsRules } from '../../src/server/websocket/websocket.ts';
 import { realClock } from './clock.ts';
 import { seededRandom } from './random.ts';
 

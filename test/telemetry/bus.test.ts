@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../src/domain/event.ts';
-import { createBus } from '../../src/telemetry/bus.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { createBus } from '../../src/observability/event-bus.ts';
 import type { Observation, Sink } from '../../src/telemetry/sink.ts';
 import { manualClock } from '../support/clock.ts';
 

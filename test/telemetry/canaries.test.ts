@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../src/domain/event.ts';
-import { createBus } from '../../src/telemetry/bus.ts';
-import { createMask } from '../../src/telemetry/redact.ts';
+import type { AppEvent } from '../../src/core/events.ts';
+import { createBus } from '../../src/observability/event-bus.ts';
+import { createMask } from '../../src/observability/secret-masking.ts';
+import { createStderr } from '../../src/observability/stderr-log.ts';
 import { createBreadcrumbs } from '../../src/telemetry/sinks/breadcrumbs.ts';
-import { createStderr } from '../../src/telemetry/sinks/stderr.ts';
 import { canaries } from '../support/canaries.ts';
 import { manualClock } from '../support/clock.ts';
 import { tempProject } from '../support/temp-project.ts';

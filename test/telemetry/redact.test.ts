@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createMask } from '../../src/telemetry/redact.ts';
+import { createMask } from '../../src/observability/secret-masking.ts';
 
 const base62 = 'q7Zt9Kx2Bv4Lm8Np1Rw5Yc3Hd6Fg0JsAeUiOoTzXbVnMkLpQ';
 const mask = createMask({ secret: 'pepper', keys: [] });

@@ -3,7 +3,7 @@ import { cp, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { UserAnswer } from '../../src/domain/request.ts';
+import type { UserAnswer } from '../../src/core/tool-host.ts';
 import { callAsking } from '../support/call-asking.ts';
 import { type GitRepository, gitRepository } from '../support/git-repository.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { schemaOf } from '../../src/calls/arguments.ts';
+import { type ExposurePolicy, exposed } from '../../src/engine/exposure.ts';
 import { catalogueVersion } from '../../src/engine/offer/catalogue-version.ts';
-import { type ExposurePolicy, exposed } from '../../src/engine/offer/exposure.ts';
-import { createPrompts } from '../../src/engine/offer/prompts.ts';
-import { createToolTable } from '../../src/engine/offer/tool-table.ts';
-import { schemaOf } from '../../src/engine/schema.ts';
+import { createPrompts } from '../../src/engine/prompts.ts';
+import { createToolTable } from '../../src/engine/tool-table.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 import { schemas } from '../../src/tools/schemas.gen.ts';
 

@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
-import { inputError } from '../../domain/error.ts';
-import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { inputError } from '../../core/errors.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import { usdText } from '../../domain/money.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { listFlag, textFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 import { showFailure } from '../show-failure.ts';
 import { warningsOf } from '../warnings-of.ts';
 

@@ -1,7 +1,7 @@
-import { tables } from '../../app.ts';
-import { inputError } from '../../domain/error.ts';
-import type { OptionSpec } from '../../domain/option.ts';
-import { defineCommand, type FlagSpec } from '../command.ts';
+import { tables } from '../../app/app.ts';
+import { inputError } from '../../core/errors.ts';
+import type { OptionSpec } from '../../core/option.ts';
+import { defineCommand, type FlagSpec } from '../command/command.ts';
 import { type CompletionFlag, completionScript, shells } from '../completion-script.ts';
 
 export const completion = defineCommand({

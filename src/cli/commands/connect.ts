@@ -1,7 +1,7 @@
-import { openBridge } from '../../app.ts';
-import { defineCommand } from '../command.ts';
+import { openBridge } from '../../app/app.ts';
+import { defineCommand } from '../command/command.ts';
+import { serverEnvironment } from '../command/environment.ts';
 import { isOn, textFlag } from '../flags.ts';
-import { serverEnvironment } from '../init/environment.ts';
 
 export const connect = defineCommand({
   name: 'connect',

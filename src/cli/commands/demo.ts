@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig, tables } from '../../app.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { loadConfig, tables } from '../../app/app.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type OpenProduct, openProduct } from '../command/open-product.ts';
 import { type Account, accountIn, keptOf } from '../demo/account.ts';
 import { editExampleProject, programFile, testFile, writeExampleProject } from '../demo/example-project.ts';
-import { type OpenProduct, openProduct } from '../open-product.ts';
 import { showFailure } from '../show-failure.ts';
 
 const question = 'How does the cart add up, and what could go wrong?';

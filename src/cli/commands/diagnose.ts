@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import { inputError } from '../../domain/error.ts';
-import { isRecord, type JsonObject, textIn } from '../../domain/json.ts';
-import type { ToolReply, UserAnswer, UserQuestion } from '../../domain/request.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { inputError } from '../../core/errors.ts';
+import { isRecord, type JsonObject, textIn } from '../../core/json.ts';
+import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type OpenProduct, openProduct } from '../command/open-product.ts';
 import { isOn, listFlag, textFlag } from '../flags.ts';
-import { type OpenProduct, openProduct } from '../open-product.ts';
 import { showFailure } from '../show-failure.ts';
 import { warningsOf } from '../warnings-of.ts';
 

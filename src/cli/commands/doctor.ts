@@ -1,17 +1,17 @@
-import type { Product } from '../../app.ts';
+import type { Product } from '../../app/app.ts';
 import { homeProblem } from '../../config/home.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { checkMachine } from '../doctor/check-machine.ts';
 import { checkProviders } from '../doctor/check-providers.ts';
 import { checkRoots } from '../doctor/check-roots.ts';
 import { checkSettings } from '../doctor/check-settings.ts';
 import { checkStore } from '../doctor/check-store.ts';
 import { checkSummaries } from '../doctor/check-summaries.ts';
-import type { Finding } from '../doctor/finding.ts';
+import type { Finding } from '../doctor/doctor-checks.ts';
 import { checkHandshakes } from '../doctor/handshake.ts';
-import { openProduct } from '../open-product.ts';
 
 const signs = { ok: 'ok  ', note: '    ', warn: 'warn', fail: 'FAIL' } as const;
 const colours = { ok: 'green', note: 'dim', warn: 'yellow', fail: 'red' } as const;

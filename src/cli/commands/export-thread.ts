@@ -1,9 +1,9 @@
 import { open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { AppError, inputError, isAppError } from '../../domain/error.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { AppError, inputError, isAppError } from '../../core/errors.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { isOn, textFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 import { tellFailure } from '../show-failure.ts';
 
 const formats = ['jsonl', 'md', 'html'] as const;

@@ -1,9 +1,9 @@
 import { createReadStream, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { inputError } from '../../domain/error.ts';
-import { defineCommand } from '../command.ts';
+import { inputError } from '../../core/errors.ts';
+import { defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { isOn } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 import { tellFailure } from '../show-failure.ts';
 
 const toldEvery = 100;

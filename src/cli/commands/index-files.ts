@@ -1,8 +1,8 @@
 import { relative } from 'node:path';
-import { printablePath } from '../../domain/text.ts';
-import { defineCommand } from '../command.ts';
+import { printablePath } from '../../core/text.ts';
+import { defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { isOn } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 
 const skipsShown = 20;
 

@@ -1,12 +1,12 @@
-import { configError, inputError, isAppError } from '../../domain/error.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { configError, inputError, isAppError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type ServerEnvironment, serverEnvironment } from '../command/environment.ts';
 import { isOn, listFlag, textFlag } from '../flags.ts';
 import { hosts } from '../hosts/index.gen.ts';
 import { backupsOf, type ConfigFile, openConfigFile, replaceConfigFile } from '../init/config-file.ts';
-import { hasEntry, withEntry, withoutEntry } from '../init/entry.ts';
-import { type ServerEnvironment, serverEnvironment } from '../init/environment.ts';
-import type { HostDefinition, Scope } from '../init/host.ts';
+import { hasEntry, withEntry, withoutEntry } from '../init/edit-config.ts';
+import type { HostDefinition, Scope } from '../init/hosts.ts';
 
 const clients: readonly string[] = hosts.map(host => host.name);
 

@@ -1,10 +1,10 @@
-import type { Product } from '../../app.ts';
-import { inputError } from '../../domain/error.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import type { ModelInfo } from '../../domain/model.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import type { Product } from '../../app/app.ts';
+import { inputError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { ModelInfo } from '../../core/model.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { isOn, textFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 
 type Provider = Awaited<ReturnType<Product['team']['providers']>>[number];
 

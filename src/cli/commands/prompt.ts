@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
-import { inputError } from '../../domain/error.ts';
-import { isRecord, type JsonObject } from '../../domain/json.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { inputError } from '../../core/errors.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { isOn, textFlag, wordsFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 import { showFailure } from '../show-failure.ts';
 
 export const prompt = defineCommand({

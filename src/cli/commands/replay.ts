@@ -1,12 +1,12 @@
-import type { Product } from '../../app.ts';
-import { inputError } from '../../domain/error.ts';
-import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../domain/json.ts';
-import type { CommsExchange, CommsLine } from '../../domain/ports.ts';
-import { printableText, safeCut } from '../../domain/text.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import type { Product } from '../../app/app.ts';
+import { inputError } from '../../core/errors.ts';
+import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../core/json.ts';
+import type { CommsExchange, CommsLine } from '../../core/ports.ts';
+import { printableText, safeCut } from '../../core/text.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type OpenProduct, openProduct } from '../command/open-product.ts';
+import type { Output } from '../command/output.ts';
 import { isOn, textFlag } from '../flags.ts';
-import { type OpenProduct, openProduct } from '../open-product.ts';
-import type { Output } from '../output.ts';
 import { tellFailure } from '../show-failure.ts';
 
 type Replay = NonNullable<Product['replay']>;

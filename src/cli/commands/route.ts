@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Product } from '../../app.ts';
-import { inputError } from '../../domain/error.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import type { Product } from '../../app/app.ts';
+import { inputError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { isOn, listFlag, textFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 
 type Explanation = Awaited<ReturnType<Product['explainRoute']>>;
 

@@ -1,9 +1,9 @@
 import { relative } from 'node:path';
-import { inputError } from '../../domain/error.ts';
-import { printablePath, safeCut } from '../../domain/text.ts';
-import { defineCommand } from '../command.ts';
+import { inputError } from '../../core/errors.ts';
+import { printablePath, safeCut } from '../../core/text.ts';
+import { defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
 import { textFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
 
 const usual = 10;
 const most = 50;

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
-import { type AppConfig, createProduct } from '../../app.ts';
-import { inputError } from '../../domain/error.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { type AppConfig, createProduct } from '../../app/app.ts';
+import { inputError } from '../../core/errors.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
 import { textFlag } from '../flags.ts';
 
 export const serve = defineCommand({

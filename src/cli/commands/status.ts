@@ -1,7 +1,7 @@
-import { type DaemonOnFile, findDaemons } from '../../app.ts';
+import { type DaemonOnFile, findDaemons } from '../../app/app.ts';
 import { needHome } from '../../config/home.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
 
 /** What a daemon itself says when it is asked. */
 type Answer = 'ready' | 'draining' | 'not_ready' | 'unreachable';

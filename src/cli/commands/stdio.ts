@@ -1,5 +1,5 @@
-import { serveStdio } from '../../app.ts';
-import { defineCommand } from '../command.ts';
+import { serveStdio } from '../../app/app.ts';
+import { defineCommand } from '../command/command.ts';
 
 /** How long what was written waits for a client who does not read it: after his end of the input, and after a signal. */
 const unreadMs = { ended: 5_000, asked: 500 };

@@ -1,10 +1,10 @@
-import { inputError } from '../../domain/error.ts';
-import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { inputError } from '../../core/errors.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import { usdText } from '../../domain/money.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
+import type { Output } from '../command/output.ts';
 import { isOn, textFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
-import type { Output } from '../output.ts';
 import { showFailure } from '../show-failure.ts';
 
 const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'prune'];

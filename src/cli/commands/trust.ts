@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { trustDirectory } from '../../config/trust.ts';
-import { defineCommand } from '../command.ts';
+import { defineCommand } from '../command/command.ts';
 
 export const trust = defineCommand({
   name: 'trust',

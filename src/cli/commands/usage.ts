@@ -1,12 +1,12 @@
-import { inputError } from '../../domain/error.ts';
+import { inputError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { dayOf, type SpendKey, type SpendSum, spendBy, spendKeys, spendTotal } from '../../core/usage.ts';
 import { type KindSum, kindWords, knownUsd, spendByKind } from '../../domain/fees.ts';
-import type { JsonObject } from '../../domain/json.ts';
 import { roundedUsd, usdText } from '../../domain/money.ts';
-import { dayOf, type SpendKey, type SpendSum, spendBy, spendKeys, spendTotal } from '../../domain/usage.ts';
-import { type CommandContext, defineCommand } from '../command.ts';
+import { type CommandContext, defineCommand } from '../command/command.ts';
+import { openProduct } from '../command/open-product.ts';
+import type { Output } from '../command/output.ts';
 import { textFlag } from '../flags.ts';
-import { openProduct } from '../open-product.ts';
-import type { Output } from '../output.ts';
 
 const usualDays = 30;
 const mostDays = 370;

@@ -1,4 +1,4 @@
-import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 
 /** What a built-in model was sent, as its answer tells. */
 export interface Account {

@@ -1,8 +1,8 @@
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
-import type { CommandContext } from '../command.ts';
-import type { Finding } from './finding.ts';
+import type { CommandContext } from '../command/command.ts';
+import type { Finding } from './doctor-checks.ts';
 
 /** Node, the program, the data folder. */
 export async function checkMachine({ around, config, launch }: CommandContext): Promise<Finding[]> {

@@ -1,6 +1,6 @@
-import type { Product } from '../../app.ts';
-import { isAppError } from '../../domain/error.ts';
-import type { Finding } from './finding.ts';
+import type { Product } from '../../app/app.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { Finding } from './doctor-checks.ts';
 
 type Team = Product['team'];
 type Provider = Awaited<ReturnType<Team['providers']>>[number];

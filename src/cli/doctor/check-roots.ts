@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
-import type { Product } from '../../app.ts';
-import type { Finding } from './finding.ts';
+import type { Product } from '../../app/app.ts';
+import type { Finding } from './doctor-checks.ts';
 
 /** What may be read, and whether it is there. */
 export async function checkRoots({ readable: { roots, reason } }: Product): Promise<Finding[]> {

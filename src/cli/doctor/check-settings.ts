@@ -1,7 +1,7 @@
-import { tables } from '../../app.ts';
-import type { OptionSpec } from '../../domain/option.ts';
-import type { CommandContext } from '../command.ts';
-import type { Finding } from './finding.ts';
+import { tables } from '../../app/app.ts';
+import type { OptionSpec } from '../../core/option.ts';
+import type { CommandContext } from '../command/command.ts';
+import type { Finding } from './doctor-checks.ts';
 
 /** What the loader had to say, and where each option that is set comes from. */
 export function checkSettings({ config }: CommandContext): Finding[] {

@@ -1,6 +1,6 @@
-import type { Product } from '../../app.ts';
-import { isAppError } from '../../domain/error.ts';
-import type { Finding } from './finding.ts';
+import type { Product } from '../../app/app.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { Finding } from './doctor-checks.ts';
 
 /** Asks the server in which threads live, where there is one. */
 export async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {

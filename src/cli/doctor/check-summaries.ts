@@ -1,6 +1,6 @@
-import type { Product } from '../../app.ts';
-import type { CommandContext } from '../command.ts';
-import type { Finding } from './finding.ts';
+import type { Product } from '../../app/app.ts';
+import type { CommandContext } from '../command/command.ts';
+import type { Finding } from './doctor-checks.ts';
 
 /** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
 export async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {

@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { isRecord } from '../../domain/json.ts';
-import type { CommandContext } from '../command.ts';
-import type { Finding } from './finding.ts';
+import { isRecord } from '../../core/json.ts';
+import type { CommandContext } from '../command/command.ts';
+import type { Finding } from './doctor-checks.ts';
 
 const patienceMs = 10_000;
 const client = { name: 'polylogue-doctor', version: '1' };

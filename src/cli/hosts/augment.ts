@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defineHost, envTable } from '../init/host.ts';
+import { defineHost, envTable } from '../init/hosts.ts';
 
 export const augment = defineHost({
   name: 'augment',

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defineHost } from '../init/host.ts';
+import { defineHost } from '../init/hosts.ts';
 
 export const codex = defineHost({
   name: 'codex',

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defineHost, envTable, type HostPlace } from '../init/host.ts';
+import { defineHost, envTable, type HostPlace } from '../init/hosts.ts';
 
 export const zed = defineHost({
   name: 'zed',

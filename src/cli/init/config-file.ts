@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { configError } from '../../domain/error.ts';
+import { configError } from '../../core/errors.ts';
 
 export interface ConfigFile {
   /** With symbolic links resolved: dotfiles are often kept elsewhere. */

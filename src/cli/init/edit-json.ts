@@ -1,6 +1,6 @@
 import { type Node, type ParseError, parse, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { configError } from '../../domain/error.ts';
-import { isRecord, type JsonObject } from '../../domain/json.ts';
+import { configError } from '../../core/errors.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 
 const mark = '\uFEFF';
 const parseOptions = { allowTrailingComma: true };

@@ -1,5 +1,5 @@
-import { configError } from '../../domain/error.ts';
-import { isRecord, type Json, type JsonObject } from '../../domain/json.ts';
+import { configError } from '../../core/errors.ts';
+import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
 import { type TomlLine, tomlLines } from './toml-lines.ts';
 
 /** The text of a TOML file with this table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */

@@ -1,4 +1,4 @@
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 import type { ReadFile } from '../settings-files.ts';
 
 /** A file of the operator's about models, parsed. */

@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../../domain/option.ts';
+import type { OptionSpec } from '../../core/option.ts';
 
 /** Which files may be read. */
 export const fileOptions = {

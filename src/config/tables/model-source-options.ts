@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../../domain/option.ts';
+import type { OptionSpec } from '../../core/option.ts';
 
 function modelsFile(vendor: string, env: readonly string[]) {
   return {

@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../../domain/option.ts';
+import type { OptionSpec } from '../../core/option.ts';
 
 /** What the AI manager may do by itself, and how much a search of the web brings. */
 export const searchOptions = {

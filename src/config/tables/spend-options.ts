@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../../domain/option.ts';
+import type { OptionSpec } from '../../core/option.ts';
 
 function cap(env: string, flag: string, whose: string) {
   return {

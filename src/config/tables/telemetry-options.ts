@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../../domain/option.ts';
+import type { OptionSpec } from '../../core/option.ts';
 
 /** What is written down of calls, and who is told. The names with OTEL_ are those of OpenTelemetry. */
 export const telemetryOptions = {

@@ -1,4 +1,4 @@
-import type { OptionSpec } from '../../domain/option.ts';
+import type { OptionSpec } from '../../core/option.ts';
 
 /** The WebSocket door of the daemon, at `/ws`. The names in EXAI_WS are those that clients of another server know. */
 export const wsOptions = {

@@ -1,4 +1,4 @@
-import { vocabularyFilter } from './vocabulary.gen.ts';
+import { vocabularyFilter } from '../../core/vocabulary.gen.ts';
 import { probes, WordHash } from './word-hash.ts';
 
 /** UTF-16 units of the longest word there is. */

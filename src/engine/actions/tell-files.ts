@@ -1,6 +1,6 @@
-import { isAppError } from '../../domain/error.ts';
-import type { SkipCode } from '../../domain/file.ts';
-import type { Emit } from '../../domain/ports.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { SkipCode } from '../../core/file.ts';
+import type { Emit } from '../../core/ports.ts';
 
 /** Which call an event belongs to. */
 export interface ToldCall {

@@ -1,7 +1,7 @@
-import type { JsonObject } from '../../domain/json.ts';
-import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { shownToApprove } from '../answer/shown-to-approve.ts';
-import type { AgentInput, PendingCall } from './agent.ts';
+import type { AgentInput, PendingCall } from '../modes/agent/agent.ts';
 
 /** What is done without asking anybody: nothing, what only reads within the roots, or everything. */
 export type ApprovalPolicy = 'never' | 'reads' | 'all';

@@ -1,5 +1,5 @@
-import { type Message, type SaidPart, type ToolResult, textOf } from '../../domain/message.ts';
-import { cutMiddle } from '../../domain/text.ts';
+import { type Message, type SaidPart, type ToolResult, textOf } from '../../core/message.ts';
+import { cutMiddle } from '../../core/text.ts';
 import { headed, refreshHeading } from './own-blocks.ts';
 
 /** One round: what the model said, and what came of its calls, in their order. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Random } from '../../domain/ports.ts';
+import type { Random } from '../../core/ports.ts';
 
 /** What heads the block of files that changed; its mark follows. */
 export const refreshHeading = '[SYSTEM: FILES UPDATED]';

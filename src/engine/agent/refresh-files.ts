@@ -1,12 +1,12 @@
-import type { TextFile } from '../../domain/file.ts';
-import type { Mask } from '../../domain/ports.ts';
-import { cutMiddle, printablePath } from '../../domain/text.ts';
-import { unifiedDiff } from '../../files/diff.ts';
-import { readFile } from '../../files/read.ts';
+import type { TextFile } from '../../core/file.ts';
+import type { Mask } from '../../core/ports.ts';
+import { cutMiddle, printablePath } from '../../core/text.ts';
 import { checkFile, type KnownFile } from '../../files/refresh.ts';
-import type { Sandbox } from '../../files/sandbox.ts';
 import { isSkip } from '../../files/skip.ts';
-import type { Refresher } from './agent.ts';
+import { unifiedDiff } from '../../workspace/diff.ts';
+import { readFile } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import type { Refresher } from '../modes/agent/agent.ts';
 
 export interface RefreshParts {
   sandbox: Sandbox;

@@ -1,9 +1,9 @@
-import type { Mask } from '../../domain/ports.ts';
-import { safeCut } from '../../domain/text.ts';
-import type { AskModel } from '../../models/answer.ts';
+import type { Mask } from '../../core/ports.ts';
+import { safeCut } from '../../core/text.ts';
+import type { AskModel } from '../../models/ask-model.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
-import type { AgentParts } from './agent.ts';
+import type { AgentParts } from '../modes/agent/agent.ts';
 import { said } from './conversation.ts';
 
 export interface TriageParts {

@@ -1,6 +1,6 @@
-import { type Message, textOf } from '../../domain/message.ts';
-import type { ModelInfo } from '../../domain/model.ts';
-import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
+import { type Message, textOf } from '../../core/message.ts';
+import type { ModelInfo } from '../../core/model.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { type Conversation, messagesOf } from './conversation.ts';
 
 /** When a conversation loses its oldest entries, and how many: tokens, and the entries that stay in any case. */

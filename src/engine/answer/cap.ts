@@ -1,5 +1,5 @@
-import type { Json, JsonObject } from '../../domain/json.ts';
-import { estimateTokens, prefixWithin } from '../../domain/tokens.ts';
+import type { Json, JsonObject } from '../../core/json.ts';
+import { estimateTokens, prefixWithin } from '../../core/tokens.ts';
 
 /** Where the whole of a model's answer is kept. */
 export interface AnswerPlace {

@@ -1,8 +1,8 @@
-import { isAppError } from '../../domain/error.ts';
-import type { Message } from '../../domain/message.ts';
-import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
-import { addUsage } from '../../domain/usage.ts';
-import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/answer.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { Message } from '../../core/message.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
+import { addUsage } from '../../core/usage.ts';
+import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
 
 /** Less room than this is not worth another call. */
 const leastTokens = 256;

@@ -1,4 +1,4 @@
-import type { PutBack } from '../../files/put-back/put-back.ts';
+import type { PutBack } from '../../workspace/restore-secrets.ts';
 
 /** What a model that may generate code is told of the form. */
 export const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:

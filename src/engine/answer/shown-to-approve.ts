@@ -1,4 +1,4 @@
-import { cutMiddle, safeCut } from '../../domain/text.ts';
+import { cutMiddle, safeCut } from '../../core/text.ts';
 
 /** Characters; of what is longer, the beginning and the end. */
 const longestShown = 12_000;

@@ -1,7 +1,7 @@
-import { isRecord, numberIn } from '../../domain/json.ts';
-import { cutMiddle } from '../../domain/text.ts';
-import { noUsage, type Usage } from '../../domain/usage.ts';
-import type { CliEvent } from './cli.ts';
+import { isRecord, numberIn } from '../../core/json.ts';
+import { cutMiddle } from '../../core/text.ts';
+import { noUsage, type Usage } from '../../core/usage.ts';
+import type { CliEvent } from '../../providers/external-cli/clis/cli.ts';
 
 const longestDetail = 500;
 

@@ -1,6 +1,6 @@
-import { securityError } from '../../domain/error.ts';
-import { programProviderId } from '../../models/extras/programs/program.ts';
-import type { Team } from '../../models/team.ts';
+import { securityError } from '../../core/errors.ts';
+import type { Team } from '../../models/call/models.ts';
+import { programProviderId } from '../../providers/external-cli/program.ts';
 
 /** The models for somebody who may only read some directories: no program is among them, for none can be kept there. */
 export function withoutPrograms<Models extends Pick<Team, 'ask' | 'providers'>>(team: Models): Models {

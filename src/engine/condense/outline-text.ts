@@ -1,5 +1,5 @@
-import { safeCut } from '../../domain/text.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import { safeCut } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
 import type { FoundSymbol } from '../../files/work/job.ts';
 
 const longestLine = 120;

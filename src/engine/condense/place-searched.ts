@@ -1,6 +1,3 @@
-import type { FileRecord, LineRange } from '../../domain/file.ts';
-import { printablePath } from '../../domain/text.ts';
-import { covers } from '../../memory/seen-files.ts';
 import {
   countMasked,
   type Embedded,
@@ -9,8 +6,11 @@ import {
   recordOf,
   skipForRoom,
   take,
-} from '../gather/embedding.ts';
-import type { FoundFile } from './search-files.ts';
+} from '../../calls/ask/file-embedding.ts';
+import type { FoundFile } from '../../calls/ask/search-files.ts';
+import type { FileRecord, LineRange } from '../../core/file.ts';
+import { printablePath } from '../../core/text.ts';
+import { covers } from '../../memory/seen-files.ts';
 
 /** Places that had no room which are named. */
 const mostTold = 5;

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { LineRange } from '../../domain/file.ts';
+import type { LineRange } from '../../core/file.ts';
 import type { FoundSymbol } from '../../files/work/job.ts';
 import { relevance } from './relevance.ts';
 

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { throwIfAborted } from '../../domain/error.ts';
-import type { LineRange } from '../../domain/file.ts';
-import { safeCut } from '../../domain/text.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import { throwIfAborted } from '../../core/errors.ts';
+import type { LineRange } from '../../core/file.ts';
+import { safeCut } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
 import { sectionsOf } from '../../files/index/sections.ts';
 
 /** One part of a text that is to be made short. */

@@ -1,10 +1,10 @@
-import { limitError } from '../../domain/error.ts';
-import type { Skip } from '../../domain/file.ts';
-import { linesBetween, numberLines, printablePath } from '../../domain/text.ts';
-import { parsePathReference } from '../../files/path-reference.ts';
-import { readTextFile } from '../../files/read.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import { limitError } from '../../core/errors.ts';
+import type { Skip } from '../../core/file.ts';
+import { linesBetween, numberLines, printablePath } from '../../core/text.ts';
 import { isSkip } from '../../files/skip.ts';
-import type { ComposeOptions } from '../gather/options.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { readTextFile } from '../../workspace/read-file.ts';
 
 export interface Shown {
   /** One block of text a file, masked. */

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import { type ErrorCode, inputError, isAppError, securityError } from '../../domain/error.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
-import type { Git } from '../../files/git/git.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { LocalPlan, Resumed } from '../../calls/call-record.ts';
+import { type ErrorCode, inputError, isAppError, securityError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { maskPatch } from '../../files/git/mask-patch.ts';
 import { placeholdersIn } from '../../files/put-back/originals.ts';
 import { putBackPatch } from '../../files/put-back/put-back-patch.ts';
+import type { Git } from '../../workspace/git/git.ts';
 import { shownToApprove } from '../answer/shown-to-approve.ts';
-import type { LocalPlan, Resumed } from '../call-record.ts';
-import type { ComposeOptions } from '../gather/options.ts';
+import { readDiagnosis } from '../modes/diagnose/diagnosis.ts';
 import { threadOriginals } from '../secrets/thread-originals.ts';
-import { readDiagnosis } from './diagnosis.ts';
 
 /** What a diagnosis may do beside asking a model. */
 export interface DiagnoseSettings {

@@ -1,10 +1,10 @@
 import { isAbsolute, join, relative, sep } from 'node:path';
-import type { LineRange, TextFile } from '../../domain/file.ts';
-import { linesBetween } from '../../domain/text.ts';
-import { readFile } from '../../files/read.ts';
-import type { Sandbox } from '../../files/sandbox.ts';
+import type { LineRange, TextFile } from '../../core/file.ts';
+import { linesBetween } from '../../core/text.ts';
 import { isSkip } from '../../files/skip.ts';
-import type { CheckedEvidence, Diagnosis } from './diagnosis.ts';
+import { readFile } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import type { CheckedEvidence, Diagnosis } from '../modes/diagnose/diagnosis.ts';
 
 export interface EvidencePlace {
   sandbox: Sandbox;

@@ -1,12 +1,12 @@
-import { isAppError } from '../../domain/error.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { Answered } from '../../calls/call-record.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { estimateTokens } from '../../core/tokens.ts';
 import { maskPatch } from '../../files/git/mask-patch.ts';
 import { placeholdersIn } from '../../files/put-back/originals.ts';
 import { putBackPatch } from '../../files/put-back/put-back-patch.ts';
 import { replyMargin } from '../answer/cap.ts';
-import type { Answered } from '../call-record.ts';
-import type { ComposeOptions } from '../gather/options.ts';
 import { threadOriginals } from '../secrets/thread-originals.ts';
 import type { DiagnoseSettings } from './apply-diagnosis.ts';
 

@@ -1,16 +1,16 @@
 import { createHash } from 'node:crypto';
-import { type AppError, isAppError, limitError } from '../../domain/error.ts';
-import type { Skip } from '../../domain/file.ts';
-import { type Sha256, sha256 } from '../../domain/ids.ts';
-import { countLines } from '../../domain/text.ts';
-import type { CollectedFile, Collection } from '../../files/collect.ts';
-import { parsePathReference } from '../../files/path-reference.ts';
-import { clampRange, locateReference, readBytes } from '../../files/read.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { Routed } from '../../calls/call-record.ts';
+import { inParallel } from '../../core/concurrency.ts';
+import { type AppError, isAppError, limitError } from '../../core/errors.ts';
+import type { Skip } from '../../core/file.ts';
+import { type Sha256, sha256 } from '../../core/ids.ts';
+import { countLines } from '../../core/text.ts';
 import { isSkip, skip } from '../../files/skip.ts';
-import { inParallel } from '../../files/walk/in-parallel.ts';
-import type { DocumentLibrary } from '../../models/extras/documents/document-library.ts';
-import type { Routed } from '../call-record.ts';
-import type { ComposeOptions } from '../gather/options.ts';
+import type { DocumentLibrary } from '../../providers/shared/document-library.ts';
+import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { clampRange, locateReference, readBytes } from '../../workspace/read-file.ts';
 
 export interface CollectedDocuments {
   /** By path, so that the same documents make the same prompt in whatever order they were named. */

@@ -1,10 +1,10 @@
-import { parsePathReference } from '../../files/path-reference.ts';
-import { locateReference } from '../../files/read.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { Resumed } from '../../calls/call-record.ts';
+import type { DocumentQuestion } from '../../calls/tool.ts';
 import { isSkip } from '../../files/skip.ts';
 import { isLongContext } from '../../models/extras/kimi/long-context.ts';
-import type { Resumed } from '../call-record.ts';
-import type { DocumentQuestion } from '../define.ts';
-import type { ComposeOptions } from '../gather/options.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { locateReference } from '../../workspace/read-file.ts';
 
 export interface DocumentSubject {
   files: string[];

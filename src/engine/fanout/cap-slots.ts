@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../domain/json.ts';
-import { estimateTokens, prefixWithin } from '../../domain/tokens.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { estimateTokens, prefixWithin } from '../../core/tokens.ts';
 import { documentTokens } from '../answer/cap.ts';
 
 /** A slot of a reply, and the answer that stands in it under `response`. */

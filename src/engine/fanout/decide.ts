@@ -1,10 +1,10 @@
+import { nameOf } from '../modes/ask-many/ask-each.ts';
+import { modelName } from '../modes/ask-many/seats.ts';
+import { refuseUnprefixed, takeNamed } from '../modes/ask-many/slots.ts';
 import { chooseSynthesizer } from '../panel/choose.ts';
-import { modelName } from '../panel/seats.ts';
-import { nameOf } from './ask-all.ts';
 import { askingFor, askSlot } from './ask-slot.ts';
 import type { Fan, Outcome, Response, Slot } from './fan.ts';
 import type { WrapperShape } from './shape.ts';
-import { refuseUnprefixed, takeNamed } from './take-slots.ts';
 
 const field = 'ceo_model';
 

@@ -1,9 +1,9 @@
-import type { AppError } from '../../domain/error.ts';
-import { noUsage, type Usage } from '../../domain/usage.ts';
-import type { ModelAnswer } from '../../models/answer.ts';
-import type { AskOptions } from '../ask.ts';
-import type { Parsed } from '../call-record.ts';
-import type { Seat } from '../panel/seats.ts';
+import type { AskOptions } from '../../calls/ask/ask.ts';
+import type { Parsed } from '../../calls/call-record.ts';
+import type { AppError } from '../../core/errors.ts';
+import { noUsage, type Usage } from '../../core/usage.ts';
+import type { ModelAnswer } from '../../models/ask-model.ts';
+import type { Seat } from '../modes/ask-many/seats.ts';
 
 export interface FanoutSettings {
   /** Who is asked when a call names nobody; empty: the default model, or one that is chosen. */

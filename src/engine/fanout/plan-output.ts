@@ -1,12 +1,12 @@
 import { basename, dirname, extname, join } from 'node:path';
-import { inputError, securityError } from '../../domain/error.ts';
-import { printablePath } from '../../domain/text.ts';
-import { parsePathReference } from '../../files/path-reference.ts';
+import type { Parsed } from '../../calls/call-record.ts';
+import { inputError, securityError } from '../../core/errors.ts';
+import { printablePath } from '../../core/text.ts';
 import { isSkip } from '../../files/skip.ts';
 import { checkTarget } from '../../files/write/check-target.ts';
 import { makeInside } from '../../files/write/make-inside.ts';
-import { probeInside } from '../../files/write/write-inside.ts';
-import type { Parsed } from '../call-record.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { probeInside } from '../../workspace/write-file.ts';
 import type { FanoutOptions } from './fan.ts';
 
 /** Where the answers of a call are written. */

@@ -1,10 +1,10 @@
-import { type AppError, inputError, limitError, securityError } from '../../domain/error.ts';
-import type { Skip, SkipCode } from '../../domain/file.ts';
-import { parsePathReference } from '../../files/path-reference.ts';
-import { readTextFile } from '../../files/read.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { Parsed } from '../../calls/call-record.ts';
+import { type AppError, inputError, limitError, securityError } from '../../core/errors.ts';
+import type { Skip, SkipCode } from '../../core/file.ts';
 import { isSkip } from '../../files/skip.ts';
-import type { Parsed } from '../call-record.ts';
-import type { ComposeOptions } from '../gather/options.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { readTextFile } from '../../workspace/read-file.ts';
 
 /** What the models are asked, masked, and the file that it was in. */
 export interface Question {

@@ -1,8 +1,8 @@
-import type { JsonObject } from '../../domain/json.ts';
-import { costOf } from '../panel/voice.ts';
-import { errorOf, localMetadata } from '../reply.ts';
+import { errorOf, localMetadata } from '../../calls/reply.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { nameOf } from '../modes/ask-many/ask-each.ts';
+import { costOf } from '../modes/ask-many/voice.ts';
 import { usageDocument } from '../spend/usage-document.ts';
-import { nameOf } from './ask-all.ts';
 import type { Fan, Response } from './fan.ts';
 
 /** A slot as replies show it, without the answer's text. */

@@ -1,11 +1,3 @@
-import { inputError, securityError } from '../../domain/error.ts';
-import type { Skip, TextFile } from '../../domain/file.ts';
-import { printablePath } from '../../domain/text.ts';
-import type { CollectedFile } from '../../files/collect.ts';
-import { checkDocument, checkFile } from '../../files/refresh.ts';
-import { covers, type StandingFile } from '../../memory/seen-files.ts';
-import type { FileReport } from '../call-record.ts';
-import { placeNew } from '../condense/place-new.ts';
 import {
   costOf,
   countMasked,
@@ -16,7 +8,15 @@ import {
   recordOf,
   skipForRoom,
   take,
-} from './embedding.ts';
+} from '../../calls/ask/file-embedding.ts';
+import { placeNew } from '../../calls/ask/place-files.ts';
+import type { FileReport } from '../../calls/call-record.ts';
+import { inputError, securityError } from '../../core/errors.ts';
+import type { Skip, TextFile } from '../../core/file.ts';
+import { printablePath } from '../../core/text.ts';
+import { checkDocument, checkFile } from '../../files/refresh.ts';
+import { covers, type StandingFile } from '../../memory/seen-files.ts';
+import type { CollectedFile } from '../../workspace/collect-files.ts';
 
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
 const smallFileLines = 200;

@@ -1,6 +1,6 @@
-import { printablePath, safeCut } from '../../domain/text.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
-import type { EvidencePiece } from '../define.ts';
+import type { EvidencePiece } from '../../calls/tool.ts';
+import { printablePath, safeCut } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
 
 export interface FittedEvidence {
   /** Empty when there is none. */

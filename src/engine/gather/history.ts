@@ -1,7 +1,7 @@
-import type { Compaction, Thread } from '../../domain/thread.ts';
+import type { Compaction, Thread } from '../../core/thread.ts';
 import { windowClass } from '../../memory/budget.ts';
-import { compact, outgrown, selectionTokens } from '../../memory/compaction.ts';
-import { type Selection, selectTurns } from '../../memory/transcript.ts';
+import { compact, outgrown, selectionTokens } from '../../threads/compaction.ts';
+import { type Selection, selectTurns } from '../../threads/transcript.ts';
 
 export interface HistoryRequest {
   thread: Thread;

@@ -1,12 +1,12 @@
-import { limitError } from '../../domain/error.ts';
-import type { Skip } from '../../domain/file.ts';
-import type { Sha256 } from '../../domain/ids.ts';
-import type { ImageRecord } from '../../domain/thread.ts';
+import { hashOf } from '../../calls/ask/file-embedding.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { Routed } from '../../calls/call-record.ts';
+import { limitError } from '../../core/errors.ts';
+import type { Skip } from '../../core/file.ts';
+import type { Sha256 } from '../../core/ids.ts';
+import type { ImageRecord } from '../../core/thread.ts';
 import { readImage } from '../../files/images.ts';
 import { isSkip } from '../../files/skip.ts';
-import type { Routed } from '../call-record.ts';
-import { hashOf } from './embedding.ts';
-import type { ComposeOptions } from './options.ts';
 
 /** Images of one call, as a turn keeps them. */
 export interface CollectedImages {

@@ -1,5 +1,5 @@
-import { throwIfAborted } from '../../domain/error.ts';
-import type { UserAnswer, UserQuestion } from '../../domain/request.ts';
+import { throwIfAborted } from '../../core/errors.ts';
+import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 
 /** The questions that a piece of work has for its caller, until they are answered. */
 export interface Questions {

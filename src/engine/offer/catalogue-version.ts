@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { ToolListing } from '../../domain/request.ts';
+import type { ToolListing } from '../../core/tool-host.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
 export const release = '1.10.0';

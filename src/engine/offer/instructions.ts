@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../define.ts';
+import type { ToolDefinition } from '../../calls/tool.ts';
 
 /** What a host tells its model of the tools as a whole; hosts cut it at 2 KB. */
 export function instructionsFor(tools: readonly ToolDefinition[]): string {

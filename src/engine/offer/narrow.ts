@@ -1,6 +1,6 @@
-import type { Permissions } from '../../domain/request.ts';
-import type { ToolDefinition } from '../define.ts';
-import { alwaysOn, type ExposurePolicy, exposed, type Offer } from './exposure.ts';
+import type { ToolDefinition } from '../../calls/tool.ts';
+import type { Permissions } from '../../core/tool-host.ts';
+import { alwaysOn, type ExposurePolicy, exposed, type Offer } from '../exposure.ts';
 
 /** What of a process's tools one caller may use: never more than the process offers. */
 export function narrow(

@@ -1,18 +1,18 @@
-import { isAppError } from '../../domain/error.ts';
-import { isThreadId } from '../../domain/ids.ts';
-import type { Job } from '../../domain/job.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { ModelActions } from '../../calls/action-context.ts';
+import type { Jobs } from '../../calls/durable/jobs.ts';
+import { isAppError } from '../../core/errors.ts';
+import { isThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { Thread, ThreadHead } from '../../core/thread.ts';
 import type {
   HostResources,
   Principal,
   ResourceListing,
   ResourceTemplate,
   ResourceText,
-} from '../../domain/request.ts';
-import type { Thread, ThreadHead } from '../../domain/thread.ts';
-import type { Threads } from '../../memory/threads.ts';
-import type { ModelActions } from '../actions/action-context.ts';
-import type { Jobs } from '../jobs/jobs.ts';
+} from '../../core/tool-host.ts';
+import type { Threads } from '../../threads/threads.ts';
 import type { Changes } from './changes.ts';
 
 export interface ResourceParts {

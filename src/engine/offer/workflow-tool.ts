@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { defineTool, type ToolDefinition } from '../define.ts';
-import { workflowFields } from '../fields.ts';
+import { workflowFields } from '../../calls/fields.ts';
+import { defineTool, type ToolDefinition } from '../../calls/tool.ts';
 
 /** All tools that work in steps, as one: what they have in common is said once. None where there are no such tools. */
 export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[] {

@@ -1,10 +1,10 @@
-import { AppError, cancelledError, throwIfAborted } from '../../domain/error.ts';
-import type { JobReply } from '../../domain/job.ts';
-import type { Clock, Random } from '../../domain/ports.ts';
-import type { ToolRequest } from '../../domain/request.ts';
+import type { CallLog, LoggedCall } from '../../calls/durable/call-log.ts';
+import { failure } from '../../calls/reply.ts';
+import { AppError, cancelledError, throwIfAborted } from '../../core/errors.ts';
+import type { JobReply } from '../../core/job.ts';
+import type { Clock, Random } from '../../core/ports.ts';
+import type { ToolRequest } from '../../core/tool-host.ts';
 import type { Holding } from '../jobs/holding.ts';
-import { failure } from '../reply.ts';
-import type { CallLog, LoggedCall } from './call-log.ts';
 import type { Identity } from './identify.ts';
 import { type RecoverOptions, recovered } from './recovered.ts';
 import { type StillSoOptions, stillSo } from './still-so.ts';

@@ -1,6 +1,6 @@
-import { inputError } from '../../domain/error.ts';
-import type { JobReply } from '../../domain/job.ts';
-import type { LoggedCall } from './call-log.ts';
+import type { LoggedCall } from '../../calls/durable/call-log.ts';
+import { inputError } from '../../core/errors.ts';
+import type { JobReply } from '../../core/job.ts';
 
 /** A reply that did not arrive, and an end without one, are kept for this long. */
 const keptMs = 600_000;

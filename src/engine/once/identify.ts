@@ -1,15 +1,15 @@
 import { stat } from 'node:fs/promises';
-import type { Sha256 } from '../../domain/ids.ts';
-import { isRecord } from '../../domain/json.ts';
-import type { ToolRequest } from '../../domain/request.ts';
-import { parsePathReference } from '../../files/path-reference.ts';
-import { locateReference } from '../../files/read.ts';
-import type { Sandbox } from '../../files/sandbox.ts';
+import { refuseMisshapen } from '../../calls/call-limits.ts';
+import { hashOf } from '../../calls/durable/call-log.ts';
+import { inParallel } from '../../core/concurrency.ts';
+import type { Sha256 } from '../../core/ids.ts';
+import { isRecord } from '../../core/json.ts';
+import type { ToolRequest } from '../../core/tool-host.ts';
 import { isSkip } from '../../files/skip.ts';
-import { inParallel } from '../../files/walk/in-parallel.ts';
-import type { Threads } from '../../memory/threads.ts';
-import { refuseMisshapen } from '../gather/refuse-oversized.ts';
-import { hashOf } from './call-log.ts';
+import type { Threads } from '../../threads/threads.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { locateReference } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
 
 export interface IdentifyOptions {
   threads: Threads;

@@ -1,5 +1,5 @@
-import type { ToolDefinition } from '../define.ts';
-import { outputFields } from '../fields.ts';
+import { outputFields } from '../../calls/fields.ts';
+import type { ToolDefinition } from '../../calls/tool.ts';
 import type { Touches } from './identify.ts';
 
 /** What has to be known of a tool. */

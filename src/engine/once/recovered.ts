@@ -1,10 +1,10 @@
-import { AppError } from '../../domain/error.ts';
-import type { JobReply } from '../../domain/job.ts';
-import type { JsonObject } from '../../domain/json.ts';
-import type { StoredTurn, Thread } from '../../domain/thread.ts';
+import type { LoggedCall } from '../../calls/durable/call-log.ts';
+import { continuationOffer, failure, success } from '../../calls/reply.ts';
+import { AppError } from '../../core/errors.ts';
+import type { JobReply } from '../../core/job.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { capAnswer } from '../answer/cap.ts';
-import { continuationOffer, failure, success } from '../reply.ts';
-import type { LoggedCall } from './call-log.ts';
 import type { Trace } from './still-so.ts';
 
 export interface RecoverOptions {

@@ -1,6 +1,6 @@
-import { cancelledError, isAppError } from '../../domain/error.ts';
-import type { Clock } from '../../domain/ports.ts';
-import type { ToolReply, ToolRequest } from '../../domain/request.ts';
+import { cancelledError, isAppError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 
 export interface SharedWorkOptions {
   clock: Clock;

@@ -1,15 +1,15 @@
 import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { isAppError } from '../../domain/error.ts';
-import type { Principal } from '../../domain/request.ts';
-import type { StoredTurn, Thread } from '../../domain/thread.ts';
+import type { LoggedCall } from '../../calls/durable/call-log.ts';
+import { inParallel } from '../../core/concurrency.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { StoredTurn, Thread } from '../../core/thread.ts';
+import type { Principal } from '../../core/tool-host.ts';
 import { checkFile } from '../../files/refresh.ts';
-import type { Sandbox } from '../../files/sandbox.ts';
-import { inParallel } from '../../files/walk/in-parallel.ts';
-import { walkDirectory } from '../../files/walk/walk-directory.ts';
 import { standingFiles } from '../../memory/seen-files.ts';
-import type { Threads } from '../../memory/threads.ts';
-import type { LoggedCall } from './call-log.ts';
+import type { Threads } from '../../threads/threads.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import { walkDirectory } from '../../workspace/walk.ts';
 import type { Identity } from './identify.ts';
 
 export interface StillSoOptions {

@@ -1,5 +1,5 @@
-import { cancelledError } from '../../domain/error.ts';
-import type { ToolHost, ToolReply, ToolRequest } from '../../domain/request.ts';
+import { cancelledError } from '../../core/errors.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 
 /** Runs a call that ends with its caller, whether he cancelled it or is merely gone. */
 export async function untilGone(request: ToolRequest, signal: AbortSignal, run: ToolHost['call']): Promise<ToolReply> {

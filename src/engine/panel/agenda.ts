@@ -1,9 +1,9 @@
-import { inputError } from '../../domain/error.ts';
-import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../domain/json.ts';
-import type { WorkflowState } from '../../domain/thread.ts';
+import { inputError } from '../../core/errors.ts';
+import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../core/json.ts';
+import type { WorkflowState } from '../../core/thread.ts';
+import { missing, type SeatRequest, type StepCall } from '../modes/ask-many/panel-arguments.ts';
+import { checkSeats } from '../modes/ask-many/seats.ts';
 import type { Vote } from '../verdicts/tally.ts';
-import { missing, type SeatRequest, type StepCall } from './arguments.ts';
-import { checkSeats } from './seats.ts';
 
 /** What came of an earlier step, in short: the thread has the whole. */
 export interface Heard extends Omit<Vote, 'label'> {

@@ -1,8 +1,8 @@
-import { isAppError } from '../../domain/error.ts';
-import type { Candidate, ModelInfo } from '../../domain/model.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { Candidate, ModelInfo } from '../../core/model.ts';
 import { sameModel, vendorOf } from '../../models/routing/names.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
-import { type Candidates, labelOf, modelName, type Route, type Seat } from './seats.ts';
+import { type Candidates, labelOf, modelName, type Route, type Seat } from '../modes/ask-many/seats.ts';
 
 const usualSeats = 3;
 

@@ -1,9 +1,9 @@
-import type { JsonObject } from '../../domain/json.ts';
-import type { Gathered } from '../call-record.ts';
-import { fileFacts, localMetadata } from '../reply.ts';
+import type { Gathered } from '../../calls/call-record.ts';
+import { fileFacts, localMetadata } from '../../calls/reply.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { Session } from '../modes/ask-many/consult.ts';
+import { costOf } from '../modes/ask-many/voice.ts';
 import { usageDocument } from '../spend/usage-document.ts';
-import type { Session } from './consult.ts';
-import { costOf } from './voice.ts';
 
 /** What every reply of a panel says of itself, beside the shape's own facts. */
 export function panelMetadata(session: Session, prompts: readonly Gathered[], warnings: readonly string[]): JsonObject {

@@ -1,7 +1,7 @@
-import type { Candidate } from '../../domain/model.ts';
+import type { Candidate } from '../../core/model.ts';
 import { dollars } from '../../domain/money.ts';
-import type { WebSearch } from '../../models/answer.ts';
-import { type CallLimit, limitAdvice } from '../spend/limits.ts';
+import type { WebSearch } from '../../models/ask-model.ts';
+import { type CallLimit, limitAdvice } from '../../models/budget.ts';
 import { type Pricing, quote, unpricedAdvice, usefulAnswer, withKnownPrices } from '../spend/quote.ts';
 
 export interface Purchase {

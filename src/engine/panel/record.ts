@@ -1,10 +1,10 @@
-import { isAppError } from '../../domain/error.ts';
-import type { ModelMetadata, Thread, Turn, WorkflowState } from '../../domain/thread.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
-import type { Gathered, Resumed } from '../call-record.ts';
-import type { PanelOptions, Session } from './consult.ts';
-import { storedTurn } from './prepare.ts';
-import { costOf } from './voice.ts';
+import type { Gathered, Resumed } from '../../calls/call-record.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { ModelMetadata, Thread, Turn, WorkflowState } from '../../core/thread.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import type { PanelOptions, Session } from '../modes/ask-many/consult.ts';
+import { storedTurn } from '../modes/ask-many/panel-prompts.ts';
+import { costOf } from '../modes/ask-many/voice.ts';
 
 /** An exchange under way: the question is in the store, the answer is not yet. */
 export interface Pending {

@@ -1,12 +1,12 @@
-import { type Message, tailHeading } from '../../domain/message.ts';
-import { tokensPerMessage } from '../../domain/tokens.ts';
-import { inParallel } from '../../files/walk/in-parallel.ts';
-import type { Gathered } from '../call-record.ts';
-import type { PanelShape } from '../define.ts';
+import type { Gathered } from '../../calls/call-record.ts';
+import type { PanelShape } from '../../calls/tool.ts';
+import { inParallel } from '../../core/concurrency.ts';
+import { type Message, tailHeading } from '../../core/message.ts';
+import { tokensPerMessage } from '../../core/tokens.ts';
+import { consult, type Outcome, type Session, tokensOf } from '../modes/ask-many/consult.ts';
+import { tailFor } from '../modes/ask-many/panel-prompts.ts';
+import { complaintOf, type Voice, verdictOf } from '../modes/ask-many/voice.ts';
 import { type Labelled, sideBySide, unnamed } from '../verdicts/unnamed.ts';
-import { consult, type Outcome, type Session, tokensOf } from './consult.ts';
-import { tailFor } from './prepare.ts';
-import { complaintOf, type Voice, verdictOf } from './voice.ts';
 
 /** How many models are asked at the same time. */
 export const atOnce = 5;

@@ -1,10 +1,10 @@
-import { isRecord } from '../../domain/json.ts';
-import { type Effort, efforts } from '../../domain/model.ts';
-import type { CallKind, ToolRequest } from '../../domain/request.ts';
-import type { RouteExplanation } from '../../models/manager/explain.ts';
+import { askingShape } from '../../calls/ask/explain-call.ts';
+import type { ToolDefinition } from '../../calls/tool.ts';
+import { isRecord } from '../../core/json.ts';
+import { type Effort, efforts } from '../../core/model.ts';
+import type { CallKind, ToolRequest } from '../../core/tool-host.ts';
+import type { RouteExplanation } from '../../models/routing/explain.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
-import type { ToolDefinition } from '../define.ts';
-import { askingShape } from './explain-call.ts';
 import { isNamed } from './route-task.ts';
 
 export interface CallKindParts {

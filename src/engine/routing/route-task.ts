@@ -1,13 +1,13 @@
-import type { Thread } from '../../domain/thread.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { AskPlan, Resumed } from '../../calls/call-record.ts';
+import type { Thread } from '../../core/thread.ts';
+import { estimateTokens } from '../../core/tokens.ts';
 import { measureFiles } from '../../files/walk/measure-files.ts';
 import { windowClass } from '../../memory/budget.ts';
-import { selectionTokens } from '../../memory/compaction.ts';
-import { imageTokens, selectTurns } from '../../memory/transcript.ts';
 import { documentsAmong, picturesAmong } from '../../models/manager/file-kinds.ts';
 import type { RouteTask } from '../../models/manager/route-plan.ts';
-import type { AskPlan, Resumed } from '../call-record.ts';
-import type { ComposeOptions } from '../gather/options.ts';
+import { selectionTokens } from '../../threads/compaction.ts';
+import { imageTokens, selectTurns } from '../../threads/transcript.ts';
 
 /** Bytes of a text file for one token of it, with the numbers before its lines. */
 const bytesPerToken = 3;

@@ -1,7 +1,7 @@
-import type { Thread } from '../../domain/thread.ts';
-import type { WebSearch } from '../../models/answer.ts';
+import type { CommonArguments } from '../../calls/call-record.ts';
+import type { Thread } from '../../core/thread.ts';
+import type { WebSearch } from '../../models/ask-model.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
-import type { CommonArguments } from '../call-record.ts';
 
 export interface SearchSettings extends WebSearch {
   when: 'auto' | 'asked' | 'off';

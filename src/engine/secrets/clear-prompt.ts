@@ -1,9 +1,9 @@
-import { type Message, textOf } from '../../domain/message.ts';
-import { estimateTokens, tokenFactor } from '../../domain/tokens.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { Gathered } from '../../calls/call-record.ts';
+import { type Message, textOf } from '../../core/message.ts';
+import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { type Originals, placeholdersIn } from '../../files/put-back/originals.ts';
-import { putBack } from '../../files/put-back/put-back.ts';
-import type { Gathered } from '../call-record.ts';
-import type { ComposeOptions } from '../gather/options.ts';
+import { putBack } from '../../workspace/restore-secrets.ts';
 import { threadOriginals } from './thread-originals.ts';
 
 /** A prompt whose files read as they are on the disk. */

@@ -1,6 +1,6 @@
-import type { Mask } from '../../domain/ports.ts';
+import type { Mask } from '../../core/ports.ts';
 import type { Originals } from '../../files/put-back/originals.ts';
-import type { ModelAnswer } from '../../models/answer.ts';
+import type { ModelAnswer } from '../../models/ask-model.ts';
 
 /** Parts of a secret of several lines that are long enough to be known by themselves. */
 const leastPart = 12;

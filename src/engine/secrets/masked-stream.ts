@@ -1,4 +1,4 @@
-import type { Mask } from '../../domain/ports.ts';
+import type { Mask } from '../../core/ports.ts';
 
 /** An answer as it arrives, with its secrets masked. */
 export interface MaskedStream {

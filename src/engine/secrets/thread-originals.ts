@@ -1,8 +1,8 @@
-import type { FileRecord } from '../../domain/file.ts';
-import type { Thread } from '../../domain/thread.ts';
+import type { ComposeOptions } from '../../calls/ask/options.ts';
+import type { FileRecord } from '../../core/file.ts';
+import type { Thread } from '../../core/thread.ts';
 import { findOriginals, type Originals } from '../../files/put-back/originals.ts';
 import { scopesOf } from '../../memory/lookup.ts';
-import type { ComposeOptions } from '../gather/options.ts';
 
 export interface ThreadFiles {
   thread: Thread;

@@ -1,20 +1,27 @@
-import { AppError, throwIfAborted } from '../../domain/error.ts';
-import { inParallel } from '../../files/walk/in-parallel.ts';
-import type { Resumed } from '../call-record.ts';
-import type { PanelShape } from '../define.ts';
-import type { AtOnceCall } from '../panel/arguments.ts';
+import type { Resumed } from '../../calls/call-record.ts';
+import { failure, type Reply } from '../../calls/reply.ts';
+import type { PanelShape } from '../../calls/tool.ts';
+import { inParallel } from '../../core/concurrency.ts';
+import { AppError, throwIfAborted } from '../../core/errors.ts';
+import {
+  consult,
+  type Outcome,
+  openSession,
+  type PanelOptions,
+  purseFor,
+  type Session,
+} from '../modes/ask-many/consult.ts';
+import type { AtOnceCall } from '../modes/ask-many/panel-arguments.ts';
+import { prepare } from '../modes/ask-many/panel-prompts.ts';
+import { panelReply, type Result } from '../modes/ask-many/panel-reply.ts';
+import { type Candidates, checkSeats, modelName, type Seat, seatName, takeSeats } from '../modes/ask-many/seats.ts';
+import { synthesize } from '../modes/ask-many/synthesis.ts';
+import { complaintOf, nameOf, responseOf, type Voice, verdictOf } from '../modes/ask-many/voice.ts';
 import { choosePanel, chooseSynthesizer } from '../panel/choose.ts';
-import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from '../panel/consult.ts';
 import { reportFiles } from '../panel/facts.ts';
-import { prepare } from '../panel/prepare.ts';
 import { abandon, begin } from '../panel/record.ts';
 import { atOnce, revise } from '../panel/revise.ts';
-import { type Candidates, checkSeats, modelName, type Seat, seatName, takeSeats } from '../panel/seats.ts';
-import { synthesize } from '../panel/synthesis.ts';
-import { complaintOf, nameOf, responseOf, type Voice, verdictOf } from '../panel/voice.ts';
-import { failure, type Reply } from '../reply.ts';
 import { tallyOf } from '../verdicts/tally.ts';
-import { panelReply, type Result } from './panel-reply.ts';
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
 export async function panelAtOnce(

@@ -1,9 +1,9 @@
-import type { Embedder } from '../../domain/ports.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
-import type { VendorEmbedder } from '../../models/extras/embeddings/embedder.ts';
-import type { SearchRequest, WebSearcher } from '../../models/extras/glm/glm-web-search.ts';
+import type { Embedder } from '../../core/ports.ts';
+import { estimateTokens } from '../../core/tokens.ts';
 import type { SearchHit } from '../../models/extras/glm/search-hits.ts';
-import type { Pay, Service } from './pay.ts';
+import type { Pay, Service } from '../../models/paid-services.ts';
+import type { VendorEmbedder } from '../../providers/embeddings.ts';
+import type { SearchRequest, WebSearcher } from '../../providers/zhipu/services.ts';
 
 /** Searches the web for somebody who pays for it. */
 export interface PaidSearcher {

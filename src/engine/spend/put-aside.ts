@@ -1,8 +1,8 @@
-import type { Clock, Random } from '../../domain/ports.ts';
-import { dayOf } from '../../domain/usage.ts';
-import type { SpendLedger } from '../../memory/spend-ledger.ts';
-import type { ModelQuestion } from '../../models/answer.ts';
-import { type CallLimit, type Room, refuseCost, refuseUnpriced, type SpendCaps } from './limits.ts';
+import type { Clock, Random } from '../../core/ports.ts';
+import type { SpendLedger } from '../../core/spend-ledger.ts';
+import { dayOf } from '../../core/usage.ts';
+import type { ModelQuestion } from '../../models/ask-model.ts';
+import { type CallLimit, type Room, refuseCost, refuseUnpriced, type SpendCaps } from '../../models/budget.ts';
 import { type Pricing, promptTokens, type Quote, quote, usefulAnswer } from './quote.ts';
 
 /** The money of one call of a tool. */

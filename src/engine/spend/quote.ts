@@ -1,11 +1,11 @@
-import { type Message, textOf } from '../../domain/message.ts';
-import type { Candidate, ModelInfo } from '../../domain/model.ts';
-import { estimateTokens, tokenFactor, tokensPerMessage } from '../../domain/tokens.ts';
-import { ratesFor } from '../../domain/usage.ts';
-import { imageTokens } from '../../memory/transcript.ts';
-import type { WebSearch } from '../../models/answer.ts';
+import { type Message, textOf } from '../../core/message.ts';
+import type { Candidate, ModelInfo } from '../../core/model.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
+import { ratesFor } from '../../core/usage.ts';
+import type { WebSearch } from '../../models/ask-model.ts';
 import { budgetFor } from '../../models/effort.ts';
-import { feeRate, searchBound } from '../../models/fees/fee-prices.ts';
+import { feeRate, searchBound } from '../../models/fees.ts';
+import { imageTokens } from '../../threads/transcript.ts';
 
 /** What is known of prices beside the catalogue. */
 export interface Pricing {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import { limitError } from '../../domain/error.ts';
-import type { Clock, SharedState } from '../../domain/ports.ts';
-import type { ToolRequest } from '../../domain/request.ts';
+import { limitError } from '../../core/errors.ts';
+import type { Clock, SharedState } from '../../core/ports.ts';
+import type { ToolRequest } from '../../core/tool-host.ts';
 
 /** Counts a call before its work begins; throws LIMIT, class `rate`, when there were too many. */
 export type Admit = (request: Pick<ToolRequest, 'name' | 'principal' | 'rateLimited'>) => Promise<void>;

@@ -1,7 +1,7 @@
+import type { JsonObject } from '../../core/json.ts';
+import type { Usage } from '../../core/usage.ts';
 import { type Fee, type FeeKind, type Fees, feeKinds, feeUnits, knownUsd } from '../../domain/fees.ts';
-import type { JsonObject } from '../../domain/json.ts';
 import { roundedUsd } from '../../domain/money.ts';
-import type { Usage } from '../../domain/usage.ts';
 
 /** Tokens and fees as replies tell them. */
 export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite, fees }: Usage): JsonObject {

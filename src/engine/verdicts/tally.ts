@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../domain/json.ts';
-import type { VerdictFacts } from './verdict.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { VerdictFacts } from '../modes/ask-many/verdicts.ts';
 
 export interface Vote extends Pick<VerdictFacts, 'confidence' | 'position'> {
   label: string;

@@ -1,5 +1,5 @@
-import { prefixWithin } from '../../domain/tokens.ts';
-import { modelName, type Seat } from '../panel/seats.ts';
+import { prefixWithin } from '../../core/tokens.ts';
+import { modelName, type Seat } from '../modes/ask-many/seats.ts';
 
 /** A verdict with the letter of the model that gave it. */
 export interface Labelled {

@@ -1,4 +1,4 @@
-import type { Step } from '../define.ts';
+import type { Step } from '../../calls/tool.ts';
 
 export interface ContributionNotes {
   /** Lines of the tool's own. */

@@ -1,4 +1,4 @@
-import type { ToolDefinition } from '../define.ts';
+import type { ToolDefinition } from '../../calls/tool.ts';
 
 /** Texts that callers without steps ask with; the first one given is the question. */
 const questionNames = [

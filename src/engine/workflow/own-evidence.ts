@@ -1,7 +1,7 @@
-import type { Mask } from '../../domain/ports.ts';
-import type { Resumed } from '../call-record.ts';
-import type { Evidence, EvidenceContext, WorkflowProgress, WorkflowShape } from '../define.ts';
-import { maskArguments, maskDocument } from '../gather/mask-arguments.ts';
+import { maskArguments, maskDocument } from '../../calls/ask/redaction.ts';
+import type { Resumed } from '../../calls/call-record.ts';
+import type { Evidence, EvidenceContext, WorkflowProgress, WorkflowShape } from '../../calls/tool.ts';
+import type { Mask } from '../../core/ports.ts';
 
 type Shape = WorkflowShape<Record<string, unknown>>;
 

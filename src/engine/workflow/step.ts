@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Step } from '../define.ts';
-import { quietWorkflowFields, workflowFields } from '../fields.ts';
+import { quietWorkflowFields, workflowFields } from '../../calls/fields.ts';
+import type { Step } from '../../calls/tool.ts';
 
 const fields = z.object({
   ...workflowFields,

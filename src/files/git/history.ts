@@ -1,11 +1,11 @@
 import { join } from 'node:path';
-import { inputError } from '../../domain/error.ts';
+import { inputError } from '../../core/errors.ts';
+import type { GitOptions } from '../../workspace/git/changes.ts';
+import { splitPatches } from '../../workspace/git/diff.ts';
+import { checkRef, findRepositories, type RepositoryPlace } from '../../workspace/git/repositories.ts';
+import { type GitOutput, runGit } from '../../workspace/git/run-git.ts';
 import { isSecretFile } from '../secret-files.ts';
-import type { GitOptions } from './changes.ts';
-import { checkRef, findRepositories, type RepositoryPlace } from './find-repositories.ts';
 import { maskPatch } from './mask-patch.ts';
-import { splitPatches } from './parse-diff.ts';
-import { type GitOutput, runGit } from './run-git.ts';
 
 export interface HistoryRequest {
   /** Absolute path of a folder in the repository. */

@@ -1,4 +1,4 @@
-import type { Mask, MaskedPlace } from '../../domain/ports.ts';
+import type { Mask, MaskedPlace } from '../../core/ports.ts';
 
 /** A secret that a patch brings in. */
 export interface AddedSecret {

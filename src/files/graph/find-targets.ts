@@ -1,5 +1,5 @@
+import type { CallGraph, GraphNode } from '../../workspace/call-graph/call-graph.ts';
 import { languageOf } from '../outline/language.ts';
-import type { CallGraph, GraphNode } from './call-graph.ts';
 
 export interface FoundTargets {
   /** What the description names. */

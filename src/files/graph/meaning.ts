@@ -1,4 +1,4 @@
-import type { Declared } from './symbol-index.ts';
+import type { Declared } from '../../workspace/call-graph/symbols.ts';
 
 /**
  * Why a name's meaning is not known: `run_time`, a value that only running tells; `undeclared`, nothing here declares it (a

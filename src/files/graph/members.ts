@@ -1,6 +1,6 @@
-import type { Chain, Outline } from '../outline/outline.ts';
+import type { Declared, SymbolIndex } from '../../workspace/call-graph/symbols.ts';
+import type { Chain, Outline } from '../../workspace/outline/outline.ts';
 import { type Meaning, merged, symbolsOf, unknown } from './meaning.ts';
-import type { Declared, SymbolIndex } from './symbol-index.ts';
 
 /** What types have, inherit and override. */
 export interface Members {

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import type { Outline } from '../outline/outline.ts';
+import type { Outline } from '../../workspace/outline/outline.ts';
 
 /** The place of a Go module: its `go.mod` and the import path that it declares. */
 export interface GoModule {

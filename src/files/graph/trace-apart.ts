@@ -1,9 +1,12 @@
 import { Worker } from 'node:worker_threads';
-import { bugError, cancelledError, isAppError, limitError, throwIfAborted } from '../../domain/error.ts';
-import type { TracedSources, TraceInput } from './trace-sources.ts';
-import type { TraceAnswer } from './trace-worker.ts';
+import { bugError, cancelledError, isAppError, limitError, throwIfAborted } from '../../core/errors.ts';
+import type { TracedSources, TraceInput } from '../../workspace/call-graph/trace-sources.ts';
+import type { TraceAnswer } from '../../workspace/call-graph/trace-worker.ts';
 
-const program = new URL(import.meta.url.endsWith('.ts') ? './trace-worker.ts' : './trace-worker.js', import.meta.url);
+const program = new URL(
+  import.meta.url.endsWith('.ts') ? '../../workspace/call-graph/trace-worker.ts' : './trace-worker.js',
+  import.meta.url,
+);
 
 /** Characters that are parsed and traced in about 10 ms; a thread takes longer than that to start. */
 const smallChars = 24_000;
@@ -15,7 +18,7 @@ export async function traceApart(input: TraceInput, signal: AbortSignal): Promis
   const chars = input.sources.reduce((sum, { text }) => sum + text.length, 0);
   if (chars > smallChars) return inThread(input, signal);
   // Most processes never parse anything: the parser is loaded when it is needed.
-  const { traceSources } = await import('./trace-sources.ts');
+  const { traceSources } = await import('../../workspace/call-graph/trace-sources.ts');
   return traceSources(input, signal);
 }
 

@@ -1,4 +1,4 @@
-import type { LineRange } from '../../domain/file.ts';
+import type { LineRange } from '../../core/file.ts';
 import type { Language } from '../outline/language.ts';
 import type { KnownFile } from '../refresh.ts';
 

@@ -1,4 +1,4 @@
-import type { LineRange } from '../../domain/file.ts';
+import type { LineRange } from '../../core/file.ts';
 
 /** A part of a text that belongs together. */
 export interface Section extends LineRange {

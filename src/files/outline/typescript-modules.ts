@@ -1,5 +1,5 @@
 import type { Node } from 'web-tree-sitter';
-import { field, lineOf, named, type Sketch, stringText } from './sketch.ts';
+import { field, lineOf, named, type Sketch, stringText } from '../../workspace/outline/outline-builder.ts';
 
 /** `import a, { b as c } from 'd'`, `import * as e from 'd'`. */
 export function readImport(sketch: Sketch, statement: Node): void {

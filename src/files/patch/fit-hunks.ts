@@ -1,5 +1,5 @@
 import { structuredPatch } from 'diff';
-import type { Hunk } from './parse-patch.ts';
+import type { Hunk } from '../../workspace/git/patch.ts';
 
 export type Fitted = { ok: true; lines: string[]; added: number; removed: number } | { ok: false; reason: string };
 

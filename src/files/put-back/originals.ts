@@ -1,6 +1,6 @@
-import type { Mask } from '../../domain/ports.ts';
-import { readFile } from '../read.ts';
-import type { Sandbox } from '../sandbox.ts';
+import type { Mask } from '../../core/ports.ts';
+import { readFile } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
 import { isSkip } from '../skip.ts';
 
 /** What placeholders stand for. */

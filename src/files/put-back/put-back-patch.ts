@@ -1,6 +1,6 @@
-import { securityError } from '../../domain/error.ts';
+import { securityError } from '../../core/errors.ts';
+import { type PutBack, putBack } from '../../workspace/restore-secrets.ts';
 import type { Originals } from './originals.ts';
-import { type PutBack, putBack } from './put-back.ts';
 
 /** A patch that may be applied: every masked secret in it is the real one again. Throws SECURITY where one can't be found. */
 export function putBackPatch(patch: string, originals: Originals): Omit<PutBack, 'left'> {

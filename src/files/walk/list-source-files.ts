@@ -1,12 +1,12 @@
 import { relative, sep } from 'node:path';
-import { limitError, throwIfAborted } from '../../domain/error.ts';
-import { parsePathReference } from '../path-reference.ts';
-import { locateReference } from '../read.ts';
-import type { Sandbox } from '../sandbox.ts';
+import { inParallel } from '../../core/concurrency.ts';
+import { limitError, throwIfAborted } from '../../core/errors.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { locateReference } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import { walkDirectory } from '../../workspace/walk.ts';
 import { isSkip } from '../skip.ts';
 import { classifyFile } from './file-order.ts';
-import { inParallel } from './in-parallel.ts';
-import { walkDirectory } from './walk-directory.ts';
 
 export interface ListOptions {
   /** Where relative paths start. */

@@ -1,10 +1,10 @@
-import { throwIfAborted } from '../../domain/error.ts';
-import { parsePathReference } from '../path-reference.ts';
-import { locateReference } from '../read.ts';
-import type { Sandbox } from '../sandbox.ts';
+import { inParallel } from '../../core/concurrency.ts';
+import { throwIfAborted } from '../../core/errors.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { locateReference } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import { walkDirectory } from '../../workspace/walk.ts';
 import { isSkip } from '../skip.ts';
-import { inParallel } from './in-parallel.ts';
-import { walkDirectory } from './walk-directory.ts';
 
 export interface MeasureOptions {
   /** Where relative paths start. */

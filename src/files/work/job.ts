@@ -1,5 +1,5 @@
+import type { SymbolKind } from '../../workspace/outline/outline.ts';
 import type { Language } from '../outline/language.ts';
-import type { SymbolKind } from '../outline/outline.ts';
 
 /** Work on the processor that may take longer than the other calls of a process should wait. Plain values: threads get copies. */
 export type Job =

@@ -1,7 +1,7 @@
 import { sep } from 'node:path';
-import { securityError } from '../../domain/error.ts';
-import { printablePath } from '../../domain/text.ts';
-import type { Sandbox } from '../sandbox.ts';
+import { securityError } from '../../core/errors.ts';
+import { printablePath } from '../../core/text.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
 import { isSecretFile } from '../secret-files.ts';
 
 /** Refuses places where a text of a model has no business: secret files, what git runs or believes, and what we do ourselves. */

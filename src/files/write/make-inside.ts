@@ -1,6 +1,6 @@
 import { mkdir, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Sandbox } from '../sandbox.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
 import { errorCode, isSkip } from '../skip.ts';
 import { writeFailure } from './write-failure.ts';
 

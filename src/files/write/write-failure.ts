@@ -1,5 +1,5 @@
-import { inputError, isAppError, storageError } from '../../domain/error.ts';
-import { printablePath } from '../../domain/text.ts';
+import { inputError, isAppError, storageError } from '../../core/errors.ts';
+import { printablePath } from '../../core/text.ts';
 import { errorCode } from '../skip.ts';
 
 const reasons: Readonly<Record<string, string>> = {

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bugError } from '../../domain/error.ts';
-import type { KeptTexts, Random } from '../../domain/ports.ts';
+import { bugError } from '../../core/errors.ts';
+import type { KeptTexts, Random } from '../../core/ports.ts';
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,99}$/;
 /** Nothing that is kept here comes near it; a file that does is not ours. */

@@ -1,7 +1,7 @@
-import type { Clock, SharedState } from '../../domain/ports.ts';
-import type { Store } from '../store.ts';
+import type { Clock, SharedState } from '../../core/ports.ts';
+import { createStoredState } from '../../storage/shared-state.ts';
+import type { Store } from '../../storage/store.ts';
 import { createLocalState } from './local-state.ts';
-import { createStoredState } from './stored-state.ts';
 
 /** Shared as far as the store is. */
 export function openState(store: Store, clock: Clock): SharedState {

@@ -1,7 +1,7 @@
-import { storageError } from '../../domain/error.ts';
-import type { JobId } from '../../domain/ids.ts';
-import type { Job } from '../../domain/job.ts';
-import type { JobEnd } from '../store.ts';
+import { storageError } from '../../core/errors.ts';
+import type { JobId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
+import type { JobEnd } from '../../storage/store.ts';
 
 export function refuseExistingJob(id: JobId): never {
   throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job an id of its own.' });

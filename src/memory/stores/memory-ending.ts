@@ -1,6 +1,6 @@
-import type { ThreadId } from '../../domain/ids.ts';
-import type { ThreadHead } from '../../domain/thread.ts';
-import type { Unused } from '../store.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import type { Unused } from '../../storage/store.ts';
 
 /** The threads that a prune takes: whose time is over, but for originals of forks that stay. */
 export function endingThreads(

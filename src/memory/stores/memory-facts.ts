@@ -1,5 +1,5 @@
-import type { Fact, FactSwap } from '../store.ts';
-import { storedJson } from './sealed-record.ts';
+import { storedJson } from '../../storage/records.ts';
+import type { Fact, FactSwap } from '../../storage/store.ts';
 
 interface Kept {
   body: string;

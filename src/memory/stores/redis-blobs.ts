@@ -1,9 +1,9 @@
-import { storageError } from '../../domain/error.ts';
-import type { Sha256 } from '../../domain/ids.ts';
-import type { RedisKeys } from './redis-keys.ts';
-import { dropBlob, keepBlob, referToBlob } from './redis-thread-scripts.ts';
-import type { RedisWire } from './redis-wire.ts';
-import { sealBlob } from './sealed-record.ts';
+import { storageError } from '../../core/errors.ts';
+import type { Sha256 } from '../../core/ids.ts';
+import { sealBlob } from '../../storage/records.ts';
+import type { RedisWire } from '../../storage/redis/cluster-client.ts';
+import type { RedisKeys } from '../../storage/redis/keys.ts';
+import { dropBlob, keepBlob, referToBlob } from '../../storage/redis/thread-scripts.ts';
 
 /** Texts by hash. Each has its users, and goes with the last of them; whatever happens, it goes when its time is over. */
 export interface RedisBlobs {

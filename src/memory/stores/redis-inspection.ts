@@ -1,6 +1,6 @@
-import { storageError } from '../../domain/error.ts';
-import type { StoreInspection } from '../store.ts';
-import type { RedisWire } from './redis-wire.ts';
+import { storageError } from '../../core/errors.ts';
+import type { RedisWire } from '../../storage/redis/cluster-client.ts';
+import type { StoreInspection } from '../../storage/store.ts';
 
 const oldest = 7;
 

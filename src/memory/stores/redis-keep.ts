@@ -1,11 +1,11 @@
-import type { ThreadId } from '../../domain/ids.ts';
-import type { ThreadHead } from '../../domain/thread.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import type { RedisWire } from '../../storage/redis/cluster-client.ts';
+import type { RedisKeys } from '../../storage/redis/keys.ts';
+import { unpackRecord } from '../../storage/redis/records.ts';
+import { allTextsOf, textsOf } from '../../storage/redis/script.ts';
+import { keepThread, setTexts } from '../../storage/redis/thread-scripts.ts';
 import type { RedisBlobs } from './redis-blobs.ts';
-import type { RedisKeys } from './redis-keys.ts';
-import { unpackRecord } from './redis-rows.ts';
-import { allTextsOf, textsOf } from './redis-script.ts';
-import { keepThread, setTexts } from './redis-thread-scripts.ts';
-import type { RedisWire } from './redis-wire.ts';
 import { tombstoneLifeMs } from './thread-change.ts';
 
 /** Sees to it that the server forgets nothing that somebody still needs. */

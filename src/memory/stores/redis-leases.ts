@@ -1,6 +1,6 @@
-import { type ProcessMarks, processMarks } from './process-mark.ts';
-import { redisScript } from './redis-script.ts';
-import type { RedisParts } from './redis-threads.ts';
+import { type ProcessMarks, processMarks } from '../../storage/process-mark.ts';
+import { redisScript } from '../../storage/redis/script.ts';
+import type { RedisParts } from '../../storage/redis/threads.ts';
 
 export interface RedisLeases {
   lease(id: string, holder: string, ttlMs: number, now: number): Promise<boolean>;

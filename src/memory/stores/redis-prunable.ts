@@ -1,11 +1,11 @@
-import { isThreadId, type ThreadId } from '../../domain/ids.ts';
-import type { Prunable, Unused } from '../store.ts';
+import { isThreadId, type ThreadId } from '../../core/ids.ts';
+import { ownerHash } from '../../storage/redis/keys.ts';
+import { type StoredHead, unlessDamaged } from '../../storage/redis/records.ts';
+import { allTextsOf, pairsOf, partsOf } from '../../storage/redis/script.ts';
+import { readThread } from '../../storage/redis/thread-scripts.ts';
+import type { RedisParts, RedisThreads } from '../../storage/redis/threads.ts';
+import type { Prunable, Unused } from '../../storage/store.ts';
 import { inBatches } from './redis-blobs.ts';
-import { ownerHash } from './redis-keys.ts';
-import { type StoredHead, unlessDamaged } from './redis-rows.ts';
-import { allTextsOf, pairsOf, partsOf } from './redis-script.ts';
-import { readThread } from './redis-thread-scripts.ts';
-import type { RedisParts, RedisThreads } from './redis-threads.ts';
 
 export function isUnused({ owner, updatedAt }: StoredHead['head'], unused: Unused): boolean {
   return owner === unused.owner && updatedAt < unused.since;

@@ -1,6 +1,6 @@
 import { createClient } from '@redis/client';
-import type { Clock } from '../../domain/ports.ts';
-import { replyCode, Unreachable } from './redis-failure.ts';
+import type { Clock } from '../../core/ports.ts';
+import { replyCode, Unreachable } from '../../storage/redis/failure.ts';
 import { readAuthorities } from './redis-tls.ts';
 
 export interface RedisAsk {

@@ -1,4 +1,4 @@
-import { raiseLife, redisScript } from './redis-script.ts';
+import { raiseLife, redisScript } from '../../storage/redis/script.ts';
 
 // KEYS of all of them: where an owner's ledger begins, which is also the index of its rows, by `DAY KEY`. Beside it stand
 // `:row:KEY` (body, v its version, n the latest change by name, place in the order of

@@ -1,9 +1,9 @@
-import type { Sha256, ThreadId } from '../../domain/ids.ts';
-import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../domain/thread.ts';
-import type { ThreadChange } from '../store.ts';
-import { damaged, packRecord, unpackRecord } from './redis-rows.ts';
-import { allTextsOf, pairsOf } from './redis-script.ts';
-import { foldWords } from './search-words.ts';
+import type { Sha256, ThreadId } from '../../core/ids.ts';
+import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../core/thread.ts';
+import { damaged, packRecord, unpackRecord } from '../../storage/redis/records.ts';
+import { allTextsOf, pairsOf } from '../../storage/redis/script.ts';
+import { foldWords } from '../../storage/search-words.ts';
+import type { ThreadChange } from '../../storage/store.ts';
 
 /** The words of a turn are kept this far into it. */
 const searchedChars = 1_000_000;

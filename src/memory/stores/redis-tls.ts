@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { storageError } from '../../domain/error.ts';
+import { storageError } from '../../core/errors.ts';
 
 /** What a TLS connection trusts beside, or instead of, what this machine does. */
 export async function readAuthorities(path: string): Promise<string> {

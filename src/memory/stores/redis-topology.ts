@@ -1,7 +1,7 @@
-import { replyCode } from './redis-failure.ts';
-import { slotOf } from './redis-keys.ts';
-import { type RedisLink, type RedisLinkOptions, redisLink } from './redis-link.ts';
-import { partsOf } from './redis-script.ts';
+import { type RedisLink, type RedisLinkOptions, redisLink } from '../../storage/redis/connection.ts';
+import { replyCode } from '../../storage/redis/failure.ts';
+import { slotOf } from '../../storage/redis/keys.ts';
+import { partsOf } from '../../storage/redis/script.ts';
 
 /** Which server has which keys: one of them all of them, or each its slots. */
 export interface RedisTopology {

@@ -1,5 +1,5 @@
-import type { Trouble } from './redis-failure.ts';
-import type { ScriptKind } from './redis-script.ts';
+import type { Trouble } from '../../storage/redis/failure.ts';
+import type { ScriptKind } from '../../storage/redis/script.ts';
 
 /** One line when a server begins to fail, and one when it is over, however many calls notice. */
 export interface TroubleLog {

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
+import { addUsage, dayOf, type SpendEntry, type SpendRow } from '../../core/usage.ts';
 import { feesUsd } from '../../domain/fees.ts';
-import { addUsage, dayOf, type SpendEntry, type SpendRow } from '../../domain/usage.ts';
 
 /** Sums of dollars are off by less than this. */
 export const rounding = 1e-9;

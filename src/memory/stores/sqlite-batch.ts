@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
+import type { SqliteWrites } from '../../storage/sqlite/writes.ts';
 import type { WriteRequest } from './sqlite-protocol.ts';
-import type { SqliteWrites } from './sqlite-writes.ts';
 
 export type Outcome = { value: number } | { error: unknown };
 

@@ -1,7 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { isRecord, type Json, type JsonObject } from '../../domain/json.ts';
-import type { Fact, FactSwap } from '../store.ts';
-import type { Row } from './sqlite-rows.ts';
+import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
+import type { Row } from '../../storage/sqlite/tables.ts';
+import type { Fact, FactSwap } from '../../storage/store.ts';
 
 /** Changes of facts. Each one expects to run inside a transaction of its caller. */
 export interface SqliteFacts {

@@ -1,11 +1,11 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { storageError } from '../../domain/error.ts';
-import type { JobId, ThreadId } from '../../domain/ids.ts';
-import type { Job } from '../../domain/job.ts';
-import type { JobEnd, JobQuery } from '../store.ts';
+import { storageError } from '../../core/errors.ts';
+import type { JobId, ThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
+import { sealRecord } from '../../storage/records.ts';
+import { type Row, recordOf } from '../../storage/sqlite/tables.ts';
+import type { JobEnd, JobQuery } from '../../storage/store.ts';
 import { endedJob, refuseExistingJob } from './job-change.ts';
-import { sealRecord } from './sealed-record.ts';
-import { type Row, recordOf } from './sqlite-rows.ts';
 
 /** Changes of jobs. Each one expects to run inside a transaction of its caller. */
 export interface SqliteJobs {

@@ -1,6 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { ThreadId } from '../../domain/ids.ts';
-import { type ProcessMarks, processMarks } from './process-mark.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import { type ProcessMarks, processMarks } from '../../storage/process-mark.ts';
 
 export interface SqliteLeases {
   lease(id: ThreadId, holder: string, ttlMs: number, now: number): boolean;

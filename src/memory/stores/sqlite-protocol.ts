@@ -1,10 +1,10 @@
-import type { JobId, ThreadId } from '../../domain/ids.ts';
-import type { Job } from '../../domain/job.ts';
-import type { ThreadHead } from '../../domain/thread.ts';
-import type { SpendEntry } from '../../domain/usage.ts';
-import type { SpendHold } from '../spend-ledger.ts';
-import type { FactSwap, JobEnd, ThreadChange, Unused } from '../store.ts';
-import type { FailureMessage } from './sqlite-failure.ts';
+import type { JobId, ThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
+import type { SpendHold } from '../../core/spend-ledger.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import type { SpendEntry } from '../../core/usage.ts';
+import type { FailureMessage } from '../../storage/sqlite/failure.ts';
+import type { FactSwap, JobEnd, ThreadChange, Unused } from '../../storage/store.ts';
 
 /** A change, as the store's thread asks the writer's thread for it. */
 export type WriteRequest =

@@ -1,5 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { Prunable, Unused } from '../store.ts';
+import type { Prunable, Unused } from '../../storage/store.ts';
 
 /** A thread whose time is over, as a condition on `threads`; `endedParameters` fills it in. */
 export const ended = '(expires_at <= :now OR (owner = :owner AND updated_at < :since))';

@@ -1,18 +1,18 @@
 import type { DatabaseSync } from 'node:sqlite';
-import { storageError } from '../../domain/error.ts';
-import type { JobId, Sha256, ThreadId } from '../../domain/ids.ts';
-import type { Job } from '../../domain/job.ts';
-import type { Thread, ThreadHead } from '../../domain/thread.ts';
-import type { JobQuery, ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Unused } from '../store.ts';
-import { sealBlob } from './sealed-record.ts';
-import { matchWords, queryWords, type WordMatch } from './search-words.ts';
+import { storageError } from '../../core/errors.ts';
+import type { JobId, Sha256, ThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
+import type { Thread, ThreadHead } from '../../core/thread.ts';
+import { sealBlob } from '../../storage/records.ts';
+import { matchWords, queryWords, type WordMatch } from '../../storage/search-words.ts';
+import { sqliteThreadReader } from '../../storage/sqlite/read-threads.ts';
+import { type SqliteSpendReads, sqliteSpendReads } from '../../storage/sqlite/spend.ts';
+import { damaged, type Row, recordOf, scopeWord } from '../../storage/sqlite/tables.ts';
+import type { JobQuery, ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Unused } from '../../storage/store.ts';
 import { seenRows } from './seen-rows.ts';
 import { type SqliteFactReads, sqliteFactReads } from './sqlite-facts.ts';
 import { sqliteJobReads } from './sqlite-jobs.ts';
 import { sqlitePrunable } from './sqlite-prunable.ts';
-import { damaged, type Row, recordOf, scopeWord } from './sqlite-rows.ts';
-import { type SqliteSpendReads, sqliteSpendReads } from './sqlite-spend.ts';
-import { sqliteThreadReader } from './sqlite-thread-reader.ts';
 
 /** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
 const searchedTurns = 2_000;

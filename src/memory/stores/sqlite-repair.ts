@@ -1,8 +1,8 @@
 import { existsSync, renameSync, rmSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { isDamage, sqliteCode } from './sqlite-failure.ts';
-import { sqliteSalvage } from './sqlite-salvage.ts';
-import { sqliteSchema } from './sqlite-schema.ts';
+import { isDamage, sqliteCode } from '../../storage/sqlite/failure.ts';
+import { sqliteSalvage } from '../../storage/sqlite/salvage.ts';
+import { sqliteSchema } from '../../storage/sqlite/schema.ts';
 
 /** The finished replacement of a damaged file, between the moment it is whole and the moment it takes its place. */
 export function salvagedName(file: string): string {

@@ -1,7 +1,7 @@
-import { bugError, storageError } from '../../domain/error.ts';
-import type { Sha256, ThreadId } from '../../domain/ids.ts';
-import type { ThreadHead, Turn } from '../../domain/thread.ts';
-import type { ThreadChange } from '../store.ts';
+import { bugError, storageError } from '../../core/errors.ts';
+import type { Sha256, ThreadId } from '../../core/ids.ts';
+import type { ThreadHead, Turn } from '../../core/thread.ts';
+import type { ThreadChange } from '../../storage/store.ts';
 
 /** How long an id is remembered after its thread went. */
 export const tombstoneLifeMs = 90 * 86_400_000;

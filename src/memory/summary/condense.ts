@@ -1,5 +1,5 @@
-import { safeCut } from '../../domain/text.ts';
-import { estimateTokens } from '../../domain/tokens.ts';
+import { safeCut } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
 
 /** Says in about `tokens` tokens what a text says. A model stands behind it; it throws when there is no answer. */
 export type WriteSummary = (text: string, tokens: number) => Promise<string>;

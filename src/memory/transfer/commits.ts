@@ -1,5 +1,5 @@
-import type { ThreadId } from '../../domain/ids.ts';
-import type { Store, ThreadChange } from '../store.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import type { Store, ThreadChange } from '../../storage/store.ts';
 
 /** Changes of one thread that nobody waits for one by one: a store takes what came together in one go. */
 export interface Commits {

@@ -1,4 +1,4 @@
-import { inputError, limitError, throwIfAborted } from '../../domain/error.ts';
+import { inputError, limitError, throwIfAborted } from '../../core/errors.ts';
 
 /** The bytes of a file, from its beginning; asked for again, they begin again. */
 export type OpenBytes = () => AsyncIterable<Uint8Array>;

@@ -1,12 +1,12 @@
-import type { ThreadId } from '../../domain/ids.ts';
-import type { Clock, Mask, Random } from '../../domain/ports.ts';
-import type { ThreadHead } from '../../domain/thread.ts';
-import type { Exclusively } from '../lease.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import type { Clock, Mask, Random } from '../../core/ports.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import type { Store } from '../../storage/store.ts';
+import type { Exclusively } from '../../threads/thread-lock.ts';
+import type { RecordMask } from '../../threads/transfer/mask-records.ts';
+import type { FileHead } from '../../threads/transfer/records.ts';
 import type { Place } from '../lookup.ts';
-import type { Store } from '../store.ts';
 import type { OpenBytes } from './file-lines.ts';
-import type { RecordMask } from './mask-records.ts';
-import type { FileHead } from './records.ts';
 
 export interface ImportParts {
   store: Store;

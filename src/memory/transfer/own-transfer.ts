@@ -1,8 +1,8 @@
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { Prunable, Store } from '../../storage/store.ts';
+import type { Export, ExportFormat, Transfer } from '../../threads/transfer/transfer.ts';
 import type { Place } from '../lookup.ts';
-import type { Prunable, Store } from '../store.ts';
 import type { Imported, ImportOptions } from './importing.ts';
-import type { Export, ExportFormat, Transfer } from './transfer.ts';
 
 export interface PruneOptions {
   /** Milliseconds: threads of this owner that were not used for so long go too. */

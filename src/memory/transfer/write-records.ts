@@ -1,14 +1,14 @@
-import { inputError, throwIfAborted } from '../../domain/error.ts';
-import type { ThreadId } from '../../domain/ids.ts';
-import type { Clock } from '../../domain/ports.ts';
-import type { StoredTurn } from '../../domain/thread.ts';
+import { inputError, throwIfAborted } from '../../core/errors.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { StoredTurn } from '../../core/thread.ts';
+import type { Store, ThreadChange } from '../../storage/store.ts';
+import { createRecordMask } from '../../threads/transfer/mask-records.ts';
+import { readRecords } from '../../threads/transfer/read-records.ts';
+import type { FileHead, FileRecordLine } from '../../threads/transfer/records.ts';
 import type { Place } from '../lookup.ts';
-import type { Store, ThreadChange } from '../store.ts';
 import { createCommits } from './commits.ts';
 import type { Imported, ImportOptions, ImportParts, Survey } from './importing.ts';
-import { createRecordMask } from './mask-records.ts';
-import { readRecords } from './read-records.ts';
-import type { FileHead, FileRecordLine } from './records.ts';
 
 /** Until its last change a thread says that it is not whole, and lives no longer than this. */
 const unfinishedMs = 3_600_000;

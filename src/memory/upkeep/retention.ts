@@ -1,6 +1,6 @@
-import { isAppError } from '../../domain/error.ts';
-import type { Clock, Emit } from '../../domain/ports.ts';
-import type { Store } from '../store.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { Clock, Emit } from '../../core/ports.ts';
+import type { Store } from '../../storage/store.ts';
 
 export interface RetentionOptions {
   store: Store;

@@ -1,9 +1,9 @@
-import { textOf } from '../../domain/message.ts';
-import type { Citation } from '../../domain/thread.ts';
-import { estimateTokens, tokenFactor } from '../../domain/tokens.ts';
-import { costOf, type Usage } from '../../domain/usage.ts';
-import type { ModelAnswer, ModelQuestion } from '../answer.ts';
-import type { Run, Try } from './run.ts';
+import { textOf } from '../../core/message.ts';
+import type { Citation } from '../../core/thread.ts';
+import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
+import { costOf, type Usage } from '../../core/usage.ts';
+import type { ModelAnswer, ModelQuestion } from '../ask-model.ts';
+import type { Run, Try } from '../call/call-run.ts';
 
 /** What the caller gets of the attempt that counts. */
 export function answerOf(run: Run, last: Try): ModelAnswer {

@@ -1,5 +1,5 @@
-import { AppError, bugError } from '../../domain/error.ts';
-import type { Run } from './run.ts';
+import { AppError, bugError } from '../../core/errors.ts';
+import type { Run } from '../call/call-run.ts';
 
 /** What is thrown when nobody answered: the one failure as it is, or all of them by name. */
 export function failureOf(run: Run): AppError {

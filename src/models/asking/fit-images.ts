@@ -1,5 +1,5 @@
-import type { Message, Part } from '../../domain/message.ts';
-import type { ModelInfo } from '../../domain/model.ts';
+import type { Message, Part } from '../../core/message.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import type { ImageLimits } from '../provider.ts';
 
 /** What nearly all vendors take; those who take less, or document more, say so. */

@@ -1,7 +1,7 @@
-import type { ModelInfo } from '../../domain/model.ts';
-import { noUsage } from '../../domain/usage.ts';
-import type { ModelAnswer } from '../answer.ts';
-import type { Run } from './run.ts';
+import type { ModelInfo } from '../../core/model.ts';
+import { noUsage } from '../../core/usage.ts';
+import type { ModelAnswer } from '../ask-model.ts';
+import type { Run } from '../call/call-run.ts';
 
 /** Stands where an answer names its provider: nobody was reached. */
 export const nobody: ModelInfo = {

@@ -3,7 +3,7 @@ import type {
   LanguageModelV4ToolCallPart,
   LanguageModelV4ToolResultPart,
 } from '@ai-sdk/provider';
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 
 type Assistant = Extract<LanguageModelV4Message, { role: 'assistant' }>;
 type AssistantPart = Assistant['content'][number];

@@ -1,7 +1,7 @@
-import type { Candidate } from '../../domain/model.ts';
-import { costOf, noUsage } from '../../domain/usage.ts';
-import type { AttemptRecord } from '../answer.ts';
-import type { Run, Try } from './run.ts';
+import type { Candidate } from '../../core/model.ts';
+import { costOf, noUsage } from '../../core/usage.ts';
+import type { AttemptRecord } from '../ask-model.ts';
+import type { Run, Try } from '../call/call-run.ts';
 
 export interface Told {
   outcome: AttemptRecord['outcome'] | 'cancelled';

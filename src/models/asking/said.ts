@@ -1,6 +1,6 @@
 import type { LanguageModelV4StreamPart, SharedV4ProviderMetadata } from '@ai-sdk/provider';
-import { isRecord, type JsonObject } from '../../domain/json.ts';
-import type { SaidPart, ToolCall, VendorFacts } from '../../domain/message.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
+import type { SaidPart, ToolCall, VendorFacts } from '../../core/message.ts';
 
 /** All that a model says in one attempt, in its order, as it is to stand in the next question. */
 export interface Saying {

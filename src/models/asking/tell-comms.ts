@@ -1,10 +1,10 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import type { AppError } from '../../domain/error.ts';
-import type { Candidate } from '../../domain/model.ts';
-import type { CommsNote } from '../../domain/ports.ts';
-import { costOf } from '../../domain/usage.ts';
-import type { AttemptOutcome } from '../attempt.ts';
-import type { Run } from './run.ts';
+import type { AppError } from '../../core/errors.ts';
+import type { Candidate } from '../../core/model.ts';
+import type { CommsNote } from '../../core/ports.ts';
+import { costOf } from '../../core/usage.ts';
+import type { AttemptOutcome } from '../call/attempt.ts';
+import type { Run } from '../call/call-run.ts';
 
 /** What a vendor is asked for beside the messages, as its SDK gets it. */
 type Settings = Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'temperature' | 'tools' | 'providerOptions'>;

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FunctionTool } from '@ai-sdk/provider';
-import type { ModelQuestion } from '../answer.ts';
+import type { ModelQuestion } from '../ask-model.ts';
 
 /** The tools of a question in the SDK's words. */
 export function toolsOf({ tools = [] }: ModelQuestion): LanguageModelV4FunctionTool[] {

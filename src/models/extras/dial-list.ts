@@ -1,7 +1,7 @@
-import { isRecord } from '../../domain/json.ts';
-import type { InputKind } from '../../domain/model.ts';
+import { isRecord } from '../../core/json.ts';
+import type { InputKind } from '../../core/model.ts';
+import { type LiveListSource, listPage } from '../../providers/shared/list-models.ts';
 import type { LiveModel } from '../provider.ts';
-import { type LiveListSource, listPage } from './live-list.ts';
 
 /** The deployments of `GET {baseUrl}/models` in DIAL's form that can be conversed with. Throws like `liveList`. */
 export async function dialList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from 'node:net';
-import { configError } from '../../domain/error.ts';
+import { configError } from '../../core/errors.ts';
 
 /** The base URL of a vendor as it was configured, checked, without the slash at its end. */
 export function checkedBaseUrl(value: string, envName: string): string {

@@ -1,6 +1,6 @@
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
+import { type LiveListSource, listPage } from '../../providers/shared/list-models.ts';
 import type { LiveModel } from '../provider.ts';
-import { type LiveListSource, listPage } from './live-list.ts';
 
 /** Against a server that never stops naming a next page. */
 const mostPages = 20;

@@ -5,7 +5,7 @@ import type {
   LanguageModelV4Usage,
   SharedV4ProviderMetadata,
 } from '@ai-sdk/provider';
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 
 /**
  * The package's model with what it leaves out: a stream that ends without a reason is told as interrupted, the upstream

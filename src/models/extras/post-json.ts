@@ -1,5 +1,5 @@
-import { isRecord } from '../../domain/json.ts';
-import { toModelError } from '../errors.ts';
+import { isRecord } from '../../core/json.ts';
+import { toModelError } from '../resilience/errors.ts';
 import { vendorFetch } from './wire/vendor-fetch.ts';
 
 export interface JsonQuestion {

@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 import type { Fetch } from './wire/vendor-fetch.ts';
 
 /**

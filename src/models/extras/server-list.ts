@@ -1,6 +1,6 @@
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
+import { type LiveListSource, listPage, liveList } from '../../providers/shared/list-models.ts';
 import type { LiveModel } from '../provider.ts';
-import { type LiveListSource, listPage, liveList } from './live-list.ts';
 
 /**
  * The models of a server of one's own. vLLM and most others tell the window in the listing itself; LM Studio tells it in a

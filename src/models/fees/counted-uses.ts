@@ -1,8 +1,8 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { isRecord } from '../../core/json.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { addFees, type FeeKind, type Fees } from '../../domain/fees.ts';
-import { isRecord } from '../../domain/json.ts';
-import type { ModelInfo } from '../../domain/model.ts';
-import { feeFor, type Use } from './fee-prices.ts';
+import { feeFor, type Use } from '../fees.ts';
 
 /** What a part of a vendor's stream tells that was used beside tokens. */
 export type UsesIn = (part: LanguageModelV4StreamPart) => Use | undefined;

@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 
 /** What a call is about, as far as the choice of a model goes. */
 const routeClasses = [

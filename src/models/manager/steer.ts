@@ -1,7 +1,7 @@
+import { planRoute } from '../routing/requirements.ts';
 import { inOrder } from '../routing/resolve.ts';
 import type { ModelRequest, RoutingPolicy } from '../routing/roster.ts';
 import type { Scene } from '../routing/scene.ts';
-import { planRoute } from './manager.ts';
 
 /** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
 export function steer(scene: Scene, policy: RoutingPolicy, year: number): ModelRequest {

@@ -1,6 +1,6 @@
-import { AppError } from '../../domain/error.ts';
-import type { Clock } from '../../domain/ports.ts';
-import type { CallLimits } from '../answer.ts';
+import { AppError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { CallLimits } from '../ask-model.ts';
 
 /** Reasoning models think before they write; machines at home are slow. The larger factor counts. */
 const reasoningFactor = 4;

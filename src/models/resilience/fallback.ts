@@ -1,5 +1,5 @@
-import type { AppError } from '../../domain/error.ts';
-import type { Candidate } from '../../domain/model.ts';
+import type { AppError } from '../../core/errors.ts';
+import type { Candidate } from '../../core/model.ts';
 
 /**
  * Who may still be asked. Refused content is not carried from vendor to vendor; a prompt that is too long goes only to wider

@@ -1,6 +1,6 @@
-import type { AppError, Fault } from '../../domain/error.ts';
-import type { CallLimits } from '../answer.ts';
-import type { Verdict } from './classify.ts';
+import type { AppError, Fault } from '../../core/errors.ts';
+import type { CallLimits } from '../ask-model.ts';
+import type { Verdict } from './classify-error.ts';
 import type { VendorError } from './vendor-error.ts';
 
 /** The way to the vendor was not even found or opened: name, address, certificate. */

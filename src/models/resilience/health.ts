@@ -1,4 +1,4 @@
-import type { FaultScope } from '../../domain/error.ts';
+import type { FaultScope } from '../../core/errors.ts';
 
 /**
  * `closed`: asked as usual. `open`: not asked until its pause is over. `half_open`: the pause is over, and one call tries

@@ -1,5 +1,5 @@
-import { type AppError, limitError } from '../../domain/error.ts';
-import type { Clock } from '../../domain/ports.ts';
+import { type AppError, limitError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
 import { totalError } from './clocks.ts';
 
 export interface LimiterRules {

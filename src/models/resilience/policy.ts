@@ -1,8 +1,8 @@
-import { AppError } from '../../domain/error.ts';
-import type { ModelInfo } from '../../domain/model.ts';
-import type { Clock, Emit, Random, SharedState } from '../../domain/ports.ts';
-import { type Block, createBreakerBoard, type Pass } from './breaker/breaker-board.ts';
+import { AppError } from '../../core/errors.ts';
+import type { ModelInfo } from '../../core/model.ts';
+import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
 import type { Upstream } from './breaker/upstream.ts';
+import { type Block, createBreakerBoard, type Pass } from './breaker-board.ts';
 import type { Health } from './health.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 import { createRetryBudget } from './retry-budget.ts';

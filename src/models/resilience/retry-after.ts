@@ -1,4 +1,4 @@
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 
 /** Nobody waits longer; keeps nonsense from a header out of sums and replies. */
 const longestSeconds = 7 * 24 * 3600;

@@ -1,4 +1,4 @@
-import type { Random } from '../../domain/ports.ts';
+import type { Random } from '../../core/ports.ts';
 
 /** Attempts at one candidate, the first one included. */
 export const maxAttempts = 3;

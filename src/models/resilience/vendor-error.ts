@@ -1,4 +1,4 @@
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 
 /** What can be read from a failed call, whatever threw it. */
 export interface VendorError {

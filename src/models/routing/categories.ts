@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { undatedKey } from './names.ts';
 import type { Category, RoutingPolicy } from './roster.ts';
 import { priorityOf } from './roster.ts';

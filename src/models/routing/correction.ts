@@ -1,5 +1,5 @@
 import { distance } from 'fastest-levenshtein';
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { madeBy, makerOf, modelKey, nameKey, nameWords, splitDate, undatedKey } from './names.ts';
 import { priorityOf } from './roster.ts';
 

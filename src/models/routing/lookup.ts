@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { correct, sameSpelling } from './correction.ts';
 import { sameModel } from './names.ts';
 import type { RosterProvider } from './roster.ts';

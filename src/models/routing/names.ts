@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 
 /** The runs of letters and of digits in a name: `gpt-5.1` and `GPT5_1` are both gpt, 5, 1; `gpt-51` is gpt, 51. */
 export function nameWords(name: string): string[] {

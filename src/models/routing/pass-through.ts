@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { malformedNameError } from './refusals.ts';
 import type { RosterProvider } from './roster.ts';
 import { mayServeMore } from './roster.ts';

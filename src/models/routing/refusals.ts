@@ -1,5 +1,5 @@
-import { AppError, configError, inputError } from '../../domain/error.ts';
-import type { ModelInfo } from '../../domain/model.ts';
+import { AppError, configError, inputError } from '../../core/errors.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { nearestNames } from './correction.ts';
 import { sameModel } from './names.ts';
 import type { Refusal } from './restrictions.ts';

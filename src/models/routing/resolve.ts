@@ -1,5 +1,5 @@
-import { isAppError } from '../../domain/error.ts';
-import type { Candidate, Effort, ModelInfo } from '../../domain/model.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
 import type { RoutePlan } from '../manager/route-plan.ts';
 import { averagePrice, firstOrder, spread } from './categories.ts';
 import { missingProvider, unheardProvider } from './foreign-provider.ts';

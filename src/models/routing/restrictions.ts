@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { makerOf, modelKey, undatedKey } from './names.ts';
 import type { Roster, RoutingPolicy } from './roster.ts';
 import { findProvider, isOffline } from './roster.ts';

@@ -1,4 +1,4 @@
-import type { Effort, ModelInfo } from '../../domain/model.ts';
+import type { Effort, ModelInfo } from '../../core/model.ts';
 import type { RoutePlan, RouteTask } from '../manager/route-plan.ts';
 
 /** What a tool is after: depth, speed, or something between. */

@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { averagePrice, rankModels } from './categories.ts';
 import type { Refusal, Restrictions } from './restrictions.ts';
 import { createRestrictions } from './restrictions.ts';

@@ -1,5 +1,5 @@
-import type { Effort, ModelInfo } from '../../domain/model.ts';
-import { efforts } from '../../domain/model.ts';
+import type { Effort, ModelInfo } from '../../core/model.ts';
+import { efforts } from '../../core/model.ts';
 import { budgetFor, closestEffort } from '../effort.ts';
 
 /** How hard to think, as asked for. */

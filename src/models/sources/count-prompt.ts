@@ -1,9 +1,9 @@
-import { throwIfAborted } from '../../domain/error.ts';
-import type { Message } from '../../domain/message.ts';
-import type { Candidate } from '../../domain/model.ts';
-import type { Emit } from '../../domain/ports.ts';
-import { orAbort } from '../attempt.ts';
-import { toPrompt } from '../prompt.ts';
+import { throwIfAborted } from '../../core/errors.ts';
+import type { Message } from '../../core/message.ts';
+import type { Candidate } from '../../core/model.ts';
+import type { Emit } from '../../core/ports.ts';
+import { orAbort } from '../call/attempt.ts';
+import { toPrompt } from '../call/messages.ts';
 import type { Connection } from '../provider.ts';
 
 /** A call waits no longer for a count that may as well be estimated. */

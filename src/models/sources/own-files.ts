@@ -1,6 +1,6 @@
-import { isRecord } from '../../domain/json.ts';
-import type { ModelInfo } from '../../domain/model.ts';
-import { type Overlaid, overlay } from './overlay.ts';
+import { isRecord } from '../../core/json.ts';
+import type { ModelInfo } from '../../core/model.ts';
+import { type Overlaid, overlay } from '../catalogue/overlay.ts';
 
 /** A file in which the operator says what models there are, or what is different about them. */
 export interface ModelsFile {

@@ -1,4 +1,5 @@
-import { isAppError } from '../../domain/error.ts';
+import { isAppError } from '../../core/errors.ts';
+import type { Listings } from '../catalogue/vendor-lists.ts';
 import { steer } from '../manager/steer.ts';
 import type { ProviderDefinition } from '../provider.ts';
 import { nameKey } from '../routing/names.ts';
@@ -6,7 +7,6 @@ import { passedOnReason } from '../routing/pass-through.ts';
 import { type Resolution, resolveIn } from '../routing/resolve.ts';
 import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
 import { createScene } from '../routing/scene.ts';
-import type { Listings } from './listings.ts';
 
 export interface RouteParts {
   roster(only?: string): Promise<Roster>;

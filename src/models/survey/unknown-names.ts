@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../domain/model.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { correct, nearestNames } from '../routing/correction.ts';
 import { names, readEntry } from '../routing/restrictions.ts';
 import { mayServeMore, type Roster, type RosterProvider, type RoutingPolicy } from '../routing/roster.ts';

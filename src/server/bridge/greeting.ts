@@ -1,4 +1,4 @@
-import type { MessageId, Seen } from './message.ts';
+import type { MessageId, Seen } from '../proxy/messages.ts';
 
 /** A request that a new connection is told again although the client has its answer. */
 export interface Repeated {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 
 /** The token of daemons that bridges start, in a file that only their user can read. */
 export interface KeptToken {

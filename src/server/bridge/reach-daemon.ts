@@ -1,7 +1,7 @@
-import { type AppError, configError, storageError } from '../../domain/error.ts';
-import type { Clock } from '../../domain/ports.ts';
+import { type AppError, configError, storageError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { StartedDaemon } from '../proxy/start-daemon.ts';
 import { type Readiness, readinessOf } from './readiness.ts';
-import type { StartedDaemon } from './start-daemon.ts';
 
 export interface ReachOptions {
   /** As `http://127.0.0.1:8765`. */

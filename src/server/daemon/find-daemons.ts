@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import { type DaemonHealth, healthEveryMs } from './health-file.ts';
 
 /** A daemon that told of itself in the data folder. */

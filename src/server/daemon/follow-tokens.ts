@@ -1,8 +1,8 @@
-import { securityError } from '../../domain/error.ts';
-import type { ToolHost } from '../../domain/request.ts';
-import type { Caller } from '../guards/caller.ts';
-import type { Tokens } from '../guards/tokens.ts';
-import type { CallerProduct, DoorParts } from '../http/door-parts.ts';
+import { securityError } from '../../core/errors.ts';
+import type { ToolHost } from '../../core/tool-host.ts';
+import type { Caller } from '../access/caller.ts';
+import type { Tokens } from '../access/tokens.ts';
+import type { CallerProduct, DoorParts } from '../http/routes.ts';
 
 type ProductOf = DoorParts['productOf'];
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 
 /** How a daemon is, as the file by its port says. */
 export interface DaemonHealth {

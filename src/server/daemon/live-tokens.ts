@@ -1,7 +1,7 @@
-import { configError, isAppError } from '../../domain/error.ts';
-import type { Clock } from '../../domain/ports.ts';
-import { operator } from '../guards/caller.ts';
-import { createTokens, type TokenChange, type TokenEntry, type TokenHooks, type Tokens } from '../guards/tokens.ts';
+import { configError, isAppError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { operator } from '../access/caller.ts';
+import { createTokens, type TokenChange, type TokenEntry, type TokenHooks, type Tokens } from '../access/tokens.ts';
 import { fingerprintOf, keepToken, readTokenFile, type TokenFile } from './token-store.ts';
 
 export interface LiveTokensOptions extends Pick<TokenHooks, 'onSecrets'> {

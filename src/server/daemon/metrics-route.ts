@@ -1,6 +1,6 @@
-import { operator } from '../guards/caller.ts';
+import { operator } from '../access/caller.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
-import type { Route } from '../http/door-parts.ts';
+import type { Route } from '../http/routes.ts';
 
 /** Numbers of the whole process in Prometheus' text format: they tell of everybody's calls, so the operator alone gets them. */
 export function metricsRoute(text: () => string): Route {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { normalize } from 'node:path';
-import { configError } from '../../domain/error.ts';
+import { configError } from '../../core/errors.ts';
+import type { TokenEntry } from '../access/tokens.ts';
 import { readTokens, withToken } from '../guards/token-file.ts';
-import type { TokenEntry } from '../guards/tokens.ts';
 
 /** The operator's file of tokens as it was when it was read. */
 export interface TokenFile {

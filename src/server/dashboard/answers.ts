@@ -1,4 +1,4 @@
-import { isAppError } from '../../domain/error.ts';
+import { isAppError } from '../../core/errors.ts';
 import type { Asset } from './assets.ts';
 import { barePageText, type Page, pageText, type Theme, type Visit } from './page.ts';
 import { problemPage } from './pages/notices.ts';

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../domain/text.ts';
+import { escapeHtml } from '../../core/text.ts';
 
 const inside = Symbol('markup');
 

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 
 export interface LiveStreamParts {
   clock: Pick<Clock, 'after'>;

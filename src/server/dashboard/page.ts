@@ -1,6 +1,6 @@
-import type { Caller } from '../guards/caller.ts';
+import type { Caller } from '../access/caller.ts';
 import { assets } from './assets.ts';
-import type { DashboardData, OwnData } from './dashboard-data.ts';
+import type { DashboardData, OwnData } from './data.ts';
 import { type Child, html, htmlText, type Markup } from './html.ts';
 import { line } from './pages/words.ts';
 

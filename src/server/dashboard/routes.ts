@@ -1,18 +1,18 @@
-import { inputError } from '../../domain/error.ts';
-import type { StoredTurn, Thread } from '../../domain/thread.ts';
+import { inputError } from '../../core/errors.ts';
+import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { fileAnswer, nothingHere, onward, pageAnswer } from './answers.ts';
-import { exportForms, type ThreadsData } from './dashboard-data.ts';
+import { callPage, callPart } from './calls-page.ts';
+import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
 import { themes, type Visit } from './page.ts';
-import { callPage, callPart } from './pages/call.ts';
 import { livePage, livePart } from './pages/live.ts';
 import { problemPage } from './pages/notices.ts';
-import { providersPage } from './pages/providers.ts';
-import { spendPage } from './pages/spend.ts';
-import { filePage, threadPage, turnPage } from './pages/thread.ts';
 import { threadsPage } from './pages/threads.ts';
-import { verdictsPage } from './pages/verdicts.ts';
+import { providersPage } from './providers-page.ts';
 import { cookie } from './sign-in.ts';
+import { spendPage } from './spend-page.ts';
+import { filePage, threadPage, turnPage } from './thread-page.ts';
+import { verdictsPage } from './verdicts-page.ts';
 
 /** A request of somebody who is known. */
 export interface Asked {

@@ -1,5 +1,5 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
-import type { Caller } from '../guards/caller.ts';
+import type { Caller } from '../access/caller.ts';
 
 export interface SignInParts {
   /** Whom a token stands for. */

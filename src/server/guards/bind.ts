@@ -1,4 +1,4 @@
-import { configError } from '../../domain/error.ts';
+import { configError } from '../../core/errors.ts';
 import { isLoopback } from './loopback.ts';
 
 /** Throws where everybody on a network could call without showing who he is. */

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { Refusal } from './refusal.ts';
 
 export interface RateRules {

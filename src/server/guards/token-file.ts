@@ -1,8 +1,8 @@
 import { isAbsolute } from 'node:path';
 import { z } from 'zod';
-import { configError } from '../../domain/error.ts';
-import { isRecord } from '../../domain/json.ts';
-import { digestOf, isToken, shortestToken, type TokenEntry } from './tokens.ts';
+import { configError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import { digestOf, isToken, shortestToken, type TokenEntry } from '../access/tokens.ts';
 
 const word = z.string().min(1).max(200);
 const name = z.string().regex(/^[A-Za-z0-9_.@-]{1,64}$/, 'takes 1 to 64 letters, digits, ".", "_", "@" and "-"');

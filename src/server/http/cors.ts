@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { originOf } from '../guards/addresses.ts';
+import { originOf } from '../access/addresses.ts';
 
 /** Lets a page that may call read the answer; a response where its browser only asks first whether it may. */
 export type Cors = (incoming: IncomingMessage, outgoing: ServerResponse) => Response | undefined;

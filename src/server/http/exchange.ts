@@ -1,4 +1,4 @@
-import type { Caller } from '../guards/caller.ts';
+import type { Caller } from '../access/caller.ts';
 
 /** A request that passed the guards. */
 export interface GuardedRequest {

@@ -1,4 +1,4 @@
-import { type AppError, isAppError } from '../../domain/error.ts';
+import { type AppError, isAppError } from '../../core/errors.ts';
 import type { Refusal } from '../guards/refusal.ts';
 
 export const nowhere: Refusal = {

@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Caller } from '../guards/caller.ts';
+import type { Caller } from '../access/caller.ts';
+import type { Gate } from '../access/gate.ts';
+import type { Tokens } from '../access/tokens.ts';
 import { readJson } from '../guards/json-body.ts';
 import { type Refusal, refusalResponse } from '../guards/refusal.ts';
-import type { Tokens } from '../guards/tokens.ts';
 import type { Cors } from './cors.ts';
-import type { DoorParts, Route, UpgradeDoor } from './door-parts.ts';
 import type { Exchange, GuardedRequest } from './exchange.ts';
-import type { Gate } from './gate.ts';
 import { readBody } from './read-body.ts';
 import { brokenOff, nowhere, refusalOf, upgradeOnly, wrongCoding, wrongMethod, wrongType } from './refusals.ts';
+import type { DoorParts, Route, UpgradeDoor } from './routes.ts';
 import { addressOf, toRequest } from './to-request.ts';
 
 export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {

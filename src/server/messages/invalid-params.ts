@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, Server } from '@modelcontextprotocol/server';
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 
 const internalError = -32_603;
 const invalidParams = -32_602;

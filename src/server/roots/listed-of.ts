@@ -1,7 +1,7 @@
-import type { ToolHost } from '../../domain/request.ts';
-import type { Caller } from '../guards/caller.ts';
-import type { DoorParts } from '../http/door-parts.ts';
-import type { ListedRoots } from './listed-roots.ts';
+import type { ToolHost } from '../../core/tool-host.ts';
+import type { Caller } from '../access/caller.ts';
+import type { DoorParts } from '../http/routes.ts';
+import type { ListedRoots } from '../mcp/client-roots.ts';
 
 type Wrap = (host: ToolHost) => ToolHost;
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
-import { readMessages } from '../messages/read-messages.ts';
+import { readMessages } from '../mcp/messages.ts';
 import { batchVersion, idAtEdges, type RefusedMessage, refusedMessage } from '../messages/refused-message.ts';
 import { lineSplitter } from './line-splitter.ts';
 

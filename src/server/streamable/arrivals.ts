@@ -1,6 +1,6 @@
 import type { RequestId } from '@modelcontextprotocol/server';
-import { isRecord } from '../../domain/json.ts';
-import type { Connection } from '../connection.ts';
+import { isRecord } from '../../core/json.ts';
+import type { Connection } from '../mcp/connection.ts';
 
 /** Knows which answers reached a client: those whose streams were written to their ends. */
 export interface Arrivals {

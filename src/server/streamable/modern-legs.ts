@@ -1,5 +1,5 @@
 import type { GuardedRequest } from '../http/exchange.ts';
-import type { ModernLeg } from './modern-leg.ts';
+import type { ModernLeg } from '../mcp-http/requests.ts';
 
 /** Who asks, and for which project. */
 export type From = Pick<GuardedRequest, 'caller' | 'root'>;

@@ -1,5 +1,5 @@
 import { InMemoryServerEventBus, type ServerEvent, type ServerEventBus } from '@modelcontextprotocol/server';
-import type { HostResources } from '../../domain/request.ts';
+import type { HostResources } from '../../core/tool-host.ts';
 
 /** Changes of one owner's threads and jobs, for 2026 clients that listen; looked for only while somebody does. */
 export interface OwnerChanges extends ServerEventBus {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 
 /** An answer that is there by then has a status of its own. */
 const atOnceMs = 5_000;

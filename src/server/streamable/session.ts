@@ -1,11 +1,11 @@
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
-import type { Clock } from '../../domain/ports.ts';
+import type { Clock } from '../../core/ports.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { createMcpServer, type McpOptions } from '../mcp.ts';
-import type { ResultStore } from '../ws/frames/kept-results.ts';
+import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import { createEventLog } from '../mcp-http/event-log.ts';
+import type { ServerOf } from '../mcp-http/requests.ts';
+import type { ResultStore } from '../websocket/kept-results.ts';
 import { createArrivals, requestIds } from './arrivals.ts';
-import { createEventLog } from './event-log.ts';
-import type { ServerOf } from './modern-leg.ts';
 
 /** A 2025 client's session: it lasts over many requests, and over lost streams. */
 export interface Session {

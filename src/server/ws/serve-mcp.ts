@@ -1,8 +1,8 @@
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
-import { type WatchedConnection, watchConnection } from '../connection.ts';
 import { type Listening, listeningOn } from '../listening.ts';
-import { createMcpServer, type McpOptions } from '../mcp.ts';
-import type { LiveSocket } from './live-socket.ts';
+import { type WatchedConnection, watchConnection } from '../mcp/connection.ts';
+import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import type { LiveSocket } from '../websocket/live-socket.ts';
 import { createSocketTransport } from './socket-transport.ts';
 
 /** Serves one MCP client over a WebSocket, in whichever era it speaks, as over standard input and output. */

@@ -1,7 +1,7 @@
 import type { Transport } from '@modelcontextprotocol/server';
-import { readMessages } from '../messages/read-messages.ts';
+import { readMessages } from '../mcp/messages.ts';
 import { batchVersion } from '../messages/refused-message.ts';
-import type { LiveSocket } from './live-socket.ts';
+import type { LiveSocket } from '../websocket/live-socket.ts';
 
 /** JSON-RPC, one message a text frame. */
 export function createSocketTransport(socket: LiveSocket): Transport {

@@ -1,4 +1,4 @@
-import type { AppEvent } from '../../domain/event.ts';
+import type { AppEvent } from '../../core/events.ts';
 import type { Observation } from '../sink.ts';
 
 /** Calls that are remembered: those under way, and those that never said that they ended. The oldest go first. */

@@ -1,5 +1,5 @@
 import { open, rename, rm, stat } from 'node:fs/promises';
-import { isRecord } from '../../domain/json.ts';
+import { isRecord } from '../../core/json.ts';
 
 /** When a file began, by its inode: a name may belong to another file by now. */
 export interface Begun {

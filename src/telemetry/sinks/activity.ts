@@ -1,7 +1,7 @@
-import type { Clock } from '../../domain/ports.ts';
-import { addUsage, noUsage, type Usage } from '../../domain/usage.ts';
+import type { Clock } from '../../core/ports.ts';
+import { addUsage, noUsage, type Usage } from '../../core/usage.ts';
+import { createRotatingLog, type LogRecord, type LogRules } from '../../observability/file-logs.ts';
 import { createOpenCalls, type OpenCall } from '../log/open-calls.ts';
-import { createRotatingLog, type LogRecord, type LogRules } from '../log/rotating-log.ts';
 import type { Observation, Sink } from '../sink.ts';
 
 interface Notes {

@@ -1,7 +1,7 @@
-import type { ErrorCode } from '../../domain/error.ts';
-import type { Clock } from '../../domain/ports.ts';
+import type { ErrorCode } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { createRotatingLog, type LogRecord, type LogRules } from '../../observability/file-logs.ts';
 import { createOpenCalls, type OpenCall } from '../log/open-calls.ts';
-import { createRotatingLog, type LogRecord, type LogRules } from '../log/rotating-log.ts';
 import type { Observation, Sink } from '../sink.ts';
 
 /** What a call is refused with, as against what goes wrong in one that was allowed. */

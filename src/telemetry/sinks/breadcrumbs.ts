@@ -1,4 +1,4 @@
-import { createRotatingLog, type LogRules } from '../log/rotating-log.ts';
+import { createRotatingLog, type LogRules } from '../../observability/file-logs.ts';
 import type { Sink } from '../sink.ts';
 
 /** `breadcrumbs.jsonl`: every event with its `type` and its own fields. */

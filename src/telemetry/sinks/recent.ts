@@ -1,4 +1,4 @@
-import type { Recent, RecentEvent } from '../../domain/ports.ts';
+import type { Recent, RecentEvent } from '../../core/ports.ts';
 import type { Sink } from '../sink.ts';
 
 /** Events that are kept in memory; the oldest go first. */

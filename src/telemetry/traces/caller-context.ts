@@ -1,5 +1,5 @@
 import { type Context, createTraceState, type Link, ROOT_CONTEXT, type SpanContext, trace } from '@opentelemetry/api';
-import type { CallerTrace } from '../../domain/request.ts';
+import type { CallerTrace } from '../../core/tool-host.ts';
 
 /** What the span of a call is a part of, and what it is linked to. */
 export function contextOf(given: CallerTrace | undefined): { context: Context; links: Link[] } {

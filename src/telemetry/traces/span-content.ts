@@ -1,8 +1,8 @@
 import type { Attributes } from '@opentelemetry/api';
-import { isRecord, textIn } from '../../domain/json.ts';
-import type { CommsNote, Mask, TellComms } from '../../domain/ports.ts';
-import { safeCut } from '../../domain/text.ts';
-import { type Attempt, finishReason } from './call-spans.ts';
+import { isRecord, textIn } from '../../core/json.ts';
+import type { CommsNote, Mask, TellComms } from '../../core/ports.ts';
+import { safeCut } from '../../core/text.ts';
+import { type Attempt, finishReason } from '../../observability/call-spans.ts';
 
 export interface SpanContent {
   /** Takes what is said, unmasked, until its attempt is over. */

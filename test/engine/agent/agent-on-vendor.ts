@@ -1,10 +1,10 @@
-import type { AppEvent } from '../../../src/domain/event.ts';
-import type { Candidate } from '../../../src/domain/model.ts';
-import type { AgentInput, AgentParts, AgentResult, AgentTool } from '../../../src/engine/agent/agent.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import type { Candidate } from '../../../src/core/model.ts';
 import { said } from '../../../src/engine/agent/conversation.ts';
-import { runAgent } from '../../../src/engine/agent/run-agent.ts';
-import { providers } from '../../../src/models/providers/index.gen.ts';
-import { createTeam, type Team } from '../../../src/models/team.ts';
+import type { AgentInput, AgentParts, AgentResult, AgentTool } from '../../../src/engine/modes/agent/agent.ts';
+import { runAgent } from '../../../src/engine/modes/agent/run-agent.ts';
+import { createTeam, type Team } from '../../../src/models/call/models.ts';
+import { providers } from '../../../src/providers/index.gen.ts';
 import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';

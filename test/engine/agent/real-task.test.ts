@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { Client, InMemoryTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createMcpServer } from '../../../src/server/mcp.ts';
+import { createMcpServer } from '../../../src/server/mcp/mcp.ts';
 import { httpMount } from '../../support/conformance/http-mount.ts';
 import { eraVersions } from '../../support/mcp-session.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Message } from '../../../src/domain/message.ts';
-import { textOf } from '../../../src/domain/message.ts';
+import type { Message } from '../../../src/core/message.ts';
+import { textOf } from '../../../src/core/message.ts';
 import { type Conversation, type Exchange, messagesOf, said } from '../../../src/engine/agent/conversation.ts';
 import { trimmed, trimRule } from '../../../src/engine/agent/trim.ts';
 import { modelInfo } from '../../models/scripted-model.ts';

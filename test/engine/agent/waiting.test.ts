@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ToolReply, ToolRequest, UserAnswer } from '../../../src/domain/request.ts';
+import type { ToolReply, ToolRequest, UserAnswer } from '../../../src/core/tool-host.ts';
 import { manualClock } from '../../support/clock.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import type { ProgressUpdate } from '../../../src/domain/request.ts';
+import type { ProgressUpdate } from '../../../src/core/tool-host.ts';
 import { type CallOptions, type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type StandIn, type StandInCall, type StandInStep, standIn } from '../../support/stand-in-cli.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { configuredClis } from '../../../src/engine/bridge/configured-clis.ts';
 import { splitCommand } from '../../../src/engine/bridge/split-command.ts';
+import { configuredClis } from '../../../src/providers/external-cli/configured-clis.ts';
 import { cliRig } from './cli-rig.ts';
 
 describe('a CLI by configuration alone', () => {

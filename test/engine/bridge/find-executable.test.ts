@@ -5,7 +5,7 @@ import { cliEnvironment } from '../../../src/engine/bridge/run/cli-environment.t
 import { findExecutable } from '../../../src/engine/bridge/run/find-executable.ts';
 import { narrowed, withoutRepeats } from '../../../src/engine/bridge/run/narrow-arguments.ts';
 import { withoutPrograms } from '../../../src/engine/bridge/without-programs.ts';
-import type { ModelQuestion } from '../../../src/models/answer.ts';
+import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 let project: TempProject;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { CliEvent } from '../../../src/engine/bridge/cli.ts';
-import { clis } from '../../../src/engine/bridge/clis/index.gen.ts';
-import { type CliOutput, readOutput } from '../../../src/engine/bridge/output/read-output.ts';
+import type { CliEvent } from '../../../src/providers/external-cli/clis/cli.ts';
+import { clis } from '../../../src/providers/external-cli/clis/index.gen.ts';
+import { type CliOutput, readOutput } from '../../../src/providers/external-cli/command/output.ts';
 
 /** What a CLI printed, read as it came: in chunks of a few bytes. */
 function read(name: string, printed: string, chunk = 7): CliOutput & { streamed: string; events: CliEvent[] } {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findFrames, referencesOf } from '../../../src/engine/diagnose/find-frames.ts';
 import { readFrames } from '../../../src/engine/diagnose/read-frames.ts';
-import { createSandbox } from '../../../src/files/sandbox.ts';
+import { findFrames, referencesOf } from '../../../src/engine/modes/diagnose/stack-frames.ts';
+import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 let project: TempProject;

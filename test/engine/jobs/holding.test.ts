@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createHolding } from '../../../src/engine/jobs/holding.ts';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { manualClock } from '../../support/clock.ts';
 
 it('is seen by others from the beginning of a job on, also right after the store was gone for a while', async () => {

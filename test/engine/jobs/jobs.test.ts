@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Clock } from '../../../src/domain/ports.ts';
-import type { ToolRequest } from '../../../src/domain/request.ts';
+import type { Clock } from '../../../src/core/ports.ts';
+import type { ToolRequest } from '../../../src/core/tool-host.ts';
 import { patienceMs } from '../../../src/engine/jobs/patience.ts';
 import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../../src/domain/event.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
 import { type Changes, createChanges } from '../../../src/engine/offer/changes.ts';
-import type { Store } from '../../../src/memory/store.ts';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
-import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { changeOf, headOf, hour, jobOf, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { type ManualClock, manualClock, realClock } from '../../support/clock.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ExposurePolicy } from '../../../src/engine/offer/exposure.ts';
+import type { ExposurePolicy } from '../../../src/engine/exposure.ts';
 import { narrow } from '../../../src/engine/offer/narrow.ts';
 import { tools } from '../../../src/tools/index.gen.ts';
 

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type CallLog, createCallLog, hashOf, type LoggedCall } from '../../../src/calls/durable/call-log.ts';
 import { createHolding } from '../../../src/engine/jobs/holding.ts';
-import { type CallLog, createCallLog, hashOf, type LoggedCall } from '../../../src/engine/once/call-log.ts';
-import type { Store } from '../../../src/memory/store.ts';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const key = hashOf('key');

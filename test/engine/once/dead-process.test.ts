@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashOf, type LoggedCall } from '../../../src/engine/once/call-log.ts';
-import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
+import { hashOf, type LoggedCall } from '../../../src/calls/durable/call-log.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ToolReply, ToolRequest } from '../../../src/domain/request.ts';
+import type { ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { realClock } from '../../support/clock.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';

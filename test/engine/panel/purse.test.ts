@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Candidate } from '../../../src/domain/model.ts';
+import type { Candidate } from '../../../src/core/model.ts';
 import { createPurse } from '../../../src/engine/panel/purse.ts';
 
 function candidate(price: { in: number; out: number } | undefined, provider = 'openai'): Candidate {

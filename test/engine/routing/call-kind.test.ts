@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ToolRequest } from '../../../src/domain/request.ts';
+import type { ToolRequest } from '../../../src/core/tool-host.ts';
 import { createCallKind } from '../../../src/engine/routing/call-kind.ts';
 import type { ModelRequest } from '../../../src/models/routing/roster.ts';
 import { tools } from '../../../src/tools/index.gen.ts';

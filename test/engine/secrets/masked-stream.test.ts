@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createMaskedStream } from '../../../src/engine/secrets/masked-stream.ts';
-import { createMask } from '../../../src/telemetry/redact.ts';
+import { createMask } from '../../../src/observability/secret-masking.ts';
 import { canaries } from '../../support/canaries.ts';
 import { ownTime } from '../../support/own-time.ts';
 import { seededRandom } from '../../support/random.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
-import { dayOf } from '../../../src/domain/usage.ts';
-import { createPay } from '../../../src/engine/spend/pay.ts';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { dayOf } from '../../../src/core/usage.ts';
+import { createPay } from '../../../src/models/paid-services.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
 

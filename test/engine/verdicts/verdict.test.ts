@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { factsOf } from '../../../src/engine/verdicts/verdict.ts';
+import { factsOf } from '../../../src/engine/modes/ask-many/verdicts.ts';
 import { ownTime } from '../../support/own-time.ts';
 
 describe('what is read from a verdict', () => {

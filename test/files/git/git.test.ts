@@ -2,11 +2,11 @@ import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/cli/surroundings.ts';
-import type { ChangesRequest } from '../../../src/files/git/changes.ts';
-import { createGit, type Git } from '../../../src/files/git/git.ts';
-import { createSandbox } from '../../../src/files/sandbox.ts';
-import { createMask } from '../../../src/telemetry/redact.ts';
+import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { createMask } from '../../../src/observability/secret-masking.ts';
+import type { ChangesRequest } from '../../../src/workspace/git/changes.ts';
+import { createGit, type Git } from '../../../src/workspace/git/git.ts';
+import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
 
 let base: string;

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
-import type { TraceMode } from '../../../src/files/graph/trace.ts';
-import { createTracer, type TracedProject } from '../../../src/files/graph/tracer.ts';
-import { createSandbox } from '../../../src/files/sandbox.ts';
+import type { TraceMode } from '../../../src/workspace/call-graph/trace.ts';
+import { createTracer, type TracedProject } from '../../../src/workspace/call-graph/tracer.ts';
+import { createSandbox } from '../../../src/workspace/sandbox.ts';
 
 export const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/trace-${name}`, import.meta.url));
 

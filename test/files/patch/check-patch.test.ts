@@ -1,9 +1,9 @@
 import { readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/cli/surroundings.ts';
-import { createGit, type Git } from '../../../src/files/git/git.ts';
-import { createSandbox } from '../../../src/files/sandbox.ts';
+import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { createGit, type Git } from '../../../src/workspace/git/git.ts';
+import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { findOriginals, placeholdersIn } from '../../../src/files/put-back/originals.ts';
-import { putBack } from '../../../src/files/put-back/put-back.ts';
 import { putBackPatch } from '../../../src/files/put-back/put-back-patch.ts';
-import { createSandbox } from '../../../src/files/sandbox.ts';
-import { createMask } from '../../../src/telemetry/redact.ts';
+import { createMask } from '../../../src/observability/secret-masking.ts';
+import { putBack } from '../../../src/workspace/restore-secrets.ts';
+import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 const token = `ghp_${'Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2'}`;

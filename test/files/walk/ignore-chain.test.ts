@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createSandbox } from '../../../src/files/sandbox.ts';
-import { walkDirectory } from '../../../src/files/walk/walk-directory.ts';
+import { createSandbox } from '../../../src/workspace/sandbox.ts';
+import { walkDirectory } from '../../../src/workspace/walk.ts';
 import { processTime } from '../../support/own-time.ts';
 import { seeded, tempTree, write } from '../temp-tree.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { countO200k } from '../../../src/files/work/count-o200k.ts';
-import { createPool, type WorkPool } from '../../../src/files/work/pool.ts';
+import { countO200k } from '../../../src/workspace/workers/count-tokens.ts';
+import { createPool, type WorkPool } from '../../../src/workspace/workers/worker-pool.ts';
 import { manualClock } from '../../support/clock.ts';
 import { longestTurn } from '../../support/longest-turn.ts';
 import { o200kTokens } from '../../support/vendors/o200k-tokens.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createPool, type WorkPool } from '../../../src/files/work/pool.ts';
+import { createPool, type WorkPool } from '../../../src/workspace/workers/worker-pool.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const small = 'export function first() {}\nclass Second {\n  third() {}\n}\n';

@@ -1,8 +1,8 @@
 import { mkdir, readdir, readFile, rename, stat, symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createSandbox, type Sandbox } from '../../../src/files/sandbox.ts';
 import { makeInside } from '../../../src/files/write/make-inside.ts';
-import { probeInside, writeInside } from '../../../src/files/write/write-inside.ts';
+import { createSandbox, type Sandbox } from '../../../src/workspace/sandbox.ts';
+import { probeInside, writeInside } from '../../../src/workspace/write-file.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 let project: TempProject;

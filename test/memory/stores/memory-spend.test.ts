@@ -1,4 +1,4 @@
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { spendSuite } from '../../contracts/spend-suite.ts';
 
 spendSuite('memory', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { changeOf, hashOf, start, threadWith } from '../../contracts/store-fixtures.ts';
 import { storeSuite } from '../../contracts/store-suite.ts';
 

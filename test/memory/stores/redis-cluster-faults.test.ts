@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { ThreadId } from '../../../src/domain/ids.ts';
-import type { Store } from '../../../src/memory/store.ts';
-import { redisKeys, slotOf } from '../../../src/memory/stores/redis-keys.ts';
+import type { ThreadId } from '../../../src/core/ids.ts';
+import { redisKeys, slotOf } from '../../../src/storage/redis/keys.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { changeOf, headOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { type RedisCluster, type RedisServer, startRedisCluster } from '../../support/redis-server.ts';
 import { redisStore } from '../../support/redis-store.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ThreadId } from '../../../src/domain/ids.ts';
-import type { Store } from '../../../src/memory/store.ts';
+import type { ThreadId } from '../../../src/core/ids.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { changeOf, headOf, jobOf, newThreadId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { redisStore } from '../../support/redis-store.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { threadId } from '../../../src/domain/ids.ts';
-import { createStoredState } from '../../../src/memory/shared-state/stored-state.ts';
-import type { Store } from '../../../src/memory/store.ts';
-import { redisKeys } from '../../../src/memory/stores/redis-keys.ts';
+import { threadId } from '../../../src/core/ids.ts';
+import { redisKeys } from '../../../src/storage/redis/keys.ts';
+import { createStoredState } from '../../../src/storage/shared-state.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { sharedStateSuite } from '../../contracts/shared-state-suite.ts';
 import {
   changeOf,

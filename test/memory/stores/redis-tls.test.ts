@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/cli/surroundings.ts';
-import { openStore } from '../../../src/memory/open-store.ts';
-import type { Store } from '../../../src/memory/store.ts';
+import { openStore } from '../../../src/app/compose-storage.ts';
+import { realSurroundings } from '../../../src/app/surroundings.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { newThreadId, start, threadWith } from '../../contracts/store-fixtures.ts';
 import { freePort, type RedisServer, startRedis } from '../../support/redis-server.ts';
 

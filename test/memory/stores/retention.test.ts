@@ -1,4 +1,4 @@
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { retentionSuite } from '../../contracts/retention-suite.ts';
 import { sqlitePlace } from '../../support/sqlite-temp.ts';
 

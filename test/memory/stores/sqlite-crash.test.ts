@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { threadId } from '../../../src/domain/ids.ts';
+import { threadId } from '../../../src/core/ids.ts';
 import { start } from '../../contracts/store-fixtures.ts';
 import { seededRandom } from '../../support/random.ts';
 import { startSqliteProcess } from '../../support/sqlite-process.ts';

@@ -2,10 +2,10 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, truncateSync, writ
 import { basename } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isAppError } from '../../../src/domain/error.ts';
-import { type ThreadId, threadId } from '../../../src/domain/ids.ts';
-import type { Thread } from '../../../src/domain/thread.ts';
-import type { Store } from '../../../src/memory/store.ts';
+import { isAppError } from '../../../src/core/errors.ts';
+import { type ThreadId, threadId } from '../../../src/core/ids.ts';
+import type { Thread } from '../../../src/core/thread.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import {
   changeOf,
   hashOf,

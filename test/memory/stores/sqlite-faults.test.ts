@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ThreadId } from '../../../src/domain/ids.ts';
-import type { Store } from '../../../src/memory/store.ts';
+import type { ThreadId } from '../../../src/core/ids.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { changeOf, headOf, newExchangeId, start, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { breakDisk, type Fault, slowMs } from '../../support/break-disk.ts';
 import { watchLoop } from '../../support/loop.ts';

@@ -3,8 +3,8 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeF
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Store } from '../../../src/memory/store.ts';
-import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import {
   changeOf,
   hashOf,
@@ -217,7 +217,7 @@ describe('the SQLite store', () => {
   it('lets an idle process end by itself, and a busy one finish first', async () => {
     const root = new URL('../../../', import.meta.url).href;
     const script = `
-      const { createSqliteStore } = await import('${root}src/memory/stores/sqlite.ts');
+      const { createSqliteStore } = await import('${root}src/storage/sqlite/sqlite.ts');
       const { realClock } = await import('${root}test/support/clock.ts');
       const { headOf } = await import('${root}test/contracts/store-fixtures.ts');
       const store = createSqliteStore({ file: process.argv[1], clock: realClock(), onWarning: console.error });

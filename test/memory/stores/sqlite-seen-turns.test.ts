@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isAppError } from '../../../src/domain/error.ts';
+import { isAppError } from '../../../src/core/errors.ts';
 import { changeOf, hashOf, newExchangeId, threadWith, turnOf } from '../../contracts/store-fixtures.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 

@@ -1,7 +1,7 @@
 import { openSync, writeSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { dayOf } from '../../../src/domain/usage.ts';
+import { dayOf } from '../../../src/core/usage.ts';
 import { spendSuite } from '../../contracts/spend-suite.ts';
 import { hour, start } from '../../contracts/store-fixtures.ts';
 import { type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';

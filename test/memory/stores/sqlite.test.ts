@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { storeSuite } from '../../contracts/store-suite.ts';
 import { realClock } from '../../support/clock.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { estimateTokens } from '../../../src/domain/tokens.ts';
+import { estimateTokens } from '../../../src/core/tokens.ts';
 import { condense } from '../../../src/memory/summary/condense.ts';
 
 const part = (n: number, words = 100) => Array.from({ length: words }, (_, at) => `word${n}x${at}`).join(' ');

@@ -1,9 +1,9 @@
-import type { FileRecord } from '../../../src/domain/file.ts';
-import { type ExchangeId, exchangeId, type Sha256, threadId } from '../../../src/domain/ids.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
-import type { Random } from '../../../src/domain/ports.ts';
-import type { ExchangeStatus, ThreadHead, Turn } from '../../../src/domain/thread.ts';
-import type { Store } from '../../../src/memory/store.ts';
+import type { FileRecord } from '../../../src/core/file.ts';
+import { type ExchangeId, exchangeId, type Sha256, threadId } from '../../../src/core/ids.ts';
+import type { JsonObject } from '../../../src/core/json.ts';
+import type { Random } from '../../../src/core/ports.ts';
+import type { ExchangeStatus, ThreadHead, Turn } from '../../../src/core/thread.ts';
+import type { Store } from '../../../src/storage/store.ts';
 import { hashOf, hour, start } from '../../contracts/store-fixtures.ts';
 
 const pieces = [

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { FileRecord } from '../../../src/domain/file.ts';
+import type { FileRecord } from '../../../src/core/file.ts';
 import { hashOf, start } from '../../contracts/store-fixtures.ts';
 import { ownTime } from '../../support/own-time.ts';
 import { here, transferRig } from './transfer-rig.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { start, threadWith } from '../../contracts/store-fixtures.ts';
 import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { Place } from '../../../src/memory/lookup.ts';
-import type { Store } from '../../../src/memory/store.ts';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
-import { createThreads } from '../../../src/memory/threads.ts';
 import type { ImportOptions } from '../../../src/memory/transfer/importing.ts';
-import { createTransfer, type ExportFormat } from '../../../src/memory/transfer/transfer.ts';
-import { createMask } from '../../../src/telemetry/redact.ts';
+import { createMask } from '../../../src/observability/secret-masking.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
+import type { Store } from '../../../src/storage/store.ts';
+import { createThreads } from '../../../src/threads/threads.ts';
+import { createTransfer, type ExportFormat } from '../../../src/threads/transfer/transfer.ts';
 import { start } from '../../contracts/store-fixtures.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

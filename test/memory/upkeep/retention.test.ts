@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
-import { createThreads } from '../../../src/memory/threads.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
+import { createThreads } from '../../../src/threads/threads.ts';
 import { hour, start, threadWith } from '../../contracts/store-fixtures.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Message, Part } from '../../../src/domain/message.ts';
+import type { Message, Part } from '../../../src/core/message.ts';
 import { fitImages } from '../../../src/models/asking/fit-images.ts';
 import { modelInfo, say } from '../scripted-model.ts';
 

@@ -1,11 +1,11 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { repaired, signerOf } from '../../../src/models/asking/repair.ts';
+import { repaired, signerOf } from '../../../src/models/call/repair-history.ts';
 import type { ProviderDefinition } from '../../../src/models/provider.ts';
-import { anthropic } from '../../../src/models/providers/anthropic.ts';
-import { custom } from '../../../src/models/providers/custom.ts';
-import { google } from '../../../src/models/providers/google.ts';
-import { openai } from '../../../src/models/providers/openai.ts';
+import { anthropic } from '../../../src/providers/anthropic.ts';
+import { custom } from '../../../src/providers/custom.ts';
+import { google } from '../../../src/providers/google/google.ts';
+import { openai } from '../../../src/providers/openai.ts';
 import { seededRandom } from '../../support/random.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startAnthropic } from '../../support/vendors/start-anthropic.ts';

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Message } from '../../../src/domain/message.ts';
-import type { CommsExchange, CommsNote } from '../../../src/domain/ports.ts';
-import type { ModelQuestion } from '../../../src/models/answer.ts';
-import { createRepeat } from '../../../src/models/asking/repeat.ts';
-import { providers } from '../../../src/models/providers/index.gen.ts';
-import { createTeam } from '../../../src/models/team.ts';
+import type { Message } from '../../../src/core/message.ts';
+import type { CommsExchange, CommsNote } from '../../../src/core/ports.ts';
+import type { ModelQuestion } from '../../../src/models/ask-model.ts';
+import { createTeam } from '../../../src/models/call/models.ts';
+import { createRepeat } from '../../../src/models/call/replay.ts';
+import { providers } from '../../../src/providers/index.gen.ts';
 import { type LoopVendor, loopVendors } from '../../engine/agent/agent-on-vendor.ts';
 import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { liveList } from '../../../src/models/extras/live-list.ts';
+import { liveList } from '../../../src/providers/shared/list-models.ts';
 
 let server: Server | undefined;
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { explainRoute } from '../../../src/models/manager/explain.ts';
+import { explainRoute } from '../../../src/models/routing/explain.ts';
 import type { ModelRequest } from '../../../src/models/routing/roster.ts';
 import { noPolicy, rosterOf } from '../routing-fixtures.ts';
 

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { aboutNow } from '../../../src/models/manager/about-now.ts';
-import { planRoute } from '../../../src/models/manager/manager.ts';
 import type { ManagerRequest, RouteTask } from '../../../src/models/manager/route-plan.ts';
 import { steer } from '../../../src/models/manager/steer.ts';
+import { aboutNow } from '../../../src/models/routing/freshness.ts';
+import { planRoute } from '../../../src/models/routing/requirements.ts';
 import { resolveModel } from '../../../src/models/routing/resolve.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
 import { createScene } from '../../../src/models/routing/scene.ts';

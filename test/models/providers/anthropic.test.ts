@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Candidate, ModelInfo } from '../../../src/domain/model.ts';
-import { anthropic } from '../../../src/models/providers/anthropic.ts';
+import type { Candidate, ModelInfo } from '../../../src/core/model.ts';
+import { anthropic } from '../../../src/providers/anthropic.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
 import { modelInfo } from '../scripted-model.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { loadCatalogue } from '../../../src/models/catalogue.ts';
-import { azure } from '../../../src/models/providers/azure.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { azure } from '../../../src/providers/azure.ts';
 import { askProvider } from '../../contracts/ask-provider.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import type { FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createAskModel } from '../../../src/models/call.ts';
-import { createConnections } from '../../../src/models/connections.ts';
-import { custom } from '../../../src/models/providers/custom.ts';
+import { createAskModel } from '../../../src/models/call/call.ts';
+import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { custom } from '../../../src/providers/custom.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deepseek } from '../../../src/models/providers/deepseek.ts';
+import { deepseek } from '../../../src/providers/deepseek.ts';
 import { askProvider } from '../../contracts/ask-provider.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { startDeepSeek } from '../../support/vendors/start-deepseek.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dial } from '../../../src/models/providers/dial.ts';
+import { dial } from '../../../src/providers/dial.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { testProduct } from '../../support/product.ts';
 import { tempProject } from '../../support/temp-project.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { ProviderDefinition } from '../../../src/models/provider.ts';
-import { providers } from '../../../src/models/providers/index.gen.ts';
+import { providers } from '../../../src/providers/index.gen.ts';
 
 const all: readonly ProviderDefinition[] = providers;
 const reference = readFileSync(new URL('../../../docs/reference/providers.md', import.meta.url), 'utf8');

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Candidate, ModelInfo } from '../../../src/domain/model.ts';
-import { createAskModel } from '../../../src/models/call.ts';
-import { loadCatalogue } from '../../../src/models/catalogue.ts';
-import { createConnections } from '../../../src/models/connections.ts';
-import { google } from '../../../src/models/providers/google.ts';
+import type { Candidate, ModelInfo } from '../../../src/core/model.ts';
+import { createAskModel } from '../../../src/models/call/call.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { google } from '../../../src/providers/google/google.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { groq } from '../../../src/models/providers/groq.ts';
+import { groq } from '../../../src/providers/groq.ts';
 import { askProvider } from '../../contracts/ask-provider.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { startGroq } from '../../support/vendors/start-groq.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { minimax } from '../../../src/models/providers/minimax.ts';
+import { minimax } from '../../../src/providers/minimax.ts';
 import { askProvider } from '../../contracts/ask-provider.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { startMinimax } from '../../support/vendors/start-minimax.ts';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createAskModel } from '../../../src/models/call.ts';
-import { createConnections } from '../../../src/models/connections.ts';
-import { ollama } from '../../../src/models/providers/ollama.ts';
-import { createTeam } from '../../../src/models/team.ts';
+import { createAskModel } from '../../../src/models/call/call.ts';
+import { createTeam } from '../../../src/models/call/models.ts';
+import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { ollama } from '../../../src/providers/ollama/ollama.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';

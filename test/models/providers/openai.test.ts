@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelInfo } from '../../../src/domain/model.ts';
-import { openai } from '../../../src/models/providers/openai.ts';
+import type { ModelInfo } from '../../../src/core/model.ts';
+import { openai } from '../../../src/providers/openai.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 import { modelInfo } from '../scripted-model.ts';

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import type { ModelInfo } from '../../../src/domain/model.ts';
-import { createAskModel } from '../../../src/models/call.ts';
-import { createConnections } from '../../../src/models/connections.ts';
+import type { ModelInfo } from '../../../src/core/model.ts';
+import { createAskModel } from '../../../src/models/call/call.ts';
+import { createConnections } from '../../../src/models/catalogue/connections.ts';
 import type { ProviderSettings } from '../../../src/models/provider.ts';
-import { openrouter } from '../../../src/models/providers/openrouter.ts';
+import { openrouter } from '../../../src/providers/openrouter.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';

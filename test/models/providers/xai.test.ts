@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Message } from '../../../src/domain/message.ts';
-import { xai } from '../../../src/models/providers/xai.ts';
+import type { Message } from '../../../src/core/message.ts';
+import { xai } from '../../../src/providers/xai.ts';
 import { providerAsker } from '../../contracts/ask-provider.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { startXai } from '../../support/vendors/start-xai.ts';

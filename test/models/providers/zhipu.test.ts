@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { ModelQuestion } from '../../../src/models/answer.ts';
-import { createAskModel } from '../../../src/models/call.ts';
-import { createConnections } from '../../../src/models/connections.ts';
+import type { ModelQuestion } from '../../../src/models/ask-model.ts';
+import { createAskModel } from '../../../src/models/call/call.ts';
+import { createConnections } from '../../../src/models/catalogue/connections.ts';
 import { hitsToAsk, searchEngineOf } from '../../../src/models/extras/glm/search-engine.ts';
-import { zhipu } from '../../../src/models/providers/zhipu.ts';
+import { zhipu } from '../../../src/providers/zhipu/zhipu.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

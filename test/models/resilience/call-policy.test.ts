@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../../src/domain/event.ts';
-import type { ModelQuestion } from '../../../src/models/answer.ts';
-import { createAskModel } from '../../../src/models/call.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import type { ModelQuestion } from '../../../src/models/ask-model.ts';
+import { createAskModel } from '../../../src/models/call/call.ts';
 import type { LimiterRules } from '../../../src/models/resilience/limiter.ts';
 import { createResilience } from '../../../src/models/resilience/policy.ts';
 import { manualClock } from '../../support/clock.ts';

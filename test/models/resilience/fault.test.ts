@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AppError } from '../../../src/domain/error.ts';
-import { toModelError } from '../../../src/models/errors.ts';
+import { AppError } from '../../../src/core/errors.ts';
+import { toModelError } from '../../../src/models/resilience/errors.ts';
 import { type AttemptCourse, faultOf } from '../../../src/models/resilience/fault.ts';
 import { apiError } from '../scripted-model.ts';
 

@@ -1,7 +1,7 @@
 /** Asks the first vendor once for each line that it reads, and prints how that ended. See storm-process.ts. */
 import { createInterface } from 'node:readline';
-import { createStoredState } from '../../../src/memory/shared-state/stored-state.ts';
-import { createSqliteStore } from '../../../src/memory/stores/sqlite.ts';
+import { createStoredState } from '../../../src/storage/shared-state.ts';
+import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { realClock } from '../../support/clock.ts';
 import { sharedFastClock } from '../../support/fast-clock.ts';
 import type { StormProcessOptions } from './storm-process.ts';

@@ -1,14 +1,14 @@
-import type { AppError } from '../../../src/domain/error.ts';
-import type { AppEvent } from '../../../src/domain/event.ts';
-import type { ModelInfo } from '../../../src/domain/model.ts';
-import type { Clock, SharedState } from '../../../src/domain/ports.ts';
-import type { ModelAnswer, ModelQuestion } from '../../../src/models/answer.ts';
-import { createAskModel } from '../../../src/models/call.ts';
-import { createConnections } from '../../../src/models/connections.ts';
-import { custom } from '../../../src/models/providers/custom.ts';
-import { openai } from '../../../src/models/providers/openai.ts';
+import type { AppError } from '../../../src/core/errors.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import type { ModelInfo } from '../../../src/core/model.ts';
+import type { Clock, SharedState } from '../../../src/core/ports.ts';
+import type { ModelAnswer, ModelQuestion } from '../../../src/models/ask-model.ts';
+import { createAskModel } from '../../../src/models/call/call.ts';
+import { createConnections } from '../../../src/models/catalogue/connections.ts';
 import { upstreamOf } from '../../../src/models/resilience/breaker/upstream.ts';
 import { createResilience } from '../../../src/models/resilience/policy.ts';
+import { custom } from '../../../src/providers/custom.ts';
+import { openai } from '../../../src/providers/openai.ts';
 import { seededRandom } from '../../support/random.ts';
 import { modelInfo, say } from '../scripted-model.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { createStoredState } from '../../../src/memory/shared-state/stored-state.ts';
+import { createStoredState } from '../../../src/storage/shared-state.ts';
 import { clockOrigin, fastClock, sharedFastClock } from '../../support/fast-clock.ts';
 import { seededRandom } from '../../support/random.ts';
 import { type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';

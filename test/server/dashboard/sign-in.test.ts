@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { Caller } from '../../../src/server/access/caller.ts';
+import { createTokens, digestOf } from '../../../src/server/access/tokens.ts';
 import { createSignIn, isFromHere } from '../../../src/server/dashboard/sign-in.ts';
-import type { Caller } from '../../../src/server/guards/caller.ts';
-import { createTokens, digestOf } from '../../../src/server/guards/tokens.ts';
 
 const ann: Caller = { name: 'ann', owner: 'ann', permissions: { readOnly: false } };
 const operator: Caller = { name: 'operator', owner: 'local', permissions: { readOnly: false } };

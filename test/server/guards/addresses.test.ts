@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createAddressGuard } from '../../../src/server/guards/addresses.ts';
+import { createAddressGuard } from '../../../src/server/access/addresses.ts';
 
 const near = createAddressGuard({ bind: '127.0.0.1', hosts: [], origins: [] });
 const proxied = createAddressGuard({

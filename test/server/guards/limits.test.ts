@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createCapacity } from '../../../src/server/guards/capacity.ts';
+import { createCapacity } from '../../../src/server/access/limits.ts';
 import { readJson } from '../../../src/server/guards/json-body.ts';
 import { createRates } from '../../../src/server/guards/rates.ts';
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { operator } from '../../../src/server/guards/caller.ts';
+import { operator } from '../../../src/server/access/caller.ts';
+import { createTokens } from '../../../src/server/access/tokens.ts';
 import { readTokens } from '../../../src/server/guards/token-file.ts';
-import { createTokens } from '../../../src/server/guards/tokens.ts';
 
 const ann = 'ann-has-a-long-token';
 const bob = 'bob-has-a-long-token';

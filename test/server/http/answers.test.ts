@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Daemon, DaemonOptions } from '../../../src/server/daemon/open-daemon.ts';
-import { operator } from '../../../src/server/guards/caller.ts';
-import { createTokens, digestOf } from '../../../src/server/guards/tokens.ts';
+import { operator } from '../../../src/server/access/caller.ts';
+import { createTokens, digestOf } from '../../../src/server/access/tokens.ts';
+import type { Daemon, DaemonOptions } from '../../../src/server/daemon/daemon.ts';
 import { bareDaemon } from '../../support/bare-daemon.ts';
 import { scriptedHost } from '../../support/scripted-host.ts';
 

@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ToolHost, ToolReply, ToolRequest } from '../../../src/domain/request.ts';
-import type { Daemon, DaemonOptions } from '../../../src/server/daemon/open-daemon.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
+import type { Daemon, DaemonOptions } from '../../../src/server/daemon/daemon.ts';
 import { bareDaemon } from '../../support/bare-daemon.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { fixtureHost } from '../../support/conformance/fixture-host.ts';

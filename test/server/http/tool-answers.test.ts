@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Daemon, DaemonOptions } from '../../../src/server/daemon/open-daemon.ts';
+import type { Daemon, DaemonOptions } from '../../../src/server/daemon/daemon.ts';
 import { bareDaemon } from '../../support/bare-daemon.ts';
 import { manualClock } from '../../support/clock.ts';
 import { failureOf, replyOf, type ScriptedCall, scriptedHost } from '../../support/scripted-host.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createEventLog } from '../../../src/server/streamable/event-log.ts';
-import { createResultStore } from '../../../src/server/ws/frames/kept-results.ts';
+import { createEventLog } from '../../../src/server/mcp-http/event-log.ts';
+import { createResultStore } from '../../../src/server/websocket/kept-results.ts';
 
 const said = (text: string) => ({ jsonrpc: '2.0' as const, method: 'notifications/message', params: { text } });
 const answer = (id: number, text = '') => ({ jsonrpc: '2.0' as const, id, result: { text } });

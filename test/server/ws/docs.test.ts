@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { clientFrame, closeCodes, frameError, ops, serverFrame } from '../../../src/server/ws/frames/frames.ts';
+import { clientFrame, closeCodes, frameError, ops, serverFrame } from '../../../src/server/websocket/protocol.ts';
 
 const text = readFileSync(new URL('../../../docs/frame-protocol.md', import.meta.url), 'utf8');
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createKeptResults, createResultStore } from '../../../src/server/ws/frames/kept-results.ts';
+import { createKeptResults, createResultStore } from '../../../src/server/websocket/kept-results.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const result = (text: string) => ({

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ToolReply, ToolRequest } from '../../../src/domain/request.ts';
+import type { ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { manualClock } from '../../support/clock.ts';
 import { codeOf, helloFrames, openFrames } from '../../support/frame-client.ts';
 import { failureOf, replyOf, scriptedHost } from '../../support/scripted-host.ts';

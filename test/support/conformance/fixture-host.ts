@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { JobReply } from '../../../src/domain/job.ts';
-import type { ToolHost, ToolReply, ToolRequest } from '../../../src/domain/request.ts';
-import { detachLong } from '../../../src/engine/jobs/detach.ts';
-import { createJobs } from '../../../src/engine/jobs/jobs.ts';
-import { createMemoryStore } from '../../../src/memory/stores/memory.ts';
+import { createJobs } from '../../../src/calls/durable/jobs.ts';
+import { detachLong } from '../../../src/calls/durable/long-calls.ts';
+import type { JobReply } from '../../../src/core/job.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
+import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { realClock } from '../clock.ts';
 import { seededRandom } from '../random.ts';
 

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createMcpHandler } from '@modelcontextprotocol/server';
-import type { ToolHost } from '../../../src/domain/request.ts';
-import { createMcpServer } from '../../../src/server/mcp.ts';
+import type { ToolHost } from '../../../src/core/tool-host.ts';
+import { createMcpServer } from '../../../src/server/mcp/mcp.ts';
 
 export interface HttpMount {
   url: string;

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { anthropicRefusal } from './anthropic-refusal.ts';
 import type { Refusal } from './refusal.ts';
 import { recordOf, stringOf } from './wire-values.ts';

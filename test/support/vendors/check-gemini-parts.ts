@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { badField, badRequestField, googleRefusal, unknownField } from './google-refusal.ts';
 import type { Refusal } from './refusal.ts';
 import { geminiPairs } from './tool-pairs.ts';

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';
 import { ollamaRefusal } from './ollama-refusal.ts';
 import type { Refusal } from './refusal.ts';

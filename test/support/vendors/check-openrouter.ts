@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { cacheMarksOf, checkCacheMarks } from './cache-marks.ts';
 import { checkImageUrl } from './check-open-ai.ts';
 import { type FieldTable, firstFieldFault } from './field-check.ts';

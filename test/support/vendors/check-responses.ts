@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { checkEffort, checkFieldsAndModel, checkImageUrl, refusesSampling } from './check-open-ai.ts';
 import { responsesTools } from './check-tools.ts';
 import type { FieldTable } from './field-check.ts';

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 
 /** The types that vendors' parameters have, in the words of their own messages. */
 export type FieldType = 'string' | 'integer' | 'number' | 'boolean' | 'array' | 'object' | 'strings' | 'any';

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import type { BesideAnswer, BesideRequest } from './vendor-kind.ts';
 import { recordOf, recordsOf, stringOf } from './wire-values.ts';
 

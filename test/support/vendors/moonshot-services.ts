@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { o200kTokens } from './o200k-tokens.ts';
 import type { Refusal } from './refusal.ts';
 import type { BesideAnswer, BesideRequest } from './vendor-kind.ts';

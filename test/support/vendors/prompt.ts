@@ -1,4 +1,4 @@
-import { tailHeading } from '../../../src/domain/message.ts';
+import { tailHeading } from '../../../src/core/message.ts';
 import type { RecordedRequest } from './fake-vendor.ts';
 import { o200kTokens } from './o200k-tokens.ts';
 import { stableJson } from './wire-values.ts';

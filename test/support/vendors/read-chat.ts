@@ -1,4 +1,4 @@
-import { tailHeading } from '../../../src/domain/message.ts';
+import { tailHeading } from '../../../src/core/message.ts';
 import type { PromptMessage, PromptPart } from './prompt.ts';
 import type { Reading } from './reading.ts';
 import { listOf, numberOf, recordsOf, stableJson, stringOf } from './wire-values.ts';

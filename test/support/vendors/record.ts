@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import type { Dialect, RecordedRequest } from './fake-vendor.ts';
 import { canonicalForm, plainMessages, type Segment, segmentsOf, tokensIn } from './prompt.ts';
 import type { Reading } from './reading.ts';

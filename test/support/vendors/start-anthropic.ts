@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { anthropicRefusal, anthropicStatusBody } from './anthropic-refusal.ts';
 import { checkMessages } from './check-messages.ts';
 import { claudeModel } from './claude-models.ts';

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { o200kTokens } from './o200k-tokens.ts';
 
 /** A server with OpenAI's `POST /embeddings`. */

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 import { cacheMarksOf, checkCacheMarks } from './cache-marks.ts';
 import { checkContent, checkSystem } from './check-content.ts';
 import type { FakeVendor, FakeVendorOptions } from './fake-vendor.ts';

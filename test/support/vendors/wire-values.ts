@@ -1,4 +1,4 @@
-import { isRecord } from '../../../src/domain/json.ts';
+import { isRecord } from '../../../src/core/json.ts';
 
 /** Readers of a body that nobody has checked yet: what is missing or of another type reads as nothing. */
 export function recordOf(value: unknown): Record<string, unknown> {

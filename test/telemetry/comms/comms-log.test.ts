@@ -1,10 +1,10 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CommsNote } from '../../../src/domain/ports.ts';
-import { type CommsLogParts, createCommsLog } from '../../../src/telemetry/comms/comms-log.ts';
-import { createCommsReader } from '../../../src/telemetry/comms/comms-reader.ts';
-import { createMask } from '../../../src/telemetry/redact.ts';
+import type { CommsNote } from '../../../src/core/ports.ts';
+import { type CommsLogParts, createCommsLog } from '../../../src/observability/exchange-log.ts';
+import { createCommsReader } from '../../../src/observability/exchange-reader.ts';
+import { createMask } from '../../../src/observability/secret-masking.ts';
 import { canaries } from '../../support/canaries.ts';
 import { manualClock } from '../../support/clock.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import { createRotatingLog, type LogRules } from '../../../src/telemetry/log/rotating-log.ts';
+import { createRotatingLog, type LogRules } from '../../../src/observability/file-logs.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 const projects: TempProject[] = [];

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../../src/domain/event.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
 import type { Sink } from '../../../src/telemetry/sink.ts';
 import { createActivity } from '../../../src/telemetry/sinks/activity.ts';
 import { createAudit } from '../../../src/telemetry/sinks/audit.ts';

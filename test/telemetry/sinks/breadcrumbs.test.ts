@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../../src/domain/event.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
 import type { Observation } from '../../../src/telemetry/sink.ts';
 import { createBreadcrumbs } from '../../../src/telemetry/sinks/breadcrumbs.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

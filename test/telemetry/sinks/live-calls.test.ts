@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../../src/domain/event.ts';
-import { createLiveCalls } from '../../../src/telemetry/sinks/live-calls.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import { createLiveCalls } from '../../../src/observability/live-calls.ts';
 
 const at = (event: AppEvent, time = 1) => ({ at: time, event });
 const begin = (reqId: string, owner = 'alice'): AppEvent => ({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../../src/domain/event.ts';
-import { createMask } from '../../../src/telemetry/redact.ts';
-import { createMetrics } from '../../../src/telemetry/sinks/metrics.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import { createMetrics } from '../../../src/observability/metrics.ts';
+import { createMask } from '../../../src/observability/secret-masking.ts';
 import { canaries } from '../../support/canaries.ts';
 
 function shown(events: readonly AppEvent[]): string[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { AppEvent } from '../../../src/domain/event.ts';
-import { createStderr, type LogLevel } from '../../../src/telemetry/sinks/stderr.ts';
+import type { AppEvent } from '../../../src/core/events.ts';
+import { createStderr, type LogLevel } from '../../../src/observability/stderr-log.ts';
 
 const at = Date.UTC(2030, 0, 2, 3, 4, 5);
 const call = { reqId: '6c1f4ab2-0000-4000-8000-000000000000', tool: 'chat' };

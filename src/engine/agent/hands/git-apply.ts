@@ -1,14 +1,14 @@
 import { lstat, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve, sep } from 'node:path';
-import { inputError, securityError } from '../../../domain/error.ts';
-import { printablePath, safeCut } from '../../../domain/text.ts';
-import { readBytes } from '../../../files/read.ts';
+import { inputError, securityError } from '../../../core/errors.ts';
+import { printablePath, safeCut } from '../../../core/text.ts';
 import { isSkip } from '../../../files/skip.ts';
-import type { FileChange } from '../../../files/write/write-changes.ts';
+import { readBytes } from '../../../workspace/read-file.ts';
+import type { FileChange } from '../../../workspace/write-changes.ts';
+import { type ProgramOutput, runProgram } from '../../modes/agent/local-tools/run-program.ts';
 import type { HandParts } from './hand-parts.ts';
 import { refused, targetNamed } from './hand-parts.ts';
-import { type ProgramOutput, runProgram } from './run-program.ts';
 
 const applyMs = 30_000;
 const outputBytes = 100_000;

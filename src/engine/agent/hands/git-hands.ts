@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { printablePath } from '../../../domain/text.ts';
-import type { ChangedFile } from '../../../files/git/changes.ts';
-import type { AgentTool } from '../agent.ts';
-import { hand } from './hand.ts';
+import { printablePath } from '../../../core/text.ts';
+import type { ChangedFile } from '../../../workspace/git/changes.ts';
+import type { AgentTool } from '../../modes/agent/agent.ts';
+import { hand } from '../../modes/agent/local-tools/local-tool.ts';
 import { type HandParts, pathIn } from './hand-parts.ts';
 
 const mostCommits = 50;

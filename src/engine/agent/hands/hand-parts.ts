@@ -1,15 +1,15 @@
 import { dirname, join, relative, resolve } from 'node:path';
-import { inputError, securityError } from '../../../domain/error.ts';
-import type { Skip } from '../../../domain/file.ts';
-import type { Clock, Emit, Mask } from '../../../domain/ports.ts';
-import { printablePath } from '../../../domain/text.ts';
-import type { Git } from '../../../files/git/git.ts';
+import type { Condenser } from '../../../calls/ask/shorten-files.ts';
+import { inputError, securityError } from '../../../core/errors.ts';
+import type { Skip } from '../../../core/file.ts';
+import type { Clock, Emit, Mask } from '../../../core/ports.ts';
+import { printablePath } from '../../../core/text.ts';
 import type { GitHistory } from '../../../files/git/history.ts';
-import { parsePathReference } from '../../../files/path-reference.ts';
-import type { Sandbox } from '../../../files/sandbox.ts';
 import { isSkip } from '../../../files/skip.ts';
-import { targetInside } from '../../../files/write/write-changes.ts';
-import type { Condenser } from '../../condense/condense.ts';
+import type { Git } from '../../../workspace/git/git.ts';
+import { parsePathReference } from '../../../workspace/paths.ts';
+import type { Sandbox } from '../../../workspace/sandbox.ts';
+import { targetInside } from '../../../workspace/write-changes.ts';
 
 /** What the hands of one run work with. */
 export interface HandParts {

@@ -1,10 +1,10 @@
 import { relative } from 'node:path';
 import { z } from 'zod';
-import { printablePath, safeCut } from '../../../domain/text.ts';
+import { printablePath, safeCut } from '../../../core/text.ts';
 import { isSkip } from '../../../files/skip.ts';
-import { findFiles, findText } from '../../../files/walk/find-files.ts';
-import type { AgentTool } from '../agent.ts';
-import { hand } from './hand.ts';
+import { findFiles, findText } from '../../../workspace/find-files.ts';
+import type { AgentTool } from '../../modes/agent/agent.ts';
+import { hand } from '../../modes/agent/local-tools/local-tool.ts';
 import { type HandParts, pathIn, refused } from './hand-parts.ts';
 
 const mostFound = 500;

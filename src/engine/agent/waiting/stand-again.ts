@@ -1,6 +1,6 @@
-import { isAppError } from '../../../domain/error.ts';
-import type { Threads } from '../../../memory/threads.ts';
-import type { Standing } from '../../call-record.ts';
+import type { Standing } from '../../../calls/call-record.ts';
+import { isAppError } from '../../../core/errors.ts';
+import type { Threads } from '../../../threads/threads.ts';
 
 /**
  * Brings a question back to the end of its thread, which was let go of while somebody was asked. Where others came between, it

@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../../domain/json.ts';
-import { safeCut } from '../../../domain/text.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { safeCut } from '../../../core/text.ts';
 
 /** Characters of an answer that a reply shows. */
 const limit = 20_000;

@@ -1,4 +1,4 @@
-import type { CliDefinition } from '../cli.ts';
+import type { CliDefinition } from '../../../providers/external-cli/clis/cli.ts';
 import type { ProgramEnv } from './find-executable.ts';
 
 /** What any program needs to find itself, its settings, its language and its way out. Nobody's keys are among it. */

@@ -1,4 +1,4 @@
-import type { CliDefinition } from '../cli.ts';
+import type { CliDefinition } from '../../../providers/external-cli/clis/cli.ts';
 
 const atSign = '@';
 /** The same letter in another width: people and models read it as an at sign, programs do not. */

@@ -1,6 +1,6 @@
-import type { GraphEdge, GraphNode } from '../call-graph.ts';
+import type { GraphEdge, GraphNode } from '../../../workspace/call-graph/call-graph.ts';
+import type { Trace } from '../../../workspace/call-graph/trace.ts';
 import type { Why } from '../meaning.ts';
-import type { Trace } from '../trace.ts';
 import type { Labels } from './labels.ts';
 
 const mostLines = 150;

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
-import { printablePath, safeCut } from '../../../domain/text.ts';
-import type { GraphNode } from '../call-graph.ts';
+import { printablePath, safeCut } from '../../../core/text.ts';
+import type { GraphNode } from '../../../workspace/call-graph/call-graph.ts';
 
 /** How nodes, places and paths are written in one report. */
 export interface Labels {

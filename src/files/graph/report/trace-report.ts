@@ -1,6 +1,6 @@
-import type { JsonObject } from '../../../domain/json.ts';
-import type { GraphEdge, GraphNode, OpenEnd } from '../call-graph.ts';
-import type { Trace } from '../trace.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { GraphEdge, GraphNode, OpenEnd } from '../../../workspace/call-graph/call-graph.ts';
+import type { Trace } from '../../../workspace/call-graph/trace.ts';
 import { drawTrace } from './draw-trace.ts';
 import { type Labels, labelsFor, shortName } from './labels.ts';
 

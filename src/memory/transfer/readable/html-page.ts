@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { escapeHtml } from '../../../domain/text.ts';
+import { escapeHtml } from '../../../core/text.ts';
 
 const style = `
 :root { color-scheme: light dark; --ink: #1c2126; --soft: #5b6570; --paper: #fff; --tint: #f3f5f7; --line: #d5dae0; --link: #0b5cad; }

@@ -1,4 +1,4 @@
-import { configError } from '../../../domain/error.ts';
+import { configError } from '../../../core/errors.ts';
 import { checkedBaseUrl } from '../endpoint.ts';
 
 export interface AzureSettings {

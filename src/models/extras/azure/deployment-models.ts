@@ -1,4 +1,4 @@
-import type { ModelInfo } from '../../../domain/model.ts';
+import type { ModelInfo } from '../../../core/model.ts';
 
 /** Assumed of a deployment whose model nobody named. */
 const assumed = { window: 128_000, maxOutput: 16_384, score: 5 };

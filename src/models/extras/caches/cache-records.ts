@@ -1,7 +1,7 @@
-import type { Clock, SharedState } from '../../../domain/ports.ts';
-import { type CachedContents, isCacheName } from './cached-contents.ts';
+import type { Clock, SharedState } from '../../../core/ports.ts';
+import { type CachedContents, isCacheName } from '../../../providers/google/cached-contents.ts';
+import { cacheKey, readVendorCache, type VendorCache } from '../../vendor-services.ts';
 import type { PromptOfThread } from './prompt-of-thread.ts';
-import { cacheKey, readVendorCache, type VendorCache } from './vendor-cache.ts';
 
 const provider = 'google';
 /** One that ends within this time might be gone before the request arrives. */

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
-import { isRecord } from '../../../domain/json.ts';
-import { estimateTokens } from '../../../domain/tokens.ts';
-import { shownFiles } from '../shown-files.ts';
-import type { GooglePrefix } from './cached-contents.ts';
+import { isRecord } from '../../../core/json.ts';
+import { estimateTokens } from '../../../core/tokens.ts';
+import type { GooglePrefix } from '../../../providers/google/cached-contents.ts';
+import { shownFiles } from '../../shown-files.ts';
 
 /** What a request of a thread says before its newest message. */
 export interface PromptOfThread extends GooglePrefix {

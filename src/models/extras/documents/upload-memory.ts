@@ -1,5 +1,5 @@
-import type { JsonObject } from '../../../domain/json.ts';
-import type { Clock, SharedState } from '../../../domain/ports.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { Clock, SharedState } from '../../../core/ports.ts';
 import type { VendorFile } from './vendor-files.ts';
 
 /** What is remembered of one upload. */

@@ -1,6 +1,6 @@
-import { filesApi } from '../documents/files-api.ts';
+import { filesApi } from '../../../providers/shared/file-uploads.ts';
+import type { VendorDoor } from '../../../providers/shared/http.ts';
 import type { VendorFiles } from '../documents/vendor-files.ts';
-import type { VendorDoor } from '../upstream/vendor-request.ts';
 
 const maxBytes = 100 * 1024 * 1024;
 const mostFiles = 100;

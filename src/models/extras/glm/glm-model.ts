@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { isRecord } from '../../../domain/json.ts';
+import { isRecord } from '../../../core/json.ts';
 import { usePart } from '../../fees/counted-uses.ts';
 import { codedModel } from '../upstream/coded-model.ts';
 import { glmCode } from './glm-codes.ts';

@@ -1,5 +1,5 @@
-import { isRecord } from '../../../domain/json.ts';
-import { safeCut } from '../../../domain/text.ts';
+import { isRecord } from '../../../core/json.ts';
+import { safeCut } from '../../../core/text.ts';
 
 /** What a search of the web found. */
 export interface SearchHit {

@@ -1,7 +1,7 @@
-import { isRecord } from '../../../domain/json.ts';
-import { badUpstream } from '../../errors.ts';
+import { isRecord } from '../../../core/json.ts';
+import { type VendorDoor, vendorJson } from '../../../providers/shared/http.ts';
 import type { AccountBalance } from '../../provider.ts';
-import { type VendorDoor, vendorJson } from '../upstream/vendor-request.ts';
+import { badUpstream } from '../../resilience/errors.ts';
 
 const timeoutMs = 15_000;
 

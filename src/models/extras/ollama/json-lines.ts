@@ -1,5 +1,5 @@
-import { isRecord } from '../../../domain/json.ts';
-import { badUpstream } from '../../errors.ts';
+import { isRecord } from '../../../core/json.ts';
+import { badUpstream } from '../../resilience/errors.ts';
 
 /** Far above any real line; without a line end the memory would fill. */
 const longestLine = 4_000_000;

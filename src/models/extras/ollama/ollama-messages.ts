@@ -1,5 +1,5 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Message, SharedV4Warning } from '@ai-sdk/provider';
-import type { JsonObject } from '../../../domain/json.ts';
+import type { JsonObject } from '../../../core/json.ts';
 
 /** A message as the interface takes it: one text, images and calls beside it; each result is a message of its own. */
 export function ollamaMessages(message: LanguageModelV4Message, warnings: SharedV4Warning[]): JsonObject[] {

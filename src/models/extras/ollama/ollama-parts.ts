@@ -1,6 +1,6 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart, SharedV4Warning } from '@ai-sdk/provider';
-import { isRecord } from '../../../domain/json.ts';
-import { badUpstream } from '../../errors.ts';
+import { isRecord } from '../../../core/json.ts';
+import { badUpstream } from '../../resilience/errors.ts';
 import { ollamaStreamFailure } from './ollama-failure.ts';
 
 type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;

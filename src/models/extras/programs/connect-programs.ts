@@ -1,7 +1,7 @@
 import type { SharedV4ProviderOptions } from '@ai-sdk/provider';
+import { type Programs, programProviderId } from '../../../providers/external-cli/program.ts';
+import { programModel } from '../../../providers/external-cli/program-model.ts';
 import type { CallParams, ConnectAround, Connection } from '../../provider.ts';
-import { type Programs, programProviderId } from './program.ts';
-import { programModel } from './program-model.ts';
 import { programSessions } from './program-sessions.ts';
 
 export function connectPrograms(programs: Programs, around: ConnectAround | undefined): Connection {

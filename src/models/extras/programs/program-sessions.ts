@@ -1,6 +1,6 @@
-import type { JsonObject } from '../../../domain/json.ts';
-import { isRecord, numberIn, textIn } from '../../../domain/json.ts';
-import { noUsage, type Usage } from '../../../domain/usage.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { isRecord, numberIn, textIn } from '../../../core/json.ts';
+import { noUsage, type Usage } from '../../../core/usage.ts';
 import type { ConnectAround } from '../../provider.ts';
 import { type PromptPart, partsDigest } from './prompt-parts.ts';
 

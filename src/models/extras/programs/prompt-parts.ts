@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { LanguageModelV4Prompt } from '@ai-sdk/provider';
-import { tailHeading } from '../../../domain/message.ts';
+import { tailHeading } from '../../../core/message.ts';
 
 /** One text of a prompt, in its order. */
 export interface PromptPart {

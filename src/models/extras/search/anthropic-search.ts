@@ -1,6 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4ProviderTool, LanguageModelV4StreamPart } from '@ai-sdk/provider';
-import { isRecord } from '../../../domain/json.ts';
-import type { ModelInfo } from '../../../domain/model.ts';
+import { isRecord } from '../../../core/json.ts';
+import type { ModelInfo } from '../../../core/model.ts';
 import type { CallParams } from '../../provider.ts';
 import { mappedParts } from './mapped-parts.ts';
 

@@ -1,6 +1,6 @@
 import type { JSONObject, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
-import { isRecord } from '../../../domain/json.ts';
-import type { ModelInfo } from '../../../domain/model.ts';
+import { isRecord } from '../../../core/json.ts';
+import type { ModelInfo } from '../../../core/model.ts';
 import { type UsesIn, use } from '../../fees/counted-uses.ts';
 import type { CallParams } from '../../provider.ts';
 

@@ -1,5 +1,5 @@
 import type { JSONObject, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
-import type { ModelInfo } from '../../../domain/model.ts';
+import type { ModelInfo } from '../../../core/model.ts';
 import { type UsesIn, use } from '../../fees/counted-uses.ts';
 import type { CallParams } from '../../provider.ts';
 

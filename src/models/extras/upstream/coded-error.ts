@@ -1,5 +1,5 @@
-import { isAppError } from '../../../domain/error.ts';
-import { isRecord } from '../../../domain/json.ts';
+import { isAppError } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/json.ts';
 import { readVendorError, type VendorError } from '../../resilience/vendor-error.ts';
 
 /** Finds the word that the classifier knows for a vendor's own code or sentence; undefined: it needs none. */

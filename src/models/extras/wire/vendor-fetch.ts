@@ -1,5 +1,5 @@
-import { AppError } from '../../../domain/error.ts';
-import { isRecord } from '../../../domain/json.ts';
+import { AppError } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/json.ts';
 
 /** The one way in which providers speak HTTP: Node's own fetch, without its time limits. */
 export type Fetch = typeof globalThis.fetch;

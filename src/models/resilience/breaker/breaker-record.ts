@@ -1,4 +1,4 @@
-import { isRecord, type JsonObject } from '../../../domain/json.ts';
+import { isRecord, type JsonObject } from '../../../core/json.ts';
 
 /** What other processes need to know of a breaker that is not closed. Times in epoch milliseconds. */
 export interface BreakerRecord {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { FaultScope } from '../../../domain/error.ts';
+import type { FaultScope } from '../../../core/errors.ts';
 import type { ProviderDefinition, ProviderSettings } from '../../provider.ts';
 
 /** Where a provider's calls go, and under which key: what breakers and budgets are kept for. Holds no secret. */

@@ -1,5 +1,5 @@
-import type { AppEvent } from '../../../domain/event.ts';
-import type { WatchedCall } from '../../../domain/ports.ts';
+import type { AppEvent } from '../../../core/events.ts';
+import type { WatchedCall } from '../../../core/ports.ts';
 import { html, type Markup } from '../html.ts';
 import { duration, line, type Mood, pill } from './words.ts';
 

@@ -1,6 +1,6 @@
+import type { WatchedCall } from '../../../core/ports.ts';
+import { dayOf, spendTotal } from '../../../core/usage.ts';
 import { dollars } from '../../../domain/money.ts';
-import type { WatchedCall } from '../../../domain/ports.ts';
-import { dayOf, spendTotal } from '../../../domain/usage.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
 import { factsOf, outcomePill, runningClock, took } from './call-facts.ts';

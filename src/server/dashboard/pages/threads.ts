@@ -1,7 +1,7 @@
-import { isThreadId, type ThreadId } from '../../../domain/ids.ts';
+import { isThreadId, type ThreadId } from '../../../core/ids.ts';
+import type { ThreadHead } from '../../../core/thread.ts';
 import { dollars } from '../../../domain/money.ts';
-import type { ThreadHead } from '../../../domain/thread.ts';
-import type { ThreadsData } from '../dashboard-data.ts';
+import type { ThreadsData } from '../data.ts';
 import { type Child, html, type Markup } from '../html.ts';
 import type { Page, Visit } from '../page.ts';
 import { ago, amount, empty, line, plural } from './words.ts';

@@ -1,4 +1,4 @@
-import { printablePath, safeCut } from '../../../domain/text.ts';
+import { printablePath, safeCut } from '../../../core/text.ts';
 import { type Child, html, type Markup } from '../html.ts';
 
 /** A number and its unit stay on one line. */

@@ -1,6 +1,6 @@
-import { isRecord, textIn } from '../../../domain/json.ts';
-import type { ToolReply } from '../../../domain/request.ts';
-import type { FrameError } from './frames.ts';
+import { isRecord, textIn } from '../../../core/json.ts';
+import type { ToolReply } from '../../../core/tool-host.ts';
+import type { FrameError } from '../../websocket/protocol.ts';
 
 type Code = FrameError['code'];
 

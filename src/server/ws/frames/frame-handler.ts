@@ -1,11 +1,11 @@
-import { isRecord } from '../../../domain/json.ts';
-import type { ToolHost } from '../../../domain/request.ts';
-import type { Caller } from '../../guards/caller.ts';
+import { isRecord } from '../../../core/json.ts';
+import type { ToolHost } from '../../../core/tool-host.ts';
+import type { Caller } from '../../access/caller.ts';
 import { readJson } from '../../guards/json-body.ts';
-import type { DoorParts } from '../../http/door-parts.ts';
-import { type ClientFrame, clientFrame, ops, type ServerFrame } from './frames.ts';
+import type { DoorParts } from '../../http/routes.ts';
+import { type ClientFrame, clientFrame, ops, type ServerFrame } from '../../websocket/protocol.ts';
+import type { FrameSession } from '../../websocket/session.ts';
 import { issueIn, type RefusedText, refusedFrame } from './refused-frame.ts';
-import type { FrameSession } from './session.ts';
 import type { FrameSessions } from './sessions.ts';
 
 /** A connection that has said hello. */

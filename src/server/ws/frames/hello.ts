@@ -1,9 +1,9 @@
-import { isAppError } from '../../../domain/error.ts';
-import { isRecord } from '../../../domain/json.ts';
-import type { Caller } from '../../guards/caller.ts';
+import { isAppError } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/json.ts';
+import type { Caller } from '../../access/caller.ts';
 import { readJson } from '../../guards/json-body.ts';
-import type { CallerProduct, DoorParts } from '../../http/door-parts.ts';
-import { clientFrame, closeCodes, type HelloFrame, type ServerFrame } from './frames.ts';
+import type { CallerProduct, DoorParts } from '../../http/routes.ts';
+import { clientFrame, closeCodes, type HelloFrame, type ServerFrame } from '../../websocket/protocol.ts';
 import { issueIn } from './refused-frame.ts';
 
 /** Somebody who said who he is. */

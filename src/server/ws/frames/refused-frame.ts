@@ -1,5 +1,5 @@
+import type { ServerFrame } from '../../websocket/protocol.ts';
 import { ownError } from './frame-error.ts';
-import type { ServerFrame } from './frames.ts';
 
 export interface RefusedText {
   class: string;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import { isRecord } from '../../../domain/json.ts';
-import type { CallFrame } from './frames.ts';
+import { isRecord } from '../../../core/json.ts';
+import type { CallFrame } from '../../websocket/protocol.ts';
 
 /** Hosts put the server's name behind that of a tool. */
 const serverName = /[_-](?:exai[_-]ws|polylogue)$/i;

@@ -1,5 +1,5 @@
-import type { Clock } from '../../../domain/ports.ts';
-import type { FrameSession, Link } from './session.ts';
+import type { Clock } from '../../../core/ports.ts';
+import type { FrameSession, Link } from '../../websocket/session.ts';
 
 export interface FrameSessionsRules {
   /** Milliseconds that a session without a connection is kept, when there is something to keep. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandProblem, usualCommands } from '../../../../src/engine/agent/hands/command-policy.ts';
+import { commandProblem, usualCommands } from '../../../../src/engine/modes/agent/local-tools/command-policy.ts';
 
 describe('an allowed command', () => {
   it.each([

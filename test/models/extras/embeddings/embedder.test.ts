@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { namedEmbedder } from '../../../../src/models/extras/embeddings/embedder.ts';
 import type { ProviderSettings } from '../../../../src/models/provider.ts';
+import { namedEmbedder } from '../../../../src/providers/embeddings.ts';
 import { type FakeZhipu, startZhipu, vectorOf } from '../../../support/vendors/start-zhipu.ts';
 
 const { signal } = new AbortController();

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { glmDoor } from '../../../../src/models/extras/glm/glm-door.ts';
 import { createGlmFiles } from '../../../../src/models/extras/glm/glm-files.ts';
-import { createGlmWebSearch } from '../../../../src/models/extras/glm/glm-web-search.ts';
+import { glmDoor } from '../../../../src/providers/zhipu/api.ts';
+import { createGlmWebSearch } from '../../../../src/providers/zhipu/services.ts';
 import { type FakeZhipu, startZhipu } from '../../../support/vendors/start-zhipu.ts';
 
 const { signal } = new AbortController();

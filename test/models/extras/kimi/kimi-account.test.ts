@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { kimiBalance } from '../../../../src/models/extras/kimi/kimi-account.ts';
-import { createKimiCaching } from '../../../../src/models/extras/kimi/kimi-caching.ts';
-import { kimiDoor } from '../../../../src/models/extras/kimi/kimi-door.ts';
+import { kimiDoor } from '../../../../src/providers/moonshot/api.ts';
+import { createKimiCaching } from '../../../../src/providers/moonshot/caching.ts';
 import { type FakeMoonshot, startMoonshot } from '../../../support/vendors/start-moonshot.ts';
 
 const { signal } = new AbortController();

@@ -1,6 +1,6 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { withThoughtsApart } from '../../../../src/models/extras/wire/inline-thoughts.ts';
+import { withThoughtsApart } from '../../../../src/providers/shared/stream-transforms.ts';
 import { finish, modelInfo, scriptedConnection, text } from '../../scripted-model.ts';
 
 const start: LanguageModelV4StreamPart = { type: 'text-start', id: '0' };

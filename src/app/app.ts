@@ -1,0 +1,88 @@
+import { loadConfig } from '../config/load.ts';
+import type { Clock } from '../core/ports.ts';
+import type { ToolHost } from '../core/tool-host.ts';
+import { version } from '../core/version.ts';
+import { createEarlyHost } from '../engine/early-host.ts';
+import type { FoundDaemon } from '../server/daemon/find-daemons.ts';
+import { openStdio } from '../server/mcp/stdio.ts';
+import type { StdioStreams } from '../server/stdio/stdio-transport.ts';
+import { loadAppConfig } from '../wire/wire-extensions.ts';
+import { followsList } from '../wire/wire-roots.ts';
+import { type Front, type Surroundings, wireFront } from './compose-front.ts';
+import type { Extensions } from './extensions.ts';
+import type { Product } from './product.ts';
+import { type AppConfig, tables } from './settings.ts';
+
+export { openBridge } from './compose-proxy.ts';
+export { type AppConfig, type Extensions, loadAppConfig, loadConfig, type Product, type Surroundings, tables, version };
+
+export type DaemonOnFile = FoundDaemon;
+
+/** The daemons that run on a data folder, as far as they told. */
+export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  const wire = await import('./compose-daemon.ts');
+  return wire.findDaemons(config, clock);
+}
+
+/** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */
+export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
+  return productBehind(await wireFront(config, around), config, around);
+}
+
+async function productBehind(front: Front, config: AppConfig, around: Surroundings): Promise<Product> {
+  const { wireProduct } = await import('./compose-product.ts');
+  return wireProduct(config, around, front);
+}
+
+/** A product that serves one client. */
+export interface ServedStdio {
+  /** Resolves when the connection is over; rejects where the product can't run. */
+  closed: Promise<void>;
+  /** Ends the connection, and the product as its own `close` does. */
+  close(hurry?: AbortSignal): Promise<void>;
+}
+
+/** Serves one MCP client over standard input and output. Tools are listed at once; the product is loaded by who wants more. */
+export async function serveStdio(
+  config: AppConfig,
+  around: Surroundings,
+  streams: Pick<StdioStreams, 'input' | 'output'>,
+  onError: (error: Error) => void,
+): Promise<ServedStdio> {
+  const front = await wireFront(config, around);
+  const { offered, place, root, telemetry, found } = front;
+  const { promise: failed, reject: fail } = Promise.withResolvers<never>();
+  // Whoever waits for `closed` hears of it; before anybody can, the caller of this does.
+  failed.catch(() => undefined);
+  let product: Promise<Product> | undefined;
+  let host: Promise<ToolHost> | undefined;
+  const open = () => {
+    product ??= productBehind(front, config, around);
+    product.catch(fail);
+    return product;
+  };
+  const hostOf = () => {
+    host ??= open().then(opened => opened.host);
+    return host;
+  };
+  // Stores with an address or from outside can be set up badly, which is to be told at the start.
+  if (place.redis || place.own) await open();
+  const early = createEarlyHost({ listings: offered.table.listings, prompts: offered.prompts }, hostOf);
+  const { clock } = around;
+  const productOf = async (listed: readonly string[]) => (await open()).projectOf(listed);
+  const listed = followsList(config, found) ? { clock, productOf } : undefined;
+  const { instructions } = offered;
+  const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, listed };
+  const door = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);
+  return {
+    closed: Promise.race([door.closed, failed]),
+    async close(hurry) {
+      await door.close();
+      // Calls that came just before the end have begun once the host is there. A product that could not be made is told of by
+      // `closed`, and leaves nothing else to close.
+      await host?.catch(() => undefined);
+      const made = await product?.catch(() => undefined);
+      await (made ? made.close(hurry) : telemetry.close());
+    },
+  };
+}

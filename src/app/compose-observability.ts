@@ -1,0 +1,73 @@
+import type { CommsExchange, CommsReader, Random } from '../core/ports.ts';
+import { createMaskedStream } from '../engine/secrets/masked-stream.ts';
+import type { ModelAnswer } from '../models/ask-model.ts';
+import type { Team } from '../models/call/models.ts';
+import { createRepeat, type RepeatCall } from '../models/call/replay.ts';
+import type { Telemetry } from '../observability/observability.ts';
+
+/** What was said to models, for the operator: to be looked at, and to be said once more. */
+export interface Replay extends CommsReader {
+  /** Asks the same model the same question again, on the operator's own account. */
+  send(exchange: CommsExchange, call: Omit<RepeatCall, 'payer'>): Promise<Repeated>;
+}
+
+/** Without secrets, as every reply. */
+export interface Repeated extends Pick<ModelAnswer, 'text' | 'usage' | 'costUsd' | 'latencyMs'> {
+  /** Calls of tools that it wants, which nobody runs: name and arguments as JSON. */
+  calls: string[];
+}
+
+/** What a product tells of itself. */
+export interface Observed extends Pick<Telemetry, 'metrics' | 'gauge'> {
+  /** What models were asked and answered, as far as it was kept; absent where nothing is kept on disk. */
+  replay?: Replay;
+}
+
+export function wireObserved(
+  telemetry: Telemetry,
+  team: Pick<Team, 'load' | 'route' | 'ask'>,
+  random: Random,
+): Observed {
+  const { metrics, gauge, comms, mask } = telemetry;
+  gaugeLoad(gauge, team);
+  const repeat = createRepeat({ route: team.route, ask: team.ask, random });
+  const send: Replay['send'] = async (exchange, { signal, onText }) => {
+    const scope = exchange.exchange;
+    const stream = onText && createMaskedStream(mask, scope, onText);
+    const answer = await repeat(exchange, { payer: { owner: 'local' }, signal, onText: stream?.push });
+    await stream?.end();
+    const wanted = (answer.said ?? []).flatMap(part => (part.type === 'call' ? [part] : []));
+    const calls = wanted.map(
+      async ({ name, args }) => (await mask(`${name} ${JSON.stringify(args)}`, scope, 'model')).text,
+    );
+    const { usage, costUsd, latencyMs } = answer;
+    const text = (await mask(answer.text, scope, 'model')).text;
+    return { text, calls: await Promise.all(calls), usage, costUsd, latencyMs };
+  };
+  return { metrics, gauge, ...(comms && { replay: { ...comms, send } }) };
+}
+
+/** What the models' queue knows. */
+function gaugeLoad(gauge: Telemetry['gauge'], { load }: Pick<Team, 'load'>): void {
+  const running = 'Questions to models that are under way.';
+  gauge({ name: 'polylogue_questions_running', help: running, labels: ['provider'] }, () =>
+    [...load().running].map(([provider, count]) => [[provider], count]),
+  );
+  const waiting = 'Questions to models that wait for a place.';
+  gauge({ name: 'polylogue_questions_waiting', help: waiting, labels: [] }, () => [[[], load().waiting]]);
+}
+
+/** What the daemon's doors know. */
+export function gaugeDaemon(
+  gauge: Telemetry['gauge'],
+  { load }: { load(): { sessions: number; callsRunning: number; callsWaiting: number } },
+): void {
+  gauge({ name: 'polylogue_sessions', help: 'Clients that are connected to the daemon.', labels: [] }, () => [
+    [[], load().sessions],
+  ]);
+  const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
+  gauge({ name: 'polylogue_daemon_calls', help: calls, labels: ['state'] }, () => [
+    [['running'], load().callsRunning],
+    [['waiting'], load().callsWaiting],
+  ]);
+}

@@ -1,0 +1,85 @@
+import { join } from 'node:path';
+import { storePlace } from '../config/derived-settings.ts';
+import { needHome } from '../config/home.ts';
+import { configError } from '../core/errors.ts';
+import type { Clock } from '../core/ports.ts';
+import type { Bridge } from '../server/proxy/proxy.ts';
+import { rootsOf } from '../wire/wire-roots.ts';
+import { type AppConfig, tables } from './settings.ts';
+
+export interface BridgeSettings {
+  cwd: string;
+  homeDir: string;
+  clock: Clock;
+  /** The environment as a daemon that is started may see it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
+  /** How this program is started: absolute paths of Node and of the program, and the flags that set options. */
+  launch: { node: string; program: string; args: readonly string[] };
+  /** Address of the daemon; absent: the one of this machine. */
+  url: string | undefined;
+  /** Starts no daemon. */
+  onlyRunning: boolean;
+  onRemark(text: string): void;
+}
+
+/** They say which project a client is of; a daemon is of none. */
+const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
+
+/** Settings → the way of one client to a daemon that many share. */
+export async function openBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
+  const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
+  const { clock, launch, onRemark } = settings;
+  const isNamed = settings.url !== undefined;
+  const starts = !(settings.onlyRunning || isNamed);
+  if (starts) needHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
+  const { roots, isGuess = false } = await rootsOf(config, settings);
+  const [door, daemons] = await Promise.all([
+    import('../server/proxy/proxy.ts'),
+    import('../server/daemon/find-daemons.ts'),
+  ]);
+  const { isPrivate } = storePlace(config.values.app, config.home);
+  const isOurs = async () => {
+    // A daemon that writes nothing to disk tells nothing of itself either.
+    if (isPrivate) return true;
+    const found = await daemons.findDaemons(daemons.healthFolder(config.home), clock);
+    return found.some(({ port, state }) => port === servePort && state !== 'gone');
+  };
+  const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
+  const env = Object.entries({ ...settings.programEnv, POLYLOGUE_HOME: config.home });
+  return door.openBridge({
+    url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
+    access: isNamed || token !== undefined ? { token } : { isOurs },
+    root: roots[0],
+    isGuess,
+    home: config.home,
+    daemon: starts
+      ? {
+          command: launch.node,
+          args: [launch.program, 'serve', ...launch.args],
+          cwd: config.home,
+          env: Object.fromEntries(env.filter(([name]) => !ofProject.has(name))),
+          log: join(config.home, 'logs', 'daemon.log'),
+        }
+      : undefined,
+    maxBytes: maxBodyBytes,
+    clock,
+    onRemark,
+  });
+}
+
+/** Where a daemon of this machine is reached, whatever networks it listens on. */
+function localUrl(host: string, port: number): string {
+  const isEverywhere = ['', '0.0.0.0', '::', '*'].includes(host);
+  const name = isEverywhere ? '127.0.0.1' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
+}
+
+function addressOf(text: string): string {
+  const url = URL.parse(text);
+  const isPlain =
+    url && ['http:', 'https:'].includes(url.protocol) && url.pathname === '/' && !url.search && !url.username;
+  if (isPlain) return url.origin;
+  throw configError('--url takes the address of a daemon, without a path.', {
+    next: 'Write it as http://127.0.0.1:8765 or https://polylogue.example; a token goes into POLYLOGUE_TOKEN.',
+  });
+}

@@ -1,0 +1,64 @@
+import { configError } from '../core/errors.ts';
+import type { Clock, Emit, Random } from '../core/ports.ts';
+import { createMemoryStore } from '../storage/memory/memory.ts';
+import { createSqliteStore } from '../storage/sqlite/sqlite.ts';
+import type { Store, StoreAround } from '../storage/store.ts';
+
+export interface StoreChoice {
+  /** The database's path. */
+  file?: string;
+  /** The server, instead of a file. Neither: nothing is written to disk. */
+  redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
+  /** A store from outside the package, instead of all others. */
+  own?: (around: StoreAround) => Store | Promise<Store>;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+}
+
+/** The store that the operator chose. Opens nothing yet. */
+export async function openStore({ file, redis, own, clock, random, emit }: StoreChoice): Promise<Store> {
+  const onWarning = (message: string) => emit({ type: 'warning', where: 'store', message });
+  if (own) return own({ clock, random, onWarning });
+  if (redis) {
+    if (!isRedisAddress(redis.url)) {
+      throw configError('REDIS_URL is not the address of a Redis.', {
+        next: 'Write it as redis://user:password@host:port/database, or rediss:// for TLS; signs in the password such as / # % are written as %2F %23 %25.',
+      });
+    }
+    if (/[{}]/.test(redis.prefix)) {
+      throw configError('REDIS_PREFIX holds a brace, by which a Redis Cluster would put all keys into one place.', {
+        next: 'Leave braces out of it.',
+      });
+    }
+    const { createRedisStore } = await import('../storage/redis/redis.ts');
+    return createRedisStore({ ...redis, url: withDatabase(redis.url), clock, random, onWarning });
+  }
+  return file === undefined ? createMemoryStore() : createSqliteStore({ file, clock, onWarning });
+}
+
+/** One that the client can make something of: what is wrong here does not heal by trying again. */
+function isRedisAddress(text: string): boolean {
+  const url = URL.parse(text);
+  if (!url || !/^rediss?:$/.test(url.protocol) || !/^(\/\d*)?$/.test(url.pathname)) return false;
+  if (!/^\d*$/.test(url.searchParams.get('db') ?? '')) return false;
+  return [url.username, url.password].every(isDecodable);
+}
+
+/** Some write the number of the database as `?db=1`: the client reads it from the path alone. */
+function withDatabase(text: string): string {
+  const url = new URL(text);
+  const database = url.searchParams.get('db');
+  if (database !== null && url.pathname.length <= 1) url.pathname = `/${database}`;
+  url.search = '';
+  return url.href;
+}
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

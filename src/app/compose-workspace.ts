@@ -1,0 +1,68 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { Clock, Embedder, Mask } from '../core/ports.ts';
+import { createGit, type Git } from '../workspace/git/git.ts';
+import { createSandbox, type Sandbox } from '../workspace/sandbox.ts';
+import { createSearchIndexes, type SearchIndexes } from '../workspace/search-index/search-index.ts';
+import { createPool, type WorkPool } from '../workspace/workers/worker-pool.ts';
+import type { AppConfig } from './settings.ts';
+
+/** What works on the user's files. */
+export interface FileParts {
+  sandbox: Sandbox;
+  git: Git;
+  pool: WorkPool;
+  indexes: SearchIndexes;
+  /** Where files are copied to before a patch changes them; absent where nothing is written to disk. */
+  backups?: string;
+}
+
+export interface FileSurroundings {
+  roots: readonly string[];
+  homeDir: string;
+  platform: string;
+  programEnv: Readonly<Record<string, string | undefined>>;
+  clock: Clock;
+  mask: Mask;
+  /** Nothing is written to disk. */
+  isPrivate: boolean;
+  /** Makes vectors for the search index; absent: words alone decide. */
+  embedder: Embedder | undefined;
+  /** Why there is none, where one was wanted. */
+  noEmbedder: string | undefined;
+}
+
+/** Settings → what works on files. Opens nothing; threads and databases come with their first use. */
+export function wireFiles({ values, home }: AppConfig, around: FileSurroundings): FileParts {
+  const { allowSecretFiles, maskSecrets } = values.app;
+  const { roots, clock, mask, isPrivate, embedder, noEmbedder } = around;
+  const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles, own: [home] });
+  return {
+    sandbox,
+    ...(!isPrivate && { backups: join(home, 'backups') }),
+    git: createGit({ ...around, sandbox }),
+    pool: createPool({ size: Math.max(1, availableParallelism() - 1), clock }),
+    indexes: createSearchIndexes({
+      ...(!isPrivate && { folder: join(home, 'index') }),
+      ...(embedder && { embedder }),
+      ...(noEmbedder !== undefined && { noEmbedder }),
+      sandbox,
+      mask: maskSecrets ? mask : async text => ({ text, found: {} }),
+      clock,
+    }),
+  };
+}
+
+/** The same for a caller who may read these folders and no others. */
+export function wireFilesWithin({ values, home }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
+  const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
+  const { indexes } = files;
+  return {
+    ...files,
+    sandbox,
+    git: createGit({ ...around, sandbox }),
+    indexes: { of: root => indexes.of(root, sandbox), close: indexes.close },
+  };
+}
+
+export type CallerFiles = Pick<FileSurroundings, 'roots' | 'homeDir' | 'platform' | 'programEnv' | 'clock' | 'mask'>;

@@ -1,0 +1,106 @@
+import { AppError, type ErrorCode, type ErrorKind } from '../../core/errors.ts';
+import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../core/json.ts';
+
+export interface ErrorRequest {
+  /** What the failing program wrote, whole. */
+  stderr: string;
+  /** The command that failed. */
+  command?: string;
+  /** Files that have to do with it, beside those that the output names. */
+  files?: readonly string[];
+  model?: string;
+  signal?: AbortSignal;
+}
+
+/** What a model makes of an error; evidence was held against the files. */
+export interface ErrorAnalysis {
+  /** False: what was sent does not say what went wrong; `needs` says what is missing. */
+  canTell: boolean;
+  summary: string;
+  rootCause: string;
+  /** `checked`: that line of that file says so. */
+  evidence: { file: string; line: number; text: string; checked: boolean }[];
+  impact: string;
+  recommendation: string;
+  needs: string[];
+}
+
+export interface GeneratedPatch {
+  analysis: ErrorAnalysis;
+  /** A unified diff that `git apply` takes in the project as it is now. Absent: there is none, or it was withheld. */
+  patch?: { diff: string; files: { path: string; added: number; removed: number }[] };
+  /** Why a patch that a model wrote is not shown. */
+  withheld?: string;
+}
+
+/** A diagnosis in the words of the tool → the library's. */
+export function analysisIn(document: JsonObject): ErrorAnalysis {
+  const canTell = document.status === 'diagnosed' || document.status === 'partial';
+  const evidence: unknown[] = Array.isArray(document.evidence) ? document.evidence : [];
+  return {
+    canTell,
+    summary: textIn(document.summary ?? document.content),
+    rootCause: canTell ? textIn(document.root_cause) : '',
+    evidence: evidence.filter(isRecord).map(({ file, line, text, checked }) => ({
+      file: textIn(file),
+      line: numberIn(line),
+      text: textIn(text),
+      checked: checked === true,
+    })),
+    impact: textIn(document.impact),
+    recommendation: textIn(document.recommendation),
+    needs: textsIn(document.needs),
+  };
+}
+
+export function patchIn(document: JsonObject): GeneratedPatch {
+  const analysis = analysisIn(document);
+  const { patch, patch_withheld: withheld } = document;
+  if (!isRecord(patch)) return { analysis, ...(typeof withheld === 'string' && { withheld }) };
+  if (typeof patch.diff !== 'string') return { analysis, withheld: textIn(patch.note) };
+  const files: unknown[] = Array.isArray(patch.files) ? patch.files : [];
+  return {
+    analysis,
+    patch: {
+      diff: patch.diff,
+      files: files.filter(isRecord).map(({ path, added, removed }) => ({
+        path: textIn(path),
+        added: numberIn(added),
+        removed: numberIn(removed),
+      })),
+    },
+  };
+}
+
+const kinds: Partial<Record<ErrorCode, ErrorKind>> = {
+  SECURITY: 'security',
+  API_ERROR: 'model',
+  LIMIT: 'limit',
+  CANCELLED: 'cancelled',
+  INTERRUPTED: 'cancelled',
+  STORAGE: 'storage',
+  CONFIG: 'config',
+  INTERNAL_SERVER_ERROR: 'bug',
+};
+const inputCodes = [
+  'INVALID_INPUT_FORMAT',
+  'MISSING_PARAMETER',
+  'TOOL_NOT_FOUND',
+  'PROVIDER_NOT_FOUND',
+  'MODEL_NOT_FOUND',
+  'THREAD_NOT_FOUND',
+  'THREAD_EXPIRED',
+] as const;
+const codes = [...inputCodes, ...Object.keys(kinds)];
+
+/** The error that a tool's reply tells of, to be thrown. */
+export function errorIn({ error }: JsonObject): AppError {
+  const facts = isRecord(error) ? error : {};
+  const code = codes.find((known): known is ErrorCode => known === facts.code) ?? 'INTERNAL_SERVER_ERROR';
+  return new AppError(kinds[code] ?? 'input', textIn(facts.message), {
+    code,
+    class: textIn(facts.class),
+    next: textIn(facts.next),
+    ...(typeof facts.retryable === 'boolean' && { retryable: facts.retryable }),
+  });
+}

@@ -1,0 +1,173 @@
+import { useProxy } from '../../cli/use-proxy.ts';
+import { readIfPresent } from '../../config/settings-files.ts';
+import { configError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { Message } from '../../core/message.ts';
+import type { ModelInfo } from '../../core/model.ts';
+import type { CommsExchange, CommsFilter } from '../../core/ports.ts';
+import type { ProgressUpdate } from '../../core/tool-host.ts';
+import { createSend } from '../../library/create-send.ts';
+import { createEmitter, type Emitter } from '../../library/emitter.ts';
+import { createTally, type TokenStats } from '../../library/tally.ts';
+import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
+import { realSurroundings } from '../surroundings.ts';
+import { type Conversation, type ConversationOptions, createConversation } from './conversation.ts';
+import {
+  analysisIn,
+  type ErrorAnalysis,
+  type ErrorRequest,
+  errorIn,
+  type GeneratedPatch,
+  patchIn,
+} from './diagnose.ts';
+import type { PolylogueOptions, SendDefaults, SendRequest, SendResult } from './options.ts';
+import {
+  type CompressedDiscussion,
+  compressDiscussion,
+  type ShortenOptions,
+  type Summary,
+  summarizeFile,
+} from './shorten.ts';
+
+/** A model that may be asked. */
+export interface ListedModel
+  extends Pick<
+    ModelInfo,
+    'provider' | 'id' | 'aliases' | 'window' | 'maxOutput' | 'reasoning' | 'tools' | 'input' | 'price'
+  > {
+  /** `provider:model`, as `model` takes it. */
+  name: string;
+}
+
+export interface CallToolOptions {
+  onProgress?(update: ProgressUpdate): void;
+  onText?(delta: string): void;
+  signal?: AbortSignal;
+}
+
+/** Polylogue within a program: models, tools and memory, by functions. None of them needs `this`. */
+export interface Polylogue {
+  /** Sends one message, with all that belongs to it; nothing is remembered. */
+  send(request: SendRequest): Promise<SendResult>;
+  createConversation(options?: ConversationOptions): Conversation;
+  /** Replaces what holds for each `send` that does not say otherwise. */
+  setDefaults(defaults: SendDefaults): void;
+  getDefaults(): SendDefaults;
+  /** The models of the providers that are configured. `fresh`: vendors are asked for their lists. */
+  listModels(options?: { fresh?: boolean }): Promise<ListedModel[]>;
+  /** What `send` and what stands on it used since this Polylogue was made. */
+  tokenStats(): TokenStats;
+  /** Sums up a file of the project. */
+  summarizeFile(path: string, options?: ShortenOptions): Promise<Summary>;
+  /** Sums up turns, or a text. */
+  compressDiscussion(discussion: readonly Message[] | string, options?: ShortenOptions): Promise<CompressedDiscussion>;
+  /** Why something failed, from its error output. */
+  analyzeError(request: ErrorRequest): Promise<ErrorAnalysis>;
+  /** The same with a patch, which is shown only if git takes it; nothing is changed. */
+  generatePatch(request: ErrorRequest): Promise<GeneratedPatch>;
+  /** Calls one of the tools that MCP clients know (docs/reference/tools.md); answers the document of its reply. Throws an `AppError`. */
+  callTool(name: string, args: Record<string, unknown>, options?: CallToolOptions): Promise<JsonObject>;
+  /** What was said to models, where COMMS_LOG is on. */
+  commsLog: {
+    /** The newest first. */
+    read(filter?: Partial<CommsFilter>): Promise<CommsExchange[]>;
+    clear(): Promise<void>;
+  };
+  /** Answers what ends the listening. */
+  on: Emitter['on'];
+  /** Ends what is under way, closes files, databases and connections. Nothing works after it. */
+  cleanup(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Starts a Polylogue of a program's own. Several may stand beside each other; they share nothing but their store. */
+export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
+  const around = { ...realSurroundings(), writeError: (line: string) => options.log?.(line.trimEnd()) };
+  const cwd = options.root ?? around.cwd;
+  const env = { ...(options.env ?? process.env), ...placesOf(options), ...options.settings };
+  const { homeDir, platform } = around;
+  const sources = { env, argvFlags: {}, homeDir, platform, cwd, readFile: readIfPresent };
+  const { config, extensions } = await loadAppConfig(sources, options);
+  await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
+  const product = await createProduct(withAllTools(config), { ...around, cwd, programEnv: env, extensions });
+  return wirePolylogue(product, config, around.random.uuid);
+}
+
+function placesOf({ home, root }: PolylogueOptions): Record<string, string> {
+  return { ...(home !== undefined && { POLYLOGUE_HOME: home }), ...(root !== undefined && { PROJECT_ROOT: root }) };
+}
+
+/** A program calls tools by name: none costs it anything by being offered. What the operator switched off stays so. */
+function withAllTools(config: AppConfig): AppConfig {
+  return { ...config, values: { ...config.values, app: { ...config.values.app, profile: 'full' } } };
+}
+
+function wirePolylogue(product: Product, config: AppConfig, uuid: () => string): Polylogue {
+  const { systemPrompt, systemPromptFile, projectContext: projectMarker } = config.values.app;
+  let defaults: SendDefaults = {};
+  const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
+  const tally = createTally();
+  const over = new AbortController();
+  const emitter = createEmitter(error => void process.emitWarning(error instanceof Error ? error : String(error)));
+  const system = { ...(base !== undefined && { base }), ...(projectMarker !== undefined && { projectMarker }) };
+  const parts = { converse: product.converse, emitter, tally, root: product.root, system };
+  const plainSend = createSend(parts, () => defaults);
+  const send: typeof plainSend = (conversation, request) =>
+    plainSend(conversation, { ...request, signal: joined(over.signal, request.signal) });
+  const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
+    const principal = { owner: 'local', root: product.root, client: 'library' };
+    const { signal, ...watch } = options;
+    const call = { name, arguments: args, principal, ...watch };
+    const { isError, document } = await product.host.call(call, joined(over.signal, signal));
+    if (isError) throw errorIn(document);
+    return document;
+  };
+  const diagnose = ({ stderr, command, files, model, signal }: ErrorRequest, patch: boolean) =>
+    callTool('diagnose', { stderr, command, absolute_file_paths: files, model, patch }, { signal });
+  const cleanup = async () => {
+    over.abort(new Error('This Polylogue was closed.'));
+    await product.close();
+  };
+  return {
+    send: request => send(uuid(), request),
+    createConversation: (options = {}) => createConversation(send, uuid, options),
+    setDefaults(next) {
+      defaults = { ...next };
+    },
+    getDefaults: () => ({ ...defaults }),
+    listModels: options => listModels(product, options),
+    tokenStats: tally.stats,
+    summarizeFile: (path, options = {}) => summarizeFile(send, uuid(), path, options),
+    compressDiscussion: (discussion, options = {}) => compressDiscussion(send, uuid(), discussion, options),
+    analyzeError: async request => analysisIn(await diagnose(request, false)),
+    generatePatch: async request => patchIn(await diagnose(request, true)),
+    callTool,
+    commsLog: {
+      read: async (filter = {}) => commsOf(product).list({ limit: 100, ...filter }),
+      clear: async () => commsOf(product).clear(),
+    },
+    on: emitter.on,
+    cleanup,
+    [Symbol.asyncDispose]: cleanup,
+  };
+}
+
+function joined(over: AbortSignal, own: AbortSignal | undefined): AbortSignal {
+  return own ? AbortSignal.any([over, own]) : over;
+}
+
+async function listModels({ team }: Product, options: { fresh?: boolean } = {}): Promise<ListedModel[]> {
+  const providers = await team.providers(options);
+  const models = providers.filter(({ configured }) => configured).flatMap(provider => provider.models);
+  return models.map(({ provider, id, aliases, window, maxOutput, reasoning, tools, input, price }) => {
+    const facts = { provider, id, aliases, window, maxOutput, reasoning, tools, input };
+    return { name: `${provider}:${id}`, ...facts, ...(price && { price }) };
+  });
+}
+
+function commsOf({ replay }: Product): NonNullable<Product['replay']> {
+  if (replay) return replay;
+  throw configError('What is said to models is not kept.', {
+    next: 'Set COMMS_LOG=on, and let data be kept on disk.',
+  });
+}

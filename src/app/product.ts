@@ -1,0 +1,45 @@
+import type { CallExplanation, RouteQuestion } from '../calls/ask/explain-call.ts';
+import type { ToolHost } from '../core/tool-host.ts';
+import type { SpendRow } from '../core/usage.ts';
+import type { Converse } from '../engine/conversation.ts';
+import type { OwnTransfer } from '../memory/transfer/own-transfer.ts';
+import type { Telemetry } from '../observability/observability.ts';
+import type { Store } from '../storage/store.ts';
+import type { Roots } from '../workspace/roots.ts';
+import type { SearchIndexes } from '../workspace/search-index/search-index.ts';
+import type { DaemonSettings, WiredDaemon } from './compose-daemon.ts';
+import type { WiredTeam } from './compose-models.ts';
+import type { Observed } from './compose-observability.ts';
+
+/** All of it, running. */
+export interface Product extends Observed {
+  host: ToolHost;
+  /** The project that this process serves; the working directory when no project was found. */
+  root: string;
+  /** What may be read, and why. */
+  readable: Roots;
+  /** What the one client of this process uses who lists these directories, as `file://` addresses, and his project. */
+  projectOf(listed: readonly string[]): Promise<{ host: ToolHost; root: string }>;
+  /** The search index of a folder within the roots. */
+  searchIndex: SearchIndexes['of'];
+  team: Pick<
+    WiredTeam,
+    'namesOfNone' | 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'
+  >;
+  /** What is set up badly, as far as it has turned up. */
+  warned: Telemetry['warned'];
+  /** Who would answer a call, and why. */
+  explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
+  /** What a server behind the store says of itself; absent where there is none. */
+  inspectStore: Store['inspect'];
+  /** Serves many clients over HTTP; rejects where it may not, or can't. */
+  openDaemon(options: DaemonSettings): Promise<WiredDaemon>;
+  /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
+  spent(from: string): Promise<SpendRow[]>;
+  /** The operator's own threads as files, and what is over with. */
+  transfer: OwnTransfer;
+  /** Sends one message of a conversation that its caller keeps. */
+  converse: Converse;
+  /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
+  close(hurry?: AbortSignal): Promise<void>;
+}

@@ -1,0 +1,122 @@
+import { isThreadId } from '../../core/ids.ts';
+import type { Clock, Emit, Recent } from '../../core/ports.ts';
+import type { Principal } from '../../core/tool-host.ts';
+import { dayOf } from '../../core/usage.ts';
+import { type ToldCall, tellFiles } from '../../engine/actions/tell-files.ts';
+import type { PaidSearcher } from '../../engine/spend/paid-services.ts';
+import type { Threads } from '../../threads/threads.ts';
+import type {
+  ActionContext,
+  JobActions,
+  ModelActions,
+  OpsActions,
+  ProductFacts,
+  ThreadActions,
+  WebActions,
+} from '../action-context.ts';
+import type { Jobs } from '../durable/jobs.ts';
+import { createTransferActions, type TransferParts } from './transfers.ts';
+import { type UploadParts, uploadActions } from './uploads.ts';
+
+export interface ActionParts {
+  emit: Emit;
+  threads: Threads;
+  jobs: Jobs;
+  /** Milliseconds that a client waits for a call. */
+  patience(client: string | undefined): number;
+  clock: Clock;
+  models: ModelActions & Pick<OpsActions, 'capabilities' | 'caches'> & { forget(thread: string): Promise<void> };
+  /** What the calls of this process did lately. */
+  recent: Recent;
+  limits: OpsActions['limits'];
+  /** Monotonic milliseconds. */
+  startedAt: number;
+  product: ProductFacts;
+  replyTokens: number;
+  files: Omit<TransferParts, 'replyTokens' | 'told'>;
+  uploads: Omit<UploadParts, 'told'>;
+  /** Absent: no provider that searches is configured. */
+  web?: PaidSearcher;
+}
+
+/** The call that an action is of. */
+export interface ActionCall extends ToldCall {
+  principal: Principal;
+  signal: AbortSignal;
+}
+
+/** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
+export function createActionContext(parts: ActionParts, { principal, signal, ...call }: ActionCall): ActionContext {
+  const told = tellFiles(parts.emit, call);
+  return {
+    principal,
+    signal,
+    now: parts.clock.now(),
+    models: parts.models,
+    uploads: uploadActions({ ...parts.uploads, told }, principal, signal),
+    ...(parts.web && { web: webActions(parts.web, principal, signal) }),
+    product: parts.product,
+    replyTokens: parts.replyTokens,
+    threads: threadActions(parts, principal, signal),
+    jobs: jobActions(parts, principal, signal),
+    ops: opsActions(parts, principal),
+    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, told }, principal, signal),
+  };
+}
+
+function webActions({ provider, search }: PaidSearcher, { owner }: Principal, signal: AbortSignal): WebActions {
+  return { provider, search: request => search(request, { owner }, signal) };
+}
+
+function jobActions({ jobs, patience }: ActionParts, { owner, client }: Principal, signal: AbortSignal): JobActions {
+  return {
+    wait: (id, ms) => jobs.wait(id, owner, Math.min(ms, patience(client)), signal),
+    cancel: id => jobs.cancel(id, owner),
+    stage: job => jobs.workOf(job.id)?.stage(),
+  };
+}
+
+/** More jobs than one client lets run. */
+const mostJobs = 100;
+
+function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
+  const { threads, jobs, clock, recent, limits, models } = parts;
+  return {
+    limits,
+    uptimeMs: () => clock.monotonic() - parts.startedAt,
+    spentToday: () => threads.store.spend.rows({ owner, from: dayOf(clock.now()) }),
+    runningJobs: async () => (await jobs.list(owner, mostJobs)).filter(({ status }) => status === 'running'),
+    recent: query => recent({ ...query, owner }),
+    capabilities: models.capabilities,
+    async caches() {
+      const all = await models.caches();
+      const ids = all.map(({ thread }) => thread).filter(isThreadId);
+      const heads = await Promise.all(ids.map(id => threads.store.head(id, clock.now())));
+      const own = new Set(
+        heads.flatMap(head => (head.state === 'live' && head.value.owner === owner ? head.value.id : [])),
+      );
+      return all.filter(({ thread }) => isThreadId(thread) && own.has(thread));
+    },
+  };
+}
+
+function threadActions(
+  { threads, clock, models }: ActionParts,
+  { owner, root }: Principal,
+  signal: AbortSignal,
+): ThreadActions {
+  const { store } = threads;
+  const scope = (everywhere: boolean) => ({ owner, ...(everywhere ? {} : { workspace: root }), now: clock.now() });
+  return {
+    find: reference => threads.find(reference, { owner, workspace: root }),
+    list: ({ everywhere, ...page }) => store.list({ ...scope(everywhere), ...page }),
+    search: ({ everywhere, limit, text }) => store.search({ ...scope(everywhere), limit, text }),
+    fork: (thread, upToSeq) => threads.fork(thread, upToSeq, `${thread.title} (fork at turn ${upToSeq})`),
+    async remove(thread) {
+      const removed = await threads.exclusively(thread.id, { signal }, () => store.remove(thread.id, clock.now()));
+      // It is removed; what a vendor still keeps of it ends by itself within the hour.
+      await models.forget(thread.id).catch(() => undefined);
+      return removed;
+    },
+  };
+}

@@ -1,0 +1,139 @@
+import { basename, dirname, join } from 'node:path';
+import { inputError, limitError, securityError } from '../../core/errors.ts';
+import type { Skip, SkipCode } from '../../core/file.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { Random } from '../../core/ports.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import type { Principal } from '../../core/tool-host.ts';
+import type { TellFiles } from '../../engine/actions/tell-files.ts';
+import { isSkip } from '../../files/skip.ts';
+import { checkTarget } from '../../files/write/check-target.ts';
+import { makeInside } from '../../files/write/make-inside.ts';
+import type { ExportFormat, Transfer } from '../../threads/transfer/transfer.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { readPieces } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import { writeInside } from '../../workspace/write-file.ts';
+
+export interface TransferParts {
+  transfer: Transfer;
+  sandbox: Sandbox;
+  random: Random;
+  /** For `~` in paths. */
+  home: string;
+  /** The most tokens of one reply. */
+  replyTokens: number;
+  told: TellFiles;
+}
+
+/** What a tool may do with threads as files, bound to one caller; files are read and written inside the roots alone. */
+export interface TransferActions {
+  /** Keys of the reply. Without a path the file's text is among them, where it fits. */
+  export(request: { continuationId: string; format: ExportFormat; outputPath?: string }): Promise<JsonObject>;
+  import(request: { filePath: string; asNew: boolean }): Promise<JsonObject>;
+}
+
+/** Of a reply's room: what a file's text takes, with the signs that JSON adds to it. */
+const textShare = 0.8;
+
+export function createTransferActions(
+  parts: TransferParts,
+  { owner, root }: Principal,
+  signal: AbortSignal,
+): TransferActions {
+  const { transfer, sandbox, told } = parts;
+  const place = { owner, workspace: root };
+  return {
+    async export({ continuationId, format, outputPath }) {
+      const { thread, pieces } = await transfer.export(continuationId, place, format);
+      const facts = { continuation_id: thread.id, format, turns: thread.turns.length };
+      if (outputPath === undefined) return { ...facts, content: await textOf(pieces, parts.replyTokens * textShare) };
+      return { ...facts, file: await write(parts, pathOf('output_path', outputPath, root, parts.home), pieces) };
+    },
+    async import({ filePath, asNew }) {
+      const path = pathOf('file_path', filePath, root, parts.home);
+      // It is gone through more than once.
+      let isFirst = true;
+      const tell = (code?: SkipCode): void => {
+        if (isFirst) told.read(path, code);
+        isFirst = false;
+      };
+      const { thread, blobs, missing, masked } = await transfer.import({
+        open: () => bytesOf(sandbox, path, tell),
+        place,
+        asNew,
+        signal,
+      });
+      return {
+        continuation_id: thread.id,
+        title: thread.title,
+        turns: thread.seq,
+        texts: blobs,
+        missing_texts: missing > 0 ? missing : undefined,
+        masked: Object.keys(masked).length > 0 ? { ...masked } : undefined,
+        expires_at: new Date(thread.expiresAt).toISOString(),
+      };
+    },
+  };
+}
+
+async function textOf(pieces: AsyncIterable<string>, mostTokens: number): Promise<string> {
+  let text = '';
+  let tokens = 0;
+  for await (const piece of pieces) {
+    text += piece;
+    tokens += estimateTokens(JSON.stringify(piece));
+    if (tokens > mostTokens) throw tooLong(Math.floor(mostTokens));
+  }
+  return text;
+}
+
+function tooLong(room: number): Error {
+  return limitError('size', `The export is longer than a reply, which has room for about ${room} tokens.`, {
+    next: 'Send output_path: a file inside the project. On a read-only server, "polylogue export" writes it.',
+  });
+}
+
+/** Never over what is there: the file gets a number then. */
+async function write(
+  { sandbox, random, told }: TransferParts,
+  path: string,
+  text: AsyncIterable<string>,
+): Promise<string> {
+  const put = async () => {
+    checkTarget(sandbox, path);
+    const name = basename(path);
+    const directory = await makeInside(sandbox, dirname(path));
+    checkTarget(sandbox, join(directory, name));
+    return writeInside(sandbox, { directory, name, text, unique: random.uuid(), keep: true });
+  };
+  return (await told.writing(path, put, written => written.path)).path;
+}
+
+async function* bytesOf(sandbox: Sandbox, path: string, tell: (code?: SkipCode) => void): AsyncGenerator<Uint8Array> {
+  const opened = await sandbox.open(path);
+  tell(isSkip(opened) ? opened.code : undefined);
+  if (isSkip(opened)) throw unreadable(opened);
+  const skip = yield* readPieces(opened, path);
+  if (skip) throw unreadable(skip);
+}
+
+function pathOf(field: string, value: string, root: string, home: string): string {
+  const reference = parsePathReference(value, root, home);
+  if (!isSkip(reference)) return reference.literal ?? reference.path;
+  throw inputError(`${field} is no path: ${reference.reason}`, {
+    validationErrors: [{ field, error: reference.reason }],
+  });
+}
+
+function unreadable({ path, code, reason }: Skip): Error {
+  const details = {
+    next: 'Name a file inside the project that was exported with format jsonl.',
+    validationErrors: [{ field: 'file_path', error: `${code}: ${path}` }],
+  };
+  const message = `${path} can't be read: ${reason}`;
+  const refused = code === 'outside_roots' || code === 'secret' || code === 'not_regular';
+  return refused
+    ? securityError(message, { ...details, class: 'files' })
+    : inputError(message, { ...details, class: 'files' });
+}

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto';
+import { inParallel } from '../../core/concurrency.ts';
+import { type AppError, configError, inputError, isAppError, limitError, securityError } from '../../core/errors.ts';
+import type { Skip, SkipCode } from '../../core/file.ts';
+import type { Mask } from '../../core/ports.ts';
+import type { Principal } from '../../core/tool-host.ts';
+import type { TellFiles } from '../../engine/actions/tell-files.ts';
+import { decodeText } from '../../files/decode.ts';
+import { isSkip } from '../../files/skip.ts';
+import type { DocumentLibrary, KeptDocument } from '../../providers/shared/document-library.ts';
+import { parsePathReference } from '../../workspace/paths.ts';
+import { readBytes } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+
+/** What became of one file that was to be uploaded. */
+export type UploadOutcome =
+  | { filename: string; fileId: string; status: string; bytes: number; fresh: boolean; text: string }
+  | { filename: string; error: { code: string; message: string; next?: string } };
+
+/** Documents at the vendor, for one caller. All of it throws an `AppError`. */
+export interface UploadActions {
+  /** In the order of the paths. One that fails does not stop the others; when all do, the first failure is thrown. */
+  add(paths: readonly string[]): Promise<UploadOutcome[]>;
+  list(): Promise<KeptDocument[]>;
+  /** False when the vendor had it no more. */
+  remove(id: string): Promise<boolean>;
+}
+
+export interface UploadParts {
+  documents?: DocumentLibrary;
+  sandbox: Sandbox;
+  mask: Mask;
+  home: string;
+  maxNamedFiles: number;
+  told: TellFiles;
+}
+
+const atOnce = 3;
+/** Keys the masks of texts that go to the vendor: the same for all, so that equal files stay equal. */
+const maskScope = 'uploads';
+
+export function uploadActions(parts: UploadParts, principal: Principal, signal: AbortSignal): UploadActions {
+  const { owner } = principal;
+  return {
+    async add(paths) {
+      const documents = libraryOf(parts);
+      const unique = [...new Set(paths)];
+      if (unique.length > parts.maxNamedFiles) throw tooMany(unique.length, parts.maxNamedFiles);
+      const failures: unknown[] = [];
+      const outcomes = await inParallel(unique, atOnce, async (path): Promise<UploadOutcome> => {
+        try {
+          return await upload(parts, documents, principal, path, signal);
+        } catch (error) {
+          if (!isAppError(error) || error.kind === 'cancelled') throw error;
+          failures.push(error);
+          const { code, next } = error.details;
+          return { filename: path, error: { code, message: error.message, next } };
+        }
+      });
+      if (outcomes.every(outcome => 'error' in outcome) && failures.length > 0) throw failures[0];
+      return outcomes;
+    },
+    list: async () => libraryOf(parts).list(owner, signal),
+    remove: async id => libraryOf(parts).remove(id, owner, signal),
+  };
+}
+
+async function upload(
+  { sandbox, home, mask, told }: UploadParts,
+  documents: DocumentLibrary,
+  { root, owner }: Principal,
+  input: string,
+  signal: AbortSignal,
+): Promise<UploadOutcome> {
+  const reference = parsePathReference(input, root, home);
+  const refuse = (skip: Skip): AppError => {
+    told.read(skip.path, skip.code);
+    return refused(skip);
+  };
+  if (isSkip(reference)) throw refuse(reference);
+  const opened = await sandbox.open(reference.literal ?? reference.path);
+  if (isSkip(opened)) throw refuse(opened);
+  const { path } = opened;
+  const read = await readBytes(opened, input, { maxBytes: documents.maxBytes, signal });
+  if (!Buffer.isBuffer(read)) throw refuse(read);
+  told.read(path);
+  // What is text goes out masked; what stands in other documents can only be masked once the vendor has read it.
+  const plain = decodeText(read);
+  const bytes = plain === undefined ? read : Buffer.from((await mask(plain, maskScope)).text);
+  const name = path.split(/[\\/]/).at(-1) ?? path;
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const { id, status, fresh, text, bytes: size } = await documents.read({ name, bytes, sha256, owner }, signal);
+  return { filename: name, fileId: id, status, bytes: size, fresh, text: (await mask(text, maskScope)).text };
+}
+
+const forbidden: readonly SkipCode[] = ['outside_roots', 'secret', 'not_regular'];
+
+function refused({ path, code, reason }: Skip): AppError {
+  const details = { class: 'files', validationErrors: [{ field: 'files', error: `${code}: ${path}` }] };
+  if (forbidden.includes(code)) return securityError(`${path}: ${reason}`, details);
+  if (code === 'too_large') return limitError('size', `${path}: ${reason}`, details);
+  return inputError(`${path}: ${reason}`, details);
+}
+
+function libraryOf({ documents }: UploadParts): DocumentLibrary {
+  if (documents) return documents;
+  throw configError('No provider that reads documents is configured.', {
+    next: 'Set MOONSHOT_API_KEY, so that Kimi can read them.',
+  });
+}
+
+function tooMany(named: number, limit: number): Error {
+  return limitError('files', `${named} files were named; at most ${limit} are uploaded in one call.`, {
+    next: `Name at most ${limit}, the others in another call.`,
+    data: { named, limit },
+  });
+}

@@ -1,0 +1,246 @@
+import { distance } from 'fastest-levenshtein';
+import { z } from 'zod';
+import { type FieldError, inputError } from '../core/errors.ts';
+import { isRecord, type JsonObject } from '../core/json.ts';
+import type { ToolListing } from '../core/tool-host.ts';
+import { newerForm, olderNames } from '../engine/workflow/older-form.ts';
+import type { ToolDefinition } from './tool.ts';
+
+type Property = Record<string, unknown>;
+
+/** A tool's schemas, made once. */
+export interface ToolSchema {
+  listing: ToolListing;
+  /** By field name, hidden ones too: what its JSON schema says. */
+  readonly properties: Readonly<Record<string, Property>>;
+  readonly parser: z.ZodType<Record<string, unknown>>;
+}
+
+export interface ParsedArguments {
+  args: Record<string, unknown>;
+  warnings: string[];
+}
+
+/** `made`: what `advertisedSchema` comes to for this very definition, where that is known already. */
+export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
+  const advertised = made ?? advertisedSchema(tool);
+  let properties: ToolSchema['properties'] | undefined;
+  let parser: ToolSchema['parser'] | undefined;
+  return {
+    listing: {
+      name: tool.name,
+      title: tool.title,
+      description: tool.description,
+      inputSchema: { ...advertised, type: 'object' },
+      annotations: {
+        readOnlyHint: !tool.effects.writes,
+        destructiveHint: tool.effects.destroys,
+        idempotentHint: tool.effects.idempotent,
+        openWorldHint: tool.effects.network,
+      },
+    },
+    // These are of use for calls alone, and most of the work: they are left out of the start.
+    get properties() {
+      properties ??= { ...propertiesOf(jsonSchema(z.object(tool.accepts ?? {}))), ...propertiesOf(advertised) };
+      return properties;
+    },
+    get parser() {
+      parser ??= z.object({ ...tool.accepts, ...tool.fields });
+      return parser;
+    },
+  };
+}
+
+/** The arguments as a tool's listing tells of them; that they are an object is left out. */
+export function advertisedSchema({ fields }: Pick<ToolDefinition, 'fields'>): JsonObject {
+  return jsonSchema(z.object(fields));
+}
+
+/** The JSON Schema without what costs tokens and tells a model nothing. */
+function jsonSchema(schema: z.ZodType): JsonObject {
+  const {
+    $schema: _dialect,
+    additionalProperties: _extra,
+    type: _type,
+    ...rest
+  } = slim(z.toJSONSchema(schema, { io: 'input' }));
+  return rest;
+}
+
+const noise = new Set(['propertyNames', 'default']);
+
+function slim(value: object): JsonObject {
+  const entries = Object.entries(value).flatMap(([key, inner]) => {
+    if (noise.has(key) || (key === 'maximum' && inner === Number.MAX_SAFE_INTEGER)) return [];
+    // That counting starts at 0 or 1 and a text is not empty goes without saying; it is checked all the same.
+    if (key === 'minLength' || (key === 'minimum' && (inner === 0 || inner === 1))) return [];
+    if (key === 'additionalProperties' && isRecord(inner)) return [];
+    return [[key, isRecord(inner) ? slim(inner) : inner]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function propertiesOf(schema: Record<string, unknown>): Record<string, Property> {
+  const properties: Record<string, Property> = {};
+  const found = schema.properties;
+  if (!isRecord(found)) return properties;
+  for (const [name, property] of Object.entries(found)) if (isRecord(property)) properties[name] = property;
+  return properties;
+}
+
+/**
+ * A caller's arguments as the tool wants them. Forgiving where hosts add and models slip (nulls, empty strings, lists and
+ * numbers as text, a lone string for a list, older names), strict where a slip would change the meaning (a misspelt name).
+ */
+export function parseArguments(
+  tool: ToolDefinition,
+  schema: ToolSchema,
+  raw: Record<string, unknown>,
+): ParsedArguments {
+  const isField = (name: string) => Object.hasOwn(schema.properties, name);
+  const given = Object.entries(raw).filter(([name, value]) => !isNothing(value) || takesEmpty(tool, name, value));
+  const newer = newerForm(tool, Object.fromEntries(given), isField);
+  const warnings = [...newer.warnings];
+  const input: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(newer.input)) {
+    const target = isField(name) ? name : renamedTo(tool, name);
+    const property = isField(target) ? schema.properties[target] : undefined;
+    if (!property) {
+      const near = nearest(name, [...Object.keys(schema.properties), ...olderNames(tool)]);
+      if (near !== undefined) throw misspelt(tool.name, name, near);
+      warnings.push(`"${name.slice(0, 60)}" is no field of ${tool.name}; it was ignored.`);
+    } else if (!(target in input) || target === name) {
+      input[target] = coerce(value, property);
+    }
+  }
+  const result = schema.parser.safeParse(input);
+  if (!result.success) throw invalid(tool.name, result.error, input, schema);
+  return { args: result.data, warnings };
+}
+
+function isNothing(value: unknown): boolean {
+  return value === null || value === undefined || value === '';
+}
+
+/** An empty text stays where the field must be there and may be empty: a first step has no findings yet. */
+function takesEmpty({ fields }: ToolDefinition, name: string, value: unknown): boolean {
+  const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+  if (value !== '' || !field) return false;
+  return z.safeParse(field, '').success && !z.safeParse(field, undefined).success;
+}
+
+function renamedTo({ renamed }: ToolDefinition, name: string): string {
+  return (renamed && Object.hasOwn(renamed, name) ? renamed[name] : undefined) ?? name;
+}
+
+function misspelt(tool: string, given: string, near: string): Error {
+  return inputError(`${tool} has no field "${given}". Did you mean "${near}"?`, {
+    next: `Send the same call with "${near}" instead of "${given}".`,
+    validationErrors: [{ field: given, error: 'unknown field', allowed: [near] }],
+  });
+}
+
+/** The three of `names` that are most like a name. */
+export function nearestNames(name: string, names: readonly string[]): string[] {
+  return names.toSorted((a, b) => distance(name, a) - distance(name, b)).slice(0, 3);
+}
+
+/** The field that a name was probably meant to be: two slips at the most, one in a short name. */
+function nearest(given: string, names: readonly string[]): string | undefined {
+  const limit = given.length <= 5 ? 1 : 2;
+  const flat = given.toLowerCase().replaceAll('-', '_');
+  return names.find(name => name === flat) ?? names.find(name => distance(flat, name) <= limit);
+}
+
+function coerce(value: unknown, property: Property): unknown {
+  switch (property.type) {
+    case 'array':
+      return listFrom(value)
+        .filter(item => !isNothing(item))
+        .map(item => (isRecord(property.items) ? coerce(item, property.items) : item));
+    case 'object':
+      return objectFrom(value, property);
+    case 'integer':
+    case 'number':
+      return typeof value === 'string' && value.trim() !== '' && Number.isFinite(Number(value)) ? Number(value) : value;
+    case 'boolean':
+      return booleanFrom(value);
+    case 'string':
+      return wordFrom(typeof value === 'number' || typeof value === 'boolean' ? String(value) : value, property.enum);
+    default:
+      return value;
+  }
+}
+
+function booleanFrom(value: unknown): unknown {
+  const word = typeof value === 'string' ? value.trim().toLowerCase() : value;
+  if (word === 'true') return true;
+  return word === 'false' ? false : value;
+}
+
+/** One of few words, however it is spelt: `Very High` is `very_high`. */
+function wordFrom(value: unknown, allowed: unknown): unknown {
+  if (!Array.isArray(allowed) || typeof value !== 'string' || allowed.includes(value)) return value;
+  const flat = (text: unknown) =>
+    String(text)
+      .trim()
+      .toLowerCase()
+      .replace(/[\s_-]+/g, '_');
+  return allowed.find(word => flat(word) === flat(value)) ?? value;
+}
+
+function listFrom(value: unknown): unknown[] {
+  if (Array.isArray(value)) return value;
+  const parsed = typeof value === 'string' && value.trimStart().startsWith('[') ? jsonIn(value) : undefined;
+  // A text that is no JSON list after all is a name that happens to begin with a bracket.
+  return Array.isArray(parsed) ? parsed : [value];
+}
+
+/** An object, also as JSON text. A plain text is its one required field, or, where there are no fields, an issue. */
+function objectFrom(value: unknown, { properties, required }: Property): unknown {
+  const parsed = typeof value === 'string' && value.trimStart().startsWith('{') ? jsonIn(value) : value;
+  if (isRecord(parsed)) return isRecord(properties) ? coerceFields(parsed, properties) : parsed;
+  if (typeof value !== 'string') return value;
+  if (!isRecord(properties)) return { severity: 'unrated', description: value };
+  return Array.isArray(required) && required.length === 1 ? { [String(required[0])]: value } : value;
+}
+
+function coerceFields(value: Record<string, unknown>, properties: Record<string, unknown>): Record<string, unknown> {
+  const entries = Object.entries(value).flatMap(([name, inner]) => {
+    if (isNothing(inner)) return [];
+    const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    return [[name, isRecord(property) ? coerce(inner, property) : inner]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // A text that only looks like JSON is taken as it stands.
+    return undefined;
+  }
+}
+
+function invalid(tool: string, error: z.ZodError, input: Record<string, unknown>, schema: ToolSchema): Error {
+  const fields = error.issues.map((issue): FieldError => {
+    const field = issue.path.join('.');
+    const allowed = allowedOf(schema.properties[String(issue.path[0])]);
+    const missing = issue.path.length === 1 && !(field in input);
+    return { field, error: missing ? 'missing' : issue.message, ...(allowed && { allowed }) };
+  });
+  const allMissing = fields.every(field => field.error === 'missing');
+  const told = fields.map(
+    ({ field, error: what, allowed }) => `${field}: ${what}${allowed ? ` (allowed: ${allowed.join(', ')})` : ''}`,
+  );
+  return inputError(`${tool} can't be called like this: ${told.join('; ')}.`, {
+    code: allMissing ? 'MISSING_PARAMETER' : 'INVALID_INPUT_FORMAT',
+    next: `Send the call again with ${fields.map(field => `"${field.field}"`).join(', ')} ${allMissing ? 'added' : 'put right'}.`,
+    validationErrors: fields,
+  });
+}
+
+function allowedOf(property: Property | undefined): string[] | undefined {
+  return Array.isArray(property?.enum) ? property.enum.map(String) : undefined;
+}

@@ -1,0 +1,289 @@
+import { AppError, inputError, isAppError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { type Candidate, type Effort, efforts, type ModelInfo } from '../../core/model.ts';
+import type { ExchangeStatus, Thread, Turn } from '../../core/thread.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import { capAnswer } from '../../engine/answer/cap.ts';
+import { completeIfCut } from '../../engine/answer/complete-cut.ts';
+import { rememberLocal } from '../../engine/local.ts';
+import { searchFor } from '../../engine/routing/web-search.ts';
+import { clearPrompt } from '../../engine/secrets/clear-prompt.ts';
+import { maskAnswer } from '../../engine/secrets/mask-answer.ts';
+import { createMaskedStream } from '../../engine/secrets/masked-stream.ts';
+import type { AskModel, ModelQuestion } from '../../models/ask-model.ts';
+import { nobody } from '../../models/asking/last-answer.ts';
+import type { Resolution } from '../../models/routing/resolve.ts';
+import { splitSuffix } from '../../models/routing/suffixes.ts';
+import type { Threads } from '../../threads/threads.ts';
+import type { Answered, AskPlan, Gathered, Resumed, Routed, Standing } from '../call-record.ts';
+import { continuationOffer, failure, metadataOf, type Reply, success } from '../reply.ts';
+import { gather } from './gather.ts';
+import type { ComposeOptions } from './options.ts';
+import { planCall, type RouteOptions } from './route-call.ts';
+
+export interface AskOptions extends RouteOptions {
+  threads: Threads;
+  askModel: AskModel;
+  compose: ComposeOptions;
+  /** Whether a provider's models run on this machine: they are shown the secrets of files. */
+  runsHere(providerId: string): boolean;
+  /** By tool: how hard its model thinks when the call does not say; absent: as the tool itself has it. */
+  efforts: Readonly<Record<string, Effort>>;
+  /** The most tokens of one reply. */
+  replyTokens: number;
+}
+
+/** The second half of the pipeline: resolve → gather → ask → remember → reply. */
+export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Reply> {
+  try {
+    const routed = await resolve(options, call, plan);
+    call.progress.stage('reading files');
+    const gathered = await gather(options.compose, routed);
+    report(options, gathered);
+    const standing = await remember(options, gathered);
+    const answered = await answer(options, gathered, standing);
+    return 'isError' in answered ? answered : await reply(options, answered, standing);
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    if (plan.withoutModel && error.kind === 'config') {
+      // Nobody configured a model: the caller's own work is a complete answer.
+      const { contribution, workflow, withoutModel: document } = plan;
+      return rememberLocal(options, call, { kind: 'local', contribution, workflow, document });
+    }
+    return failure(error, { toolName: call.tool.name, reqId: call.reqId, local: plan.local });
+  }
+}
+
+async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Routed> {
+  const { common, tool, thread } = call;
+  const request = {
+    category: plan.category,
+    needs: { vision: (plan.images ?? []).length > 0 },
+    effort: common.effort ?? options.efforts[tool.name] ?? plan.effort,
+    allowFallback: common.allowFallback,
+    ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
+  };
+  const planned = plan.choose ?? planCall(options, call, plan);
+  // The default model may be another provider's than the one that the tool belongs to.
+  const unnamed = plan.provider === undefined ? undefined : 'auto';
+  const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
+  let resolution: Resolution;
+  const warnings = [...call.warnings];
+  try {
+    resolution = await planned({ ...request, name: common.model ?? remembered ?? unnamed });
+  } catch (error) {
+    if (remembered === undefined || !isAppError(error)) throw error;
+    warnings.push(
+      `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
+    );
+    resolution = await planned({ ...request, name: unnamed });
+  }
+  const lacking = remembered === undefined ? undefined : lacks(resolution, request.needs.vision, common.webSearch);
+  if (lacking !== undefined) {
+    const other = await planned({ ...request, name: unnamed });
+    if (lacks(other, request.needs.vision, common.webSearch) === undefined) {
+      warnings.push(`This thread used ${remembered}, which ${lacking}; another model was chosen.`);
+      resolution = other;
+    }
+  }
+  const [first, ...others] = saysHowHard(call)
+    ? resolution.candidates
+    : resolution.candidates.map(candidate => asBefore(thread, candidate));
+  if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
+  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image')) throw cannotSee(first);
+  // A fallback with a smaller window could not take the prompt that was made for the first.
+  const roomy = others.filter(other => other.model.window >= first.model.window);
+  return {
+    ...call,
+    plan,
+    warnings: [...warnings, ...resolution.warnings],
+    candidates: [first, ...roomy],
+    requestedModel: resolution.requested,
+    corrected: resolution.corrected,
+    webSearch: searchFor(options.webSearch, common, thread, resolution),
+  };
+}
+
+/** What a thread's own model can't do for this call. */
+function lacks({ candidates: [first], searches }: Resolution, sees: boolean, search = false): string | undefined {
+  if (sees && !first?.model.input.includes('image')) return 'takes no images';
+  return search && !searches ? "can't search the web" : undefined;
+}
+
+function cannotSee({ model }: Candidate): AppError {
+  return inputError(`${model.provider}:${model.id} takes no images.`, {
+    next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
+    validationErrors: [{ field: 'images', error: 'the model takes none' }],
+  });
+}
+
+/** The model that answered this tool in this thread last: changing it unasked would lose its cache and its voice. */
+function modelOf(thread: Thread, tool: string): string | undefined {
+  const last = thread.turns.findLast(
+    turn =>
+      turn.role === 'assistant' &&
+      turn.toolName === tool &&
+      turn.status === 'done' &&
+      turn.modelProvider !== nobody.provider,
+  );
+  return last?.modelProvider && last.modelName ? `${last.modelProvider}:${last.modelName}` : undefined;
+}
+
+/** Whether the caller said how hard to think, by `thinking_mode` or after the model's name. */
+function saysHowHard({ common }: Resumed): boolean {
+  return common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
+}
+
+/** Vendors key their caches on how a model thinks too: unasked, it goes on in a thread as it did there last, for any tool. */
+function asBefore(thread: Thread, candidate: Candidate): Candidate {
+  const { provider, id } = candidate.model;
+  const last = thread.turns.findLast(
+    ({ status, modelProvider, modelName }) => status === 'done' && modelProvider === provider && modelName === id,
+  );
+  const thinkingBudget = last?.modelMetadata?.thinkingBudget;
+  const effort = efforts.find(word => word === last?.modelMetadata?.effort);
+  return effort === undefined && thinkingBudget === undefined ? candidate : { ...candidate, effort, thinkingBudget };
+}
+
+function report({ compose }: AskOptions, { reqId, tool, files }: Gathered): void {
+  const skipped = files.skipped.map(({ path, code }) => ({ path, code }));
+  compose.emit({
+    type: 'files.read',
+    reqId,
+    tool: tool.name,
+    embedded: [...files.embedded, ...files.changed],
+    skipped,
+  });
+}
+
+/** The question is durable before anybody is paid to answer it. */
+async function remember(
+  { threads }: AskOptions,
+  { thread, turn, blobs, compaction, history }: Gathered,
+): Promise<Standing> {
+  const { tokens, costUsd } = history.summary ?? {};
+  const question = { turns: [turn], status: 'pending' as const, blobs, compaction, tokens, costUsd };
+  return { thread: await threads.add(thread, turn.exchange, question), turn };
+}
+
+async function answer(options: AskOptions, gathered: Gathered, standing: Standing): Promise<Answered | Reply> {
+  const { candidates, progress, reqId, tool, signal, common, messages, budget, plan } = gathered;
+  const { model } = candidates[0];
+  progress.stage(`asking ${model.provider}:${model.id}`);
+  try {
+    if (plan.work) {
+      const made = await plan.work(gathered, standing);
+      return { ...gathered, answer: made, said: made.text };
+    }
+    const { mask } = options.compose;
+    const clear = await clearPrompt(options.compose, gathered, options.runsHere);
+    const { onText } = gathered.request;
+    const stream = onText && !clear ? createMaskedStream(mask, gathered.thread.id, onText) : undefined;
+    const question: ModelQuestion = {
+      reqId,
+      tool: tool.name,
+      payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
+      root: gathered.request.principal.root,
+      program: plan.program,
+      candidates,
+      webSearch: gathered.webSearch,
+      messages: clear?.messages ?? messages,
+      maxOutputTokens: budget.answer,
+      temperature: common.temperature,
+      cacheKey: gathered.thread.id,
+      signal,
+      onText: stream?.push,
+      onProgress: delta => progress.streamed(delta),
+    };
+    const used = budget.reserved + budget.historyUsed + budget.filesUsed;
+    const answer = await completeIfCut(options.askModel, question, await options.askModel(question), used);
+    await stream?.end();
+    const masked = await maskAnswer(mask, gathered.thread.id, answer, clear?.shown);
+    // What was shown in clear is not streamed: it can only be told from the rest when all of it is there.
+    if (clear) onText?.(masked.text);
+    return { ...gathered, answer: masked, said: answer.text.toWellFormed() };
+  } catch (error) {
+    if (!isAppError(error)) {
+      const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      options.compose.emit({ type: 'warning', reqId, where: tool.name, message });
+    }
+    const { thread } = standing;
+    await close(options, standing, signal.aborted ? 'interrupted' : 'failed');
+    const offer = continuationOffer(thread, options.compose.maxTurns, gathered.history.sent);
+    const keep = { ...plan.local, continuation_id: thread.id, continuation_offer: offer };
+    return failure(error, { toolName: tool.name, reqId, local: keep });
+  }
+}
+
+/** Marks an exchange that got no answer. */
+async function close(
+  { threads, compose }: AskOptions,
+  { thread, turn }: Standing,
+  status: ExchangeStatus,
+): Promise<void> {
+  try {
+    await threads.add(thread, turn.exchange, { turns: [], status });
+  } catch (error) {
+    // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
+    compose.emit({ type: 'warning', where: 'store', message: isAppError(error) ? error.message : String(error) });
+  }
+}
+
+async function reply(options: AskOptions, answered: Answered, standing: Standing): Promise<Reply> {
+  const { compose, threads } = options;
+  const { turn } = standing;
+  const { answer, plan, history, tool } = answered;
+  const assistant: Turn = {
+    seq: turn.seq + 1,
+    role: 'assistant',
+    content: answer.text,
+    timestamp: compose.clock.now(),
+    exchange: turn.exchange,
+    toolName: tool.name,
+    modelProvider: answer.model.provider,
+    modelName: answer.model.id,
+    modelMetadata: {
+      requested: answered.requestedModel,
+      effort: answer.candidate.effort,
+      thinkingBudget: answer.candidate.thinkingBudget,
+      finishReason: answer.finish.raw ?? answer.finish.kind,
+      usage: answer.usage,
+      costUsd: answer.costUsd,
+      latencyMs: Math.round(answer.latencyMs),
+      ...(answer.couldSearch && { webSearch: true }),
+    },
+    files: [],
+    images: [],
+    citations: answer.citations,
+    tokens: estimateTokens(answer.text),
+  };
+  const warnings = [...answered.warnings];
+  const tokens = answer.usage.input + answer.usage.output;
+  const addition = { turns: [assistant], workflow: plan.workflow, tokens, costUsd: answer.costUsd };
+  let { thread } = standing;
+  try {
+    thread = await threads.add(thread, turn.exchange, { ...addition, status: 'done' });
+  } catch (error) {
+    // The answer was paid for: the caller gets it, with the word that the thread does not have it.
+    warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);
+  }
+  const elapsedMs = compose.clock.monotonic() - answered.startedAt;
+  const facts = metadataOf(answered, { elapsedMs, warnings, totals: thread.totals });
+  const metadata = plan.workflow ? facts : { ...facts, conversation_ready: true, ...plan.metadata?.(answered) };
+  const delivered = (await plan.deliver?.(answered)) ?? { text: answer.text, document: {} };
+  const make = (text: string): JsonObject => ({
+    ...plan.conclude({ ...answered, answer: { ...answer, text } }),
+    ...delivered.document,
+    ...(plan.workflow && { continuation_id: thread.id }),
+    continuation_offer: continuationOffer(thread, compose.maxTurns, history.sent + 2),
+    citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
+    metadata,
+  });
+  return success(
+    capAnswer(
+      make,
+      { thread: thread.id, seq: assistant.seq, text: delivered.text, asStored: delivered.text === answer.text },
+      options.replyTokens,
+    ),
+  );
+}

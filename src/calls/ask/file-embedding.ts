@@ -1,0 +1,112 @@
+import { createHash } from 'node:crypto';
+import type { FileRecord, LineRange, TextFile } from '../../core/file.ts';
+import { type Sha256, sha256 } from '../../core/ids.ts';
+import type { Mask } from '../../core/ports.ts';
+import { printablePath } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import type { StandingFile } from '../../memory/seen-files.ts';
+import { type Blobs, renderDocument, renderFile } from '../../threads/transcript.ts';
+import type { CollectedFile } from '../../workspace/collect-files.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
+import type { FileReport } from '../call-record.ts';
+import type { FoundFile } from './search-files.ts';
+import type { Condenser } from './shorten-files.ts';
+
+export interface EmbedRequest {
+  named: readonly CollectedFile[];
+  /** What a search found. */
+  found: readonly FoundFile[];
+  standing: ReadonlyMap<string, StandingFile>;
+  /** Outlines, summaries and diffs that stand in the prompt already. */
+  shown: ReadonlySet<Sha256>;
+  /** Texts of the standing files. */
+  bases: Blobs;
+  sandbox: Sandbox;
+  pool: WorkPool;
+  condenser: Condenser;
+  /** Words of the question: what has no room whole is shown where it speaks of them. */
+  words: readonly string[];
+  /** Where relative paths start. */
+  root: string;
+  maxBytes: number;
+  /** Tokens for all of it, and how many the model counts for one of ours. */
+  budget: number;
+  factor: number;
+  mask: Mask;
+  /** Keys the masks: the thread's id. */
+  scope: string;
+  signal: AbortSignal;
+}
+
+/** The files of a new turn as they are put together. */
+export interface Embedded {
+  records: FileRecord[];
+  blobs: Map<Sha256, string>;
+  report: FileReport;
+  tokens: number;
+}
+
+/** A file as it may be shown: masked. */
+export interface MaskedText {
+  base: Sha256;
+  text: string;
+  /** Kind of secret → how many were masked. */
+  found: Readonly<Record<string, number>>;
+}
+
+export function hashOf(text: string): Sha256 {
+  return sha256(createHash('sha256').update(text).digest('hex'));
+}
+
+export function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
+  const { path, size, mtimeMs, lines, sha256: hash, document } = file;
+  return {
+    path,
+    form,
+    size,
+    mtimeMs,
+    lines,
+    sha256: hash,
+    base,
+    ...(range && { range }),
+    ...(document && { document }),
+  };
+}
+
+/** What a record costs in the prompt, for the model. */
+export function costOf({ factor }: Pick<EmbedRequest, 'factor'>, record: FileRecord, blobs: Blobs): number {
+  const texts = [renderFile(record, blobs), renderDocument(record, blobs)].filter(text => text !== undefined);
+  return Math.ceil(estimateTokens(`${texts.join('\n\n')}\n\n`) * factor);
+}
+
+/** Adds a record if it costs no more than `most`, which is all that is left unless told. */
+export function take(
+  request: EmbedRequest,
+  out: Embedded,
+  record: FileRecord,
+  blobs: ReadonlyMap<Sha256, string>,
+  most = request.budget - out.tokens,
+): boolean {
+  const cost = costOf(request, record, blobs);
+  if (cost > most) return false;
+  out.tokens += cost;
+  out.records.push(record);
+  for (const [hash, text] of blobs) out.blobs.set(hash, text);
+  return true;
+}
+
+export async function masked({ mask, scope }: EmbedRequest, file: TextFile): Promise<MaskedText> {
+  const { text, found } = await mask(file.text, scope);
+  return { base: hashOf(text), text, found };
+}
+
+/** Counts what was masked in a text that is sent. */
+export function countMasked({ report }: Embedded, found: MaskedText['found']): void {
+  for (const [kind, count] of Object.entries(found)) report.masked[kind] = (report.masked[kind] ?? 0) + count;
+}
+
+export function skipForRoom(out: Embedded, path: string, what: string): void {
+  const reason = `${what} into the model's window beside the conversation; name a range (file.ts:10-80) or use a model with a larger one.`;
+  out.report.skipped.push({ path: printablePath(path), code: 'over_budget', reason });
+}

@@ -1,0 +1,237 @@
+import { relative, sep } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { throwIfAborted } from '../../core/errors.ts';
+import type { FileRecord, LineRange } from '../../core/file.ts';
+import { countLines, numberLines, printablePath } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import { placeSearched } from '../../engine/condense/place-searched.ts';
+import { fileRelevance } from '../../engine/condense/relevance.ts';
+import { relevantRanges } from '../../engine/condense/relevant-ranges.ts';
+import { classifyFile, classRank } from '../../files/walk/file-order.ts';
+import type { CollectedFile } from '../../workspace/collect-files.ts';
+import {
+  costOf,
+  countMasked,
+  type Embedded,
+  type EmbedRequest,
+  hashOf,
+  type MaskedText,
+  masked,
+  recordOf,
+  skipForRoom,
+  take,
+} from './file-embedding.ts';
+
+/** A part of a file is only worth sending from this many lines on. */
+const leastLines = 20;
+/** Of what directories hold, whole files may take this much; the others are outlined in the rest. */
+const wholeShare = 0.7;
+/** Of what there is for a named file that does not fit, its outline may take this much. */
+const outlineShare = 0.35;
+/** Tokens for the outline of a file that nobody named. */
+const outlineTokens = { most: 400, least: 48 };
+/** Files that nobody named: more outlines than this are no overview. */
+const mostOutlined = 300;
+const skipsShown = 20;
+/** Markers and path. */
+const aroundTokens = 40;
+/** What parts, estimated each by itself, may come to less than the whole. */
+const seamTokens = 10;
+/** No text has fewer tokens than one for so many characters, but what is made to. */
+const charsPerToken = 12;
+
+/**
+ * Sends files that are not in the prompt yet. When not all of them fit: the named ones come first, then those of directories by
+ * kind, by how much they speak of the question, and by size; what has no room whole is outlined or summarised, with the lines
+ * that matter; what has no room even for that is named in the report.
+ */
+export async function placeNew(request: EmbedRequest, out: Embedded, files: readonly CollectedFile[]): Promise<void> {
+  if (await allFit(request, out, files)) {
+    for (const file of files) if (!(await placeWhole(request, out, file))) await placeShort(request, out, file, 1);
+    await placeSearched(request, out, request.found);
+    return;
+  }
+  const named = files.filter(file => file.named);
+  for (const [index, file] of named.entries()) {
+    if (!(await placeWhole(request, out, file))) await placeShort(request, out, file, named.length - index);
+  }
+  await placeSearched(request, out, request.found);
+  const there = new Set(out.records.map(({ path }) => path));
+  const others = files.filter(({ named, path }) => !named && !there.has(path));
+  await placeFound(request, out, await byWorth(request, others));
+}
+
+/** By estimate; what it does not see is that a file may be masked. */
+async function allFit(request: EmbedRequest, out: Embedded, files: readonly CollectedFile[]): Promise<boolean> {
+  let left = request.budget - out.tokens;
+  for (const { text, lines } of files) {
+    if (text.length / charsPerToken > left) return false;
+    left -= estimateTokens(text, request.factor) + lines * 2 + 40;
+    if (left < 0) return false;
+    await nextTurn();
+  }
+  return true;
+}
+
+/** In the order in which they are to have what room there is. */
+async function byWorth(
+  { words, root, signal }: EmbedRequest,
+  files: readonly CollectedFile[],
+): Promise<CollectedFile[]> {
+  const judged: { file: CollectedFile; rank: number; worth: number }[] = [];
+  for (const file of files) {
+    await nextTurn();
+    throwIfAborted(signal);
+    const path = relative(root, file.path).split(sep).join('/');
+    const rank = classRank(classifyFile(path, file.text));
+    judged.push({ file, rank, worth: fileRelevance(words, path, file.text) });
+  }
+  return judged
+    .sort(
+      (a, b) =>
+        a.rank - b.rank || b.worth - a.worth || a.file.size - b.file.size || (a.file.path < b.file.path ? -1 : 1),
+    )
+    .map(({ file }) => file);
+}
+
+async function placeWhole(
+  request: EmbedRequest,
+  out: Embedded,
+  file: CollectedFile,
+  most = request.budget - out.tokens,
+): Promise<boolean> {
+  if (!file.range && file.text.length / charsPerToken > most) return false;
+  const { base, text, found } = await masked(request, file);
+  const record = recordOf(file, file.range ? 'range' : 'full', base, file.range);
+  if (!take(request, out, record, new Map([[base, text]]), most)) return false;
+  countMasked(out, found);
+  out.report.embedded.push(printablePath(file.path));
+  return true;
+}
+
+/** A named file that does not fit: what it declares or says, and the lines that matter or else its first ones. */
+async function placeShort(request: EmbedRequest, out: Embedded, file: CollectedFile, sharers: number): Promise<void> {
+  const shown = await masked(request, file);
+  const share = Math.floor((request.budget - out.tokens) / sharers);
+  const end = out.tokens + share;
+  const form = file.range ? undefined : await placeCondensed(request, out, file, shown, share * outlineShare);
+  const parts = await placeParts(request, out, file, shown, {
+    end,
+    symbols:
+      form &&
+      (await request.condenser.symbols({ path: file.path, hash: shown.base, text: shown.text }, request.signal)),
+  });
+  if (form || parts.length > 0) countMasked(out, shown.found);
+  if (parts.length > 0) out.report.embedded.push(printablePath(file.path));
+  const lines = parts.map(({ from, to }) => `${from}-${to}`).join(', ');
+  const fit = [form && (form === 'outline' ? 'an outline' : 'a summary'), lines && `lines ${lines} of ${file.lines}`];
+  const what = fit.filter(Boolean).join(' and ');
+  skipForRoom(out, file.path, what === '' ? 'it does not fit' : `only ${what} fit`);
+}
+
+async function placeParts(
+  request: EmbedRequest,
+  out: Embedded,
+  file: CollectedFile,
+  { base, text }: MaskedText,
+  { end, symbols }: { end: number; symbols?: Parameters<typeof relevantRanges>[1] },
+): Promise<LineRange[]> {
+  const blobs = new Map([[base, text]]);
+  const around = costOf(request, recordOf(file, 'range', base, { from: 1, to: 1 }), blobs) + seamTokens;
+  const costs = rangeCosts(text, { most: end - out.tokens, around, factor: request.factor });
+  const fits = (ranges: readonly LineRange[]) =>
+    out.tokens + ranges.reduce((sum, range) => sum + costs(range), 0) <= end;
+  const chosen = file.range ? [] : await relevantRanges(text, symbols, request.words, fits);
+  const first = chosen.length === 0 ? firstLines(file.range ?? { from: 1, to: countLines(text) }, fits) : undefined;
+  return (first ? [first] : chosen).filter(range =>
+    take(request, out, recordOf(file, 'range', base, range), blobs, end - out.tokens),
+  );
+}
+
+/** What ranges of a text cost, about; more than `most` where their length alone tells. */
+function rangeCosts(
+  text: string,
+  { most, around, factor }: { most: number; around: number; factor: number },
+): (range: LineRange) => number {
+  const lines = text.split('\n');
+  const ends: number[] = [0];
+  for (const line of lines) ends.push((ends.at(-1) ?? 0) + line.length + 1);
+  const known = new Map<string, number>();
+  return ({ from, to }) => {
+    const chars = (ends[Math.min(to, lines.length)] ?? 0) - (ends[from - 1] ?? 0);
+    if (chars / charsPerToken > most) return Number.POSITIVE_INFINITY;
+    const key = `${from}-${to}`;
+    const cost =
+      known.get(key) ??
+      Math.ceil(estimateTokens(numberLines(lines.slice(from - 1, to).join('\n'), from)) * factor + around);
+    known.set(key, cost);
+    return cost;
+  };
+}
+
+/** The first lines of the file, or of the range that was asked for, that still fit. */
+function firstLines({ from, to }: LineRange, fits: (ranges: LineRange[]) => boolean): LineRange | undefined {
+  let low = 0;
+  let high = to - from + 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (fits([{ from, to: from + middle - 1 }])) low = middle;
+    else high = middle - 1;
+  }
+  return low >= leastLines ? { from, to: from + low - 1 } : undefined;
+}
+
+/** Puts an outline or a summary in the place of a file; answers which. What stands in the prompt already is not sent again. */
+async function placeCondensed(
+  request: EmbedRequest,
+  out: Embedded,
+  file: CollectedFile,
+  { base, text }: MaskedText,
+  most: number,
+): Promise<'outline' | 'summary' | undefined> {
+  const { condenser, factor, signal } = request;
+  const room = Math.floor(most / factor) - aroundTokens;
+  const made = await condenser.condense({ path: file.path, hash: base, text }, room, signal);
+  if (!made) return undefined;
+  const { path, size, mtimeMs, lines, sha256 } = file;
+  const shown = hashOf(made.text);
+  const record: FileRecord = { path, form: made.form, size, mtimeMs, lines, sha256, shown };
+  const report = made.form === 'outline' ? out.report.outlined : out.report.summarised;
+  if (request.shown.has(shown) || take(request, out, record, new Map([[shown, made.text]]))) {
+    report.push(printablePath(path));
+    return made.form;
+  }
+  return undefined;
+}
+
+/** Whole files as long as their share lasts, then outlines of the others, then their names alone. */
+async function placeFound(request: EmbedRequest, out: Embedded, files: readonly CollectedFile[]): Promise<void> {
+  const { budget, factor, signal } = request;
+  const wholeEnd = out.tokens + (budget - out.tokens) * wholeShare;
+  const others: CollectedFile[] = [];
+  for (const file of files) {
+    await nextTurn();
+    throwIfAborted(signal);
+    if (!(await placeWhole(request, out, file, wholeEnd - out.tokens))) others.push(file);
+  }
+  const leftOut: CollectedFile[] = [];
+  for (const [index, file] of others.entries()) {
+    await nextTurn();
+    throwIfAborted(signal);
+    const left = Math.min(others.length, mostOutlined) - index;
+    const share = Math.max(outlineTokens.least * factor, (budget - out.tokens) / Math.max(1, left));
+    const most = Math.min(outlineTokens.most * factor, share, budget - out.tokens);
+    const tooLittle = left <= 0 || most < outlineTokens.least * factor;
+    const shown = tooLittle ? undefined : await masked(request, file);
+    if (shown && (await placeCondensed(request, out, file, shown, most + aroundTokens * factor))) {
+      countMasked(out, shown.found);
+    } else leftOut.push(file);
+  }
+  tellLeftOut(out, leftOut);
+}
+
+function tellLeftOut(out: Embedded, files: readonly CollectedFile[]): void {
+  for (const { path } of files.slice(0, skipsShown)) skipForRoom(out, path, 'it does not fit');
+  const [next] = files.slice(skipsShown);
+  if (next) skipForRoom(out, next.path, `this and ${files.length - skipsShown - 1} more do not fit`);
+}

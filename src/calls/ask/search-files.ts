@@ -1,0 +1,69 @@
+import { isAppError } from '../../core/errors.ts';
+import type { LineRange, TextFile } from '../../core/file.ts';
+import { isSkip } from '../../files/skip.ts';
+import { clampRange, readFile } from '../../workspace/read-file.ts';
+import type { Routed } from '../call-record.ts';
+import type { ComposeOptions } from './options.ts';
+
+/** A file in which a search found something, and where, the best place first. */
+export interface FoundFile {
+  file: TextFile;
+  ranges: LineRange[];
+}
+
+export interface Searched {
+  /** The best file first. */
+  found: FoundFile[];
+  warnings: string[];
+}
+
+const mostHits = 24;
+/** Places this near to each other are shown as one. */
+const nearby = 3;
+const nothing: Searched = { found: [], warnings: [] };
+
+/** What the workspace's index knows about the question, where the call asks for it. A search that fails is no reason to fail. */
+export async function searchFiles(options: ComposeOptions, call: Routed): Promise<Searched> {
+  if (!call.common.useSearch) return nothing;
+  const { signal, progress, plan, request, thread } = call;
+  const payer = { owner: request.principal.owner, thread: thread.id };
+  try {
+    const index = await options.indexes.of(request.principal.root);
+    const { warning } = await index.refresh({
+      signal,
+      payer,
+      onProgress: (stage, done, total) => progress.stage(`${stage} ${done} of ${total}`),
+    });
+    const places = new Map<string, LineRange[]>();
+    for (const { path, from, to } of await index.search(plan.contribution, mostHits, signal, payer)) {
+      places.set(path, joined([...(places.get(path) ?? []), { from, to }]));
+    }
+    const found: FoundFile[] = [];
+    for (const [path, wanted] of places) {
+      const file = await readFile(options.sandbox, path, { maxBytes: options.maxFileBytes, signal });
+      if (isSkip(file)) continue;
+      const ranges = wanted.flatMap(range => {
+        const there = clampRange(path, range, file.lines);
+        return isSkip(there) ? [] : [there];
+      });
+      if (ranges.length > 0) found.push({ file, ranges });
+    }
+    const none = found.length === 0 ? ['use_search found nothing about this in the project.'] : [];
+    return { found, warnings: warning === undefined ? none : [...none, `use_search: ${warning}`] };
+  } catch (error) {
+    if (signal.aborted || !isAppError(error) || error.kind === 'bug') throw error;
+    return { found: [], warnings: [`use_search found nothing: ${error.message}`] };
+  }
+}
+
+/** Ranges of one file in the order given, those that touch as one, in the place of the first. */
+function joined(ranges: readonly LineRange[]): LineRange[] {
+  const out: LineRange[] = [];
+  for (const range of ranges) {
+    const at = out.findIndex(({ from, to }) => range.from <= to + nearby && from <= range.to + nearby);
+    const other = out[at];
+    if (other) out[at] = { from: Math.min(other.from, range.from), to: Math.max(other.to, range.to) };
+    else out.push(range);
+  }
+  return out;
+}

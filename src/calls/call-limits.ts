@@ -1,0 +1,105 @@
+import { type AppError, inputError, limitError } from '../core/errors.ts';
+import { isRecord } from '../core/json.ts';
+import { safeCut } from '../core/text.ts';
+
+/** No tool has half as many; what comes beyond is no slip of a caller. */
+const mostFields = 100;
+const longestFieldName = 200;
+/** Levels of lists and objects within one field. */
+const deepest = 32;
+/** Values within all fields together, at every level. */
+const mostValues = 20_000;
+/** Lists and objects hold more text than one field of text does: paths, findings. */
+const nestedTextFactor = 4;
+
+/**
+ * Refuses arguments whose form alone would cost the process its stack or seconds of its time. Walks without recursion, and
+ * no further than it has to.
+ */
+export function refuseMisshapen(tool: string, args: Record<string, unknown>): void {
+  const names = Object.keys(args);
+  if (names.length > mostFields) {
+    throw inputError(`${tool} was given ${names.length} fields; no tool has that many.`, {
+      next: "Send the tool's own fields alone; tools/list has them.",
+    });
+  }
+  let values = 0;
+  for (const [field, value] of Object.entries(args)) {
+    if (field.length > longestFieldName) throw overlongName(tool, field);
+    let level: unknown[] = [value];
+    for (let depth = 0; level.length > 0; depth++) {
+      if (depth > deepest) throw tooDeep(tool, field);
+      values += level.length;
+      if (values > mostValues) throw tooMany(tool, field);
+      level = level.flatMap(inner => (Array.isArray(inner) ? inner : isRecord(inner) ? Object.values(inner) : []));
+    }
+  }
+}
+
+/** A text too long for one message of the protocol comes as a file instead; callers know the word for it. */
+export function refuseOverlong(tool: string, args: Record<string, unknown>, limit: number): void {
+  for (const [field, value] of Object.entries(args)) {
+    if (typeof value === 'string') {
+      if (value.length > limit) throw overlong(tool, field, value.length, limit);
+      continue;
+    }
+    // Images have a limit of their own, in bytes.
+    if (field === 'images') continue;
+    const most = limit * nestedTextFactor;
+    const length = textLength(value, most);
+    if (length > most) throw overlong(tool, field, length, most);
+  }
+}
+
+/** Characters of all texts in a value, the names in it included; it stops counting above `most`. */
+function textLength(value: unknown, most: number): number {
+  const left: unknown[] = [value];
+  let length = 0;
+  while (left.length > 0 && length <= most) {
+    const next = left.pop();
+    if (typeof next === 'string') length += next.length;
+    else if (Array.isArray(next)) for (const item of next) left.push(item);
+    else if (isRecord(next)) for (const [name, inner] of Object.entries(next)) left.push(name, inner);
+  }
+  return length;
+}
+
+function overlong(tool: string, field: string, length: number, limit: number): AppError {
+  const way =
+    field === 'prompt'
+      ? 'Save the exact text as prompt.txt in the project, then send the call again with that file in absolute_file_paths and a short prompt.'
+      : field === 'text'
+        ? 'Save the text as a file of the project, and send it with "prompt_from_file".'
+        : `Shorten "${field}"; put the details into files of the project and name those.`;
+  return limitError('size', `"${field}" of ${tool} has ${length} characters; it takes at most ${limit}.`, {
+    next: way,
+    // Who sends a text to several models knows no other status than error.
+    ...(field !== 'text' && { replyStatus: 'resend_prompt', replyContent: way }),
+    data: { prompt_size: length, limit, instructions: way },
+    validationErrors: [{ field, error: `${length} characters`, allowed: [`at most ${limit} characters`] }],
+  });
+}
+
+function overlongName(tool: string, field: string): AppError {
+  return inputError(`A field of ${tool} has a name of ${field.length} characters ("${safeCut(field, 40)}…").`, {
+    next: "Send the tool's own fields alone; tools/list has them.",
+  });
+}
+
+function tooDeep(tool: string, field: string): AppError {
+  return inputError(`"${field}" of ${tool} is nested more than ${deepest} levels deep.`, {
+    next: `Send "${field}" with fewer levels; findings and issues are plain lists.`,
+    validationErrors: [{ field, error: 'nested too deep', allowed: [`at most ${deepest} levels`] }],
+  });
+}
+
+function tooMany(tool: string, field: string): AppError {
+  return limitError(
+    'size',
+    `The arguments of ${tool} have more than ${mostValues} values, most of them in "${field}".`,
+    {
+      next: `Shorten "${field}"; name the directory instead of each of its files.`,
+      validationErrors: [{ field, error: 'too many values', allowed: [`at most ${mostValues}`] }],
+    },
+  );
+}

@@ -1,0 +1,160 @@
+import type { Skip } from '../core/file.ts';
+import type { RequestId } from '../core/ids.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Message } from '../core/message.ts';
+import type { Candidate, Effort, ModelInfo } from '../core/model.ts';
+import type { Compaction, Thread, Turn, WorkflowState } from '../core/thread.ts';
+import type { ToolRequest, UserQuestion } from '../core/tool-host.ts';
+import type { Progress } from '../engine/progress.ts';
+import type { Budget } from '../memory/budget.ts';
+import type { ModelAnswer, ProgramWish, WebSearch } from '../models/ask-model.ts';
+import type { Resolution } from '../models/routing/resolve.ts';
+import type { Category, ModelRequest } from '../models/routing/roster.ts';
+import type { ThreadChange } from '../storage/store.ts';
+import type { EvidencePiece, ToolDefinition } from './tool.ts';
+
+/** A call whose arguments were understood. The record of a call only grows: each step of the pipeline adds its part. */
+export interface Parsed {
+  reqId: RequestId;
+  request: ToolRequest;
+  signal: AbortSignal;
+  progress: Progress;
+  /** Monotonic milliseconds. */
+  startedAt: number;
+  tool: ToolDefinition;
+  args: Record<string, unknown>;
+  common: CommonArguments;
+  warnings: string[];
+}
+
+/** What every tool that works on a thread may be given. */
+export interface CommonArguments {
+  model?: string;
+  continuationId?: string;
+  temperature?: number;
+  effort?: Effort;
+  /** `use_websearch`; absent: the caller did not say. */
+  webSearch?: boolean;
+  context: 'thread' | 'files' | 'none';
+  allowFallback?: boolean;
+  /** What the workspace's index knows about the question goes along. */
+  useSearch?: boolean;
+}
+
+export interface Resumed extends Parsed {
+  thread: Thread;
+}
+
+/** What a call comes to once its tool and thread are known: work of our own, or a question to a model. */
+export type Plan = LocalPlan | AskPlan;
+
+export interface LocalPlan {
+  kind: 'local';
+  /** What the caller contributed; becomes a turn. */
+  contribution: string;
+  workflow?: { tool: string; state: WorkflowState | null };
+  document: JsonObject;
+  /** The caller has to be asked these first: the reply is the document alone, and nothing is remembered. */
+  questions?: readonly UserQuestion[];
+  /** The tool's own facts, beside those of every reply. */
+  metadata?: JsonObject;
+}
+
+export interface AskPlan {
+  kind: 'ask';
+  contribution: string;
+  /** What the model is told first; absent: what every model is. */
+  preamble?: string;
+  /** Comes after everything else and is never stored. */
+  tail: string;
+  /** Added to the tail for a model that it fits. */
+  addendum?(model: ModelInfo): string;
+  /** Files and directories as the caller named them. */
+  files: readonly string[];
+  /** Ids of documents that were uploaded before. */
+  fileIds?: readonly string[];
+  /** The provider whose models answer unless the caller names one, and that reads the documents. */
+  provider?: string;
+  /** What the tool found out by itself; as much as has room becomes part of the turn. */
+  evidence?: readonly EvidencePiece[];
+  /** For a program that answers. */
+  program?: ProgramWish;
+  /** Who may answer; absent: as the AI manager plans it. */
+  choose?(request: ModelRequest): Promise<Resolution>;
+  /** Comes to the answer, masked, in more than one question. It may put `standing` elsewhere; absent: the prompt is one question. */
+  work?(gathered: Gathered, standing: Standing): Promise<ModelAnswer>;
+  /** Images as the caller named them: paths or data URLs. */
+  images?: readonly string[];
+  category: Category;
+  effort: Effort;
+  workflow?: { tool: string; state: WorkflowState | null };
+  /** Goes into the reply even when the model fails: the caller's own work must not be lost. */
+  local: JsonObject;
+  /** The reply where no model is configured; absent: that is an error. */
+  withoutModel?: JsonObject;
+  /** Puts parts of what the model said elsewhere; answers the text that the reply shows, masked, and keys to add to it. */
+  deliver?(answered: Answered): Promise<{ text: string; document: JsonObject }>;
+  /** The tool's own facts, which win over those of every reply. */
+  metadata?(answered: Answered): JsonObject;
+  conclude(answered: Answered): JsonObject;
+}
+
+/** Where the exchange of a call stands in its thread, from its question on. */
+export interface Standing {
+  /** As the call saw it last. */
+  thread: Thread;
+  /** The question. */
+  turn: Turn;
+}
+
+export interface Routed extends Resumed {
+  plan: AskPlan;
+  candidates: readonly [Candidate, ...Candidate[]];
+  requestedModel: string;
+  corrected?: { from: string; to: string };
+  /** The model may search the web. */
+  webSearch?: WebSearch;
+}
+
+/** What was done with the files of a call. */
+export interface FileReport {
+  embedded: string[];
+  /** Files that had no room whole: what they declare, or what they say, was sent. */
+  outlined: string[];
+  summarised: string[];
+  /** What a search brought: paths with lines. */
+  found: string[];
+  unchanged: string[];
+  changed: string[];
+  skipped: Skip[];
+  /** Kind of secret → how many were masked. */
+  masked: Record<string, number>;
+}
+
+/** What a summary took; it is part of what the thread costs. */
+export interface SummaryCost {
+  /** `provider:model`. */
+  model: string;
+  tokens: number;
+  /** US dollars; absent: the model has no known price. */
+  costUsd?: number;
+}
+
+export interface Gathered extends Routed {
+  turn: Turn;
+  messages: Message[];
+  blobs: NonNullable<ThreadChange['blobs']>;
+  compaction?: Compaction;
+  files: FileReport;
+  budget: Budget & { historyUsed: number; filesUsed: number };
+  history: { turns: number; sent: number; summarised: number; trimmed: number; summary?: SummaryCost };
+  /** Titles of the evidence that had no room, or not whole. */
+  evidenceLeftOut: string[];
+}
+
+export interface Answered extends Gathered {
+  /** With its secrets masked. */
+  answer: ModelAnswer;
+  /** What the model wrote; for files of the project alone, never for a reply or the store. */
+  said: string;
+}

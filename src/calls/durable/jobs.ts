@@ -1,0 +1,227 @@
+import { cancelledError, inputError, isAppError, throwIfAborted } from '../../core/errors.ts';
+import { isJobId, isThreadId, type JobId, jobId } from '../../core/ids.ts';
+import type { Job, JobReply } from '../../core/job.ts';
+import { isRecord } from '../../core/json.ts';
+import type { Clock, Emit, Random } from '../../core/ports.ts';
+import type { ToolRequest } from '../../core/tool-host.ts';
+import { createHolding, type Holding } from '../../engine/jobs/holding.ts';
+import type { Questions } from '../../engine/jobs/questions.ts';
+import type { Store } from '../../storage/store.ts';
+
+export interface JobsOptions {
+  store: Store;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+}
+
+/** Work that is under way. */
+export interface Work {
+  request: ToolRequest;
+  /** Resolves with the reply; never rejects. */
+  reply: Promise<JobReply>;
+  /** Ends the work, down to the vendor's socket. */
+  abort(reason: Error): void;
+  /** What it is at. */
+  stage(): string | undefined;
+  questions: Questions;
+}
+
+/** Calls that go on without their callers. Every one of them belongs to the owner that started it. */
+export interface Jobs {
+  /** Makes a job of work; resolves once the job is durable, so that whoever is told of it finds it. */
+  adopt(work: Work): Promise<Job>;
+  /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
+  find(id: string, owner: string): Promise<Job>;
+  /** The same, once it ended or after `ms`. */
+  wait(id: string, owner: string, ms: number, signal: AbortSignal): Promise<Job>;
+  /** Ends a job that runs; one that ended stays as it is. Answers how it stands then. */
+  cancel(id: string, owner: string): Promise<Job>;
+  /** The owner's jobs, the newest first. */
+  list(owner: string, limit: number): Promise<Job[]>;
+  /** The work of a job that runs in this process. */
+  workOf(id: JobId): Work | undefined;
+  /** Calls `listener` with each job of this process that begins or ends; the result ends that. */
+  watch(listener: (job: Job) => void): () => void;
+  /** Gives the jobs that run `graceMs` to end, or until `hurry` is aborted; then they are interrupted. */
+  close(graceMs: number, hurry?: AbortSignal): Promise<void>;
+}
+
+/** A job and its reply are kept for this long after its last change. */
+const lifeMs = 24 * 3_600_000;
+/** How often a job of another process is looked at. */
+const pollMs = 500;
+
+interface Running {
+  work: Work;
+  ended: Promise<void>;
+}
+
+export function createJobs(options: JobsOptions): Jobs {
+  return new JobDesk(options);
+}
+
+class JobDesk implements Jobs {
+  readonly #options: JobsOptions;
+  readonly #holder: string;
+  readonly #holding: Holding;
+  readonly #running = new Map<JobId, Running>();
+  readonly #listeners = new Set<(job: Job) => void>();
+
+  constructor(options: JobsOptions) {
+    this.#options = options;
+    this.#holder = options.random.uuid();
+    this.#holding = createHolding({ ...options, holder: this.#holder, onBeat: () => void this.#heedOthers() });
+  }
+
+  async find(id: string, owner: string): Promise<Job> {
+    const job = await this.#owned(id, owner);
+    if (job.status !== 'running' || this.#running.has(job.id)) return job;
+    if (job.holder !== this.#holder && !(await this.#holding.isDead(job.holder))) return job;
+    // Where it ended since it was read, and its process with it, this changes nothing.
+    await this.#end(job.id, 'interrupted');
+    return this.#owned(id, owner);
+  }
+
+  async adopt(work: Work): Promise<Job> {
+    const { store, clock, random } = this.#options;
+    const { name: tool, principal, arguments: args } = work.request;
+    const now = clock.now();
+    const named = args.continuation_id;
+    const thread = typeof named === 'string' && isThreadId(named) ? named : undefined;
+    const times = { createdAt: now, updatedAt: now, expiresAt: now + lifeMs };
+    const id = jobId(random.uuid());
+    const job: Job = { id, owner: principal.owner, tool, thread, status: 'running', ...times, holder: this.#holder };
+    try {
+      await this.#holding.begin();
+      await store.createJob(job);
+    } catch (error) {
+      this.#holding.end();
+      throw error;
+    }
+    this.#running.set(id, { work, ended: work.reply.then(reply => this.#finish(id, reply)) });
+    for (const listener of this.#listeners) listener(job);
+    return job;
+  }
+
+  async wait(id: string, owner: string, ms: number, signal: AbortSignal): Promise<Job> {
+    const { clock } = this.#options;
+    const until = clock.monotonic() + ms;
+    for (;;) {
+      const job = await this.find(id, owner);
+      const left = until - clock.monotonic();
+      if (job.status !== 'running' || left <= 0) return job;
+      throwIfAborted(signal);
+      const mine = this.#running.get(job.id);
+      const woken = new AbortController();
+      const pause = clock.sleep(mine ? left : Math.min(left, pollMs), AbortSignal.any([signal, woken.signal]));
+      // Whoever it was that ended the pause is found out by looking again.
+      const over = pause.catch(() => {});
+      await Promise.race(mine ? [over, mine.ended] : [over]);
+      woken.abort();
+    }
+  }
+
+  async cancel(id: string, owner: string): Promise<Job> {
+    const job = await this.find(id, owner);
+    if (job.status === 'running') {
+      await this.#end(job.id, 'cancelled');
+      const mine = this.#running.get(job.id);
+      mine?.work.abort(cancelledError('The job was cancelled.'));
+      await mine?.ended;
+    }
+    return this.#owned(id, owner);
+  }
+
+  list(owner: string, limit: number): Promise<Job[]> {
+    return this.#options.store.jobs({ owner, limit, now: this.#options.clock.now() });
+  }
+
+  workOf(id: JobId): Work | undefined {
+    return this.#running.get(id)?.work;
+  }
+
+  watch(listener: (job: Job) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
+    const all = () => Promise.all([...this.#running.values()].map(({ ended }) => ended));
+    if (this.#running.size === 0) return this.#holding.close();
+    const enough = new AbortController();
+    const pause = this.#options.clock.sleep(graceMs, AbortSignal.any([enough.signal, ...(hurry ? [hurry] : [])]));
+    // However the pause ends, what still runs then is interrupted.
+    await Promise.race([all(), pause.catch(() => {})]);
+    enough.abort();
+    for (const [id, { work }] of this.#running) {
+      await this.#end(id, 'interrupted').catch(error => this.#warn(error));
+      work.abort(cancelledError('The server ended.'));
+    }
+    await all();
+    await this.#holding.close();
+  }
+
+  async #owned(id: string, owner: string): Promise<Job> {
+    const { store, clock } = this.#options;
+    const job = isJobId(id) ? await store.job(id, clock.now()) : undefined;
+    if (!job || job.owner !== owner) throw noSuchJob(id);
+    return job;
+  }
+
+  async #finish(id: JobId, reply: JobReply): Promise<void> {
+    const now = this.#options.clock.now();
+    const end = { reply, thread: threadIn(reply), updatedAt: now, expiresAt: now + lifeMs };
+    try {
+      const ended = await this.#options.store.endJob(id, { ...end, status: reply.isError ? 'failed' : 'done' });
+      if (ended) await this.#tell(id);
+    } catch (error) {
+      // The thread has the answer, if the store took that; the job will read as interrupted.
+      this.#warn(error);
+    }
+    this.#running.delete(id);
+    this.#holding.end();
+  }
+
+  async #end(id: JobId, status: 'cancelled' | 'interrupted'): Promise<void> {
+    const now = this.#options.clock.now();
+    const end = { status, updatedAt: now, expiresAt: now + lifeMs };
+    if (await this.#options.store.endJob(id, end)) await this.#tell(id);
+  }
+
+  async #tell(id: JobId): Promise<void> {
+    const job = await this.#options.store.job(id, this.#options.clock.now());
+    if (job) for (const listener of this.#listeners) listener(job);
+  }
+
+  /** Ends the work of jobs that another process ended in the store. */
+  async #heedOthers(): Promise<void> {
+    for (const [id, { work }] of this.#running) {
+      try {
+        const job = await this.#options.store.job(id, this.#options.clock.now());
+        if (job?.status !== 'running') work.abort(cancelledError('The job was ended.'));
+      } catch (error) {
+        this.#warn(error);
+      }
+    }
+  }
+
+  #warn(error: unknown): void {
+    this.#options.emit({ type: 'warning', where: 'jobs', message: isAppError(error) ? error.message : String(error) });
+  }
+}
+
+/** The thread that a reply offers to go on with. */
+function threadIn({ document }: JobReply): Job['thread'] {
+  const offer = document.continuation_offer;
+  const id = document.continuation_id ?? (isRecord(offer) ? offer.continuation_id : undefined);
+  return typeof id === 'string' && isThreadId(id) ? id : undefined;
+}
+
+function noSuchJob(id: string): Error {
+  return inputError(`There is no job ${JSON.stringify(id.slice(0, 60))}.`, {
+    class: 'job_not_found',
+    next: 'Send job_id exactly as the reply gave it. A job is kept for a day after it ended; its thread has the answer for longer.',
+    validationErrors: [{ field: 'job_id', error: 'unknown' }],
+  });
+}

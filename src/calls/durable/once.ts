@@ -1,0 +1,350 @@
+import { cancelledError, isAppError } from '../../core/errors.ts';
+import type { JobReply } from '../../core/job.ts';
+import type { Clock, Emit, Random } from '../../core/ports.ts';
+import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
+import { createHolding, type Holding } from '../../engine/jobs/holding.ts';
+import { awaitElsewhere, wantedFreshMs } from '../../engine/once/await-elsewhere.ts';
+import { ended, keyInUse, replayed } from '../../engine/once/ended.ts';
+import { type IdentifyOptions, type Identity, identify } from '../../engine/once/identify.ts';
+import type { OnceFacts } from '../../engine/once/once-facts.ts';
+import { interrupted, type RecoverOptions, recovered } from '../../engine/once/recovered.ts';
+import { type SharedWork, shareWork } from '../../engine/once/shared-work.ts';
+import type { StillSoOptions } from '../../engine/once/still-so.ts';
+import { untilGone } from '../../engine/once/until-gone.ts';
+import type { Store } from '../../storage/store.ts';
+import { type ReplyFormat, rendered } from '../format-reply.ts';
+import { failure } from '../reply.ts';
+import { type CallLog, createCallLog, type Logged, type LoggedCall } from './call-log.ts';
+import { type Earlier, findEarlier } from './earlier-call.ts';
+import type { Jobs } from './jobs.ts';
+import type { LongCall } from './long-calls.ts';
+
+type Call = ToolHost['call'];
+
+export interface OnceOptions extends IdentifyOptions, StillSoOptions, RecoverOptions {
+  store: Store;
+  jobs: Jobs;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+  replyFormat: ReplyFormat;
+  /** Milliseconds that a call goes on after its caller is gone without a word. */
+  graceMs: number;
+}
+
+/** How a call is made. */
+export interface Way {
+  /** The pipeline of a call. */
+  run: Call;
+  /** Lets calls that take long go on as jobs. */
+  long(call: Call): LongCall;
+}
+
+/** One bill for one call, however often it is sent until its reply arrives. */
+export interface Once {
+  /** Runs a call, or hands out what an earlier one came to whose reply did not arrive. Never throws. */
+  call(request: ToolRequest, signal: AbortSignal, facts: OnceFacts, way: Way): Promise<ToolReply>;
+  /** Gives calls whose callers are gone their grace, or until `hurry` is aborted; then they are interrupted. */
+  close(hurry?: AbortSignal): Promise<void>;
+}
+
+/** No call runs for longer. */
+const runningMs = 24 * 3_600_000;
+
+export function createOnce(options: OnceOptions): Once {
+  return new OnceDesk(options);
+}
+
+/** A call with all that its handling needs. */
+interface Asked {
+  request: ToolRequest;
+  signal: AbortSignal;
+  facts: OnceFacts;
+  way: Way;
+  identity: Identity;
+}
+
+class OnceDesk implements Once {
+  readonly #options: OnceOptions;
+  readonly #holder: string;
+  readonly #holding: Holding;
+  readonly #log: CallLog;
+  readonly #running = new Map<string, SharedWork>();
+  /** When a call is over and its record says so. */
+  readonly #over = new Map<string, Promise<void>>();
+  /** Changes of records that are on their way. */
+  readonly #notes = new Set<Promise<void>>();
+  /** Calls whose records may be in the store already, but that are not in `#running` yet: until they are. */
+  readonly #starting = new Map<string, Promise<void>>();
+  /** Calls of which it is not known yet whether they are to begin: until it is. */
+  readonly #judged = new Set<Promise<void>>();
+  /** Calls whose replies arrived while their records still stand. */
+  readonly #arrived = new Set<string>();
+
+  constructor(options: OnceOptions) {
+    this.#options = options;
+    this.#holder = options.random.uuid();
+    this.#log = createCallLog(options.store, options.clock);
+    this.#holding = createHolding({ ...options, holder: this.#holder, onBeat() {} });
+  }
+
+  async call(request: ToolRequest, signal: AbortSignal, facts: OnceFacts, way: Way): Promise<ToolReply> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#judged.add(promise);
+    const known = () => {
+      this.#judged.delete(promise);
+      resolve();
+    };
+    try {
+      return await this.#judge(request, signal, { facts, way, known });
+    } finally {
+      known();
+    }
+  }
+
+  /** `known` is called when the call has begun, or waits for another one. */
+  async #judge(
+    request: ToolRequest,
+    signal: AbortSignal,
+    { facts, way, known }: { facts: OnceFacts; way: Way; known(): void },
+  ): Promise<ToolReply> {
+    const plainly = () => {
+      const reply = untilGone(request, signal, way.long(way.run));
+      known();
+      return reply;
+    };
+    const identity = await identify(this.#options, request, facts);
+    if (!identity) return plainly();
+    if (facts.looks) identity.folders.push(request.principal.root);
+    const asked = { request, signal, facts, way, identity };
+    let seen: Logged;
+    let again: ToolReply | undefined;
+    try {
+      seen = await this.#settled(identity);
+      if (identity.named && seen.calls.some(({ same }) => same !== identity.same))
+        return this.#rendered(this.#failed(request, keyInUse()));
+      const earlier = await this.#earlier(seen, asked);
+      if (earlier) {
+        const found = this.#again(earlier, asked);
+        known();
+        again = await found;
+      }
+    } catch (error) {
+      // Nothing can be known of earlier calls now; whether this one can do without the store it finds out by itself.
+      this.#warn(error);
+      return plainly();
+    }
+    if (again) return again;
+    const reply = this.#begin(asked, seen);
+    known();
+    return reply;
+  }
+
+  async close(hurry?: AbortSignal): Promise<void> {
+    // What came just before the end begins, and has its grace like the others: the store is still there for it.
+    while (this.#judged.size + this.#starting.size > 0)
+      await Promise.all([...this.#judged, ...this.#starting.values()]);
+    const all = [...this.#running.values()];
+    const interruptAll = () => {
+      for (const work of all) work.interrupt();
+    };
+    // What nobody waits for has a grace of its own, from the moment when it was lost.
+    const stopTimer = this.#options.clock.after(this.#options.graceMs, () => {
+      for (const work of all) if (work.isAwaited()) work.interrupt();
+    });
+    if (hurry?.aborted) interruptAll();
+    hurry?.addEventListener('abort', interruptAll, { once: true });
+    await Promise.all(this.#over.values());
+    await Promise.all(this.#notes);
+    await this.#holding.close();
+    stopTimer();
+    hurry?.removeEventListener('abort', interruptAll);
+  }
+
+  /** The calls of a key, none of which is just about to begin or to end. */
+  async #settled({ key }: Identity): Promise<Logged> {
+    for (;;) {
+      const seen = await this.#log.read(key);
+      const passing = seen.calls.flatMap(({ id }) => this.#passing(id) ?? []);
+      if (passing.length === 0) return seen;
+      await Promise.all(passing);
+    }
+  }
+
+  #passing(id: string): Promise<void> | undefined {
+    if (this.#arrived.has(id)) return undefined;
+    return this.#starting.get(id) ?? (this.#running.get(id)?.isEnding() ? this.#over.get(id) : undefined);
+  }
+
+  #earlier({ version, calls }: Logged, { identity, request }: Asked): Promise<Earlier | undefined> {
+    const others = calls.filter(({ id }) => !this.#arrived.has(id));
+    const options = { ...this.#options, holding: this.#holding, holder: this.#holder, running: this.#running };
+    const look = async (id: string) => (await this.#log.read(identity.key)).calls.find(call => call.id === id);
+    return findEarlier({ ...options, look }, { version, calls: others }, identity, request.principal);
+  }
+
+  /** What the earlier call came to; undefined when it left nothing, so that this one is a new one. */
+  async #again(earlier: Earlier, asked: Asked): Promise<ToolReply | undefined> {
+    const { request, signal, way, identity } = asked;
+    const { call } = earlier;
+    switch (earlier.state) {
+      case 'here':
+        return this.#join(earlier.work, call.id, asked, true);
+      case 'ended':
+        return this.#shown(await this.#outcome(call, request), call.id, identity);
+      case 'elsewhere': {
+        const options = { ...this.#options, log: this.#log, holding: this.#holding };
+        const wait: Call = async (_request, stop) => {
+          try {
+            const ended = await awaitElsewhere(options, call, identity, { request, signal: stop });
+            return this.#rendered('status' in ended ? await this.#outcome(ended, request) : ended);
+          } catch (error) {
+            return this.#rendered(this.#failed(request, error));
+          }
+        };
+        const reply = await untilGone(request, signal, way.long(wait));
+        return { ...reply, delivered: () => this.#delivered(identity, call.id) };
+      }
+      case 'dead': {
+        const reply = recovered(this.#options, call, earlier.trace, request.name);
+        const now = this.#options.clock.now();
+        await this.#note(identity, call.id, found => reply && ended(found, now, reply));
+        return reply && this.#shown(reply, call.id, identity);
+      }
+    }
+  }
+
+  async #begin(asked: Asked, seen: Logged): Promise<ToolReply> {
+    const { request, signal, facts, way, identity } = asked;
+    const { clock, random, graceMs } = this.#options;
+    const id = random.uuid();
+    const now = clock.now();
+    const times = { startedAt: now, expiresAt: now + runningMs };
+    const call: LoggedCall = { id, same: identity.same, status: 'running', holder: this.#holder, ...times };
+    let logged = false;
+    const started = Promise.withResolvers<void>();
+    if (identity.named || !facts.threaded) {
+      logged = true;
+      this.#starting.set(id, started.promise);
+      if (!(await this.#claim(call, identity, seen))) {
+        this.#starting.delete(id);
+        started.resolve();
+        return this.call(request, signal, facts, way);
+      }
+    }
+    const onThread: ToolRequest['onThread'] = ({ id: thread, seq: baseSeq }) => {
+      if (logged) return void this.#note(identity, id, found => ({ ...found, thread, baseSeq }));
+      logged = true;
+      this.#hold();
+      // Not waited for: the store does what it is asked in order, and the question comes behind this.
+      this.#log.add(identity.key, { ...call, thread, baseSeq }, seen, true).catch(error => this.#warn(error));
+    };
+    const mark = (lost: boolean) => void (logged && this.#note(identity, id, found => ({ ...found, lost })));
+    const sharing = {
+      clock,
+      graceMs,
+      onLost: () => mark(true),
+      onFound: () => mark(false),
+      isWanted: () => this.#isWanted(identity, id),
+    };
+    const work = shareWork(sharing, { ...request, onThread }, way.long(way.run));
+    this.#running.set(id, work);
+    const finished = work.reply.then(reply => (logged ? this.#finish(work, reply, identity, id) : undefined));
+    const forget = () => {
+      this.#running.delete(id);
+      this.#over.delete(id);
+    };
+    this.#over.set(id, finished.catch(error => this.#warn(error)).finally(forget));
+    started.resolve();
+    this.#starting.delete(id);
+    return this.#join(work, id, asked, false);
+  }
+
+  /** Makes the record durable before anything else; false when another call came before. */
+  async #claim(call: LoggedCall, identity: Identity, seen: Logged): Promise<boolean> {
+    this.#hold();
+    try {
+      if (!identity.named) await this.#log.add(identity.key, call, seen);
+      else if (!(await this.#log.claim(identity.key, call, seen))) {
+        this.#holding.end();
+        return false;
+      }
+    } catch (error) {
+      // A tool without a thread needs no store to answer.
+      this.#warn(error);
+    }
+    return true;
+  }
+
+  async #finish(work: SharedWork, reply: ToolReply, identity: Identity, id: string): Promise<void> {
+    const { isError, document, job, questions } = reply;
+    const now = this.#options.clock.now();
+    await this.#note(identity, id, call => {
+      if (work.endedBy() === 'interrupted') return ended(call, now);
+      // What failed or was cancelled left nothing that could be handed out.
+      return isError || questions ? undefined : { ...ended(call, now, { isError, document }), job: job?.id };
+    });
+    this.#holding.end();
+  }
+
+  async #join(work: SharedWork, id: string, { request, signal, identity }: Asked, again: boolean): Promise<ToolReply> {
+    const reply = await work.join(request, signal);
+    if (reply === 'cancelled') return this.#rendered(this.#failed(request, cancelledError()));
+    const delivered = () => this.#delivered(identity, id);
+    return again && !reply.isError
+      ? { ...this.#rendered(replayed(reply)), job: reply.job, delivered }
+      : { ...reply, delivered };
+  }
+
+  /** The reply of a call that ended, or of the job that it became. */
+  async #outcome(call: LoggedCall, request: ToolRequest): Promise<JobReply & Pick<ToolReply, 'job'>> {
+    if (call.status !== 'done' || !call.reply) return interrupted(call, request.name);
+    if (call.job === undefined) return replayed(call.reply);
+    const job = await this.#options.jobs.find(call.job, request.principal.owner);
+    return job.reply ? replayed(job.reply) : { ...call.reply, job };
+  }
+
+  async #isWanted({ key }: Identity, id: string): Promise<boolean> {
+    const { calls } = await this.#log.read(key);
+    const wantedAt = calls.find(call => call.id === id)?.wantedAt ?? 0;
+    return wantedAt > this.#options.clock.now() - wantedFreshMs;
+  }
+
+  #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, identity: Identity): ToolReply {
+    return { ...this.#rendered(reply), job: reply.job, delivered: () => this.#delivered(identity, id) };
+  }
+
+  #rendered({ isError, document }: JobReply): ToolReply {
+    return rendered({ isError, document }, this.#options.replyFormat);
+  }
+
+  /** From now on the same call is a new one; what its caller gave a name to stays what it was. */
+  #delivered(identity: Identity, id: string): void {
+    const isKept = ({ status }: LoggedCall) => identity.named && status === 'done';
+    if (!identity.named) this.#arrived.add(id);
+    void this.#note(identity, id, call => (isKept(call) ? call : undefined)).then(() => this.#arrived.delete(id));
+  }
+
+  /** The log is there to save money: a call is worth more than its record. */
+  #note({ key }: Identity, id: string, change: Parameters<CallLog['change']>[2]): Promise<void> {
+    const noted: Promise<void> = this.#log
+      .change(key, id, change)
+      .catch(error => this.#warn(error))
+      .finally(() => this.#notes.delete(noted));
+    this.#notes.add(noted);
+    return noted;
+  }
+
+  #failed({ name }: ToolRequest, error: unknown): JobReply {
+    return failure(error, { toolName: name, reqId: this.#options.random.uuid() });
+  }
+
+  #hold(): void {
+    this.#holding.begin().catch(error => this.#warn(error));
+  }
+
+  #warn(error: unknown): void {
+    const message = isAppError(error) ? error.message : String(error);
+    this.#options.emit({ type: 'warning', where: 'calls', message });
+  }
+}

@@ -1,0 +1,220 @@
+import { type AppError, bugError, type ErrorCode, isAppError } from '../core/errors.ts';
+import type { Json, JsonObject } from '../core/json.ts';
+import type { Thread, ThreadTotals } from '../core/thread.ts';
+import type { UserQuestion } from '../core/tool-host.ts';
+import { roundedUsd } from '../domain/money.ts';
+import { usageDocument } from '../engine/spend/usage-document.ts';
+import type { AttemptRecord } from '../models/ask-model.ts';
+import type { Answered, FileReport, Parsed, SummaryCost } from './call-record.ts';
+
+/** JSON-RPC's number for each of our codes. */
+const rpcCodes: Record<ErrorCode, number> = {
+  INVALID_INPUT_FORMAT: -32602,
+  MISSING_PARAMETER: -32602,
+  TOOL_NOT_FOUND: -32602,
+  PROVIDER_NOT_FOUND: -32602,
+  MODEL_NOT_FOUND: -32602,
+  THREAD_NOT_FOUND: -32602,
+  THREAD_EXPIRED: -32602,
+  SECURITY: -32001,
+  API_ERROR: -32603,
+  LIMIT: -32603,
+  CANCELLED: -32603,
+  INTERRUPTED: -32603,
+  STORAGE: -32000,
+  CONFIG: -32000,
+  INTERNAL_SERVER_ERROR: -32603,
+};
+
+/** A reply before it is cut to size and rendered. */
+export interface Reply {
+  isError: boolean;
+  document: JsonObject;
+  /** Why it failed, for the log. */
+  code?: ErrorCode;
+  /** The work goes on once the caller answers these. */
+  questions?: readonly UserQuestion[];
+}
+
+export function success(document: JsonObject): Reply {
+  return { isError: false, document: pruned(document) };
+}
+
+export interface FailureContext {
+  toolName: string;
+  reqId: string;
+  /** What the caller must not lose: its own work, the thread. */
+  local?: JsonObject;
+}
+
+/** The one translator from errors to what callers read. */
+export function failure(thrown: unknown, { toolName, reqId, local }: FailureContext): Reply {
+  const error = isAppError(thrown)
+    ? thrown
+    : bugError(`Something went wrong in Polylogue itself (quote ${reqId}).`, thrown);
+  const { details } = error;
+  return {
+    isError: true,
+    code: details.code,
+    document: pruned({
+      ...local,
+      status: details.replyStatus ?? 'error',
+      content: details.replyContent,
+      tool_name: toolName,
+      req_id: reqId,
+      error: errorOf(error),
+      metadata: {
+        tool_name: toolName,
+        req_id: reqId,
+        ...(details.replyStatus && details.data && jsonRecord(details.data)),
+      },
+    }),
+  };
+}
+
+/** An error as callers read it, wherever in a reply it stands. */
+export function errorOf(error: AppError): JsonObject {
+  const { details } = error;
+  return {
+    code: details.code,
+    rpc_code: rpcCodes[details.code],
+    class: details.class,
+    message: error.message,
+    next: details.next ?? nextFor(error),
+    provider: details.provider,
+    model: details.model,
+    attempt: details.attempt,
+    retryable: details.retryable ?? false,
+    retry_after_s: details.retryAfterSeconds,
+    status: details.status,
+    validation_errors: details.validationErrors?.map(field => ({ ...field })),
+    data: details.data && jsonRecord(details.data),
+  };
+}
+
+function nextFor(error: AppError): string {
+  switch (error.kind) {
+    case 'input':
+      return 'Correct the call and send it again.';
+    case 'security':
+      return 'Name something inside the project, or ask the operator to widen POLYLOGUE_ROOTS.';
+    case 'config':
+      return 'The operator has to change the configuration; "polylogue --help" lists the settings.';
+    case 'model':
+      return error.details.retryable
+        ? 'Send the same call again in a moment, or name another model.'
+        : 'Name another model.';
+    case 'limit':
+      return 'Ask for less in one call.';
+    case 'storage':
+      return 'Check the free space and the rights of the data folder, then send the call again.';
+    case 'cancelled':
+      return 'Send the call again when it is wanted after all.';
+    case 'bug':
+      return 'The log has the details under this req_id; please report it.';
+  }
+}
+
+/** Everything about an answered call that a reader may want to know. */
+export function metadataOf(
+  call: Answered,
+  { elapsedMs, warnings, totals }: { elapsedMs: number; warnings: readonly string[]; totals: ThreadTotals },
+): JsonObject {
+  const { answer, budget, files, history } = call;
+  const { model, usage } = answer;
+  return {
+    tool_name: call.tool.name,
+    req_id: call.reqId,
+    model_requested: call.requestedModel,
+    model_used: model.id,
+    provider_used: model.provider,
+    routing_reason: answer.candidate.reason,
+    model_corrected: call.corrected,
+    effort: answer.candidate.effort,
+    fallbacks: nonEmpty(call.candidates.slice(1).map(next => `${next.model.provider}:${next.model.id}`)),
+    attempts: answer.attempts.filter(({ outcome }) => outcome !== 'skipped').length,
+    attempt_log: answer.attempts.length > 1 ? answer.attempts.map(attemptLine) : undefined,
+    usage: usageDocument(usage),
+    cost_usd: answer.costUsd === undefined ? undefined : roundedUsd(answer.costUsd),
+    thread_total: { tokens: totals.tokens, cost_usd: roundedUsd(totals.costUsd) },
+    latency_ms: Math.round(answer.latencyMs),
+    // Nearly all calls find a place at once.
+    queue_ms: Math.round(answer.queuedMs ?? 0) || undefined,
+    overhead_ms: Math.max(0, Math.round(elapsedMs - answer.latencyMs)),
+    finish_reason: answer.finish.raw ?? answer.finish.kind,
+    files: fileFacts(files),
+    history: { ...history, summary: history.summary && summaryLine(history.summary) },
+    budget: {
+      window: budget.window,
+      files: budget.filesUsed,
+      history: budget.historyUsed,
+      answer: budget.answer,
+      used: budget.reserved + budget.filesUsed + budget.historyUsed,
+    },
+    warnings: nonEmpty([...warnings, ...answer.warnings]),
+  };
+}
+
+function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
+  return { model, tokens, cost_usd: costUsd === undefined ? undefined : roundedUsd(costUsd) };
+}
+
+/** What was done with each file, as replies have it. */
+export function fileFacts(files: FileReport): JsonObject {
+  return {
+    embedded: nonEmpty(files.embedded),
+    outlined: nonEmpty(files.outlined),
+    summarised: nonEmpty(files.summarised),
+    found: nonEmpty(files.found),
+    unchanged: nonEmpty(files.unchanged),
+    changed: nonEmpty(files.changed),
+    skipped: nonEmpty(files.skipped.map(skip => ({ ...skip }))),
+    masked: Object.keys(files.masked).length > 0 ? files.masked : undefined,
+  };
+}
+
+function attemptLine({ provider, model, outcome, class: kind, elapsedMs }: AttemptRecord): JsonObject {
+  return { model: `${provider}:${model}`, outcome, class: kind, elapsed_ms: Math.round(elapsedMs) };
+}
+
+/** How to go on with the thread. It never ends: reaching the limit shortens what models see, not what is stored. */
+export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: number): JsonObject {
+  const remaining = Math.max(1, maxTurns - sentTurns);
+  return {
+    continuation_id: thread.id,
+    note: `Send this continuation_id with any tool and any model to go on; about ${remaining} more turns before the conversation is summarised.`,
+    remaining_turns: remaining,
+    expires_at: new Date(thread.expiresAt).toISOString(),
+  };
+}
+
+/** A call as every reply names it, where no model was asked. */
+export function localMetadata(call: Parsed, elapsedMs: number): JsonObject {
+  return {
+    tool_name: call.tool.name,
+    req_id: call.reqId,
+    latency_ms: Math.round(elapsedMs),
+    warnings: nonEmpty(call.warnings),
+  };
+}
+
+function nonEmpty<Item extends Json>(items: readonly Item[]): Item[] | undefined {
+  return items.length > 0 ? [...items] : undefined;
+}
+
+function jsonRecord(data: Record<string, unknown>): JsonObject {
+  const copy: JsonObject = JSON.parse(JSON.stringify(data));
+  return copy;
+}
+
+/** Leaves out keys without a value, and objects that are left empty by that. */
+function pruned(document: JsonObject): JsonObject {
+  const kept = Object.entries(document).flatMap(([key, value]): [string, Json][] => {
+    if (value === undefined) return [];
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return [[key, value]];
+    const inner = pruned(value);
+    return Object.keys(inner).length > 0 || Object.keys(value).length === 0 ? [[key, inner]] : [];
+  });
+  // Not by assignment: keys may come from callers, and one of them is `__proto__`.
+  return Object.fromEntries(kept);
+}

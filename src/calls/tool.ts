@@ -1,0 +1,310 @@
+import type { z } from 'zod';
+import type { JobReply } from '../core/job.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Effort } from '../core/model.ts';
+import type { WrapperShape } from '../engine/fanout/shape.ts';
+import type { Category } from '../models/routing/roster.ts';
+import type { TracedProject, Tracer } from '../workspace/call-graph/tracer.ts';
+import type { ChangedFile, RepositoryChanges } from '../workspace/git/changes.ts';
+import type { Git } from '../workspace/git/git.ts';
+import type { ActionContext } from './action-context.ts';
+
+export type { ProviderState } from '../models/call/models.ts';
+export type { ProviderCapabilities } from '../models/catalogue/survey.ts';
+export type { VendorCache } from '../models/vendor-services.ts';
+export type { KeptDocument } from '../providers/shared/document-library.ts';
+export type { ActionContext } from './action-context.ts';
+export type { UploadOutcome } from './actions/uploads.ts';
+export type { ChangedFile, RepositoryChanges, TracedProject };
+
+/** What a tool does to the world; the protocol's annotations are derived from it. */
+export interface Effects {
+  /** Changes files or threads. */
+  writes: boolean;
+  /** May remove what was there. */
+  destroys: boolean;
+  /** Talks to a model or the network. */
+  network: boolean;
+  /** The same call again changes nothing more. */
+  idempotent: boolean;
+}
+
+/** One question, one answer. */
+export interface PromptShape<Args> {
+  kind: 'prompt';
+  category: Category;
+  effort: Effort;
+  /** The text that becomes the caller's turn. */
+  question(args: Args): string;
+  /** What the model is told to do, after everything else. */
+  role: string;
+  /** Files, uploads and models of its own choice, for tools that are about documents. */
+  documents?(args: Args): DocumentQuestion;
+  /** Models that may generate code are told how to hand it over as a file. */
+  generatesCode?: boolean;
+}
+
+/** What a question about documents is about. */
+export interface DocumentQuestion {
+  /** Paths as the caller named them. */
+  files: readonly string[];
+  /** Ids of documents that were uploaded before. */
+  fileIds?: readonly string[];
+  /** Whose models answer where the caller names none. Absent: decided by what the files are, and how long. */
+  provider?: string;
+}
+
+/** A step as the caller sent it, in the workflow tools' common words. */
+export interface Step {
+  step: string;
+  stepNumber: number;
+  totalSteps: number;
+  nextStepRequired: boolean;
+  findings: string;
+  filesChecked: string[];
+  relevantFiles: string[];
+  relevantContext: string[];
+  issuesFound: Record<string, unknown>[];
+  images: string[];
+  confidence: string;
+  hypothesis?: string;
+  /** The earlier step that this one takes the place of. */
+  revises?: number;
+}
+
+/** The words of one workflow's replies: callers switch on them. */
+export interface WorkflowWords {
+  /** `status` of a step after which work goes on. */
+  pause: string;
+  /** Flag set with it. */
+  required: string;
+  /** Key of the object with the counters. */
+  status: string;
+  /** Flag set by the last step. */
+  complete: string;
+  /** Key of the object that sums the work up. */
+  summary: string;
+  /** Key of the counts of issues by severity, beside the counters. */
+  bySeverity?: string;
+  /** The reply when the expert was not needed; absent: it is always asked. */
+  skipped?: {
+    status: string;
+    /** The expert's `status`. */
+    reason: string;
+    /** Why nobody was asked, as the beginning of a sentence; absent: the caller's confidence. */
+    because?: string;
+    /** `confidence_level` of the summary; absent: the caller's confidence. */
+    level?: string;
+  };
+}
+
+/** All that a tool may say something of its own about. */
+export interface StepFacts<Args> {
+  step: Step;
+  args: Args;
+  /** This step included. */
+  progress: WorkflowProgress;
+  /** What the caller contributed at each step of this run, this one included. */
+  work: readonly string[];
+  /** What the tool found out by itself at this step. */
+  evidence?: Evidence;
+}
+
+/** What a tool that looks for itself may touch, bound to one call. Nothing of it leaves the roots. */
+export interface EvidenceContext {
+  /** The folder that relative paths start from. */
+  root: string;
+  /** Keys masks: the thread's id. */
+  scope: string;
+  signal: AbortSignal;
+  git: Git;
+  /** Call graphs of the project's sources. */
+  trace: Tracer;
+}
+
+/** What a tool found out by itself. The engine masks all of it. */
+export interface Evidence {
+  /** Keys for the reply to this step. */
+  document: JsonObject;
+  /** Take the place of those that the tool found at an earlier step; they count like the caller's. */
+  issues?: readonly Record<string, unknown>[];
+  /** Lines for the caller's turn, which everybody after it reads. */
+  turn?: readonly string[];
+  /** For the expert alone, what matters most first. What has no room is cut or left out, and named. */
+  forExpert?: readonly EvidencePiece[];
+}
+
+export interface EvidencePiece {
+  title: string;
+  text: string;
+}
+
+/** The caller works in steps; the last one may ask an expert. */
+export interface WorkflowShape<Args> {
+  kind: 'workflow';
+  /** Which models suit the expert; absent: `extended_reasoning`. */
+  category?: Category;
+  /** How hard the expert thinks; absent: `high`. */
+  effort?: Effort;
+  words: WorkflowWords;
+  /** What to do before the next step. */
+  requiredActions(step: Step, args: Args, progress: WorkflowProgress): string[];
+  /** The confidence of a step that names none; absent: `low`. */
+  unsure?: string;
+  /** Whether the caller's own certainty, or its settings, make the expert unnecessary; absent: never. */
+  certain?(step: Step, args: Args, settings: Partial<Args>): boolean;
+  /** Fields that the first step can't do without. */
+  neededAtFirst?: readonly string[];
+  /** Counters of this tool beside the common ones. */
+  counters?(step: Step, state: WorkflowProgress): JsonObject;
+  /** Names of the tool's own fields that hold for all later steps, until one says otherwise. */
+  settings?: readonly string[];
+  /** What the expert should know of the settings; one line each. */
+  brief?(settings: Partial<Args>): string[];
+  /** What the expert should read besides the relevant files. */
+  files?(settings: Partial<Args>): string[];
+  /** The source files that a step's relevant files and folders stand for are found, for `keep`. */
+  countsFiles?: boolean;
+  /** What the tool keeps of its own from step to step: what it kept so far (nothing at the first step), this step, its files. */
+  keep?(kept: JsonObject, step: Step, args: Args, found: readonly string[]): JsonObject;
+  /** Why a last step can't be the last: the keys of a reply after which the work goes on. Absent or undefined: it can. */
+  unfinished?(facts: StepFacts<Args>): JsonObject | undefined;
+  /** Keys of its own in the reply to every step; they win over the common ones. */
+  keys?(facts: StepFacts<Args>): JsonObject;
+  /** Facts of its own for the reply's metadata, where no model was asked. */
+  metadata?(facts: StepFacts<Args>): JsonObject;
+  /** Looks for itself, at the first step, at the last, and when its settings change; `settings` are the tool's own fields that hold. */
+  evidence?(settings: Partial<Args>, context: EvidenceContext): Promise<Evidence>;
+  /** Keys with which the work ends; `answer` is the expert's, where one was asked. */
+  verdict?(facts: StepFacts<Args>, answer?: string): JsonObject;
+  /** Absent: the last step asks nobody, and `finish` ends the work. */
+  expert?: {
+    /** What the expert is told to do, after everything else. */
+    role: string;
+    /** The answer is asked for as a JSON object. */
+    json: boolean;
+  };
+  /** The end of work without an expert: the reply's keys, and the turn that everybody after it reads. */
+  finish?(facts: StepFacts<Args>): { document: JsonObject; turn: string };
+}
+
+/** What a workflow has gathered so far, all steps together. */
+export interface WorkflowProgress {
+  lastStep: number;
+  totalSteps: number;
+  request: string;
+  /** The thread's turn before its first step. */
+  afterSeq: number;
+  filesChecked: string[];
+  relevantFiles: string[];
+  relevantContext: string[];
+  issuesFound: Record<string, unknown>[];
+  images: string[];
+  hypotheses: { step: number; hypothesis: string; confidence: string }[];
+  confidence: string;
+  /** Of the last step: findings, files and confidence. Equal to the next one's when that brought nothing new. */
+  evidence: string;
+  /** The tool's own fields that hold on. */
+  settings: JsonObject;
+  /** What the tool keeps of its own. */
+  kept: JsonObject;
+  /** The last step asked the expert, who may have wanted something first: it may be sent again. */
+  asked: boolean;
+}
+
+export type Stance = 'for' | 'against' | 'neutral';
+
+/** Several models judge one proposal, each by itself; then their verdicts are brought together. */
+export interface PanelShape {
+  kind: 'panel';
+  category: Category;
+  effort: Effort;
+  /** What each model is told to do, after the proposal. */
+  role: string;
+  /** Added to the role: the side a model takes, and where it must leave it. A caller's own words come on top. */
+  stances: Readonly<Record<Stance, string>>;
+  /** What a model is told when it sees the verdicts of the others. */
+  review: string;
+  /** What the model is told that brings the verdicts together; its answer is asked for as a JSON object. */
+  synthesis: string;
+}
+
+/** An error message becomes a diagnosis: evidence is held against the files, and a patch is shown only if git takes it. */
+export interface DiagnoseShape {
+  kind: 'diagnose';
+  category: Category;
+  effort: Effort;
+  /** What the model is told to do, before the form of its answer. */
+  role: string;
+}
+
+/** No model: the handler does the work. */
+export interface ActionShape<Args> {
+  kind: 'action';
+  run(args: Args, context: ActionContext): Promise<JsonObject>;
+}
+
+/** No work of its own: it hands on what another call answered, as it is. */
+export interface RelayShape<Args> {
+  kind: 'relay';
+  run(args: Args, context: ActionContext): Promise<JobReply>;
+}
+
+/** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
+export interface BridgeShape {
+  kind: 'bridge';
+}
+
+/** A model works with tools of its own, round by round, within what the operator and the user allow. */
+export interface AgentShape {
+  kind: 'agent';
+}
+
+/** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
+export interface DispatchShape {
+  kind: 'dispatch';
+  /** The field that names the tool. */
+  by: string;
+  /** The tools it may name. */
+  to: readonly string[];
+}
+
+export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
+  /** File name and tool name. */
+  name: string;
+  title: string;
+  /** One sentence, written for the model that searches tools. */
+  description: string;
+  toolset: 'core' | 'code' | 'wrapper' | 'agent' | 'files' | 'ops';
+  /** `internal` tools are never listed; `manager` ones serve the choice of models too. */
+  tier: 'user' | 'manager' | 'internal';
+  effects: Effects;
+  /** Offered only where one of these providers is configured; absent: everywhere. */
+  needs?: readonly string[];
+  /** Advertised in `tools/list`. */
+  fields: Fields;
+  /** Where the tool writes only by these fields: a read-only server offers it without them. */
+  writesBy?: readonly string[];
+  /** Accepted, but not advertised. */
+  accepts?: z.ZodRawShape;
+  /** Older names of fields → theirs. */
+  renamed?: Readonly<Record<string, string>>;
+  shape:
+    | PromptShape<z.output<z.ZodObject<Fields>>>
+    | WorkflowShape<z.output<z.ZodObject<Fields>>>
+    | PanelShape
+    | WrapperShape
+    | DiagnoseShape
+    | ActionShape<z.output<z.ZodObject<Fields>>>
+    | RelayShape<z.output<z.ZodObject<Fields>>>
+    | BridgeShape
+    | DispatchShape
+    | AgentShape;
+}
+
+/** Typed identity; a tool is one file that exports one of these. */
+export function defineTool<const Fields extends z.ZodRawShape>(
+  definition: ToolDefinition<Fields>,
+): ToolDefinition<Fields> {
+  return definition;
+}

@@ -1,0 +1,71 @@
+import type { AppConfig, Surroundings } from '../../app/app.ts';
+import type { Flags } from '../flags.ts';
+import type { Output } from './output.ts';
+
+/** A flag of one command, beside those that all commands take. */
+export interface FlagSpec {
+  /** Without dashes. */
+  name: string;
+  /** What stands for its value in the help; absent: it takes none. */
+  value?: string;
+  /** May be given several times. */
+  repeat?: boolean;
+  /** Allowed words, where there are few. */
+  choices?: readonly string[];
+  doc: string;
+}
+
+/** How this program is started again by somebody else: absolute paths of Node and of the program. */
+export interface Launch {
+  node: string;
+  program: string;
+}
+
+/** What a command gets. */
+export interface CommandContext {
+  /** What follows its name, without flags. */
+  args: readonly string[];
+  /** Its own flags by name. */
+  flags: Flags;
+  config: AppConfig;
+  around: Surroundings;
+  env: Readonly<Record<string, string | undefined>>;
+  launch: Launch;
+  /** All commands there are, for one that speaks of them. */
+  commands: readonly CommandDefinition[];
+  out: Output;
+  /** What was piped into the program; undefined where nothing was. */
+  readInput(): Promise<string | undefined>;
+}
+
+export interface CommandDefinition {
+  name: string;
+  /** One line for `--help`. */
+  summary: string;
+  /** Its arguments as commander writes them, such as `[directory]`; empty when it takes none. */
+  usage: string;
+  /** What its first argument may be, where that is a word of few. */
+  words?: readonly string[];
+  flags?: readonly FlagSpec[];
+  /** Command lines with what they do. */
+  examples: readonly (readonly [line: string, does: string])[];
+  /** Answers the exit code. */
+  run(context: CommandContext): Promise<number>;
+}
+
+/** A command line as it was understood. */
+export interface Invocation {
+  definition: CommandDefinition;
+  args: readonly string[];
+  /** Flags of the command itself. */
+  flags: Flags;
+  /** Flags that set options. */
+  settings: Flags;
+  /** All that could have been asked for. */
+  commands: readonly CommandDefinition[];
+}
+
+/** Typed identity; a command is one file that exports one of these. */
+export function defineCommand(definition: CommandDefinition): CommandDefinition {
+  return definition;
+}

@@ -1,0 +1,76 @@
+import { type AppConfig, tables } from '../../app/app.ts';
+import { inputError } from '../../core/errors.ts';
+import type { OptionSpec } from '../../core/option.ts';
+
+export interface EnvironmentRequest {
+  config: Pick<AppConfig, 'sourceOf' | 'textsOf'>;
+  env: Readonly<Record<string, string | undefined>>;
+  /** Names whose values are to be copied, by the operator's word. */
+  copied: readonly string[];
+  /** Whether the host can take a variable from its own environment. */
+  refers: boolean;
+}
+
+/** What a server that a host starts must be told, since hosts pass on little of their own environment. */
+export interface ServerEnvironment {
+  values: Record<string, string>;
+  references: string[];
+  /** Secrets that are set here and would be missing there: writing them needs the operator's word. */
+  missing: string[];
+  /** Whether any key is set, wherever it is. */
+  keyed: boolean;
+  /** Flags of this command line that set options. */
+  args: string[];
+}
+
+interface SetOption {
+  table: string;
+  name: string;
+  spec: OptionSpec;
+}
+
+/** They belong to one project or one session, not to an entry that outlasts both. */
+const ofThisSession = new Set(['roots', 'claudeProjectDir']);
+
+export function serverEnvironment({ config, env, copied, refers }: EnvironmentRequest): ServerEnvironment {
+  const found: ServerEnvironment = { values: {}, references: [], missing: [], keyed: false, args: [] };
+  for (const name of copied) found.values[name] = copiedValue(name, env);
+  for (const { table, name, spec } of allOptions()) {
+    const source = config.sourceOf(table, name);
+    if (source !== undefined && spec.secret) found.keyed = true;
+    if (source === 'flag' && spec.flag !== undefined) {
+      found.args.push(...flagOf(spec, config.textsOf(table)[name] ?? ''));
+    }
+    if (source !== 'environment' || (table === 'app' && ofThisSession.has(name))) continue;
+    const variable = spec.env.find(candidate => env[candidate]?.trim());
+    const value = variable === undefined ? undefined : env[variable];
+    if (variable === undefined || value === undefined || Object.hasOwn(found.values, variable)) continue;
+    if (!isSecret(spec, value)) found.values[variable] = value;
+    else if (refers) found.references.push(variable);
+    else found.missing.push(variable);
+  }
+  return found;
+}
+
+function copiedValue(name: string, env: EnvironmentRequest['env']): string {
+  const value = env[name];
+  if (value) return value;
+  throw inputError(`--env ${name}: there is no variable of that name, or it is empty.`, {
+    next: `Set it first, as in: ${name}=… polylogue init … --env ${name}`,
+  });
+}
+
+function* allOptions(): Generator<SetOption> {
+  for (const [table, specs] of Object.entries(tables)) {
+    for (const [name, spec] of Object.entries<OptionSpec>(specs)) yield { table, name, spec };
+  }
+}
+
+function flagOf({ flag, type }: OptionSpec, value: string): string[] {
+  if (type === 'boolean') return value === 'true' ? [`--${flag}`] : [];
+  return [`--${flag}`, value];
+}
+
+function isSecret(spec: OptionSpec, value: string): boolean {
+  return spec.secret === true || (URL.parse(value)?.password ?? '') !== '';
+}

@@ -1,0 +1,207 @@
+import { join } from 'node:path';
+import type { OptionSpec } from '../core/option.ts';
+import { homeProblem } from './home.ts';
+import type { OptionValues } from './option-values.ts';
+import { options } from './options.ts';
+
+type Values = OptionValues<typeof options>;
+
+/** The most characters of one text field: as set, else in proportion to the size of a reply, as callers of PAL know it. */
+export function promptSizeLimit(values: Pick<Values, 'mcpPromptSizeLimit' | 'maxMcpOutputTokens'>): number {
+  const proportional = Math.floor(values.maxMcpOutputTokens * 0.6) * 4;
+  return values.mcpPromptSizeLimit ?? Math.min(options.mcpPromptSizeLimit.max, proportional);
+}
+
+/** Which tools the operator wants to be offered. */
+export function exposurePolicy(values: Values) {
+  const { profile, toolsets, tools, disabledTools = [], readOnly } = values;
+  const limited = [...rateLimits(values).limits.keys()];
+  return { profile, toolsets, only: tools, disabled: disabledTools, limited, readOnly };
+}
+
+const allowListSuffix = 'AllowedModels';
+
+/** What the operator decided about the choice of models. */
+export function routingPolicy(values: Values) {
+  return {
+    defaultModel: values.defaultModel,
+    allowed: Object.fromEntries(allowedModels(values)),
+    denied: values.deniedModels ?? [],
+    localOnly: values.localOnly,
+    prefer: values.routePrefer,
+    webSearch: values.webSearch,
+    allowUnknown: values.allowUnknownModels,
+    offline: values.offline,
+  };
+}
+
+/** When the web may be searched, and how much a search brings. */
+export function searchSettings(values: Values) {
+  return {
+    when: values.webSearch,
+    maxResults: values.webSearchMaxResults,
+    maxRounds: values.webSearchMaxRounds,
+    contentSize: values.webSearchContentSize,
+  };
+}
+
+/** The allow-lists that are set, by provider id. An empty list restricts nothing and is left out. */
+export function allowedModels(values: Values): ReadonlyMap<string, readonly string[]> {
+  const lists = new Map<string, readonly string[]>();
+  for (const [name, value] of Object.entries(values)) {
+    if (name.endsWith(allowListSuffix) && Array.isArray(value) && value.length > 0) {
+      lists.set(name.slice(0, -allowListSuffix.length), value);
+    }
+  }
+  return lists;
+}
+
+/** The variable that a list of models stands in: of the provider's allowed ones, or of the denied ones. */
+export function listVariable(provider: string | undefined): string {
+  const specs: Readonly<Record<string, OptionSpec>> = options;
+  const spec = provider === undefined ? options.deniedModels : specs[`${provider}${allowListSuffix}`];
+  return spec?.env[0] ?? `the models allowed of ${provider}`;
+}
+
+/** How many questions to models run at once, and what of the setting makes no sense. */
+export function concurrency(values: Pick<Values, 'maxConcurrentCalls' | 'maxConcurrentPerProvider'>) {
+  const perProvider: Record<string, number> = Object.create(null);
+  const wrong: string[] = [];
+  for (const entry of values.maxConcurrentPerProvider ?? []) {
+    const [, provider, count] = /^([a-z][a-z0-9_-]*)\s*[=:]\s*([1-9]\d{0,4})$/i.exec(entry.trim()) ?? [];
+    if (provider === undefined) wrong.push(entry);
+    else perProvider[provider.toLowerCase()] = Number(count);
+  }
+  return { total: values.maxConcurrentCalls, perProvider, wrong };
+}
+
+/** Hosts count a reply by tokenizers of their own; the strictest needs this many of its tokens for one of ours. */
+const strictestTokenizer = 1.45;
+
+/** The most tokens of one reply, by our count. */
+export function replyTokens({ maxMcpOutputTokens }: Pick<Values, 'maxMcpOutputTokens'>): number {
+  return Math.floor(maxMcpOutputTokens / strictestTokenizer);
+}
+
+/** How long a panel of models may take: for one verdict, and in all. */
+export function panelLimits(values: Pick<Values, 'consensusModelTimeoutSeconds' | 'consensusTimeoutSeconds'>) {
+  return { modelMs: values.consensusModelTimeoutSeconds * 1_000, totalMs: values.consensusTimeoutSeconds * 1_000 };
+}
+
+/** What the operator allows to be spent. */
+export function spendCaps({ maxCostPerRequest, maxCostPerThread, maxCostPerDay }: Values) {
+  return {
+    ...(maxCostPerRequest !== undefined && { perRequest: maxCostPerRequest }),
+    ...(maxCostPerThread !== undefined && { perThread: maxCostPerThread }),
+    ...(maxCostPerDay !== undefined && { perDay: maxCostPerDay }),
+  };
+}
+
+/** What `RATE_LIMITS=on` stands for: calls a minute by tool. */
+const usualRates = { chat: 10, analyze: 5, codereview: 5, debug: 5, thinkdeep: 3, precommit: 3 };
+
+/** Calls a minute by tool, and the words that say nothing of the kind. */
+export function rateLimits({ rateLimits: words = [] }: Values): { limits: Map<string, number>; unknown: string[] } {
+  const limits = new Map<string, number>();
+  const unknown: string[] = [];
+  for (const word of words) {
+    const [, tool, most] = /^([\w-]+)\s*=\s*(\d{1,6})$/.exec(word.trim().toLowerCase()) ?? [];
+    if (tool !== undefined && Number(most) > 0) limits.set(tool, Number(most));
+    else if (/^(on|true|yes|1)$/i.test(word)) {
+      for (const [name, rate] of Object.entries(usualRates)) if (!limits.has(name)) limits.set(name, rate);
+    } else if (!/^(off|false|no|0)$/i.test(word)) unknown.push(word);
+  }
+  return { limits, unknown };
+}
+
+type StoreValues = Pick<Values, 'private' | 'store' | 'redisUrl' | 'redisCaFile' | 'redisPrefix' | 'redisTimeoutMs'>;
+
+/** Where threads live, in the form in which the store takes it: a file, a server, or neither. */
+export interface StorePlace {
+  file?: string;
+  redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
+  /** Nothing is kept on this machine's disk. */
+  isPrivate: boolean;
+  /** For people, without credentials. */
+  name: string;
+}
+
+export function storePlace(values: StoreValues, home: string): StorePlace {
+  if (values.private || values.store === 'memory') return { isPrivate: true, name: 'memory, until this process ends' };
+  if (values.store === 'sqlite') {
+    const file = join(home, 'threads.sqlite');
+    return { file, isPrivate: false, name: file };
+  }
+  const { redisUrl: url, redisCaFile: caFile, redisPrefix: prefix, redisTimeoutMs: patienceMs } = values;
+  const name = `Redis at ${URL.parse(url)?.host ?? 'REDIS_URL'}`;
+  // Threads live elsewhere: logs, caches and indexes can be done without.
+  return { redis: { url, caFile, prefix, patienceMs }, isPrivate: homeProblem(home) !== undefined, name };
+}
+
+/**
+ * Where traces go, and how; undefined where nobody wants them. The names are OpenTelemetry's, and set for other programs too: what
+ * makes no sense here is told as `wrong`, and is no reason not to start.
+ */
+export function traceSettings(values: Values) {
+  const { otelExporter = '', otelEndpoint, otelTracesEndpoint, otelProtocol = '' } = values;
+  const exporters = otelExporter.toLowerCase().split(/[\s,]+/);
+  const isWanted =
+    otelExporter === '' ? (otelEndpoint ?? otelTracesEndpoint) !== undefined : exporters.includes('otlp');
+  if (!isWanted || /^true$/i.test(values.otelDisabled ?? '')) return {};
+  const collector = (otelEndpoint ?? 'http://localhost:4318').replace(/\/+$/, '');
+  const url = otelTracesEndpoint ?? `${collector}/v1/traces`;
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+    return { wrong: `No traces are sent: ${url} is no http address; set OTEL_EXPORTER_OTLP_ENDPOINT to one.` };
+  }
+  if (/grpc/i.test(otelProtocol)) {
+    const next = 'set OTEL_EXPORTER_OTLP_PROTOCOL to http/json and the endpoint to that of OTLP/HTTP (port 4318).';
+    return { wrong: `No traces are sent: they go by HTTP alone; ${next}` };
+  }
+  const headers = { ...pairsIn(values.otelHeaders), ...pairsIn(values.otelTracesHeaders) };
+  const resource = { ...pairsIn(values.otelResourceAttributes), 'service.name': values.otelServiceName };
+  const content = /^(?:true|1|span_only|span_and_event)$/i.test(values.otelContent ?? '');
+  const asCallers = /^(?:parentbased_|$)/i.test(values.otelSampler ?? '');
+  return { traces: { url, headers, resource, sampleRatio: sampleRatio(values), asCallers, content } };
+}
+
+function sampleRatio({ otelSampler = '', otelSamplerArg = '' }: Values): number {
+  if (/always_off$/i.test(otelSampler)) return 0;
+  const ratio = Number(otelSamplerArg);
+  const isRatio = otelSamplerArg !== '' && ratio >= 0 && ratio <= 1;
+  return isRatio && !/always_on$/i.test(otelSampler) ? ratio : 1;
+}
+
+/** `name=value,name=value`, the values in percent-encoding; what is of another form is left out. */
+function pairsIn(text = ''): Record<string, string> {
+  const pairs = text.split(',').flatMap(pair => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair) ?? [];
+    return name === undefined || value === undefined ? [] : [[name, decoded(value)] as const];
+  });
+  return Object.fromEntries(pairs);
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // Not percent-encoded after all: as it stands it is the value.
+    return text;
+  }
+}
+
+/** Times and limits of WebSockets. */
+export function wsSettings(values: Values) {
+  return {
+    helloSeconds: values.wsHelloSeconds,
+    pingSeconds: values.wsPingSeconds,
+    silenceSeconds: values.wsSilenceSeconds,
+    progressSeconds: values.wsProgressSeconds,
+    resultSeconds: values.wsResultSeconds,
+    callSeconds: values.wsCallSeconds,
+    filesCallSeconds: values.wsFilesCallSeconds,
+    reasoningCallSeconds: values.wsReasoningCallSeconds,
+    compatText: values.wsCompatText,
+    notJoined: values.wsNotJoined ?? [],
+    mostConnections: values.maxSessions,
+  };
+}

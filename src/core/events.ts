@@ -1,0 +1,118 @@
+import type { ErrorCode, FaultScope } from './errors.ts';
+import type { CallerTrace } from './tool-host.ts';
+import type { Usage } from './usage.ts';
+
+/** What happened, told to whoever watches. Texts are masked before any sink writes them. */
+export type AppEvent =
+  | { type: 'call.start'; reqId: string; tool: string; owner: string; client?: string; trace?: CallerTrace }
+  | { type: 'call.stage'; reqId: string; tool: string; stage: string }
+  | {
+      type: 'call.end';
+      reqId: string;
+      tool: string;
+      status: string;
+      elapsedMs: number;
+      code?: ErrorCode;
+      /** Why it failed, in the words of the reply. */
+      reason?: string;
+    }
+  | {
+      type: 'model.attempt';
+      reqId: string;
+      /** Counted from 1 within the call. */
+      attempt: number;
+      tool: string;
+      provider: string;
+      model: string;
+      elapsedMs: number;
+      /** `skipped`: it was not asked, because of its breaker or because too many were waiting. */
+      outcome: 'ok' | 'retry' | 'failed' | 'skipped' | 'cancelled';
+      class?: string;
+      status?: number;
+      usage?: Usage;
+      /** US dollars; absent: it told no usage, or nobody knows the price. */
+      costUsd?: number;
+      /** Milliseconds until the next attempt, when there is one. */
+      nextInMs?: number;
+      /** Why the model wrote no more; absent: it did not come to an end. */
+      finish?: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other';
+      /** Id of the thread that it is asked for. */
+      thread?: string;
+      /** What comes now: `retry`, the next candidate as `provider:model`, or `none`. */
+      next?: string;
+    }
+  | {
+      /** Something at a provider is asked no more, tried again, or asked as usual. */
+      type: 'breaker.change';
+      /** The call whose attempt did it; absent: another process did, or a listing of models. */
+      reqId?: string;
+      provider: string;
+      model?: string;
+      scope: FaultScope;
+      from: string;
+      to: string;
+      /** Of the last failure. */
+      class?: string;
+      /** Attempts and failures of the last 30 s, and failures in a row. */
+      calls: number;
+      failures: number;
+      consecutive: number;
+      /** Milliseconds until it is tried again. */
+      retryInMs?: number;
+    }
+  | {
+      /** What the AI manager made of a call, and who was chosen. */
+      type: 'route.plan';
+      reqId: string;
+      tool: string;
+      class: string;
+      reasons: string[];
+      requested: string;
+      /** As `provider:model`, best first. */
+      chosen: string[];
+      webSearch: boolean;
+      /** Who was asked what kind of question it is, and what came of it. */
+      classifier?: { asked?: string; told?: string; failed?: string };
+    }
+  | { type: 'files.read'; reqId: string; tool: string; embedded: string[]; skipped: { path: string; code: string }[] }
+  | {
+      type: 'files.written';
+      reqId: string;
+      tool: string;
+      /** Where it is, or was to be. */
+      path: string;
+      /** The error's code, when it could not be written or was not allowed to. */
+      code?: ErrorCode;
+    }
+  | {
+      /** A program that answers used a tool of its own, or that tool ended. */
+      type: 'program.step';
+      reqId: string;
+      tool: string;
+      /** Its name, as in `cli:name`. */
+      program: string;
+      step: 'tool_use' | 'tool_result';
+      /** The program's own name for the tool; empty where a result does not repeat it. */
+      name: string;
+      /** Ties a result to its use. */
+      id?: string;
+      /** What it was asked, or what came of it; cut. */
+      detail: string;
+      /** Of a result. */
+      ok?: boolean;
+    }
+  | {
+      /** What became of a tool that a model wanted to use. */
+      type: 'agent.call';
+      reqId: string;
+      tool: string;
+      /** Of the agent's tool. */
+      name: string;
+      outcome: 'ok' | 'failed' | 'refused' | 'invalid';
+      /** As JSON, at most 500 characters. */
+      args: string;
+      /** Why it was not run. */
+      reason?: string;
+    }
+  | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
+  | { type: 'warning'; reqId?: string; where: string; message: string };

@@ -1,0 +1,255 @@
+import type { ComposeOptions } from '../calls/ask/options.ts';
+import { type AppError, inputError, isAppError, limitError } from '../core/errors.ts';
+import type { Skip } from '../core/file.ts';
+import { type RequestId, requestId } from '../core/ids.ts';
+import { type Message, textOf } from '../core/message.ts';
+import type { Candidate } from '../core/model.ts';
+import type { Random } from '../core/ports.ts';
+import { estimateTokens, tokenFactor } from '../core/tokens.ts';
+import { isSkip } from '../files/skip.ts';
+import type { AskModel } from '../models/ask-model.ts';
+import type { Meter } from '../models/meter.ts';
+import type { Resolution } from '../models/routing/resolve.ts';
+import type { ModelRequest } from '../models/routing/roster.ts';
+import { parsePathReference } from '../workspace/paths.ts';
+import { readTextFile } from '../workspace/read-file.ts';
+import { markFrom } from './agent/own-blocks.ts';
+import { createRefresher } from './agent/refresh-files.ts';
+import { readShown } from './converse/read-shown.ts';
+import type { AgentEvent, AgentInput, AgentResult, AgentTool } from './modes/agent/agent.ts';
+import { runAgent } from './modes/agent/run-agent.ts';
+
+export interface ConverseParts {
+  route(request: ModelRequest): Promise<Resolution>;
+  askModel: AskModel;
+  meter: Pick<Meter, 'begin' | 'end'>;
+  compose: ComposeOptions;
+  random: Random;
+  /** Tools of the agent, for one run. */
+  hands(run: { reqId: string; scope: string; tool: string; root: string }): Promise<AgentTool[]>;
+}
+
+/** A text, or a file of the project whose text it is; one that can't be read adds nothing. */
+export type SystemLayer = { text: string } | { file: string };
+
+/** One request of a conversation that its caller keeps. */
+export interface ConverseRequest {
+  owner: string;
+  /** Absolute; where relative paths start. Within the roots. */
+  root: string;
+  /** Equal for all requests of one conversation. */
+  conversation: string;
+  /** As callers name models; absent: the default model. */
+  model?: string;
+  /** Layers of the system prompt, the most general first. */
+  system: readonly SystemLayer[];
+  context?: string;
+  message: string;
+  files: readonly string[];
+  /** What the project's index knows about the message goes along. */
+  search: boolean;
+  history: readonly Message[];
+  tools: readonly AgentTool[];
+  /** Tools of the agent, by their names; `reads`: all that only read, `all`: all there are. */
+  hands: readonly string[];
+  /** Absent: 0, where the model takes one. */
+  temperature?: number;
+  topP?: number;
+  maxOutputTokens?: number;
+  maxCostUsd?: number;
+  limits?: AgentInput['limits'];
+  onToolCall?: AgentInput['onToolCall'];
+  onText?(delta: string): void;
+  onEvent?(event: AgentEvent): void;
+  signal: AbortSignal;
+}
+
+export interface ConverseResult extends AgentResult {
+  reqId: RequestId;
+  /** Files that were named and are not there. */
+  skipped: Skip[];
+}
+
+/** Sends one message with what belongs to it, and lets the model work with its tools; nothing is stored. */
+export type Converse = (request: ConverseRequest) => Promise<ConverseResult>;
+
+const toolName = 'send';
+const groups = new Set(['reads', 'all']);
+/** Of the window, for what is sent. */
+const sentShare = 0.9;
+
+export function createConverse(parts: ConverseParts): Converse {
+  const { clock, emit } = parts.compose;
+  return async request => {
+    const reqId = requestId(parts.random.uuid());
+    const startedAt = clock.monotonic();
+    emit({ type: 'call.start', reqId, tool: toolName, owner: request.owner, client: 'library' });
+    parts.meter.begin(reqId, request.maxCostUsd);
+    let error: AppError | undefined;
+    try {
+      return await sendOne(parts, request, reqId);
+    } catch (thrown) {
+      if (isAppError(thrown)) error = thrown;
+      else emit({ type: 'warning', reqId, where: toolName, message: String(thrown) });
+      throw thrown;
+    } finally {
+      parts.meter.end(reqId);
+      const elapsedMs = clock.monotonic() - startedAt;
+      const failed = error && { code: error.details.code, reason: error.message };
+      emit({ type: 'call.end', reqId, tool: toolName, status: error ? 'error' : 'success', elapsedMs, ...failed });
+    }
+  };
+}
+
+async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: RequestId): Promise<ConverseResult> {
+  if (request.message.trim() === '') throw nothingToSend();
+  const { compose } = parts;
+  const { root, signal, conversation } = request;
+  await compose.sandbox.assertWithin(root);
+  const mask = async (text: string) => (await compose.mask(text, conversation)).text;
+  const shown = await readShown(compose, { ...request, scope: conversation });
+  emitFiles(compose, reqId, shown);
+  const context = request.context?.trim() ? [await mask(request.context)] : [];
+  const message = [...context, ...shown.texts, await mask(request.message)].join('\n\n');
+  const layers = await Promise.all(request.system.map(layer => layerText(compose, layer, root, signal)));
+  const told = layers.filter(text => text.trim() !== '');
+  const preamble = await Promise.all(told.map(async text => system(await mask(text))));
+  const { tools, onToolCall } = await toolsFor(parts, request, reqId);
+  const candidates = await candidatesFor(parts, { ...request, tools }, [...preamble, ...request.history], message);
+  const refreshing = tools.length > 0;
+  const around = { sandbox: compose.sandbox, mask: compose.mask, scope: conversation, maxBytes: compose.maxFileBytes };
+  const refresh = refreshing ? createRefresher({ ...around, signal }) : undefined;
+  for (const path of shown.paths) await refresh?.saw(path);
+  const { askModel: ask } = parts;
+  const asking =
+    request.topP === undefined ? ask : (question: Parameters<AskModel>[0]) => ask({ ...question, topP: request.topP });
+  const agent = {
+    ask: asking,
+    clock: compose.clock,
+    emit: compose.emit,
+    mask: compose.mask,
+    ...(refresh && { refresh }),
+  };
+  const result = await runAgent(agent, {
+    reqId,
+    scope: conversation,
+    mark: markFrom(conversation),
+    tool: toolName,
+    payer: { owner: request.owner },
+    candidates,
+    preamble,
+    history: request.history,
+    message,
+    tools,
+    onToolCall,
+    onText: request.onText,
+    onEvent: request.onEvent,
+    limits: request.limits,
+    temperature: request.temperature ?? (candidates[0]?.model.temperature === 'none' ? undefined : 0),
+    maxOutputTokens: request.maxOutputTokens,
+    cacheKey: conversation,
+    signal,
+  });
+  return { ...result, reqId, skipped: shown.skipped };
+}
+
+/** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
+async function toolsFor(
+  parts: ConverseParts,
+  { tools, hands: wanted, onToolCall, root, conversation: scope }: ConverseRequest,
+  reqId: RequestId,
+): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
+  if (wanted.length === 0) return { tools, onToolCall };
+  const all = await parts.hands({ reqId, scope, tool: toolName, root });
+  const unknown = wanted.filter(name => !groups.has(name) && !all.some(hand => hand.name === name));
+  if (unknown.length > 0) throw unknownTools(unknown, [...groups, ...all.map(({ name }) => name)]);
+  const own = new Set(tools.map(({ name }) => name));
+  const hands = all.filter(({ name, effect }) => {
+    const isWanted = wanted.includes(name) || wanted.includes('all') || (wanted.includes('reads') && effect === 'read');
+    return isWanted && !own.has(name);
+  });
+  const gate: AgentInput['onToolCall'] = call =>
+    call.tool.effect === 'read' || own.has(call.name) ? { action: 'allow' } : unasked(call.name);
+  return { tools: [...tools, ...hands], onToolCall: onToolCall ?? gate };
+}
+
+function unasked(name: string) {
+  return {
+    action: 'deny' as const,
+    reason: `${name} needs the approval of the program, which approves nothing (onToolCall).`,
+  };
+}
+
+function unknownTools(unknown: readonly string[], known: readonly string[]): Error {
+  return inputError(`There is no tool named ${unknown.map(name => `"${name}"`).join(', ')}.`, {
+    next: `Name some of ${known.join(', ')}, or give a tool of your own.`,
+    validationErrors: [{ field: 'tools', error: 'unknown', allowed: [...known] }],
+  });
+}
+
+/** Who may be asked: able to call tools where there are some, and with room for what is sent. */
+async function candidatesFor(
+  { route }: ConverseParts,
+  { model: name, tools }: ConverseRequest,
+  before: readonly Message[],
+  message: string,
+): Promise<Candidate[]> {
+  const tokens = estimateTokens([...before.map(textOf), message].join('\n'));
+  const suits = (candidate: Candidate) => tools.length === 0 || candidate.model.tools;
+  const { candidates } = await route({
+    ...(name !== undefined && { name }),
+    category: tools.length > 0 ? 'extended_reasoning' : 'balanced',
+    needs: { window: tokens },
+    avoid: model => tools.length > 0 && !model.tools,
+  });
+  const able = candidates.filter(suits);
+  if (able.length === 0) throw withoutTools(name ?? 'The default model');
+  const roomy = able.filter(({ model }) => tokens * tokenFactor(model.id) <= model.window * sentShare);
+  if (roomy.length === 0) throw tooLong(tokens, able[0]);
+  return roomy;
+}
+
+async function layerText(
+  { sandbox, home, maxFileBytes: maxBytes }: ComposeOptions,
+  layer: SystemLayer,
+  root: string,
+  signal: AbortSignal,
+): Promise<string> {
+  if ('text' in layer) return layer.text;
+  const reference = parsePathReference(layer.file, root, home);
+  if (isSkip(reference)) return '';
+  const read = await readTextFile(sandbox, reference, { maxBytes, signal });
+  return read.ok ? read.file.text : '';
+}
+
+function system(text: string): Message {
+  return { role: 'system', section: 'preamble', parts: [{ type: 'text', text }] };
+}
+
+function emitFiles({ emit }: ComposeOptions, reqId: RequestId, shown: { paths: string[]; skipped: Skip[] }): void {
+  if (shown.paths.length + shown.skipped.length === 0) return;
+  const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
+  emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });
+}
+
+function nothingToSend(): Error {
+  return inputError('There is no message to send.', {
+    code: 'MISSING_PARAMETER',
+    next: 'Give a "message" that says what is wanted.',
+    validationErrors: [{ field: 'message', error: 'missing' }],
+  });
+}
+
+function withoutTools(name: string): Error {
+  return inputError(`${name} can't call tools.`, {
+    next: 'Name a model that can (listModels says which), or send without tools.',
+    validationErrors: [{ field: 'model', error: 'it calls no tools' }],
+  });
+}
+
+function tooLong(tokens: number, candidate: Candidate | undefined): Error {
+  const window = candidate ? `; ${candidate.model.id} takes ${candidate.model.window}` : '';
+  return limitError('tokens', `What is to be sent has about ${tokens} tokens${window}.`, {
+    next: 'Name fewer files or lines of them (file.ts:10-80), send less history, or name a model with a larger window.',
+  });
+}

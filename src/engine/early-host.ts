@@ -1,0 +1,45 @@
+import type { HostPrompts, ToolHost, ToolListing } from '../core/tool-host.ts';
+import { resourceTemplates } from './offer/resources.ts';
+
+/** What hosts ask for before the first call. */
+export interface Told {
+  listings: readonly ToolListing[];
+  prompts: HostPrompts;
+}
+
+/**
+ * A host that tells what there is at once, and is opened by the first who wants more than that. `open` gives the same promise each
+ * time: who awaits it later, to close what it opens, comes after the calls that wait for it.
+ */
+export function createEarlyHost({ listings, prompts }: Told, open: () => Promise<ToolHost>): ToolHost {
+  let opened: ToolHost | undefined;
+  const openJobs = async () => {
+    opened = await open();
+    return opened.jobs;
+  };
+  // Whoever has a job got it from the open host.
+  const jobs = () => {
+    if (!opened) throw new TypeError('a job is asked about before there can be any');
+    return opened.jobs;
+  };
+  return {
+    list: () => listings,
+    call: async (request, signal) => (await open()).call(request, signal),
+    prompts,
+    resources: {
+      templates: () => resourceTemplates,
+      list: async principal => (await open()).resources.list(principal),
+      read: async (uri, principal) => (await open()).resources.read(uri, principal),
+      watch: async (owner, listener, signal) => (await open()).resources.watch(owner, listener, signal),
+    },
+    jobs: {
+      find: async (id, owner) => (await openJobs()).find(id, owner),
+      cancel: async (id, owner) => (await openJobs()).cancel(id, owner),
+      stage: job => jobs().stage(job),
+      questions: job => jobs().questions(job),
+      answer: (job, key, answer) => jobs().answer(job, key, answer),
+      show: reply => jobs().show(reply),
+    },
+    complete: async (argument, typed, principal) => (await open()).complete(argument, typed, principal),
+  };
+}

@@ -1,0 +1,93 @@
+import type { ToolDefinition } from '../calls/tool.ts';
+import { workflowTool } from './offer/workflow-tool.ts';
+
+export interface ExposurePolicy {
+  /** `lean`: a handful of tools; `standard`: those of `toolsets`; `full`: all there are. */
+  profile: 'lean' | 'standard' | 'full';
+  /** Groups of tools to offer. */
+  toolsets: readonly string[];
+  /** The only tools to offer; absent or empty: those of the profile. */
+  only?: readonly string[];
+  /** Tools to leave out, in any case. */
+  disabled: readonly string[];
+  /** Tools whose calls are counted; named only to find words that name nothing. */
+  limited?: readonly string[];
+  /** Nothing that writes or destroys. */
+  readOnly: boolean;
+  /** Ids of the providers that can be asked; absent: none. */
+  configured?: readonly string[];
+}
+
+/** What callers of one process may use. */
+export interface Offer {
+  /** Listed, in a fixed order. */
+  tools: ToolDefinition[];
+  /** Not listed, and answered all the same: what the listed ones lead to. */
+  unlisted: ToolDefinition[];
+  /** Left out because they write. */
+  readOnlyRefused: ReadonlySet<string>;
+  /** A sentence for each word of the policy that names nothing. */
+  unknown: string[];
+}
+
+/** Always offered: without them nobody can find out what is wrong. */
+export const alwaysOn: ReadonlySet<string> = new Set(['version', 'listmodels']);
+/** The tools of the lean profile, with the fields that it advertises; without a list: all. The others are taken all the same. */
+const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
+  chat: ['prompt', 'absolute_file_paths', 'model', 'continuation_id'],
+  consensus: ['prompt', 'models', 'relevant_files', 'continuation_id'],
+  threads: undefined,
+  job: undefined,
+};
+const leanTools = new Set(Object.keys(leanFields));
+
+export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy): Offer {
+  const off = new Set(policy.disabled.map(name => name.toLowerCase()));
+  const only = new Set(policy.only?.map(name => name.toLowerCase()));
+  const lean = policy.profile === 'lean' && only.size === 0;
+  const allowed = tools.filter(({ name, toolset, tier, needs }) => {
+    if (tier === 'internal' || needs?.every(provider => !policy.configured?.includes(provider))) return false;
+    if (alwaysOn.has(name)) return true;
+    if (off.has(name)) return false;
+    if (only.size > 0) return only.has(name);
+    return policy.profile === 'full' || policy.toolsets.includes(toolset);
+  });
+  const usable = policy.readOnly ? allowed.flatMap(withoutWrites) : allowed;
+  const names = new Set(usable.map(tool => tool.name));
+  const known = new Set([...tools.map(tool => tool.name), 'workflow']);
+  const toolsets = new Set<string>(tools.filter(({ tier }) => tier !== 'internal').map(({ toolset }) => toolset));
+  return {
+    tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)).map(leanly), ...workflowTool(usable)] : usable,
+    unlisted: lean ? usable.filter(tool => !leanTools.has(tool.name)) : [],
+    readOnlyRefused: new Set(allowed.map(tool => tool.name).filter(name => !names.has(name))),
+    unknown: [
+      ...[...off, ...only, ...(policy.limited ?? [])]
+        .filter(name => !known.has(name))
+        .map(name => `There is no tool "${name}".`),
+      ...policy.toolsets
+        .filter(name => !toolsets.has(name))
+        .map(name => `There is no toolset "${name}"; there are ${[...toolsets].join(', ')}.`),
+    ],
+  };
+}
+
+/** A tool as a read-only server offers it: as it is, without the fields by which it writes, or not at all. */
+function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
+  const { effects, writesBy, fields } = tool;
+  if (!effects.writes && !effects.destroys) return [tool];
+  if (!writesBy || effects.destroys) return [];
+  const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
+  return [{ ...tool, fields: kept, effects: { ...effects, writes: false } }];
+}
+
+function leanly(tool: ToolDefinition): ToolDefinition {
+  const shown = leanFields[tool.name];
+  if (!shown) return tool;
+  const fields = Object.entries(tool.fields);
+  const quiet = fields.filter(([name]) => !shown.includes(name));
+  return {
+    ...tool,
+    fields: Object.fromEntries(fields.filter(([name]) => shown.includes(name))),
+    accepts: { ...tool.accepts, ...Object.fromEntries(quiet) },
+  };
+}

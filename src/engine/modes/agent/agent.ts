@@ -1,0 +1,185 @@
+import type { JsonObject } from '../../../core/json.ts';
+import type { Message } from '../../../core/message.ts';
+import type { Candidate } from '../../../core/model.ts';
+import type { Clock, Emit, Mask } from '../../../core/ports.ts';
+import type { Usage } from '../../../core/usage.ts';
+import type { AskModel, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
+
+/** What a tool of the agent does to the world; the policy goes by it. */
+export type AgentEffect = 'read' | 'write' | 'run' | 'network';
+
+/** A tool as the model of a run may call it. */
+export interface AgentTool {
+  /** `a-z`, `A-Z`, `0-9`, `_` and `-`, at most 64 characters; unique within a run. */
+  name: string;
+  /** Written for the model. */
+  description: string;
+  /** JSON Schema of the arguments: an object. */
+  inputSchema: JsonObject & { type: 'object' };
+  effect: AgentEffect;
+  /** The arguments as `run` takes them, or what is wrong with them, as a sentence. Absent: they are taken as they are. */
+  check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
+  /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
+  show?(args: Record<string, unknown>): string;
+  /** Why this very call can't be made, whoever approves it; asked before the gate. What it throws is such a reason too. */
+  verify?(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | undefined>;
+  /** Answers the text that the model reads. What it throws is told to the model as a failure. */
+  run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
+}
+
+export interface ToolOutput {
+  text: string;
+  /** The model is told that it failed: a command with an exit code other than 0. */
+  failed?: boolean;
+  /** Absolute paths of files whose text the model has now seen: they are watched for changes for the rest of the run. */
+  seen?: readonly string[];
+}
+
+export interface ToolSurroundings {
+  callId: string;
+  /** Aborted when the run ends or the call's time is over. */
+  signal: AbortSignal;
+}
+
+/** A call of a tool before it is run. */
+export interface PendingCall {
+  id: string;
+  name: string;
+  /** Checked. */
+  args: Record<string, unknown>;
+  tool: AgentTool;
+  signal: AbortSignal;
+}
+
+/** What the gate says: the call is made as it is or with other arguments (checked again), or is not made, and the model is told why. */
+export type GateVerdict = { action: 'allow'; args?: Record<string, unknown> } | { action: 'deny'; reason: string };
+
+/** A call of a run, once it is over. */
+export interface AgentToolCall {
+  /** The round it was made in, from 1. */
+  round: number;
+  id: string;
+  name: string;
+  /** As it was run: edited, where the gate edited it; what the model wrote, where it was no object. */
+  args: unknown;
+  /** `refused`: by the gate; `invalid`: no such tool, or arguments that it does not take. */
+  outcome: 'ok' | 'failed' | 'refused' | 'invalid';
+  /** The whole result, masked, before anything was cut or added. At most 2,000,000 characters. */
+  result: string;
+  elapsedMs: number;
+}
+
+/** What happens in a run, as it happens. Texts are masked. */
+export type AgentEvent =
+  | { type: 'request'; round: number; model: string; closing: boolean }
+  | { type: 'response'; round: number; text: string; calls: number; usage: Usage }
+  | { type: 'tool_call'; round: number; id: string; name: string; args: unknown }
+  | { type: 'tool_result'; round: number; call: AgentToolCall }
+  | { type: 'refresh'; round: number; files: string[] }
+  | { type: 'trim'; round: number; entries: number };
+
+/** `done`: the model had nothing more to do. `max_rounds`, `max_bytes`: it was told to conclude. The others: it was cut off. */
+export type AgentStop = 'done' | 'max_rounds' | 'max_bytes' | 'length' | 'content_filter' | 'interrupted';
+
+export interface AgentParts {
+  ask: AskModel;
+  clock: Clock;
+  emit: Emit;
+  /** What tools bring has its secrets masked before a model sees it; scoped to the run. */
+  mask: Mask;
+  /** Tells whether files that the model saw have changed. Absent: nothing is refreshed. */
+  refresh?: Refresher;
+  /** What a failed call may mean, in a few sentences; undefined: nobody knows. Absent: no triage. */
+  triage?(failure: { name: string; args: unknown; text: string }, signal: AbortSignal): Promise<string | undefined>;
+}
+
+/** Watches files of one run. */
+export interface Refresher {
+  /** The model has seen this file as it is now. */
+  saw(path: string): Promise<void>;
+  /** What changed since, each file once; asking again tells only of newer changes. */
+  changes(signal: AbortSignal): Promise<readonly { path: string; text: string }[]>;
+}
+
+export interface AgentInput {
+  /** Correlates events; one call of a tool or of the library. */
+  reqId: string;
+  /** Keys masks: a thread or conversation. Absent: `reqId`. */
+  scope?: string;
+  /** The tool that spends, for the ledger. */
+  tool: string;
+  payer?: ModelQuestion['payer'];
+  /** In order of preference; they must be able to call tools. */
+  candidates: readonly Candidate[];
+  /** Borne by the blocks that the run adds to results, and told to the model: known to nobody whose text a tool may bring. */
+  mark: string;
+  /** System messages, the same for all runs of a kind. */
+  preamble: readonly Message[];
+  /** Earlier turns of the conversation, as an earlier result's `turns` told them. */
+  history?: readonly Message[];
+  /** What is to be done, with its context and files, masked. */
+  message: string;
+  tools: readonly AgentTool[];
+  /** Asked for each call whose arguments are sound. Absent: all are allowed. */
+  onToolCall?(call: PendingCall): GateVerdict | Promise<GateVerdict>;
+  /** Text of the model as it arrives, masked; with it, a request that broke off is not repeated. */
+  onText?: (delta: string) => void;
+  /** Of text and thoughts as they come, for progress alone. */
+  onProgress?: (delta: string) => void;
+  onEvent?: (event: AgentEvent) => void;
+  /** The only ones to differ from `agentLimits`. */
+  limits?: Partial<AgentLimits>;
+  /** Time limits of one request to a model. */
+  callLimits?: Partial<CallLimits>;
+  temperature?: number;
+  /** Absent: 8,192, or 32,768 where thoughts come out of it too. */
+  maxOutputTokens?: number;
+  /** Equal for all runs whose prompts share a beginning. Absent: `reqId`. */
+  cacheKey?: string;
+  signal: AbortSignal;
+}
+
+export interface AgentLimits {
+  /** Rounds with tools, before the closing answer. */
+  rounds: number;
+  /** Calls of one round that run at the same time. */
+  parallel: number;
+  /** Calls of one round that are run at all; the others are refused. */
+  callsARound: number;
+  /** Characters of a tool's output that stay in later rounds. */
+  truncLimit: number;
+  /** Characters of a tool's output that the model sees at first. */
+  outputChars: number;
+  /** Bytes that all rounds together brought, above which the model is told to conclude. */
+  bytes: number;
+  /** Milliseconds of one call of a tool. */
+  toolMs: number;
+}
+
+export const agentLimits: AgentLimits = {
+  rounds: 10,
+  parallel: 4,
+  callsARound: 32,
+  truncLimit: 8_000,
+  outputChars: 100_000,
+  bytes: 500_000,
+  toolMs: 120_000,
+};
+
+export interface AgentResult {
+  /** The closing answer, masked. */
+  text: string;
+  /** What this run added to the conversation, the message first: `history` of the next run together with what was there. */
+  turns: Message[];
+  /** Requests to the model. */
+  rounds: number;
+  usage: Usage;
+  /** US dollars; absent: a price is not known. */
+  costUsd?: number;
+  /** In the order of the calls. */
+  toolCalls: AgentToolCall[];
+  stopReason: AgentStop;
+  /** Who gave the last answer. */
+  candidate: Candidate;
+  warnings: string[];
+}

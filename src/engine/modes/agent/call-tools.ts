@@ -1,0 +1,266 @@
+import { isAppError, throwIfAborted } from '../../../core/errors.ts';
+import { isRecord } from '../../../core/json.ts';
+import type { ToolCall, ToolResult } from '../../../core/message.ts';
+import type { Clock } from '../../../core/ports.ts';
+import { cutMiddle, safeCut } from '../../../core/text.ts';
+import { headed, hintHeading, withoutImitations } from '../../agent/own-blocks.ts';
+import type { AgentInput, AgentLimits, AgentParts, AgentTool, AgentToolCall, ToolOutput } from './agent.ts';
+
+/** What is kept of a result for the record of the run. */
+const longestRecorded = 2_000_000;
+/** Characters of a round's outputs together; the request has to stay one that vendors take. */
+const roundChars = 400_000;
+const leastShare = 2_000;
+
+/** A call with what came of it: for the record, and for the model. */
+export interface CallOutcome {
+  record: AgentToolCall;
+  result: ToolResult;
+  seen: readonly string[];
+}
+
+export interface Round {
+  number: number;
+  limits: AgentLimits;
+}
+
+/** The calls of one round. Those that only read run at the same time, the others one by one; results come in call order. */
+export async function callTools(
+  parts: AgentParts,
+  input: AgentInput,
+  calls: readonly ToolCall[],
+  round: Round,
+): Promise<CallOutcome[]> {
+  const outcomes: CallOutcome[] = [];
+  let batch: ToolCall[] = [];
+  const flush = async () => {
+    outcomes.push(
+      ...(await Promise.all(batch.map(call => callTool(parts, input, call, { ...round, of: calls.length })))),
+    );
+    batch = [];
+  };
+  for (const [index, call] of calls.entries()) {
+    const alone = !isParallel(input.tools.find(({ name }) => name === call.name));
+    if (alone || batch.length >= round.limits.parallel) await flush();
+    if (index >= round.limits.callsARound) outcomes.push(tooMany(call, round));
+    else batch.push(call);
+    if (alone) await flush();
+  }
+  await flush();
+  return outcomes;
+}
+
+function isParallel(tool: AgentTool | undefined): boolean {
+  return tool === undefined || tool.effect === 'read' || tool.effect === 'network';
+}
+
+function tooMany(call: ToolCall, { number, limits }: Round): CallOutcome {
+  const text = `Not run: one round may have ${limits.callsARound} calls. Call it again in the next round.`;
+  return refusal(call, call.args, number, 'refused', text);
+}
+
+function refusal(
+  { id, name }: ToolCall,
+  args: unknown,
+  round: number,
+  outcome: 'refused' | 'invalid',
+  text: string,
+): CallOutcome {
+  return {
+    record: { round, id, name, args, outcome, result: text, elapsedMs: 0 },
+    result: { id, name, text: withoutImitations(text), failed: true },
+    seen: [],
+  };
+}
+
+async function callTool(
+  parts: AgentParts,
+  input: AgentInput,
+  call: ToolCall,
+  round: Round & { of: number },
+): Promise<CallOutcome> {
+  throwIfAborted(input.signal);
+  const { number } = round;
+  const began = parts.clock.monotonic();
+  input.onEvent?.({ type: 'tool_call', round: number, id: call.id, name: call.name, args: call.broken ?? call.args });
+  const judged = await judge(input, call);
+  const outcome =
+    'problem' in judged
+      ? refusal(call, judged.args, number, judged.outcome, await hidden(parts, input, judged.problem))
+      : await run(parts, input, { id: call.id, name: call.name, ...judged }, round);
+  outcome.record.elapsedMs = parts.clock.monotonic() - began;
+  tell(parts, input, outcome.record);
+  return outcome;
+}
+
+type Judged =
+  | { tool: AgentTool; args: Record<string, unknown> }
+  | { outcome: 'refused' | 'invalid'; problem: string; args: unknown };
+
+/** Whether the call may be run at all: it names a tool, its arguments are sound, and the gate lets it. */
+async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
+  const tool = input.tools.find(({ name }) => name === call.name);
+  const invalid = (problem: string): Judged => ({ outcome: 'invalid', problem, args: call.broken ?? call.args });
+  if (!tool) {
+    const names = input.tools.map(({ name }) => name).join(', ');
+    return invalid(`There is no tool "${safeCut(call.name, 100)}". There are: ${names}.`);
+  }
+  if (call.broken !== undefined) {
+    return invalid(
+      `The arguments were no JSON object: ${safeCut(call.broken, 300)}. Call ${call.name} again with one.`,
+    );
+  }
+  const sound = check(tool, call.args);
+  if ('problem' in sound) return invalid(`${sound.problem} Correct the arguments and call ${call.name} again.`);
+  const refused = (problem: string, args: unknown): Judged => ({
+    outcome: 'refused',
+    problem: `Refused, and not run: ${problem}`,
+    args,
+  });
+  const unfit = await unverified(input, tool, call.id, sound.args);
+  if (unfit !== undefined) return refused(unfit, sound.args);
+  // Who is asked may never answer: the end of the run does not wait for that.
+  const asked = input.onToolCall?.({ ...sound, tool, id: call.id, name: call.name, signal: input.signal });
+  const answered = orEnded(Promise.resolve(asked), input.signal).catch((error: unknown) => {
+    throwIfAborted(input.signal);
+    throw error;
+  });
+  const verdict = (await answered) ?? { action: 'allow' };
+  throwIfAborted(input.signal);
+  if (verdict.action === 'deny') return refused(verdict.reason, sound.args);
+  if (!verdict.args) return { tool, args: sound.args };
+  const edited = check(tool, verdict.args);
+  if ('problem' in edited) return invalid(`The edited arguments don't fit: ${edited.problem}`);
+  const wrong = await unverified(input, tool, call.id, edited.args);
+  return wrong === undefined ? { tool, args: edited.args } : refused(wrong, edited.args);
+}
+
+/** What the tool itself has against a call. */
+async function unverified(
+  { signal }: AgentInput,
+  tool: AgentTool,
+  callId: string,
+  args: Record<string, unknown>,
+): Promise<string | undefined> {
+  try {
+    return await tool.verify?.(args, { callId, signal });
+  } catch (error) {
+    throwIfAborted(signal);
+    // The model is told what is wrong with its call.
+    return failureText(error);
+  }
+}
+
+function check(
+  tool: AgentTool,
+  args: Record<string, unknown>,
+): { args: Record<string, unknown> } | { problem: string } {
+  try {
+    return tool.check?.(args) ?? { args };
+  } catch (error) {
+    // Of a program that uses the library; the model is told.
+    return { problem: failureText(error) };
+  }
+}
+
+async function run(
+  parts: AgentParts,
+  input: AgentInput,
+  call: Pick<ToolCall, 'id' | 'name'> & { tool: AgentTool; args: Record<string, unknown> },
+  { number, limits, of }: Round & { of: number },
+): Promise<CallOutcome> {
+  const { id, name, tool, args } = call;
+  const brought = await outputOf(parts.clock, tool, args, { input, id, ms: limits.toolMs });
+  const whole = await hidden(parts, input, safeCut(brought.text, longestRecorded));
+  const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(roundChars / of)));
+  const shown = cutMiddle(withoutImitations(whole), share);
+  const hint = brought.failed && parts.triage ? await hintFor(parts, input, { name, args, text: shown }) : '';
+  const outcome = brought.refused ? 'refused' : brought.failed ? 'failed' : 'ok';
+  return {
+    record: { round: number, id, name, args, outcome, result: whole, elapsedMs: 0 },
+    result: { id, name, text: shown + hint, ...(brought.failed && { failed: true }) },
+    seen: brought.seen ?? [],
+  };
+}
+
+/** What a tool brought, whatever it did: one that throws or hangs has failed, and the run goes on. */
+async function outputOf(
+  clock: Clock,
+  tool: AgentTool,
+  args: Record<string, unknown>,
+  { input, id, ms }: { input: AgentInput; id: string; ms: number },
+): Promise<ToolOutput & { refused?: boolean }> {
+  const time = new AbortController();
+  const signal = AbortSignal.any([input.signal, time.signal]);
+  const stop = clock.after(ms, () => time.abort(new Error('too slow')));
+  try {
+    return soundOutput(await orEnded(tool.run(args, { callId: id, signal }), signal));
+  } catch (error) {
+    throwIfAborted(input.signal);
+    if (time.signal.aborted)
+      return { text: `It took longer than ${Math.round(ms / 1_000)} s and was ended.`, failed: true };
+    // The model is told, and decides what to do about it.
+    return { text: failureText(error), failed: true, refused: isAppError(error) && error.kind === 'security' };
+  } finally {
+    stop();
+  }
+}
+
+/** Programs without types may bring anything. */
+function soundOutput(output: unknown): ToolOutput {
+  if (!isRecord(output) || typeof output.text !== 'string') {
+    return { text: typeof output === 'string' ? output : (JSON.stringify(output) ?? '') };
+  }
+  const seen: unknown[] = Array.isArray(output.seen) ? output.seen : [];
+  return { text: output.text, failed: output.failed === true, seen: seen.filter(path => typeof path === 'string') };
+}
+
+function failureText(error: unknown): string {
+  if (isAppError(error)) return [error.message, error.details.next].filter(Boolean).join(' ');
+  return `It failed: ${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** The promise, or the signal, whichever comes first: a tool may not listen. */
+function orEnded<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
+}
+
+async function hintFor(
+  { triage }: AgentParts,
+  { signal, mark }: AgentInput,
+  failure: { name: string; args: unknown; text: string },
+): Promise<string> {
+  try {
+    const hint = await triage?.(failure, signal);
+    return hint ? `\n\n${headed(hintHeading, mark)}\n${withoutImitations(hint)}` : '';
+  } catch (error) {
+    throwIfAborted(signal);
+    // A hint is no part of the work: without one the model goes on as well.
+    if (!isAppError(error)) throw error;
+    return '';
+  }
+}
+
+async function hidden({ mask }: AgentParts, { reqId, scope = reqId }: AgentInput, text: string): Promise<string> {
+  return (await mask(text.toWellFormed(), scope)).text;
+}
+
+function tell({ emit }: AgentParts, { reqId, tool, onEvent }: AgentInput, record: AgentToolCall): void {
+  const { name, outcome, args, round, result } = record;
+  onEvent?.({ type: 'tool_result', round, call: record });
+  const refused = outcome === 'refused' || outcome === 'invalid';
+  emit({
+    type: 'agent.call',
+    reqId,
+    tool,
+    name,
+    outcome,
+    args: safeCut(JSON.stringify(args) ?? '', 500),
+    ...(refused && { reason: safeCut(result, 300) }),
+  });
+}

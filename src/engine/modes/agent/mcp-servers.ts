@@ -1,0 +1,147 @@
+import type { JsonObject } from '../../../core/json.ts';
+import { isRecord } from '../../../core/json.ts';
+import { safeCut } from '../../../core/text.ts';
+import type { ServerEntry } from '../../agent/servers/server-list.ts';
+import type { AgentTool, ToolOutput } from './agent.ts';
+
+export interface ServersParts {
+  servers: readonly ServerEntry[];
+  /** The environment as programs that are started may see it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
+  /** Working directory of servers that name none. */
+  root: string;
+  version: string;
+  warn(message: string): void;
+  signal: AbortSignal;
+}
+
+/** Servers that were started for one run. */
+export interface OpenServers {
+  tools: AgentTool[];
+  close(): Promise<void>;
+}
+
+const connectMs = 20_000;
+const callMs = 600_000;
+const longestDescription = 1_000;
+const mostTools = 60;
+/** Characters; every question has them all. */
+const longestSchema = 20_000;
+const passedOn = [
+  'PATH',
+  'PATHEXT',
+  'HOME',
+  'USERPROFILE',
+  'SYSTEMROOT',
+  'TMPDIR',
+  'TEMP',
+  'TMP',
+  'LANG',
+  'SHELL',
+  'USER',
+];
+
+/** What a server says of its own outputs is not checked: an expression in it could take for ever, and this process with it. */
+const unchecked = {
+  getValidator: () => (input: unknown) => ({
+    valid: true as const,
+    data: JSON.parse(JSON.stringify(input ?? null)),
+    errorMessage: undefined,
+  }),
+};
+
+/** Connects to all servers at once. One that can't be reached is left out with a warning: the run goes on without it. */
+export async function openServers(parts: ServersParts): Promise<OpenServers> {
+  const opened = await Promise.all(parts.servers.map(server => openOne(parts, server)));
+  return {
+    tools: opened.flatMap(({ tools }) => tools),
+    close: async () => {
+      await Promise.all(opened.map(({ close }) => close()));
+    },
+  };
+}
+
+async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenServers> {
+  const { Client } = await import('@modelcontextprotocol/client');
+  const client = new Client(
+    { name: 'polylogue-agent', version: parts.version },
+    { versionNegotiation: { mode: 'auto' }, jsonSchemaValidator: unchecked },
+  );
+  const close = async () => {
+    // A server that will not go is ended by its transport; the run is over in any case.
+    await client.close().catch(() => undefined);
+  };
+  try {
+    await client.connect(await transportOf(parts, server), { timeout: connectMs, signal: parts.signal });
+    const { tools } = await client.listTools(undefined, { timeout: connectMs, signal: parts.signal });
+    const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true).slice(0, mostTools);
+    const wanted = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= longestSchema);
+    const left = named.filter(tool => !wanted.includes(tool)).map(({ name }) => name);
+    if (left.length > 0) {
+      parts.warn(safeCut(`Tools of ${server.id} were left out, their schemas are too long: ${left.join(', ')}`, 500));
+    }
+    return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
+  } catch (error) {
+    await close();
+    const why = error instanceof Error ? error.message : String(error);
+    parts.warn(`The MCP server ${server.id} can't be used: ${safeCut(why, 300)}`);
+    return { tools: [], close: async () => {} };
+  }
+}
+
+async function transportOf({ programEnv, root }: ServersParts, server: ServerEntry) {
+  if ('url' in server) {
+    const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: server.headers } });
+  }
+  const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+  const own = passedOn.flatMap(name => (programEnv[name] === undefined ? [] : [[name, programEnv[name]] as const]));
+  return new StdioClientTransport({
+    command: server.command,
+    args: server.args,
+    cwd: server.cwd ?? root,
+    env: { ...Object.fromEntries(own), ...server.env },
+    stderr: 'ignore',
+  });
+}
+
+type Client = import('@modelcontextprotocol/client').Client;
+type ServerTool = Awaited<ReturnType<Client['listTools']>>['tools'][number];
+
+function toolOf(client: Client, server: ServerEntry, tool: ServerTool): AgentTool {
+  const readOnly = server.trusted && tool.annotations?.readOnlyHint === true;
+  return {
+    name: `${server.id}__${tool.name}`.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64),
+    description: safeCut(tool.description ?? tool.title ?? tool.name, longestDescription),
+    inputSchema: schemaOf(tool.inputSchema),
+    effect: readOnly ? 'read' : 'run',
+    async run(args, { signal }) {
+      const result = await client.callTool({ name: tool.name, arguments: args }, { signal, timeout: callMs });
+      return outputOf(result);
+    },
+  };
+}
+
+/** Vendors take neither a dialect nor alternatives at the top; the server checks its arguments itself. */
+function schemaOf(schema: unknown): JsonObject & { type: 'object' } {
+  const {
+    $schema: _dialect,
+    oneOf: _one,
+    anyOf: _any,
+    allOf: _all,
+    not: _not,
+    ...rest
+  } = isRecord(schema) ? schema : {};
+  const copy: JsonObject = JSON.parse(JSON.stringify(rest));
+  return { ...copy, type: 'object' };
+}
+
+function outputOf({ content, structuredContent, isError }: Awaited<ReturnType<Client['callTool']>>): ToolOutput {
+  const texts = content.map(block => {
+    if (block.type === 'text') return block.text;
+    if (block.type === 'resource' && 'text' in block.resource) return block.resource.text;
+    return `[${block.type}]`;
+  });
+  const structured = texts.length === 0 && structuredContent !== undefined ? [JSON.stringify(structuredContent)] : [];
+  return { text: [...texts, ...structured].join('\n'), failed: isError === true };
+}

@@ -1,0 +1,159 @@
+import type { AskOptions } from '../../../calls/ask/ask.ts';
+import type { Resumed } from '../../../calls/call-record.ts';
+import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
+import { type Message, textOf } from '../../../core/message.ts';
+import type { Mask } from '../../../core/ports.ts';
+import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
+import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
+import type { ModelAnswer } from '../../../models/ask-model.ts';
+import { callLimit } from '../../../models/budget.ts';
+import { createPurse, type Purse } from '../../panel/purse.ts';
+import { askedSearch } from '../../routing/web-search.ts';
+import { maskAnswer } from '../../secrets/mask-answer.ts';
+import { type Pricing, promptTokens } from '../../spend/quote.ts';
+import { type Candidates, modelName } from './seats.ts';
+
+export interface PanelSettings {
+  /** Milliseconds for one answer, and for the call as a whole. */
+  modelMs: number;
+  totalMs: number;
+  pricing: Pricing;
+  /** US dollars for one call, whatever it asks for itself. */
+  maxCostUsd?: number;
+}
+
+export interface PanelOptions extends AskOptions {
+  panel: PanelSettings;
+}
+
+/** How one question to one model ended. */
+export type Outcome =
+  | { status: 'success'; answer: ModelAnswer }
+  | { status: 'error'; error: AppError; latencyMs: number }
+  /** It was not asked: for its cost, or because no time was left. */
+  | { status: 'skipped'; because: 'cost' | 'deadline'; message: string; next?: string };
+
+/** What the questions of one call have in common. */
+export interface Session {
+  options: PanelOptions;
+  call: Resumed;
+  purse: Purse;
+  /** Tokens and dollars of all answers so far. */
+  spent: { usage: Usage; costUsd?: number };
+}
+
+export interface Question {
+  candidates: Candidates;
+  messages: readonly Message[];
+  /** Room for the answer in the model's window. */
+  maxOutputTokens: number;
+  sharers: number;
+}
+
+export function tokensOf(messages: readonly Message[], { model }: Candidates[0]): number {
+  return messages.reduce((sum, message) => sum + estimateTokens(textOf(message), tokenFactor(model.id)), 0);
+}
+
+/**
+ * Prepares a question at once (its cost is put aside) and asks it when the result is called. Never throws for a model that
+ * fails; a call that was cancelled does.
+ */
+export function consult(session: Session, question: Question): () => Promise<Outcome> {
+  const { candidates, messages, sharers } = question;
+  const webSearch = askedSearch(session.options.webSearch, session.call.common);
+  const inputTokens = promptTokens(messages, candidates);
+  const grant = session.purse.take({ candidates, inputTokens, webSearch, sharers });
+  if ('refused' in grant) {
+    const { refused: message, next } = grant;
+    return async () => ({ status: 'skipped', because: 'cost', message, next });
+  }
+  return async () => {
+    const outcome = await ask(session, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
+    grant.settle(paidFor(outcome));
+    if (outcome.status !== 'success') return outcome;
+    count(session, outcome.answer);
+    const { text, latencyMs } = outcome.answer;
+    return text.trim() === '' ? { status: 'error', error: emptyAnswer(outcome.answer), latencyMs } : outcome;
+  };
+}
+
+function room({ maxOutputTokens }: Question, affordable: number | undefined): number {
+  return Math.min(maxOutputTokens, affordable ?? maxOutputTokens);
+}
+
+async function ask({ options, call }: Session, question: Question): Promise<Outcome> {
+  const { clock } = options.compose;
+  const began = clock.monotonic();
+  const left = call.startedAt + options.panel.totalMs - began;
+  if (left < 1_000) {
+    const seconds = options.panel.totalMs / 1_000;
+    return { status: 'skipped', because: 'deadline', message: `The ${seconds} s of the call as a whole were used up.` };
+  }
+  try {
+    const { candidates, messages, maxOutputTokens } = question;
+    const answer = await options.askModel({
+      reqId: call.reqId,
+      tool: call.tool.name,
+      payer: { owner: call.request.principal.owner, thread: call.thread.id },
+      root: call.request.principal.root,
+      candidates,
+      webSearch: askedSearch(options.webSearch, call.common),
+      messages,
+      maxOutputTokens,
+      temperature: call.common.temperature,
+      cacheKey: call.thread.id,
+      limits: { totalMs: Math.min(options.panel.modelMs, left) },
+      signal: call.signal,
+      onProgress: delta => call.progress.streamed(delta),
+    });
+    return { status: 'success', answer: await maskAnswer(options.compose.mask, call.thread.id, answer) };
+  } catch (error) {
+    throwIfAborted(call.signal);
+    if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {
+      return { status: 'skipped', because: 'cost', message: error.message, next: error.details.next };
+    }
+    // One model's failure is told in its place; the others are asked all the same.
+    if (!isAppError(error) || error.kind === 'bug') throw error;
+    const told = await withoutSecrets(options.compose.mask, call.thread.id, error);
+    return { status: 'error', error: told, latencyMs: clock.monotonic() - began };
+  }
+}
+
+/** It becomes part of an ordinary reply and of the thread: what a vendor quotes of a key must not. */
+export async function withoutSecrets(mask: Mask, scope: string, error: AppError): Promise<AppError> {
+  const [message, next] = await Promise.all(
+    [error.message, error.details.next ?? ''].map(async text => (await mask(text, scope)).text),
+  );
+  return new AppError(error.kind, message ?? '', { ...error.details, next: next || undefined });
+}
+
+export function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
+  return new AppError('model', `${modelName(candidate)} answered without a text (${finish.raw ?? finish.kind}).`, {
+    code: 'API_ERROR',
+    class: 'bad_upstream',
+    provider: candidate.model.provider,
+    model: candidate.model.id,
+    next: 'Ask again, or name another model in its place.',
+  });
+}
+
+/** What a vendor charges for an answer that did not come in time is not told: what was put aside counts then. */
+function paidFor(outcome: Outcome): number | undefined {
+  if (outcome.status === 'success') return outcome.answer.costUsd;
+  if (outcome.status === 'error' && outcome.error.details.class === 'timeout') return undefined;
+  return 0;
+}
+
+function count({ spent }: Session, { usage, costUsd }: ModelAnswer): void {
+  spent.usage = addUsage(spent.usage, usage);
+  if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
+}
+
+/** The money of a call that may ask for a limit of its own. */
+export function purseFor({ panel }: PanelOptions, asked: number | undefined): Purse {
+  return createPurse(callLimit(panel.maxCostUsd, asked), panel.pricing);
+}
+
+export function openSession(options: PanelOptions, call: Resumed, purse: Purse): Session {
+  return { options, call, purse, spent: { usage: noUsage } };
+}

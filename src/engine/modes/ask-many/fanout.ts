@@ -1,0 +1,133 @@
+import type { Parsed } from '../../../calls/call-record.ts';
+import { failure, type Reply, success } from '../../../calls/reply.ts';
+import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { decide, decisionPrompt, takeDecider } from '../../fanout/decide.ts';
+import { type Fan, type FanoutOptions, openFan, type Response, type Slot } from '../../fanout/fan.ts';
+import { planOutput, prepareOutput, refuseOnePathForMany } from '../../fanout/plan-output.ts';
+import { readQuestion } from '../../fanout/read-question.ts';
+import { factsOf } from '../../fanout/response-of.ts';
+import type { WrapperShape } from '../../fanout/shape.ts';
+import { createWriter, type Filed, type Writer } from './answer-files.ts';
+import { askAll } from './ask-each.ts';
+import { takeSlots } from './slots.ts';
+import { replyWith } from './slots-reply.ts';
+
+/** One text to several models at once; each answer in a slot of its own, or in a file. `call` has its secrets masked. */
+export async function conductWrapper(options: FanoutOptions, shape: WrapperShape, call: Parsed): Promise<Reply> {
+  try {
+    if (shape.from === 'text') return await intoReply(openFan(options, call, String(call.args.text)), shape);
+    call.progress.stage('reading the prompt');
+    const { text, path } = await readQuestion(options.compose, call);
+    const fan = openFan(options, call, text);
+    return await (shape.to === 'reply' ? intoReply(fan, shape) : intoFiles(fan, shape, path));
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    return failure(error, { toolName: call.tool.name, reqId: call.reqId });
+  }
+}
+
+async function intoReply(fan: Fan, shape: WrapperShape): Promise<Reply> {
+  const responses = await askAll(fan, await takeSlots(fan, shape));
+  if (nobody(responses)) return noAnswer(fan, responses);
+  const entries = responses.map(response => ({ facts: factsOf(response), text: textOf(response) }));
+  return answered(fan, await replyWith(fan, entries, slots => ({ result: { responses: slots } })));
+}
+
+async function intoFiles(fan: Fan, shape: WrapperShape, question: string): Promise<Reply> {
+  const { options, call } = fan;
+  const planned = planOutput(options, call, question);
+  const slots = await takeSlots(fan, shape);
+  refuseOnePathForMany(planned, slots.length);
+  if (slots.every(({ who }) => 'failure' in who)) return noAnswer(fan, await askAll(fan, slots));
+  const decider = shape.decision === undefined ? undefined : await takeDecider(fan, shape, slots);
+  const output = await prepareOutput(options, call, planned);
+  const responses = await askAll(fan, slots);
+  if (nobody(responses)) return noAnswer(fan, responses);
+  const writer = createWriter(fan, output, question);
+  const filed: Filed[] = [];
+  for (const response of responses) filed.push(await writer.response(response));
+  if (!decider || shape.decision === undefined) return filesReply(fan, filed);
+  const prompt = decisionPrompt(shape.decision, fan.text, responses);
+  return decided(fan, { filed, writer, decider, prompt, extension: output.extension });
+}
+
+interface Deciding {
+  filed: readonly Filed[];
+  writer: Writer;
+  decider: Slot;
+  prompt: string;
+  extension: string;
+}
+
+async function decided(fan: Fan, { filed, writer, decider, prompt, extension }: Deciding): Promise<Reply> {
+  const asked = await writer.text('ceo_prompt', 'xml', prompt);
+  const outcome = await decide(fan, decider, prompt);
+  const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
+  const facts = { ...factsOf({ slot: decider, outcome }), ...promptFile };
+  const paths = asked.path === undefined ? [] : [asked.path];
+  if ('error' in outcome) {
+    // The board was heard and is in its files: only the decision is missing.
+    const document = await filesDocument(fan, filed, { ceo: { facts }, paths });
+    return failure(outcome.error, { toolName: fan.call.tool.name, reqId: fan.call.reqId, local: document });
+  }
+  const { text } = outcome.answer;
+  const { path, facts: where } = await writer.text('ceo_decision', extension, text);
+  const file = path === undefined ? { ...facts, ...where } : { ...facts, decision_file: path, ...overwritten(where) };
+  const ceo = { facts: file, ...(path === undefined && { text }) };
+  return filesReply(fan, filed, { ceo, paths: path === undefined ? paths : [...paths, path] });
+}
+
+function overwritten({ overwritten: yes }: JsonObject): JsonObject {
+  return { overwritten: yes };
+}
+
+interface Decision {
+  ceo: Filed;
+  paths: readonly string[];
+}
+
+async function filesReply(fan: Fan, filed: readonly Filed[], decision?: Decision): Promise<Reply> {
+  return answered(fan, await filesDocument(fan, filed, decision));
+}
+
+/** The paths in order; answers stand in the reply only where they could not be written. */
+function filesDocument(fan: Fan, filed: readonly Filed[], decision?: Decision): Promise<JsonObject> {
+  const files = [...filed.flatMap(({ path }) => path ?? []), ...(decision?.paths ?? [])];
+  const entries = decision ? [...filed, decision.ceo] : filed;
+  return replyWith(fan, entries, slots => ({
+    result: {
+      files,
+      responses: slots.slice(0, filed.length),
+      ceo: decision && slots[filed.length],
+    },
+  }));
+}
+
+function answered({ call }: Fan, document: JsonObject): Reply {
+  return success({ tool_name: call.tool.name, status: 'success', ...document });
+}
+
+function nobody(responses: readonly Response[]): boolean {
+  return responses.every(({ outcome }) => 'error' in outcome);
+}
+
+function textOf({ outcome }: Response): string | undefined {
+  return 'answer' in outcome ? outcome.answer.text : undefined;
+}
+
+/** No model answered: an error, with every slot's own beside it. */
+function noAnswer({ call }: Fan, responses: readonly Response[]): Reply {
+  throwIfAborted(call.signal);
+  const errors = responses.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []));
+  const [first] = errors;
+  if (!first) throw new TypeError('nobody was asked');
+  const local = { result: { responses: responses.map(factsOf) } };
+  const context = { toolName: call.tool.name, reqId: call.reqId, local };
+  if (errors.length === 1) return failure(first, context);
+  const { code, class: kind, next, retryable } = first.details;
+  const message = `None of the ${errors.length} models answered. The first: ${first.message}`;
+  const alike = errors.every(error => error.details.class === kind);
+  const details = { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable };
+  return failure(new AppError(first.kind, message, details), context);
+}

@@ -1,0 +1,198 @@
+import { continuationOffer, type Reply, success } from '../../../calls/reply.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { VoiceRecord } from '../../../core/thread.ts';
+import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
+import { documentTokens, replyMargin } from '../../answer/cap.ts';
+import { panelMetadata } from '../../panel/facts.ts';
+import { end, type Pending } from '../../panel/record.ts';
+import { specialStatus } from '../../special-status.ts';
+import { confidenceDocument, type Tally } from '../../verdicts/tally.ts';
+import type { Outcome, Session } from './consult.ts';
+import { seatName } from './seats.ts';
+import { type Synthesis, synthesisDocument } from './synthesis.ts';
+import { complaintOf, nameOf, responseOf, type Voice, verdictOf, voiceRecord } from './voice.ts';
+
+/** What a panel came to. */
+export interface Result {
+  voices: readonly Voice[];
+  tally: Tally;
+  /** Who was asked to bring the verdicts together, and how that ended. */
+  synthesizer?: { name: string; outcome: Outcome };
+  synthesis?: Synthesis;
+}
+
+/** Room for the words that say that verdicts were cut. */
+const noteTokens = 200;
+const leastTokens = 60;
+
+/** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */
+export async function panelReply(session: Session, pending: Pending, result: Result): Promise<Reply> {
+  const { options, call } = session;
+  const { voices, synthesizer } = result;
+  const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;
+  const asked = voices.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
+  const { content, voices: kept } = turnText(result);
+  const ended = await end(session, pending, {
+    content,
+    modelProvider: answer?.model.provider,
+    modelName: answer?.model.id,
+    metadata: {
+      effort: answer?.candidate.effort,
+      thinkingBudget: answer?.candidate.thinkingBudget,
+      latencyMs: Math.round(options.compose.clock.monotonic() - call.startedAt),
+      asked: [
+        ...new Set([...asked, ...(synthesizer && synthesizer.outcome.status !== 'skipped' ? [synthesizer.name] : [])]),
+      ],
+      voices: kept,
+    },
+  });
+  const warnings = [...voices.flatMap(warningsOf), ...ended.warnings];
+  const prompts = voices.flatMap(({ prompt }) => (prompt ? [prompt] : []));
+  const names = voices.map(({ seat }) => seatName(seat));
+  const around: JsonObject = {
+    ...bodyOf(result),
+    continuation_offer: continuationOffer(ended.thread, options.compose.maxTurns, ended.thread.turns.length),
+    metadata: {
+      ...panelMetadata(session, prompts, warnings),
+      model_used: answer?.model.id,
+      provider_used: answer?.model.provider,
+      models_consulted: names,
+      total_models: names.length,
+    },
+  };
+  return success(fitting(around, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, options.replyTokens));
+}
+
+function warningsOf({ seat, outcome }: Voice): string[] {
+  const own = outcome.status === 'success' ? outcome.answer.warnings : [];
+  return [...seat.warnings, ...own].map(warning => `${seat.model}: ${warning}`);
+}
+
+function bodyOf(result: Result): JsonObject {
+  const { voices, tally, synthesizer, synthesis } = result;
+  const pleas = voices.flatMap(({ outcome }) =>
+    outcome.status === 'success' ? (specialStatus(outcome.answer.text) ?? []) : [],
+  );
+  const verdicts = voices.filter(verdictOf);
+  const plea = verdicts.length === 0 ? pleas[0] : undefined;
+  return {
+    status: plea?.status ?? (verdicts.length === voices.length ? 'consensus_complete' : 'partial'),
+    content: plea && JSON.stringify(plea.object),
+    content_type: plea && 'json',
+    consensus: {
+      ...(synthesis && synthesisDocument(synthesis)),
+      confidence: confidenceDocument(tally),
+      positions: Object.fromEntries([...tally.positions].map(([position, labels]) => [position, [...labels]])),
+      minority: minorityOf(result).map(({ seat, facts }) => ({
+        expert: seat.label,
+        model: seat.model,
+        position: facts.position,
+        verdict: facts.short,
+      })),
+      synthesizer: synthesizer && {
+        model: synthesizer.name,
+        status: synthesizer.outcome.status,
+        error: synthesizer.outcome.status === 'error' ? synthesizer.outcome.error.message : undefined,
+        reason: synthesizer.outcome.status === 'skipped' ? synthesizer.outcome.message : undefined,
+      },
+    },
+    skipped_for_cost: skippedForCost(result),
+    next_steps: synthesis
+      ? 'Weigh the synthesis against the verdicts, present both agreement and minority view to the user, and decide.'
+      : 'Nobody brought the verdicts together: say yourself where they agree, where they differ, minority views included, and what follows.',
+  };
+}
+
+function minorityOf({ voices, tally }: Result) {
+  return voices.flatMap(voice => {
+    const verdict = verdictOf(voice);
+    return verdict && tally.minority.includes(voice.seat.label) ? [{ seat: voice.seat, facts: verdict.facts }] : [];
+  });
+}
+
+function skippedForCost({ voices, synthesizer }: Result): string[] | undefined {
+  const isDear = (outcome: Outcome) => outcome.status === 'skipped' && outcome.because === 'cost';
+  const names = voices.filter(({ outcome }) => isDear(outcome)).map(({ seat }) => seatName(seat));
+  const all = synthesizer && isDear(synthesizer.outcome) ? [...names, `${synthesizer.name} (synthesis)`] : names;
+  return all.length > 0 ? all : undefined;
+}
+
+/** The reply with all verdicts, or, where they are too long, with their beginnings and the place of the rest. */
+function fitting(
+  around: JsonObject,
+  result: Result,
+  place: { thread: string; seq: number },
+  limit: number,
+): JsonObject {
+  const withVerdicts = (show: (text: string) => string): JsonObject => {
+    const { status, consensus, ...rest } = around;
+    return { status, consensus, responses: result.voices.map(voice => entryOf(voice, show)), ...rest };
+  };
+  const whole = withVerdicts(text => text);
+  if (documentTokens(whole) <= limit) return whole;
+  const room = limit - documentTokens(withVerdicts(() => '')) - noteTokens;
+  const each = Math.max(leastTokens, Math.floor(room / replyMargin / Math.max(1, result.voices.length)));
+  return {
+    ...withVerdicts(text =>
+      estimateTokens(JSON.stringify(text)) <= each ? text : `${prefixWithin(text, each - 8)}… [cut]`,
+    ),
+    truncated: {
+      total_tokens: documentTokens(whole),
+      artifact: `polylogue://threads/${place.thread}/turns/${place.seq}`,
+      next_cursor: `${place.seq}:0`,
+      note: 'The whole verdicts: call "threads" with action "read", this continuation_id and next_cursor as cursor.',
+    },
+  };
+}
+
+function entryOf(voice: Voice, show: (text: string) => string): JsonObject {
+  const { seat, round, notRevised, outcome } = voice;
+  const verdict = verdictOf(voice);
+  const plea = !verdict && outcome.status === 'success' ? specialStatus(outcome.answer.text)?.status : undefined;
+  return {
+    expert: seat.label,
+    ...responseOf(voice, verdict || plea ? show(outcome.status === 'success' ? outcome.answer.text : '') : ''),
+    confidence: verdict?.facts.confidence,
+    position: verdict?.facts.position,
+    round: verdict && round,
+    not_revised: notRevised,
+    asks_for: plea,
+  };
+}
+
+/** The assistant's turn: what everybody after it reads, and where in it each voice stands. */
+function turnText(result: Result): { content: string; voices: VoiceRecord[] } {
+  const { voices, tally, synthesis, synthesizer } = result;
+  const minority = minorityOf(result).map(
+    ({ seat, facts }) => `- Expert ${seat.label} (${seat.model}): ${facts.short}`,
+  );
+  const { level, mean, lowest, highest } = tally;
+  const numbers = mean === undefined ? '' : `: ${mean} of 10 on average (${lowest} to ${highest})`;
+  const sections = [
+    section('Recommendation', synthesis?.recommendation ?? synthesis?.text ?? ''),
+    section('Agreement', bullets(synthesis?.agreement)),
+    section('Disagreement', bullets(synthesis?.disagreement)),
+    section('Minority view', [synthesis?.minorityView, ...minority].filter(Boolean).join('\n')),
+    section('Confidence', `${level}${numbers}`),
+    section('Next steps', bullets(synthesis?.nextSteps)),
+    synthesis && synthesizer ? `Brought together by ${synthesizer.name}.` : '',
+    '## Verdicts',
+  ];
+  let content = ['# Consensus', ...sections].filter(part => part !== '').join('\n\n');
+  const kept = voices.map(voice => {
+    const { seat, outcome } = voice;
+    content += `\n\n### Expert ${seat.label}: ${nameOf(voice)} (stance: ${seat.stance})\n\n`;
+    const from = content.length;
+    content += (outcome.status === 'success' ? outcome.answer.text : `No verdict. ${complaintOf(voice)}`).trim();
+    return voiceRecord(voice, from, content.length);
+  });
+  return { content, voices: kept };
+}
+
+function section(title: string, text: string): string {
+  return text === '' ? '' : `## ${title}\n\n${text}`;
+}
+
+function bullets(items: readonly string[] = []): string {
+  return items.map(item => `- ${item}`).join('\n');
+}

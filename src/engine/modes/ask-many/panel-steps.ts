@@ -1,0 +1,202 @@
+import type { Resumed } from '../../../calls/call-record.ts';
+import { continuationOffer, type Reply, success } from '../../../calls/reply.ts';
+import type { PanelShape } from '../../../calls/tool.ts';
+import { throwIfAborted } from '../../../core/errors.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { type Agenda, agendaFor, agendaState, type Heard } from '../../panel/agenda.ts';
+import { panelMetadata, reportFiles } from '../../panel/facts.ts';
+import { abandon, begin, end, type Pending } from '../../panel/record.ts';
+import { specialStatus } from '../../special-status.ts';
+import { tallyOf } from '../../verdicts/tally.ts';
+import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from './consult.ts';
+import type { StepCall } from './panel-arguments.ts';
+import { prepare } from './panel-prompts.ts';
+import { labelOf, type Seat, seatName, takeSeats } from './seats.ts';
+import { factsOf } from './verdicts.ts';
+import { complaintOf, nameOf, responseOf, type Voice, voiceRecord } from './voice.ts';
+
+interface StepRun {
+  session: Session;
+  wanted: StepCall;
+  agenda: Agenda;
+  voice: Voice;
+  pending: Pending;
+}
+
+/** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
+export async function panelStep(
+  options: PanelOptions,
+  shape: PanelShape,
+  call: Resumed,
+  wanted: StepCall,
+): Promise<Reply> {
+  const agenda = agendaFor(wanted, call.thread.workflows[call.tool.name], call.common.continuationId !== undefined);
+  const session = openSession(options, call, purseFor(options, wanted.maxCostUsd));
+  const seat = await seatOf(options, shape, call, agenda);
+  const prompt = await prepare(options.compose, call, shape, seat, agenda);
+  const prompts = 'failure' in prompt ? [] : [prompt];
+  reportFiles(session, prompts);
+  const pending = await begin(options, call, contributionOf(wanted, agenda), prompts);
+  try {
+    call.progress.stage(`asking ${seat.model} (${wanted.stepNumber} of ${agenda.models.length})`);
+    const outcome = await ask(session, prompt);
+    const voice: Voice = { seat, prompt: prompts[0], outcome, round: 1 };
+    return await reply({ session, wanted, agenda, voice, pending });
+  } catch (error) {
+    await abandon(session, pending);
+    throw error;
+  }
+}
+
+/** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
+async function seatOf(options: PanelOptions, shape: PanelShape, call: Resumed, agenda: Agenda): Promise<Seat> {
+  const { models, heard, images } = agenda;
+  const at = heard.length;
+  const request = {
+    category: shape.category,
+    needs: { vision: images.length > 0 },
+    effort: call.common.effort ?? shape.effort,
+  };
+  const seats = await takeSeats(options.route, at === 0 ? models : models.slice(at, at + 1), request);
+  const [seat] = seats;
+  if (!seat) throw new TypeError('a step without a model');
+  return { ...seat, label: labelOf(at) };
+}
+
+async function ask(session: Session, prompt: Awaited<ReturnType<typeof prepare>>): Promise<Outcome> {
+  throwIfAborted(session.call.signal);
+  if ('failure' in prompt) return { status: 'error', error: prompt.failure, latencyMs: 0 };
+  const { candidates, messages, budget } = prompt;
+  return consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+}
+
+function contributionOf({ stepNumber, step, findings }: StepCall, { models }: Agenda): string {
+  const own = findings && `The caller’s own view: ${findings}`;
+  const panel = `Models to judge it: ${models.map(seatName).join(', ')}`;
+  const head =
+    stepNumber === 1 ? `Proposal for a consensus: ${step}` : `Step ${stepNumber} of ${models.length}, notes: ${step}`;
+  return [head, own, stepNumber === 1 && panel].filter(Boolean).join('\n\n');
+}
+
+async function reply({ session, wanted, agenda, voice, pending }: StepRun): Promise<Reply> {
+  const { call, options } = session;
+  const { outcome, seat, prompt } = voice;
+  const next: Agenda = { ...agenda, heard: [...agenda.heard, heardOf(voice, pending.turn.seq + 1)] };
+  const last = next.heard.length >= agenda.models.length;
+  const answer = outcome.status === 'success' ? outcome.answer : undefined;
+  const planned = 'candidates' in seat.who ? seat.who.candidates[0].model : undefined;
+  const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
+  const content = answer?.text ?? `[${nameOf(voice)} gave no verdict: ${complaintOf(voice)}]`;
+  const ended = await end(session, pending, {
+    content,
+    modelProvider: asked?.provider,
+    modelName: asked?.id,
+    metadata: {
+      requested: seat.model,
+      effort: answer?.candidate.effort,
+      thinkingBudget: answer?.candidate.thinkingBudget,
+      finishReason: answer && (answer.finish.raw ?? answer.finish.kind),
+      latencyMs: answer && Math.round(answer.latencyMs),
+      voices: [voiceRecord(voice, 0, content.length)],
+    },
+    workflow: { tool: call.tool.name, state: last ? null : agendaState(next) },
+  });
+  const warnings = [...seat.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
+  return success({
+    ...stepDocument(wanted, next, voice, last),
+    continuation_offer: continuationOffer(ended.thread, options.compose.maxTurns, ended.thread.turns.length),
+    metadata: {
+      ...panelMetadata(session, prompt ? [prompt] : [], warnings),
+      ...stepMetadata(next, last),
+      model_used: asked?.id,
+      provider_used: asked?.provider,
+    },
+  });
+}
+
+function heardOf(voice: Voice, turn: number): Heard {
+  const { seat, outcome } = voice;
+  const { model, stance } = seat;
+  if (outcome.status !== 'success') return { model, stance, status: outcome.status, text: complaintOf(voice), turn };
+  const { short, confidence, position } = factsOf(outcome.answer.text);
+  const plea = specialStatus(outcome.answer.text);
+  const shared = { model, stance, status: 'success', turn };
+  return plea ? { ...shared, text: complaintOf(voice) } : { ...shared, text: short, confidence, position };
+}
+
+function stepDocument(
+  { step, stepNumber, findings }: StepCall,
+  agenda: Agenda,
+  voice: Voice,
+  last: boolean,
+): JsonObject {
+  const { seat, outcome } = voice;
+  const { heard, models } = agenda;
+  const plea = outcome.status === 'success' ? specialStatus(outcome.answer.text) : undefined;
+  const status = last
+    ? 'consensus_workflow_complete'
+    : stepNumber === 1
+      ? 'analysis_and_first_model_consulted'
+      : 'model_consulted';
+  return {
+    status,
+    step_number: stepNumber,
+    total_steps: models.length,
+    model_consulted: seat.model,
+    model_stance: seat.stance,
+    model_response: {
+      ...responseOf(voice, outcome.status === 'success' ? outcome.answer.text : ''),
+      ...(plea && { asks_for: plea.status }),
+      // Callers of the stepwise form know two words.
+      ...(outcome.status === 'skipped' && { status: 'error' }),
+    },
+    current_model_index: heard.length,
+    next_step_required: !last,
+    agent_analysis: stepNumber === 1 ? { initial_analysis: step, findings } : undefined,
+    ...(last && completion(agenda)),
+    accumulated_responses: heard.map(shortResponse),
+    consensus_workflow_status: last
+      ? 'ready_for_synthesis'
+      : stepNumber === 1
+        ? 'initial_analysis_complete'
+        : 'consulting_models',
+    next_steps: nextSteps(agenda, last),
+  };
+}
+
+/** Whole verdicts came with their own steps and stay in the thread: sent anew each time, they would grow with the square. */
+function shortResponse({ model, stance, status, text, turn, confidence, position }: Heard): JsonObject {
+  return status === 'success'
+    ? { model, stance, status, verdict: text, confidence, position, turn }
+    : { model, stance, status: 'error', error: text, turn };
+}
+
+function completion({ proposal, models, heard }: Agenda): JsonObject {
+  const given = heard.filter(({ status }) => status === 'success');
+  const votes = heard.map(({ confidence, position }, index) => ({ label: labelOf(index), confidence, position }));
+  return {
+    consensus_complete: true,
+    complete_consensus: {
+      initial_prompt: proposal,
+      models_consulted: models.map(seatName),
+      total_responses: heard.length,
+      responses_with_verdict: given.length,
+      consensus_confidence: tallyOf(votes).level,
+    },
+  };
+}
+
+function stepMetadata({ models, heard }: Agenda, last: boolean): JsonObject {
+  const names = models.map(seatName);
+  return last
+    ? { models_consulted: names, consensus_complete: true, total_models: names.length }
+    : { models_to_consult: names, consultation_step: heard.length, total_consultation_steps: names.length };
+}
+
+function nextSteps({ models, heard }: Agenda, last: boolean): string {
+  const next = models[heard.length];
+  if (last || !next) {
+    return 'All models were heard. Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).';
+  }
+  return `Note in your own words what this verdict adds. Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${seatName(next)}, who sees the proposal and the files alone.`;
+}

@@ -1,0 +1,105 @@
+import { type AppError, inputError, isAppError, limitError } from '../../../core/errors.ts';
+import type { Candidate } from '../../../core/model.ts';
+import type { Resolution } from '../../../models/routing/resolve.ts';
+import type { ModelRequest } from '../../../models/routing/roster.ts';
+import type { SeatRequest } from './panel-arguments.ts';
+
+export type Candidates = readonly [Candidate, ...Candidate[]];
+
+/** One place on a panel: who is asked, and for which side. */
+export interface Seat extends SeatRequest {
+  /** What the others know it by: A, B, C … */
+  label: string;
+  /** The model and, where others serve it too, those; or why it can't be asked. */
+  who: { candidates: Candidates; corrected?: Resolution['corrected'] } | { failure: AppError };
+  warnings: string[];
+}
+
+export type Route = (request: ModelRequest) => Promise<Resolution>;
+
+const mostSeats = 12;
+
+export function seatName({ model, stance }: Pick<SeatRequest, 'model' | 'stance'>): string {
+  return `${model}:${stance}`;
+}
+
+export function modelName({ model }: Candidate): string {
+  return `${model.provider}:${model.id}`;
+}
+
+export function labelOf(index: number): string {
+  return String.fromCharCode(65 + index);
+}
+
+/** Refuses what would ask one model for one side twice; names are compared as they were typed. */
+export function checkSeats(requests: readonly SeatRequest[]): void {
+  if (requests.length > mostSeats) {
+    throw limitError('size', `${requests.length} models were named; a consensus asks at most ${mostSeats}.`, {
+      next: `Name at most ${mostSeats} models.`,
+    });
+  }
+  refuseTwins(requests, request => `${request.model.toLowerCase()}:${request.stance}`);
+}
+
+/** Finds out who the names stand for. A name that leads nowhere leaves its seat empty; two that lead to one are refused. */
+export async function takeSeats(
+  route: Route,
+  requests: readonly SeatRequest[],
+  request: Omit<ModelRequest, 'name'>,
+): Promise<Seat[]> {
+  const seats: Seat[] = [];
+  for (const [index, wanted] of requests.entries()) {
+    seats.push({ ...wanted, label: labelOf(index), ...(await findSeat(route, { ...request, name: wanted.model })) });
+  }
+  refuseTwins(
+    seats.filter(seat => 'candidates' in seat.who),
+    seat => identityOf(seat),
+  );
+  return seats;
+}
+
+/** Who a name stands for, with those who serve the same model elsewhere; or why nobody can be asked. */
+export async function findSeat(route: Route, request: ModelRequest): Promise<Pick<Seat, 'who' | 'warnings'>> {
+  try {
+    const { candidates, corrected, warnings } = await route(request);
+    const [first, ...others] = candidates;
+    if (!first) throw inputError(`No model can be asked for "${request.name}".`);
+    if (request.needs.vision && !first.model.input.includes('image')) throw cannotSee(first);
+    // A stand-in with a smaller window could not take the prompt that is made for the first.
+    const roomy = others.filter(other => other.model.window >= first.model.window);
+    return { who: { candidates: [first, ...roomy], corrected }, warnings };
+  } catch (error) {
+    // The others can still be asked: what is wrong with this one is told in its place.
+    if (!isAppError(error) || error.kind === 'bug') throw error;
+    return { who: { failure: error }, warnings: [] };
+  }
+}
+
+function cannotSee(candidate: Candidate): AppError {
+  return inputError(`${modelName(candidate)} takes no images.`, {
+    next: 'Name a model that sees images ("listmodels" says which) in its place, or leave the images out.',
+  });
+}
+
+/** The same model that is to think harder is another voice. */
+function identityOf({ who, stance }: Seat): string {
+  if (!('candidates' in who)) return '';
+  const [first] = who.candidates;
+  return [modelName(first), first.effort, first.thinkingBudget, stance].join(' ');
+}
+
+function refuseTwins<Item extends SeatRequest>(items: readonly Item[], key: (item: Item) => string): void {
+  const seen = new Map<string, Item>();
+  for (const item of items) {
+    const twin = seen.get(key(item));
+    if (twin) {
+      const same =
+        twin.model === item.model ? `"${item.model}"` : `"${twin.model}" and "${item.model}" are one model and`;
+      throw inputError(`${same} would be asked twice with the stance "${item.stance}".`, {
+        next: 'Give each mention of a model a stance of its own (for, against, neutral), or name another model.',
+        validationErrors: [{ field: 'models', error: `duplicate: ${seatName(item)}` }],
+      });
+    }
+    seen.set(key(item), item);
+  }
+}

@@ -1,0 +1,136 @@
+import { AppError, type FieldError, inputError, isAppError, limitError } from '../../../core/errors.ts';
+import { safeCut } from '../../../core/text.ts';
+import { estimateTokens } from '../../../core/tokens.ts';
+import { findProvider, type ModelRequest } from '../../../models/routing/roster.ts';
+import type { Fan, FanoutOptions, Slot } from '../../fanout/fan.ts';
+import type { WrapperShape } from '../../fanout/shape.ts';
+import { choosePanel } from '../../panel/choose.ts';
+import { findSeat, modelName } from './seats.ts';
+
+export const modelsField = 'models_prefixed_by_provider';
+
+const mostModels = 24;
+/** Characters of a name, in an error. */
+const longestShown = 200;
+/** The part of a window that a text may take at the most; the rest is the answer's. */
+const textShare = 0.6;
+
+/**
+ * Who is asked, in the order of the request: the named models, else the operator's DEFAULT_MODELS, else the default model or
+ * one that is chosen (several of different vendors, where a decision follows). A name that leads nowhere keeps its slot.
+ */
+export async function takeSlots(fan: Fan, shape: WrapperShape): Promise<Slot[]> {
+  const { options, call, text } = fan;
+  const request = { category: shape.category, needs: {}, effort: call.common.effort };
+  const named = namesIn(call.args[modelsField]);
+  if (named.length > mostModels) {
+    throw limitError('size', `${named.length} models were named; one call asks at most ${mostModels}.`, {
+      next: `Name at most ${mostModels} models.`,
+    });
+  }
+  await refuseUnprefixed(options, modelsField, named, request);
+  if (named.length > 0) return takeNamed(options, named, request);
+  const { defaultModels } = options.fanout;
+  if (defaultModels.length > 0) return Promise.all(defaultModels.map(name => takeSlot(options, { ...request, name })));
+  const needs = { window: Math.ceil(estimateTokens(text) / textShare) };
+  if (shape.decision !== undefined) {
+    const seats = await choosePanel(options.route, { ...request, needs });
+    return seats.map(({ model, who, warnings }) => ({ requested: model, who, warnings }));
+  }
+  const { candidates, requested, corrected, warnings } = await options.route({ ...request, needs });
+  const [first, ...others] = candidates;
+  if (!first) throw inputError('No model can be asked.');
+  // A stand-in with a smaller window could not take what fits into the first.
+  const roomy = others.filter(({ model }) => model.window >= first.model.window);
+  return [{ requested, who: { candidates: [first, ...roomy], corrected }, warnings }];
+}
+
+/** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
+export function takeNamed(
+  options: FanoutOptions,
+  names: readonly string[],
+  request: Omit<ModelRequest, 'name'>,
+): Promise<Slot[]> {
+  return Promise.all(
+    names.map(async name =>
+      hasProvider(options, name)
+        ? takeSlot(options, { ...request, name })
+        : { requested: name, who: { failure: noProvider(options, name) }, warnings: [] },
+    ),
+  );
+}
+
+async function takeSlot({ route }: FanoutOptions, request: ModelRequest & { name: string }): Promise<Slot> {
+  const { who, warnings } = await findSeat(route, request);
+  return { requested: request.name, who: 'failure' in who ? { failure: withForm(who.failure) } : who, warnings };
+}
+
+/** Other tools take a bare name, and so routing suggests some. */
+function withForm(error: AppError): AppError {
+  const { details, kind, message } = error;
+  if (details.code !== 'MODEL_NOT_FOUND' || details.next === undefined) return error;
+  return new AppError(kind, message, { ...details, next: `${details.next} Write it as provider:model.` });
+}
+
+function prefixOf(name: string): string | undefined {
+  return /^([^:]*):/.exec(name)?.[1];
+}
+
+function hasProvider({ fanout }: FanoutOptions, name: string): boolean {
+  const prefix = prefixOf(name);
+  return prefix !== undefined && findProvider({ providers: fanout.prefixes }, prefix) !== undefined;
+}
+
+function noProvider({ fanout }: FanoutOptions, name: string): AppError {
+  const allowed = fanout.prefixes.map(({ id, names: [short] }) => (short ? `${id} (${short})` : id));
+  return new AppError('input', `"${safeCut(name, longestShown)}" names no provider of this installation.`, {
+    code: 'PROVIDER_NOT_FOUND',
+    class: 'unknown',
+    next: `Before the colon may stand ${allowed.join(', ')}.`,
+  });
+}
+
+/** Throws for names without a provider in front, with the names that they probably stand for. */
+export async function refuseUnprefixed(
+  options: FanoutOptions,
+  field: string,
+  names: readonly string[],
+  request: Omit<ModelRequest, 'name'>,
+): Promise<void> {
+  const errors: FieldError[] = [];
+  for (const name of names) {
+    if (hasProvider(options, name)) continue;
+    const meant = await meantBy(options, { ...request, name });
+    // The name of no model either: before the colon stands a provider that is none of ours, and its own slot says so.
+    if (prefixOf(name) !== undefined && meant === undefined) continue;
+    errors.push({
+      field,
+      error: `"${safeCut(name, longestShown)}" names no provider`,
+      allowed: [meant ?? 'provider:model'],
+    });
+  }
+  if (errors.length === 0) return;
+  const told = errors.map(({ error }) => error).join(', ');
+  throw inputError(`${told}: every model is written as provider:model.`, {
+    next: `Write ${errors.flatMap(({ allowed = [] }) => allowed).join(', ')}; "list_providers" and "list_models" have the names. Leave ${field} out to have the default asked.`,
+    validationErrors: errors,
+  });
+}
+
+async function meantBy({ route }: FanoutOptions, request: ModelRequest): Promise<string | undefined> {
+  try {
+    const { candidates, corrected } = await route(request);
+    const [first] = candidates;
+    return first && !corrected ? modelName(first) : undefined;
+  } catch (error) {
+    // Nobody knows it: then there is nothing to suggest.
+    if (!isAppError(error) || error.kind === 'bug') throw error;
+    return undefined;
+  }
+}
+
+function namesIn(value: unknown): string[] {
+  // Hosts that know no lists send "a,b".
+  const list = Array.isArray(value) ? value.map(String) : [];
+  return list.flatMap(item => item.split(',')).flatMap(item => item.trim() || []);
+}

@@ -1,0 +1,112 @@
+import type { PanelShape } from '../../../calls/tool.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { type Message, tailHeading } from '../../../core/message.ts';
+import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
+import { planBudget } from '../../../memory/budget.ts';
+import { objectIn } from '../../special-status.ts';
+import type { Tally } from '../../verdicts/tally.ts';
+import { type Labelled, sideBySide, unnamed } from '../../verdicts/unnamed.ts';
+import { consult, type Outcome, type Session } from './consult.ts';
+import type { Candidates } from './seats.ts';
+import { type Voice, verdictOf } from './voice.ts';
+
+/** What the verdicts come to, in the words of the model that brought them together. */
+export interface Synthesis {
+  recommendation?: string;
+  agreement: string[];
+  disagreement: string[];
+  minorityView?: string;
+  nextSteps: string[];
+  /** The answer as it stands, where it was not in the form that was asked for. */
+  text?: string;
+}
+
+/** Asks one model, that need not be on the panel, what the verdicts have in common and where they part. */
+export async function synthesize(
+  session: Session,
+  shape: PanelShape,
+  {
+    candidates,
+    voices,
+    proposal,
+    tally,
+  }: { candidates: Candidates; voices: readonly Voice[]; proposal: string; tally: Tally },
+): Promise<{ outcome: Outcome; synthesis?: Synthesis }> {
+  const { model } = candidates[0];
+  const seats = voices.map(({ seat }) => seat);
+  const verdicts = voices.flatMap((voice): Labelled[] => {
+    const verdict = verdictOf(voice);
+    return verdict ? [{ label: voice.seat.label, text: unnamed(verdict.text, seats, proposal) }] : [];
+  });
+  const { preamble } = session.options.compose;
+  const tail = [tailHeading, shape.synthesis, facts(voices, tally)].join('\n');
+  const fixed =
+    [preamble, proposal, tail].reduce((sum, text) => sum + estimateTokens(text), 100) * tokenFactor(model.id);
+  const budget = planBudget({ window: model.window, maxOutput: model.maxOutput, reserved: Math.ceil(fixed) });
+  const question = `The proposal, as it was put to each expert:\n\n${proposal}\n\n${sideBySide(verdicts, budget.rest / 1.5)}`;
+  const messages: Message[] = [
+    { role: 'system', section: 'preamble', parts: [{ type: 'text', text: preamble }], cacheMark: true },
+    { role: 'user', section: 'turn', parts: [{ type: 'text', text: question }] },
+    { role: 'user', section: 'tail', parts: [{ type: 'text', text: tail }] },
+  ];
+  const outcome = await consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+  return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
+}
+
+/** What was counted, so that nobody has to count again: and no voice that stands alone is lost. */
+function facts(voices: readonly Voice[], { positions, minority, mean }: Tally): string {
+  const sides = voices.flatMap(({ seat }) =>
+    seat.stance === 'neutral' ? [] : [`Expert ${seat.label} was told to argue ${seat.stance} it`],
+  );
+  return [
+    ...[...positions].map(
+      ([position, labels]) => `Position "${position}": ${labels.map(label => `Expert ${label}`).join(', ')}.`,
+    ),
+    ...(sides.length > 0 ? [`${sides.join('; ')}.`] : []),
+    ...(minority.length > 0
+      ? [`In the minority: ${minority.map(label => `Expert ${label}`).join(', ')}. Keep what they hold.`]
+      : []),
+    ...(mean === undefined ? [] : [`Their confidence is ${mean} of 10 on average.`]),
+  ].join('\n');
+}
+
+/** The object that was asked for; anything else is kept as it stands. */
+function synthesisIn(text: string): Synthesis {
+  const object = objectIn(text);
+  const recommendation = wordsOf(object?.recommendation);
+  const agreement = listOf(object?.agreement);
+  const disagreement = listOf(object?.disagreement);
+  if (!object || (!recommendation && agreement.length + disagreement.length === 0)) {
+    return { agreement: [], disagreement: [], nextSteps: [], text: text.trim() };
+  }
+  const minorityView = wordsOf(object.minority_view);
+  return {
+    ...(recommendation && { recommendation }),
+    agreement,
+    disagreement,
+    ...(minorityView && { minorityView }),
+    nextSteps: listOf(object.next_steps),
+  };
+}
+
+function wordsOf(value: unknown): string {
+  if (Array.isArray(value)) return listOf(value).join(' ');
+  if (value === undefined || value === null) return '';
+  return typeof value === 'string' ? value.trim() : JSON.stringify(value);
+}
+
+function listOf(value: unknown): string[] {
+  const items = Array.isArray(value) ? value : [value];
+  return items.map(wordsOf).filter(item => item !== '');
+}
+
+export function synthesisDocument({
+  recommendation,
+  agreement,
+  disagreement,
+  minorityView,
+  nextSteps,
+  text,
+}: Synthesis): JsonObject {
+  return { text, recommendation, agreement, disagreement, minority_view: minorityView, next_steps: nextSteps };
+}

@@ -1,0 +1,121 @@
+import type { Gathered } from '../../../calls/call-record.ts';
+import type { Json, JsonObject } from '../../../core/json.ts';
+import type { VoiceRecord } from '../../../core/thread.ts';
+import { roundedUsd } from '../../../domain/money.ts';
+import { specialStatus } from '../../special-status.ts';
+import type { Outcome } from './consult.ts';
+import { modelName, type Seat } from './seats.ts';
+import { factsOf, type VerdictFacts } from './verdicts.ts';
+
+/** One seat of a panel with what came of asking it. */
+export interface Voice {
+  seat: Seat;
+  /** Absent: the model could not be asked at all. */
+  prompt?: Gathered;
+  outcome: Outcome;
+  /** The round that the verdict is of. */
+  round: number;
+  /** Why a second round brought no new verdict. */
+  notRevised?: string;
+}
+
+/** What a model said when it gave a verdict; undefined when it failed, or asked for files instead. */
+export function verdictOf({ outcome }: Voice): { text: string; facts: VerdictFacts } | undefined {
+  if (outcome.status !== 'success' || specialStatus(outcome.answer.text)) return undefined;
+  return { text: outcome.answer.text, facts: factsOf(outcome.answer.text) };
+}
+
+/** The model that answered, or that would have: as it is served, else as it was typed. */
+export function nameOf({ seat, outcome }: Pick<Voice, 'seat' | 'outcome'>): string {
+  if (outcome.status === 'success') return modelName(outcome.answer.candidate);
+  return 'candidates' in seat.who ? modelName(seat.who.candidates[0]) : seat.model;
+}
+
+/** One sentence on a model without a verdict. */
+export function complaintOf({ outcome }: Voice): string {
+  switch (outcome.status) {
+    case 'success':
+      return 'It asked for more instead of giving a verdict.';
+    case 'error':
+      return outcome.error.message;
+    case 'skipped':
+      return `Not asked. ${outcome.message}`;
+  }
+}
+
+/** A voice as replies show it; `text` is its verdict, whole or as much as there is room for. */
+export function responseOf(voice: Voice, text: string): JsonObject {
+  const { seat, outcome } = voice;
+  const shared = { model: seat.model, stance: seat.stance };
+  switch (outcome.status) {
+    case 'success': {
+      const { answer } = outcome;
+      return {
+        ...shared,
+        status: 'success',
+        verdict: text,
+        partial: answer.partial || answer.finish.kind === 'length' ? true : undefined,
+        latency_ms: Math.round(answer.latencyMs),
+        tokens: { input: answer.usage.input, output: answer.usage.output },
+        cost_usd: costOf(answer.costUsd),
+        metadata: { provider: answer.model.provider, model_name: answer.model.id, model_corrected: correctedOf(seat) },
+      };
+    }
+    case 'error': {
+      const { code, class: kind, next, retryable } = outcome.error.details;
+      return {
+        ...shared,
+        status: 'error',
+        error: outcome.error.message,
+        error_code: code,
+        error_class: kind,
+        next,
+        retryable,
+        latency_ms: Math.round(outcome.latencyMs),
+        metadata: plannedOf(seat),
+      };
+    }
+    case 'skipped':
+      return {
+        ...shared,
+        status: 'skipped',
+        reason: outcome.because,
+        error: outcome.message,
+        metadata: plannedOf(seat),
+      };
+  }
+}
+
+/** A voice as the turn keeps it; its text is what stands between `from` and `to` of the content. */
+export function voiceRecord(voice: Voice, from: number, to: number): VoiceRecord {
+  const { seat, outcome } = voice;
+  const { position, confidence } = verdictOf(voice)?.facts ?? {};
+  const latencyMs = outcome.status === 'success' ? outcome.answer.latencyMs : undefined;
+  const costUsd = outcome.status === 'success' ? costOf(outcome.answer.costUsd) : undefined;
+  return {
+    expert: seat.label,
+    model: nameOf(voice),
+    stance: seat.stance,
+    status: outcome.status,
+    ...(position !== undefined && { position }),
+    ...(confidence !== undefined && { confidence }),
+    ...(latencyMs !== undefined && { latencyMs: Math.round(latencyMs) }),
+    ...(costUsd !== undefined && { costUsd }),
+    from,
+    to,
+  };
+}
+
+export function costOf(usd: number | undefined): number | undefined {
+  return usd === undefined ? undefined : roundedUsd(usd);
+}
+
+function correctedOf({ who }: Seat): Json | undefined {
+  return 'candidates' in who && who.corrected ? { ...who.corrected } : undefined;
+}
+
+function plannedOf({ who }: Seat): JsonObject {
+  if (!('candidates' in who)) return {};
+  const { provider, id } = who.candidates[0].model;
+  return { provider, model_name: id };
+}

@@ -1,0 +1,154 @@
+import type { Answered } from '../../../calls/call-record.ts';
+import type { Step, StepFacts, WorkflowProgress, WorkflowShape } from '../../../calls/tool.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import type { Thread } from '../../../core/thread.ts';
+import { objectIn, specialStatus } from '../../special-status.ts';
+
+type Shape = WorkflowShape<Record<string, unknown>>;
+type Facts = StepFacts<Record<string, unknown>>;
+
+/** The keys that every reply to a step has. */
+export function stepDocument(tool: string, shape: Shape, step: Step, progress: WorkflowProgress): JsonObject {
+  return {
+    status: `${tool}_in_progress`,
+    step_number: step.stepNumber,
+    total_steps: progress.totalSteps,
+    next_step_required: step.nextStepRequired,
+    [shape.words.status]: {
+      files_checked: progress.filesChecked.length,
+      relevant_files: progress.relevantFiles.length,
+      relevant_context: progress.relevantContext.length,
+      issues_found: progress.issuesFound.length,
+      images_collected: progress.images.length,
+      current_confidence: progress.confidence,
+      ...(shape.words.bySeverity && { [shape.words.bySeverity]: bySeverity(progress.issuesFound) }),
+      ...shape.counters?.(step, progress),
+    },
+  };
+}
+
+function bySeverity(issues: readonly Record<string, unknown>[]): JsonObject {
+  const counts = new Map<string, number>();
+  for (const { severity } of issues) {
+    const key = String(severity ?? 'unrated').toLowerCase();
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return Object.fromEntries(counts);
+}
+
+/** The reply to a step after which the caller works on. */
+export function pauseDocument(tool: string, shape: Shape, { step, args, progress }: Facts, stale: boolean): JsonObject {
+  const actions = shape.requiredActions(step, args, progress);
+  return {
+    status: shape.words.pause,
+    [shape.words.required]: true,
+    required_actions: actions,
+    next_steps:
+      `Do the ${actions.length} required actions first, with your own tools. Then call ${tool} again with ` +
+      `step_number ${progress.lastStep + 1}, the continuation_id, and what is new: findings with evidence, the files you read.`,
+    ...(stale && { no_new_evidence: true }),
+    ...(step.relevantFiles.length > 0 && {
+      file_context: {
+        type: 'reference_only',
+        note: `Files noted: ${step.relevantFiles.map(path => path.split('/').at(-1)).join(', ')}`,
+        context_optimization: 'The files are read when the expert is asked.',
+      },
+    }),
+  };
+}
+
+/** What the caller contributed at the earlier steps of a run. */
+export function workSince(thread: Thread, tool: string, afterSeq: number): string[] {
+  return thread.turns
+    .filter(turn => turn.seq > afterSeq && turn.toolName === tool && turn.role === 'user' && turn.status === 'done')
+    .map(turn => turn.content);
+}
+
+/** What the steps came to, as the tool's own summary object. */
+export function summaryOf({ progress, work }: Facts): JsonObject {
+  return {
+    initial_request: progress.request,
+    steps_taken: progress.lastStep,
+    files_examined: progress.filesChecked,
+    relevant_files: progress.relevantFiles,
+    relevant_context: progress.relevantContext,
+    issues_found: progress.issuesFound.map(issue => jsonOf(issue)),
+    work_summary: work.join('\n\n'),
+  };
+}
+
+export function jsonOf(value: Record<string, unknown>): JsonObject {
+  const copy: JsonObject = JSON.parse(JSON.stringify(value));
+  return copy;
+}
+
+/** The reply to the last step when the caller's own certainty was enough. */
+export function skippedDocument(shape: Shape, { step, progress }: Facts, summary: JsonObject): JsonObject {
+  const words = shape.words.skipped ?? { status: 'local_work_complete', reason: 'skipped' };
+  return {
+    status: words.status,
+    [shape.words.complete]: true,
+    [shape.words.summary]: {
+      ...summary,
+      final_analysis: step.hypothesis ?? step.findings,
+      confidence_level: words.level ?? progress.confidence,
+    },
+    skip_expert_analysis: true,
+    expert_analysis: {
+      status: words.reason,
+      reason: `${words.because ?? `You are ${progress.confidence}`}; no expert was asked. Send use_assistant_model: true to have it checked all the same.`,
+    },
+    next_steps: 'Present the result with its evidence and go on to the work itself.',
+  };
+}
+
+/** The reply to the last step when no expert was wanted, or none can be had. */
+export function declinedDocument(shape: Shape, why: string): JsonObject {
+  return { status: 'local_work_complete', [shape.words.complete]: true, next_steps: why };
+}
+
+/** The reply to the last step with the expert's view. */
+export function expertDocument(shape: Shape, summary: JsonObject, compat: boolean, answered: Answered): JsonObject {
+  const { text } = answered.answer;
+  const { embedded, unchanged, changed } = answered.files;
+  const document: JsonObject = {
+    file_context: {
+      type: 'fully_embedded',
+      files_embedded: embedded.length + changed.length,
+      context_optimization: `${unchanged.length} more stood in the conversation already.`,
+    },
+    [shape.words.complete]: true,
+    [shape.words.summary]: summary,
+  };
+  const special = specialStatus(text);
+  if (special && special.status !== 'no_bug_found') {
+    return {
+      ...document,
+      status: special.status,
+      content: JSON.stringify(special.object),
+      next_steps: afterSpecial(special),
+    };
+  }
+  return {
+    ...document,
+    status: compat ? 'calling_expert_analysis' : 'expert_analysis_complete',
+    expert_analysis: expertAnalysis(shape, text),
+    next_steps:
+      'Present both views. Check the expert’s points against the code before you act on them, the gravest first.',
+    important_considerations: 'The expert saw only what it was sent. Say so where you disagree, and why.',
+  };
+}
+
+/** What to do about an expert's request: its own word for it, else ours. */
+function afterSpecial({ status, object }: { status: string; object: Record<string, unknown> }): string {
+  if (typeof object.next_steps === 'string' && object.next_steps !== '') return object.next_steps;
+  return status === 'files_required_to_continue'
+    ? 'Send this step again with the same continuation_id and the files that the expert asks for in relevant_files.'
+    : 'The expert did not go through with it: "content" says why. Do as it says, or narrow the task, and send this step again with the same continuation_id.';
+}
+
+function expertAnalysis(shape: Shape, text: string): JsonObject {
+  const object = shape.expert?.json ? objectIn(text) : undefined;
+  if (object) return jsonOf(object);
+  return { status: 'analysis_complete', raw_analysis: text, format: 'text', note: 'The answer is plain text.' };
+}

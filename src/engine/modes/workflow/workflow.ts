@@ -1,0 +1,199 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { AskPlan, LocalPlan, Plan, Resumed } from '../../../calls/call-record.ts';
+import type { Step, StepFacts, WorkflowProgress, WorkflowShape } from '../../../calls/tool.ts';
+import { inputError } from '../../../core/errors.ts';
+import type { JsonObject } from '../../../core/json.ts';
+import { contributionOf } from '../../workflow/contribution.ts';
+import { type EvidenceSource, ownEvidence, withOwnIssues } from '../../workflow/own-evidence.ts';
+import { stepOf } from '../../workflow/step.ts';
+import {
+  declinedDocument,
+  expertDocument,
+  jsonOf,
+  pauseDocument,
+  skippedDocument,
+  stepDocument,
+  summaryOf,
+  workSince,
+} from './documents.ts';
+import { advance, bringsNothingNew, checkOrder, readProgress, writeProgress } from './progress.ts';
+
+type Shape = WorkflowShape<Record<string, unknown>>;
+
+export interface WorkflowSettings {
+  /** Ask the expert although the caller is certain. */
+  expertAtCertain: boolean;
+  /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
+  compat: boolean;
+  /** What tools that look for themselves may use. */
+  offered: Pick<EvidenceSource['offered'], 'git'>;
+}
+
+/** What the disk says of the files that a step names. */
+export interface StepFiles {
+  /** Checked ones that are not there. */
+  missing: readonly string[];
+  /** Source files behind the relevant ones, where the tool counts them. */
+  found: readonly string[];
+}
+
+interface StepCall {
+  shape: Shape;
+  step: Step & { useExpert?: boolean };
+  facts: StepFacts<Record<string, unknown>>;
+  call: Resumed;
+  contribution: string;
+  document: JsonObject;
+}
+
+/** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
+export async function planWorkflow(
+  shape: Shape,
+  call: Resumed,
+  files: StepFiles,
+  settings: Omit<WorkflowSettings, 'offered'> & EvidenceSource,
+): Promise<Plan> {
+  const tool = call.tool.name;
+  const step = stepOf(call.args, shape.unsure);
+  const before = readProgress(call.thread.workflows[tool], call.tool.fields);
+  checkOrder(tool, step, before, call.common.continuationId !== undefined);
+  if (step.revises === undefined || !before) checkFirst(tool, shape, step, call.args);
+  const stepCall = await record(shape, call, files, { step, before, source: settings });
+  if (step.nextStepRequired) return local(stepCall, pause(stepCall, before), true);
+  const unfinished = shape.unfinished?.(stepCall.facts);
+  if (unfinished) return local(stepCall, unfinished, true);
+  if (shape.finish) return finish(stepCall, shape.finish(stepCall.facts));
+  const summary = summaryOf(stepCall.facts);
+  if (step.useExpert === false)
+    return local(stepCall, {
+      ...declinedDocument(shape, 'Present what you found, with its evidence.'),
+      ...shape.verdict?.(stepCall.facts),
+    });
+  const certain = shape.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
+  if (certain && shape.words.skipped && step.useExpert !== true && !settings.expertAtCertain) {
+    return local(stepCall, { ...skippedDocument(shape, stepCall.facts, summary), ...shape.verdict?.(stepCall.facts) });
+  }
+  return ask(stepCall, summary, settings);
+}
+
+/** The step with all that is known after it. */
+async function record(
+  shape: Shape,
+  call: Resumed,
+  { missing, found }: StepFiles,
+  { step, before, source }: Pick<StepCall, 'step'> & { before?: WorkflowProgress; source: EvidenceSource },
+): Promise<StepCall> {
+  const tool = call.tool.name;
+  const news = settingsIn(shape, call.args);
+  const advanced = advance(before, step, call.thread.seq);
+  const held = { ...advanced.settings, ...news };
+  const looks = step.stepNumber === 1 || !step.nextStepRequired || !isDeepStrictEqual(held, advanced.settings);
+  const evidence = looks ? await ownEvidence(source, shape, call, held) : undefined;
+  const progress: WorkflowProgress = {
+    ...withOwnIssues(advanced, tool, evidence),
+    settings: held,
+    kept: shape.keep?.(advanced.kept, step, call.args, found) ?? {},
+  };
+  const brief = Object.keys(news).length > 0 ? (shape.brief?.(progress.settings) ?? []) : [];
+  const lines = [...brief, ...(evidence?.turn ?? [])];
+  const contribution = contributionOf(step, { brief: lines, sure: call.args.confidence !== undefined });
+  const work = [...workSince(call.thread, tool, progress.afterSeq), contribution];
+  const facts = { step, args: call.args, progress, work, evidence };
+  const document: JsonObject = {
+    ...stepDocument(tool, shape, step, progress),
+    ...(missing.length > 0 && { files_not_found: [...missing] }),
+    ...evidence?.document,
+  };
+  return { shape, step, facts, call, contribution, document };
+}
+
+function settingsIn({ settings = [] }: Shape, args: Record<string, unknown>): JsonObject {
+  return jsonOf(Object.fromEntries(settings.flatMap(name => (args[name] === undefined ? [] : [[name, args[name]]]))));
+}
+
+function pause({ shape, step, facts, call }: StepCall, before: WorkflowProgress | undefined): JsonObject {
+  const evidence = call.args.findings !== undefined;
+  return pauseDocument(call.tool.name, shape, facts, evidence && bringsNothingNew(before, step));
+}
+
+function checkFirst(tool: string, shape: Shape, step: Step, args: Record<string, unknown>): void {
+  if (step.stepNumber !== 1) return;
+  const absent = (shape.neededAtFirst ?? []).filter(name => args[name] === undefined || isEmptyList(args[name]));
+  if (absent.length === 0) return;
+  throw inputError(`The first step of ${tool} needs ${absent.join(', ')}.`, {
+    code: 'MISSING_PARAMETER',
+    next: `Send step 1 again with ${absent.join(', ')}.`,
+    validationErrors: absent.map(field => ({ field, error: 'missing in step 1' })),
+  });
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+/** A run that is over leaves no state: the next step 1 begins anew anyway, and a stray step is told so. */
+function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalPlan {
+  const { call, shape, facts, contribution, document } = stepCall;
+  return {
+    kind: 'local',
+    contribution,
+    workflow: { tool: call.tool.name, state: goesOn ? writeProgress(facts.progress) : null },
+    document: { ...document, ...ending, ...shape.keys?.(facts) },
+    metadata: shape.metadata?.(facts),
+  };
+}
+
+function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; turn: string }): LocalPlan {
+  return { ...local(stepCall, { [stepCall.shape.words.complete]: true, ...document }), contribution: turn };
+}
+
+function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowSettings, 'compat'>): AskPlan {
+  const { call, shape, facts, contribution } = stepCall;
+  const { progress } = facts;
+  const document = { ...stepCall.document, ...shape.keys?.(facts) };
+  return {
+    kind: 'ask',
+    contribution,
+    tail: tailOf(shape, facts),
+    files: [...new Set([...progress.relevantFiles, ...(shape.files?.(progress.settings) ?? [])])],
+    evidence: facts.evidence?.forExpert,
+    images: progress.images,
+    category: shape.category ?? 'extended_reasoning',
+    effort: shape.effort ?? 'high',
+    // What the expert wants first is known only from its answer: so the last step may be sent again.
+    workflow: { tool: call.tool.name, state: writeProgress({ ...progress, asked: true }) },
+    local: { ...document, [shape.words.complete]: true, [shape.words.summary]: summary },
+    withoutModel: {
+      ...document,
+      ...declinedDocument(
+        shape,
+        'Present what you found. No model is configured, so no expert was asked: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to have one.',
+      ),
+      ...shape.verdict?.(facts),
+    },
+    conclude: answered => ({
+      ...document,
+      ...expertDocument(shape, summary, compat, answered),
+      ...shape.verdict?.(facts, answered.answer.text),
+      ...(answered.evidenceLeftOut.length > 0 && { evidence_left_out: answered.evidenceLeftOut }),
+    }),
+  };
+}
+
+function tailOf(shape: Shape, { step, progress }: StepFacts<Record<string, unknown>>): string {
+  const hypotheses = progress.hypotheses.map(
+    ({ step: number, hypothesis, confidence }) => `step ${number} (${confidence}): ${hypothesis}`,
+  );
+  const bare = progress.lastStep === 1 && step.findings === '';
+  return [
+    shape.expert?.role,
+    `The task, as it was given: ${progress.request}`,
+    shape.brief?.(progress.settings).join('\n'),
+    hypotheses.length > 0 && `Hypotheses so far:\n${hypotheses.join('\n')}`,
+    bare
+      ? 'The caller brings a question and no findings of its own: judge by the files.'
+      : 'The caller’s findings are in the conversation above; judge them by the files.',
+  ]
+    .filter(Boolean)
+    .join('\n\n');
+}

@@ -1,0 +1,69 @@
+import type { ToolDefinition } from '../calls/tool.ts';
+import type { HostPrompts, PromptListing } from '../core/tool-host.ts';
+import type { Offer } from './exposure.ts';
+
+/** Commands that callers of PAL know by another name than the tool's. */
+const palNames: Readonly<Record<string, string>> = { thinkdeep: 'thinkdeeper', codereview: 'review' };
+
+const model = { name: 'model', description: 'Model to ask; leave it out to have one chosen', required: false };
+const thread = { name: 'continuation_id', description: 'Thread to go on with, or "last"', required: false };
+const request = { name: 'request', description: 'What it is about', required: false };
+
+const goOn: PromptListing = {
+  name: 'continue',
+  title: 'Go on with a thread',
+  description: 'Goes on with the newest thread of this project, or a named one.',
+  arguments: [thread, model, request],
+};
+
+/** A command a tool, and one to go on with a thread. */
+export function createPrompts({ tools, unlisted }: Pick<Offer, 'tools' | 'unlisted'>): HostPrompts {
+  const dispatcher = tools.find(({ shape }) => shape.kind === 'dispatch');
+  const callable = [...tools, ...unlisted].filter(tool => tool !== dispatcher);
+  const byName = new Map<string, ToolDefinition>();
+  for (const tool of callable) byName.set(palNames[tool.name] ?? tool.name, tool).set(tool.name, tool);
+  const listed = [...callable.map(listingOf), goOn];
+  const wayTo = (tool: ToolDefinition) =>
+    dispatcher && unlisted.includes(tool) && tool.shape.kind === 'workflow'
+      ? `"${dispatcher.name}" with kind "${tool.name}"`
+      : `"${tool.name}"`;
+  return {
+    list: () => listed,
+    text(name, args) {
+      const [base = '', ...suffix] = name.split(':');
+      const given = { ...args, ...(suffix.length > 0 && { model: suffix.join(':') }) };
+      if (base === goOn.name) return goOnText(given);
+      const tool = byName.get(base);
+      return tool && toolText(tool, wayTo(tool), given);
+    },
+  };
+}
+
+function listingOf(tool: ToolDefinition): PromptListing {
+  const { name, title, description, shape, effects } = tool;
+  const own = palNames[name] ?? name;
+  const plain = shape.kind === 'action' || shape.kind === 'relay' || shape.kind === 'wrapper';
+  if (plain) return { name: own, title, description, arguments: [request] };
+  const asks = effects.network ? [model] : [];
+  return { name: own, title, description, arguments: [request, ...asks, thread] };
+}
+
+type Given = Readonly<Record<string, string | undefined>>;
+
+function toolText(tool: ToolDefinition, way: string, { request: about, model: named, continuation_id: id }: Given) {
+  const settings = [named && `model "${named}"`, id && `continuation_id "${id}"`].filter(Boolean).join(' and ');
+  return [
+    `Use the Polylogue tool ${way}${settings && `, and give it ${settings}`}.`,
+    tool.shape.kind === 'workflow' && 'Go through its steps to the end, doing the required_actions in between.',
+    about || 'It is about what we are at in this conversation.',
+  ]
+    .filter(Boolean)
+    .join('\n');
+}
+
+function goOnText({ request: about, model: named, continuation_id: id }: Given): string {
+  const settings = [`continuation_id "${id || 'last'}"`, named && `model "${named}"`].filter(Boolean).join(' and ');
+  return `Go on with our Polylogue thread: use the tool that it was last used with, or "chat", and give it ${settings}.\n${
+    about || 'Take up the point where it stopped.'
+  }`;
+}

@@ -1,0 +1,124 @@
+import type { ThreadId } from '../core/ids.ts';
+import type { JsonObject } from '../core/json.ts';
+import type { Message, SaidPart } from '../core/message.ts';
+import type { Candidate, ModelInfo } from '../core/model.ts';
+import type { Citation } from '../core/thread.ts';
+import type { Usage } from '../core/usage.ts';
+
+/** Time limits of one call, in milliseconds. */
+export interface CallLimits {
+  /** Until the first byte of the answer. */
+  firstByteMs: number;
+  /** Between two chunks. */
+  idleMs: number;
+  /** From the first attempt to the last byte, retries and waits included. */
+  totalMs: number;
+}
+
+/** What a search of the web may bring along. */
+export interface WebSearch {
+  /** The most results that one search hands to the model. */
+  maxResults: number;
+  /** The most searches of one call. */
+  maxRounds: number;
+  /** How much of the pages found is handed to the model, where the vendor lets one say; absent: its own measure. */
+  contentSize?: 'low' | 'medium' | 'high';
+}
+
+/** How a program is wanted to answer (`cli:gemini`); other models are not told. */
+export interface ProgramWish {
+  /** A role of its configuration. */
+  role?: string;
+  /** It may change files. */
+  mayWrite: boolean;
+}
+
+/** A tool that the model may call; whoever asks runs it. */
+export interface ToolSpec {
+  /** `a-z`, `A-Z`, `0-9`, `_` and `-`, at most 64 characters. */
+  name: string;
+  description: string;
+  /** JSON Schema of the arguments. */
+  inputSchema: JsonObject & { type: 'object' };
+}
+
+/** One question to a model. */
+export interface ModelQuestion {
+  reqId: string;
+  tool: string;
+  /** Who asks, and for which thread (absent for calls without one): what is spent counts there. Absent: for nobody. */
+  payer?: { owner: string; thread?: ThreadId };
+  /** How many questions of the same call, this one included, still want a part of what it may cost; absent: this one alone. */
+  sharers?: number;
+  /** The caller's project: where a program works that answers. Absent: the project of this process. */
+  root?: string;
+  /** For a program that answers. */
+  program?: ProgramWish;
+  /** The model may search the web, where its provider can. */
+  webSearch?: WebSearch;
+  /** In order of preference; a later one is asked only when an earlier one failed for good. */
+  candidates: readonly Candidate[];
+  messages: readonly Message[];
+  /** What the model may call; the candidates must be able to. Absent: nothing. */
+  tools?: readonly ToolSpec[];
+  /** `none`: it sees the tools, for calls of them stand in the messages, and may call none. Absent: as it likes. */
+  toolChoice?: 'none';
+  maxOutputTokens: number;
+  temperature?: number;
+  /** Of the likeliest words, above 0 and at most 1; left out where the model takes no temperature either. */
+  topP?: number;
+  cacheKey?: string;
+  /** Absent: the policy's own limits for the model. */
+  limits?: Partial<CallLimits>;
+  signal: AbortSignal;
+  /** Gets the text as it arrives. Once it was called, the call is not retried. */
+  onText?: (delta: string) => void;
+  /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
+  onWaste?: (waste: Waste) => void;
+  /** Told of the text as it arrives, for progress alone: a retry may begin it anew. */
+  onProgress?: (delta: string) => void;
+}
+
+/** What an attempt cost that brought no answer. */
+export interface Waste {
+  model: ModelInfo;
+  usage: Usage;
+  /** US dollars; absent: the model has no known price. */
+  costUsd?: number;
+}
+
+export interface AttemptRecord {
+  provider: string;
+  model: string;
+  /** `skipped`: it was not asked, because of its breaker or because too many were waiting. */
+  outcome: 'ok' | 'retry' | 'failed' | 'skipped';
+  class?: string;
+  elapsedMs: number;
+}
+
+export interface ModelAnswer {
+  text: string;
+  /** With `tools`: all that it said, its thoughts and calls included, as it is to stand in the next question. */
+  said?: readonly SaidPart[];
+  model: ModelInfo;
+  candidate: Candidate;
+  usage: Usage;
+  costUsd?: number;
+  finish: { kind: 'stop' | 'tool_calls' | 'length' | 'content_filter' | 'other'; raw?: string };
+  /** True when the stream broke after text had arrived: `text` is what came. */
+  partial: boolean;
+  citations: Citation[];
+  /** The model could search the web. */
+  couldSearch?: boolean;
+  attempts: AttemptRecord[];
+  latencyMs: number;
+  /** Of it, waiting for a place to run in; absent: none. */
+  queuedMs?: number;
+  /** What the provider could not do as asked, one sentence each. */
+  warnings: string[];
+  /** What a program told of how it answered. */
+  told?: Readonly<Record<string, unknown>>;
+}
+
+/** Asks a model. Throws an `AppError` of kind `model`, `cancelled` or `config`. */
+export type AskModel = (question: ModelQuestion) => Promise<ModelAnswer>;

@@ -1,0 +1,332 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FinishReason,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+  SharedV4ProviderMetadata,
+  SharedV4Warning,
+} from '@ai-sdk/provider';
+import { AppError } from '../../core/errors.ts';
+import { isRecord, textsIn } from '../../core/json.ts';
+import type { SaidPart } from '../../core/message.ts';
+import { safeCut } from '../../core/text.ts';
+import type { Citation } from '../../core/thread.ts';
+import type { Usage } from '../../core/usage.ts';
+import type { ModelAnswer } from '../ask-model.ts';
+import type { Saying } from '../asking/said.ts';
+import type { UsesIn } from '../fees/counted-uses.ts';
+import type { Use } from '../fees.ts';
+import type { AttemptClocks } from '../resilience/clocks.ts';
+import { badUpstream } from '../resilience/errors.ts';
+
+/** All that one attempt brought, whether it ended well or not. */
+export interface AttemptOutcome {
+  text: string;
+  /** Some of the text went to the caller, who can't take it back. */
+  passedOn: boolean;
+  /** Characters of reasoning that streamed by. */
+  reasoningChars: number;
+  /** Characters of the calls' arguments. */
+  callChars: number;
+  /** Everything that was said, where that was asked for. */
+  said?: SaidPart[];
+  /** Absent when the vendor told none, as broken streams do. */
+  usage?: Usage;
+  /** What the vendor charges for beside tokens. */
+  uses: Use[];
+  /** What the vendor charged, where it tells. */
+  costUsd?: number;
+  finish?: ModelAnswer['finish'];
+  citations: Citation[];
+  warnings: string[];
+  /** What a program told of how it answered. */
+  told?: Readonly<Record<string, unknown>>;
+  /** What a program did with tools of its own, in its order. */
+  steps?: readonly Record<string, unknown>[];
+  /** What ended it, as it was thrown. Absent: the answer is whole. */
+  failure?: unknown;
+}
+
+/** Far above any real answer; a stream that passes it would fill the memory before its clocks run out. */
+const mostChars = 1_000_000;
+const mostCharsPerToken = 20;
+/** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. */
+const mostCitations = 200;
+const longestUrl = 4_000;
+const longestTitle = 300;
+const longestSnippet = 500;
+const longestFinish = 80;
+
+export interface AttemptInput {
+  model: LanguageModelV4;
+  provider: string;
+  call: Omit<LanguageModelV4CallOptions, 'abortSignal'>;
+  clocks: AttemptClocks;
+  onText?: (delta: string) => void;
+  /** Told of text and reasoning as they come; for progress alone. */
+  onProgress?: (delta: string) => void;
+  /** Collects what was said with the calls of tools in it. Absent: the text alone counts. */
+  saying?: Saying;
+  /** Finds what is charged beside tokens; absent: nothing is. */
+  usesIn?: UsesIn;
+}
+
+/**
+ * Asks once and reads the stream to its end. Never throws for what the vendor or the clocks did: that is `failure`, and
+ * what came before it stays. The connection is closed unless the answer came whole.
+ */
+export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
+  const outcome: AttemptOutcome = {
+    text: '',
+    passedOn: false,
+    reasoningChars: 0,
+    callChars: 0,
+    uses: [],
+    citations: [],
+    warnings: [],
+  };
+  const { clocks } = input;
+  try {
+    const pending = input.model.doStream({ ...input.call, abortSignal: clocks.signal });
+    const { stream, response } = await orAbort(pending, clocks.signal);
+    await read(stream, input, outcome);
+    outcome.failure = shortcoming(input, outcome, response?.headers?.['content-type']);
+  } catch (error) {
+    // Whatever goes wrong after the answer was finished is only the closing of the stream.
+    if (!outcome.finish) outcome.failure = clocks.expired() ?? error;
+    else outcome.failure = shortcoming(input, outcome, undefined);
+  }
+  if (input.saying) outcome.said = input.saying.parts();
+  clocks.stop(outcome.failure !== undefined);
+  return outcome;
+}
+
+async function read(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  input: AttemptInput,
+  outcome: AttemptOutcome,
+): Promise<void> {
+  const reader = stream.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await orAbort(reader.read(), input.clocks.signal);
+      if (done) return;
+      take(value, input, outcome);
+    }
+  } catch (error) {
+    // Not awaited: a stream that hangs would hang here too.
+    reader.cancel(error).catch(() => undefined);
+    throw error;
+  }
+}
+
+function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: AttemptOutcome): void {
+  input.saying?.take(part);
+  const used = input.usesIn?.(part);
+  if (used) outcome.uses.push(used);
+  switch (part.type) {
+    case 'stream-start':
+      outcome.warnings.push(...part.warnings.map(warning => warningText(warning, input.provider)));
+      return;
+    case 'text-delta':
+      input.clocks.progress(part.delta.length);
+      input.onProgress?.(part.delta);
+      takeText(part.delta, input, outcome);
+      checkSize(input, outcome);
+      return;
+    case 'reasoning-delta':
+      input.clocks.progress(part.delta.length);
+      input.onProgress?.(part.delta);
+      outcome.reasoningChars += part.delta.length;
+      checkSize(input, outcome);
+      return;
+    case 'tool-input-delta':
+      input.clocks.progress(part.delta.length);
+      input.onProgress?.(part.delta);
+      outcome.callChars += part.delta.length;
+      checkSize(input, outcome);
+      return;
+    case 'source':
+      if (part.sourceType === 'url') takeCitation(part, input.provider, outcome);
+      return;
+    case 'error':
+      throw part.error;
+    case 'finish':
+      outcome.usage = usageOf(part.usage);
+      outcome.costUsd = costOf(part.providerMetadata?.[input.provider]);
+      outcome.finish = finishOf(part.finishReason);
+      takeTold(part.providerMetadata?.[input.provider], input.provider, outcome);
+      input.clocks.settle();
+      return;
+    default:
+      return;
+  }
+}
+
+/** Leading white space waits for the first letter, so that a blank answer was never passed on and can be asked for again. */
+function takeText(delta: string, input: AttemptInput, outcome: AttemptOutcome): void {
+  outcome.text += delta;
+  if (!input.onText || delta === '') return;
+  if (outcome.passedOn) {
+    input.onText(delta);
+  } else if (outcome.text.trim() !== '') {
+    outcome.passedOn = true;
+    input.onText(outcome.text);
+  }
+}
+
+function checkSize({ call }: AttemptInput, { text, reasoningChars, callChars }: AttemptOutcome): void {
+  const most = mostChars + mostCharsPerToken * (call.maxOutputTokens ?? 0);
+  if (text.length + reasoningChars + callChars > most)
+    throw badUpstream(`The answer did not end after ${most} characters.`, false);
+}
+
+/** Programs tell more than vendors do, and only at their end what they could not do. */
+function takeTold(
+  metadata: SharedV4ProviderMetadata[string] | undefined,
+  provider: string,
+  outcome: AttemptOutcome,
+): void {
+  if (isRecord(metadata?.told)) outcome.told = metadata.told;
+  if (Array.isArray(metadata?.steps)) outcome.steps = metadata.steps.filter(isRecord);
+  outcome.warnings.push(...textsIn(metadata?.warnings).map(warning => `${provider}: ${warning}`));
+}
+
+interface Source {
+  url: string;
+  title?: string;
+  providerMetadata?: SharedV4ProviderMetadata;
+}
+
+/**
+ * Providers whose vendor tells more of a hit pass it on as `snippet` and `date` in their metadata. A page that is told of
+ * twice is one citation, with what either telling says.
+ */
+function takeCitation(source: Source, provider: string, outcome: AttemptOutcome): void {
+  const { url, title } = source;
+  if (url.length > longestUrl || !/^https?:/i.test(url)) return;
+  const { snippet, date } = source.providerMetadata?.[provider] ?? {};
+  const known = outcome.citations.find(citation => citation.url === url);
+  if (!known && outcome.citations.length >= mostCitations) return;
+  const citation = known ?? { title: url, url, provider };
+  if (!known) outcome.citations.push(citation);
+  // Some vendors put the number of the citation where its title belongs.
+  if (title && !/^\d+$/.test(title) && citation.title === url) citation.title = safeCut(title, longestTitle);
+  if (isText(snippet)) citation.snippet ??= safeCut(snippet, longestSnippet);
+  if (isText(date)) citation.date ??= safeCut(date, longestFinish);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.trim() !== '';
+}
+
+function warningText(warning: SharedV4Warning, provider: string): string {
+  if (warning.type === 'other') return `${provider}: ${warning.message}`;
+  if (warning.type === 'deprecated') return `${provider}: ${warning.setting}: ${warning.message}`;
+  return `${provider}: ${warning.details ?? `${warning.feature} is not supported`}`;
+}
+
+/** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */
+function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usage | undefined {
+  if (inputTokens.total === undefined && outputTokens.total === undefined) return undefined;
+  const cacheRead = count(inputTokens.cacheRead);
+  const cacheWrite = count(inputTokens.cacheWrite);
+  const reasoning = count(outputTokens.reasoning);
+  const hour = Math.min(cacheWrite, keptForAnHour(raw));
+  return {
+    input: count(inputTokens.total ?? count(inputTokens.noCache) + cacheRead + cacheWrite),
+    output: count(outputTokens.total ?? count(outputTokens.text) + reasoning),
+    reasoning,
+    cacheRead,
+    cacheWrite,
+    ...(hour > 0 && { cacheWriteHour: hour }),
+  };
+}
+
+/** Anthropic's word for the part of a cache write that costs more; the SDK passes it on as it came. */
+function keptForAnHour(raw: LanguageModelV4Usage['raw']): number {
+  const written = raw?.cache_creation;
+  if (typeof written !== 'object' || written === null || !('ephemeral_1h_input_tokens' in written)) return 0;
+  const tokens = written.ephemeral_1h_input_tokens;
+  return typeof tokens === 'number' ? count(tokens) : 0;
+}
+
+function count(tokens: number | undefined): number {
+  return tokens !== undefined && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
+}
+
+/** xAI counts money in these. */
+const ticksPerDollar = 10_000_000_000;
+
+/** Providers whose vendor tells the price of a call pass it on as `costUsd` in their metadata; xAI's package does in ticks. */
+function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number | undefined {
+  const ticks = metadata?.costInUsdTicks;
+  const cost = metadata?.costUsd ?? (typeof ticks === 'number' ? ticks / ticksPerDollar : undefined);
+  return typeof cost === 'number' && Number.isFinite(cost) && cost >= 0 ? cost : undefined;
+}
+
+/** Undefined for an end that is none. */
+function finishOf({ unified, raw: told }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
+  const raw = told === undefined ? undefined : safeCut(told, longestFinish);
+  switch (unified) {
+    case 'stop':
+    case 'length':
+      return { kind: unified, raw };
+    case 'tool-calls':
+      return { kind: 'tool_calls', raw };
+    case 'content-filter':
+      return { kind: 'content_filter', raw };
+    case 'error':
+    case 'interrupted':
+      return undefined;
+    default:
+      return { kind: 'other', raw };
+  }
+}
+
+/** What is wrong with a stream that ended without an error. */
+function shortcoming(
+  { saying }: AttemptInput,
+  outcome: AttemptOutcome,
+  contentType: string | undefined,
+): AppError | undefined {
+  const { finish, text } = outcome;
+  if (!finish) {
+    if (text === '' && contentType !== undefined && !contentType.includes('event-stream')) {
+      const next =
+        'Check the base URL of this provider and what stands between, such as a proxy; or name another model.';
+      return badUpstream(`The answer was no stream of events, but ${contentType.slice(0, 60)}.`, true, next);
+    }
+    return badUpstream('The stream ended before the answer was finished.');
+  }
+  if (text.trim() !== '' || (saying?.calls() ?? 0) > 0) return undefined;
+  if (finish.kind === 'content_filter') {
+    const message = `The provider refused to answer (${finish.raw ?? 'content filter'}).`;
+    return new AppError('model', message, { code: 'API_ERROR', class: 'content_filter', retryable: false });
+  }
+  if (finish.kind === 'length') {
+    const next = 'Ask with a lower thinking effort or a smaller budget, or name another model.';
+    return badUpstream('The model used all of its output for thinking and wrote no answer.', false, next);
+  }
+  return badUpstream('The answer was empty.');
+}
+
+/** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
+export function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort, { once: true });
+    promise.then(
+      value => {
+        signal.removeEventListener('abort', onAbort);
+        resolve(value);
+      },
+      error => {
+        signal.removeEventListener('abort', onAbort);
+        reject(error);
+      },
+    );
+  });
+}

@@ -1,0 +1,289 @@
+import { type AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
+import type { Candidate } from '../../core/model.ts';
+import type { AskModel, CallLimits, ModelQuestion } from '../ask-model.ts';
+import { answerOf } from '../asking/answer-of.ts';
+import { failureOf } from '../asking/failure-of.ts';
+import { fitImages } from '../asking/fit-images.ts';
+import { givesLastAnswer, lastAnswer } from '../asking/last-answer.ts';
+import { recordAttempt, tellWaste } from '../asking/record-attempt.ts';
+import { createSaying } from '../asking/said.ts';
+import { tellRequest } from '../asking/tell-comms.ts';
+import { toolsOf } from '../asking/tools-of.ts';
+import { feesOf } from '../fees/counted-uses.ts';
+import type { Connection } from '../provider.ts';
+import type { Pass } from '../resilience/breaker-board.ts';
+import { limitsFor, startClocks } from '../resilience/clocks.ts';
+import { toModelError } from '../resilience/errors.ts';
+import { othersAfter } from '../resilience/fallback.ts';
+import { faultOf } from '../resilience/fault.ts';
+import { maxAttempts, retryDelay } from '../resilience/retry.ts';
+import { attempt, orAbort } from './attempt.ts';
+import type { AskModelParts, Run, Try } from './call-run.ts';
+import { toPrompt } from './messages.ts';
+import { repaired, signerOf } from './repair-history.ts';
+
+/** Waiting longer than this for one vendor makes no sense while another candidate is left. */
+const patienceWithOthersLeftMs = 10_000;
+/** Callers give up after a minute or so; one that is told when to come back can do something else meanwhile. */
+const patienceMs = 60_000;
+
+/**
+ * Asks the candidates in order, each up to three times, and answers with the first whole answer. A vendor's text that broke
+ * off is the answer (`partial`) when nothing better came. The one place where calls are retried.
+ */
+export function createAskModel(parts: AskModelParts): AskModel {
+  return async question => {
+    throwIfAborted(question.signal);
+    await parts.resilience?.refresh();
+    let left = [...question.candidates];
+    const totalMs = Math.max(...left.map(candidate => limitsOf(parts, question, candidate).totalMs));
+    const started = parts.clock.monotonic();
+    const run: Run = { parts, question, started, queuedMs: 0, totalMs, attempts: [], failures: [] };
+    for (let candidate = left.shift(); candidate; candidate = left.shift()) {
+      const last = await askCandidate(run, candidate, left);
+      if (!last.error) {
+        if (run.broken) tellWaste(run, run.broken);
+        return answerOf(run, last);
+      }
+      run.failures.push(last.error);
+      left = othersLeft(last, left);
+    }
+    if (run.broken) return answerOf(run, run.broken);
+    if (givesLastAnswer(run)) return lastAnswer(run);
+    throw failureOf(run);
+  };
+}
+
+function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort }: Candidate): CallLimits {
+  const own = parts.limitsOf?.(model);
+  if (own) return limitsFor(own, { reasoning: false, local: false }, question.limits);
+  const reasoning = model.reasoning && effort !== 'none';
+  return limitsFor(parts.limits, { reasoning, local: parts.isLocal(model.provider) }, question.limits);
+}
+
+/** Nobody is asked after text was passed on: it can't be taken back. */
+function othersLeft(last: Try, left: Candidate[]): Candidate[] {
+  return last.passedOn || !last.error ? [] : othersAfter(last.error, last.candidate, left);
+}
+
+async function askCandidate(run: Run, candidate: Candidate, left: Candidate[]): Promise<Try> {
+  const { parts, question } = run;
+  for (let count = 1; ; count++) {
+    const began = parts.clock.monotonic();
+    const last = await tryOnce(run, candidate, count === 1);
+    const elapsedMs = parts.clock.monotonic() - began;
+    if (question.signal.aborted) {
+      recordAttempt(run, last, { outcome: 'cancelled', elapsedMs });
+      throwIfAborted(question.signal);
+    }
+    if (!last.error) {
+      recordAttempt(run, last, { outcome: 'ok', elapsedMs });
+      return last;
+    }
+    keepBroken(run, last);
+    const wait = retryWait(run, last, { error: last.error, count, othersLeft: left.length > 0 });
+    if (wait === undefined) {
+      const next = othersLeft(last, left)[0];
+      recordAttempt(run, last, { outcome: last.skipped ? 'skipped' : 'failed', elapsedMs, next });
+      return last;
+    }
+    recordAttempt(run, last, { outcome: 'retry', elapsedMs, nextInMs: wait });
+    await sleep(run, wait);
+  }
+}
+
+/** Milliseconds until the same candidate is asked again; undefined when it is not. */
+function retryWait(
+  { parts, started, totalMs }: Run,
+  last: Try,
+  { error, count, othersLeft }: { error: AppError; count: number; othersLeft: boolean },
+): number | undefined {
+  const { clock, random, resilience } = parts;
+  const { retryAfterSeconds } = error.details;
+  if (count >= maxAttempts || !mayRetry(last, othersLeft)) return undefined;
+  const patience = Math.min(started + totalMs - clock.monotonic(), othersLeft ? patienceWithOthersLeftMs : patienceMs);
+  const wait = retryDelay({ attempt: count, random, retryAfterSeconds, patienceMs: patience });
+  if (wait === undefined || !resilience) return wait;
+  const { model } = last.candidate;
+  return resilience.blocked(model) || !resilience.mayRetry(model) ? undefined : wait;
+}
+
+/**
+ * Never after text was passed on: it can't be taken back. A vendor that let a clock run out is not asked again while
+ * another candidate is left, since each such attempt costs minutes.
+ */
+function mayRetry(last: Try, othersLeft: boolean): boolean {
+  if (last.skipped || last.passedOn || last.error?.details.retryable !== true) return false;
+  return !(othersLeft && last.error.details.class === 'timeout');
+}
+
+async function sleep(run: Run, ms: number): Promise<void> {
+  try {
+    await run.parts.clock.sleep(ms, run.question.signal);
+  } catch (error) {
+    // Only the caller's signal ends the sleep; it is told as a cancelled call, whatever its reason was.
+    throwIfAborted(run.question.signal);
+    throw error;
+  }
+}
+
+const nothing = { text: '', passedOn: false, reasoningChars: 0, callChars: 0, citations: [], warnings: [] };
+
+/** One attempt, if the breakers let it and once there is a place to run in. */
+async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<Try> {
+  const { parts, question, started, totalMs } = run;
+  const { model } = candidate;
+  const { resilience } = parts;
+  if (!resilience) return askVendor(run, candidate);
+  const skip = (error: AppError): Try => ({ ...nothing, candidate, error, skipped: true });
+  const refused = resilience.blocked(model);
+  if (refused) return skip(refused);
+  const remainingMs = () => started + totalMs - parts.clock.monotonic();
+  const owner = question.payer?.owner ?? '';
+  const { provider } = model;
+  const cameAt = parts.clock.monotonic();
+  let leave: () => void;
+  try {
+    leave = await resilience.enter({ provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs });
+  } catch (error) {
+    return skip(errorOf(run, candidate, error));
+  } finally {
+    run.queuedMs += parts.clock.monotonic() - cameAt;
+  }
+  try {
+    const pass = await resilience.admit(model, Math.max(0, remainingMs()), question.reqId);
+    if (isAppError(pass)) return skip(pass);
+    if (first) resilience.called(model);
+    return await askWithPass(run, candidate, pass);
+  } finally {
+    leave();
+  }
+}
+
+/** Asks, and tells the breakers how it went. */
+async function askWithPass(run: Run, candidate: Candidate, pass: Pass): Promise<Try> {
+  const { clock } = run.parts;
+  const began = clock.monotonic();
+  let last: Try | undefined;
+  try {
+    last = await askVendor(run, candidate);
+    return last;
+  } finally {
+    const elapsedMs = clock.monotonic() - began;
+    if (!last || last.unasked || run.question.signal.aborted) pass.abandoned();
+    else if (!last.error) pass.succeeded(elapsedMs);
+    else tellFailure(run, last, last.error, { pass, elapsedMs });
+  }
+}
+
+function tellFailure(
+  run: Run,
+  last: Try,
+  error: AppError,
+  { pass, elapsedMs }: { pass: Pass; elapsedMs: number },
+): void {
+  const { parts, question } = run;
+  const limits = limitsOf(parts, question, last.candidate);
+  const progressed = last.text !== '' || last.reasoningChars > 0;
+  const fault = faultOf(error, { own: question.limits, limits, elapsedMs, progressed });
+  const { class: cause, retryAfterSeconds, status } = error.details;
+  const askedMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000;
+  pass.failed(fault && { ...fault, cause, askedMs }, status !== undefined || progressed);
+}
+
+async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
+  const { parts, question, started, totalMs } = run;
+  const { model } = candidate;
+  const limits = { ...limitsOf(parts, question, candidate), totalMs };
+  const remainingMs = started + totalMs - parts.clock.monotonic();
+  const clocks = startClocks({ clock: parts.clock, limits, remainingMs, parent: question.signal });
+  let connection: Connection;
+  try {
+    connection = await orAbort(parts.connection(model.provider), clocks.signal);
+  } catch (error) {
+    clocks.stop(true);
+    return { ...nothing, candidate, error: errorOf(run, candidate, clocks.expired() ?? error), unasked: true };
+  }
+  try {
+    const { call, warnings } = callOf(question, candidate, connection, parts.searches?.(model) ?? false);
+    const languageModel = connection.languageModel(model);
+    const input = {
+      model: languageModel,
+      provider: model.provider,
+      call: { ...call, prompt: repaired(call.prompt, signerOf(languageModel)) },
+      clocks,
+      onText: question.onText,
+      onProgress: question.onProgress,
+      usesIn: connection.usesIn,
+      ...(question.tools && { saying: createSaying(signerOf(languageModel), connection.echoesThoughts ?? false) }),
+    };
+    const tellOutcome = tellRequest(run, candidate, call);
+    const { failure, uses, ...asked } = await attempt(input);
+    const rest = { ...asked, ...withFees(asked, feesOf(model, uses, asked.costUsd !== undefined)) };
+    const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
+    tellOutcome?.(rest, error);
+    return { ...rest, candidate, warnings: [...warnings, ...rest.warnings], error };
+  } finally {
+    clocks.stop(false);
+  }
+}
+
+function withFees({ usage }: Pick<Try, 'usage'>, fees: Try['fees']): Pick<Try, 'usage' | 'fees'> {
+  return fees ? { fees, ...(usage && { usage: { ...usage, fees } }) } : {};
+}
+
+function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {
+  const { model, effort, thinkingBudget } = candidate;
+  const { messages, warnings: unseen } = fitImages(question.messages, model, connection.imageLimits?.(model));
+  const { prompt, warnings } = toPrompt(messages, connection, model, (question.tools ?? []).length > 0);
+  if (model.input.includes('image')) warnings.push(...unseen);
+  const refused = model.temperature === 'none' && question.temperature !== undefined;
+  if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
+  // Always sent: what vendors assume without it ranges from 4,096 to all they have.
+  const maxOutputTokens = Math.max(1, Math.min(question.maxOutputTokens, model.maxOutput));
+  const { cacheKey, reqId, tool, root, program } = question;
+  const webSearch = searches ? question.webSearch : undefined;
+  if (question.webSearch && !searches) {
+    warnings.push(`${model.provider}:${model.id} can't search the web; it answered from what it knows.`);
+  }
+  const params = {
+    model,
+    effort,
+    thinkingBudget,
+    maxOutputTokens,
+    cacheKey,
+    webSearch,
+    about: { reqId, tool, root, program },
+  };
+  const tools = [...toolsOf(question), ...(connection.vendorTools?.(params) ?? [])];
+  return {
+    call: {
+      prompt,
+      maxOutputTokens,
+      temperature: refused ? undefined : question.temperature,
+      ...(question.topP !== undefined && model.temperature !== 'none' && { topP: question.topP }),
+      ...(tools.length > 0 && { tools }),
+      ...(question.toolChoice && tools.length > 0 && { toolChoice: { type: question.toolChoice } }),
+      providerOptions: connection.providerOptions(params),
+    },
+    warnings,
+  };
+}
+
+function errorOf(run: Run, { model }: Candidate, failure: unknown): AppError {
+  return toModelError(failure, {
+    provider: model.provider,
+    model: model.id,
+    attempt: run.attempts.length + 1,
+    now: run.parts.clock.now(),
+    keyName: run.parts.keyName?.(model.provider),
+  });
+}
+
+function keepBroken(run: Run, last: Try): void {
+  // What was called in an answer that broke off is not called: the text alone is of use.
+  if (last.text.trim() === '') return;
+  if (!last.passedOn && last.text.length <= (run.broken?.text.length ?? 0)) return;
+  if (run.broken) tellWaste(run, run.broken);
+  run.broken = last;
+}

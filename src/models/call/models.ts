@@ -1,0 +1,281 @@
+import type { Candidate, ModelInfo } from '../../core/model.ts';
+import type { Clock, Emit, Random, SharedState, TellComms } from '../../core/ports.ts';
+import type { AskModel, CallLimits } from '../ask-model.ts';
+import { createConnections, keyNames, usableSettings } from '../catalogue/connections.ts';
+import {
+  createModelSources,
+  type ListingState,
+  type ModelSources,
+  type SourceOptions,
+} from '../catalogue/model-sources.ts';
+import { capabilitiesOf, type ProviderCapabilities, settingFor } from '../catalogue/survey.ts';
+import type { AccountBalance, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { upstreamOf } from '../resilience/breaker/upstream.ts';
+import type { Health } from '../resilience/health.ts';
+import type { Load } from '../resilience/limiter.ts';
+import { createResilience, type Resilience } from '../resilience/policy.ts';
+import type { RouteExplanation } from '../routing/explain.ts';
+import type { Resolution } from '../routing/resolve.ts';
+import { createRestrictions, isRestriction } from '../routing/restrictions.ts';
+import type { ModelRequest, RoutingPolicy } from '../routing/roster.ts';
+import { type CountPrompt, createCountPrompt } from '../sources/count-prompt.ts';
+import { type UnknownName, unknownNames } from '../survey/unknown-names.ts';
+import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
+import { createAskModel } from './call.ts';
+
+export interface TeamOptions {
+  definitions: readonly ProviderDefinition[];
+  /** By provider id; blanks and placeholders count as unset. */
+  settings: Readonly<Record<string, ProviderSettings>>;
+  policy: RoutingPolicy;
+  /** The most a call may take, in milliseconds; absent: 300,000. */
+  totalMs?: number;
+  /** The most tokens that a model is given to think. */
+  maxThinkingTokens: number;
+  /** Questions to models that run at the same time, in all and at one provider; absent: as below. */
+  concurrency?: { total?: number; perProvider?: Readonly<Record<string, number>> };
+  /** Whether a chat that no model answers gets a text that says so instead of an error. */
+  lastAnswer?: boolean;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+  /** Gets what is said to models and what they say; absent: nobody wants to know. */
+  tellComms?: TellComms;
+  /** What is known of vendors' health, uploads and caches. */
+  state?: SharedState;
+  /** Where knowledge of models comes from, beside the catalogue and the vendors. */
+  sources?: SourceOptions;
+}
+
+/** A provider as people see it. */
+export interface ProviderState {
+  id: string;
+  /** Short forms of the id that may stand before the colon; the first is the usual one. */
+  names: readonly string[];
+  title: string;
+  configured: boolean;
+  /** The environment variable that makes it usable, where one does. */
+  env: string[];
+  /** What makes it usable, as the end of a sentence: `set OPENAI_API_KEY`. Empty where nothing has to be done. */
+  setUp: string;
+  /** Its models are asked as `id:model` only, and never chosen. */
+  onlyByPrefix: boolean;
+  /** Those that may be asked. */
+  models: ModelInfo[];
+  /** What the vendor's own list said; absent where there is none, or it was not asked for. */
+  listing?: ListingState;
+}
+
+/** All models together: who can be asked, and asking. */
+export interface Team {
+  route(request: ModelRequest): Promise<Resolution>;
+  /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
+  explain(request: ModelRequest): Promise<RouteExplanation>;
+  /** Whether a model can search the web by itself. */
+  searches(model: ModelInfo): boolean;
+  ask: AskModel;
+  countPrompt: CountPrompt;
+  /** Whether a provider runs on this machine or network. */
+  isLocal(providerId: string): boolean;
+  /** Whether a prompt may be paid twice there in one call: to be kept, and to be read. */
+  cachesApart(providerId: string): boolean;
+  /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
+  runsHere(providerId: string): boolean;
+  /** The words that may stand before the colon of a model's name. */
+  prefixes: readonly Pick<ProviderState, 'id' | 'names'>[];
+  /** The models that the operator lets be asked. With `fresh`, vendors whose list is old are asked for it, and waited for a few seconds at the most. */
+  providers(options?: { fresh?: boolean }): Promise<ProviderState[]>;
+  /** What of the operator's lists of models means none; with `fresh`, by the vendors' lists of now, else by what is known at hand. */
+  unknownNames(options?: { fresh?: boolean }): Promise<UnknownName[]>;
+  /** Fetches facts about models anew. */
+  refresh: ModelSources['refresh'];
+  /** What is wrong with the operator's files about models. */
+  warnings: readonly string[];
+  /** What each provider is set up for, and what its models can do. */
+  capabilities(): Promise<ProviderCapabilities[]>;
+  /**
+   * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
+   * the signal's reason.
+   */
+  ping(providerId: string, signal: AbortSignal): Promise<number | undefined>;
+  /** What the account at a provider has left; undefined where the vendor does not tell. Throws like `ping`. */
+  balance(providerId: string, signal: AbortSignal): Promise<AccountBalance | undefined>;
+  /** How providers and models do, as far as this process and those it shares a store with have found out. */
+  health(): Promise<Health[]>;
+  /** Questions to models that run in this process, and that wait for a place. */
+  load(): Load;
+  /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
+  caches(): Promise<VendorCache[]>;
+  /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
+  forget(thread: string): Promise<void>;
+  /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
+  close(): Promise<void>;
+}
+
+const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
+
+/** Above what one person's agents ask for at once; vendors say themselves when it is too much for them. */
+const mostAtOnce = 256;
+/** A machine at home answers a few at a time; the others would only wait there. */
+const mostAtLocal = 16;
+/** Waiting makes sense for so many times what can run. */
+const queueFactor = 4;
+
+export function createTeam(options: TeamOptions): Team {
+  const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
+  const connection = createConnections(definitions, settings, state && { clock, state });
+  const sources = createModelSources({ ...options.sources, ...options, connection });
+  const local = idsWhere(options, ({ local }, set) => local?.(set));
+  const isLocal = (providerId: string) => local.includes(providerId);
+  const here = idsWhere(options, ({ runsHere }, set) => runsHere?.(set));
+  const apart = idsWhere(options, ({ cachesApart }, set) => cachesApart?.(set));
+  const searches = searcher(options);
+  const keyName = keyNames(definitions);
+  const totalMs = options.totalMs ?? limits.totalMs;
+  const resilience = resilienceOf(options, isLocal);
+  const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
+  return {
+    isLocal,
+    cachesApart: id => apart.includes(id),
+    runsHere: id => here.includes(id),
+    searches,
+    prefixes: definitions,
+    countPrompt: createCountPrompt(connection, emit),
+    refresh: sources.refresh,
+    warnings: sources.warnings,
+    ask: createAskModel({
+      connection,
+      clock,
+      random,
+      emit,
+      isLocal,
+      searches,
+      limits: { ...limits, totalMs },
+      limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
+      keyName,
+      resilience,
+      tellComms: options.tellComms,
+      lastAnswer: options.lastAnswer,
+    }),
+    async explain(request) {
+      await resilience.refresh();
+      return sources.explain({ ailing, ...request });
+    },
+    async route(request) {
+      await resilience.refresh();
+      const resolution = await sources.route({ ailing, ...request });
+      const candidates = resolution.candidates.map(candidate => within(maxThinkingTokens, candidate));
+      return { ...resolution, candidates, searches: candidates.slice(0, 1).some(({ model }) => searches(model)) };
+    },
+    async ping(providerId, signal) {
+      const { list } = await connection(providerId);
+      if (!list) return undefined;
+      const models = await list(signal);
+      await resilience.keyWorks(providerId);
+      return models.length;
+    },
+    balance: async (providerId, signal) => (await connection(providerId)).balance?.(signal),
+    async forget(thread) {
+      const all = state ? await listVendorCaches(state, clock.now()) : [];
+      const keepers = new Set(all.filter(cache => cache.thread === thread).map(({ provider }) => provider));
+      await Promise.all([...keepers].map(async provider => (await connection(provider)).forget?.(thread)));
+    },
+    caches: async () => (state ? listVendorCaches(state, clock.now()) : []),
+    async close() {
+      await Promise.all([resilience.settled(), connection.close()]);
+    },
+    load: resilience.depth,
+    async health() {
+      await resilience.refresh();
+      return resilience.health();
+    },
+    ...survey(options, sources),
+  };
+}
+
+/** What is there, whoever is asked. */
+function survey(
+  { definitions, settings, policy }: TeamOptions,
+  sources: ModelSources,
+): Pick<Team, 'capabilities' | 'providers' | 'unknownNames'> {
+  const shown = definitions.filter(({ onlyByName }) => !onlyByName || policy.offline);
+  const listed = definitions.filter(definition => shown.includes(definition) || definition.present);
+  return {
+    async capabilities() {
+      const [{ models }, listings] = await Promise.all([sources.roster(), sources.listings(false)]);
+      return shown.map(definition => {
+        const own = models.filter(({ provider, status }) => provider === definition.id && status === 'active');
+        const listedSecondsAgo = listings.get(definition.id)?.ageSeconds;
+        return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedSecondsAgo });
+      });
+    },
+    async unknownNames({ fresh = false } = {}) {
+      if (policy.denied.length === 0 && Object.keys(policy.allowed).length === 0) return [];
+      if (fresh) await sources.listings(true);
+      return unknownNames(await (fresh ? sources.roster() : sources.rosterAlone()), policy);
+    },
+    async providers({ fresh = false } = {}) {
+      const listings = await sources.listings(fresh);
+      const roster = await sources.roster();
+      const { providers: states, models } = roster;
+      const refusalOf = createRestrictions(roster, policy);
+      const mayBeAsked = (model: ModelInfo) => {
+        const refusal = refusalOf(model);
+        return refusal === undefined || !isRestriction(refusal);
+      };
+      const stateOf = async (definition: ProviderDefinition): Promise<ProviderState> => {
+        const { id, names, title, onlyByPrefix = false } = definition;
+        const present = await definition.present?.();
+        const setting = settingFor(definition);
+        const own = models.filter(model => model.provider === id && model.status === 'active' && mayBeAsked(model));
+        return {
+          id,
+          names,
+          title,
+          configured: (states.find(state => state.id === id)?.configured ?? false) && present?.size !== 0,
+          env: setting === undefined ? [] : [setting],
+          setUp: definition.setUp ?? (setting === undefined ? '' : `set ${setting}`),
+          onlyByPrefix,
+          models: present ? own.filter(model => present.has(model.id)) : own,
+          listing: listings.get(id),
+        };
+      };
+      return Promise.all(listed.map(stateOf));
+    },
+  };
+}
+
+function searcher({ definitions, settings }: TeamOptions): Team['searches'] {
+  return model => {
+    const definition = definitions.find(({ id }) => id === model.provider);
+    return definition?.searches?.(model, usableSettings(settings[model.provider] ?? {})) ?? false;
+  };
+}
+
+function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
+  const { thinkingBudget } = candidate;
+  return thinkingBudget === undefined
+    ? candidate
+    : { ...candidate, thinkingBudget: Math.min(thinkingBudget, maxThinkingTokens) };
+}
+
+/** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */
+function resilienceOf(options: TeamOptions, isLocal: Team['isLocal']): Resilience {
+  const { definitions, settings, concurrency } = options;
+  const total = concurrency?.total ?? mostAtOnce;
+  const perProvider = (id: string) =>
+    concurrency?.perProvider?.[id] ?? (isLocal(id) ? mostAtLocal : Number.POSITIVE_INFINITY);
+  return createResilience({
+    ...options,
+    upstreams: definitions.map(definition => upstreamOf(definition, usableSettings(settings[definition.id] ?? {}))),
+    limits: { total, perProvider, queue: total * queueFactor },
+    keyName: keyNames(definitions),
+  });
+}
+
+function idsWhere(
+  { definitions, settings }: TeamOptions,
+  holds: (definition: ProviderDefinition, settings: ProviderSettings) => boolean | undefined,
+): string[] {
+  return definitions.filter(each => holds(each, usableSettings(settings[each.id] ?? {}))).map(({ id }) => id);
+}

@@ -1,0 +1,105 @@
+import { z } from 'zod';
+import { inputError } from '../../core/errors.ts';
+import type { Message } from '../../core/message.ts';
+import { efforts } from '../../core/model.ts';
+import type { CommsExchange, Random } from '../../core/ports.ts';
+import type { AskModel, ModelAnswer, ModelQuestion } from '../ask-model.ts';
+import type { Team } from './models.ts';
+
+export interface RepeatParts {
+  route: Team['route'];
+  ask: AskModel;
+  random: Random;
+}
+
+/** Whose call it is now, and who wants to hear the answer as it comes. */
+export type RepeatCall = Pick<ModelQuestion, 'payer' | 'signal' | 'onText'>;
+
+/**
+ * Asks the same model the same question again, as it was kept: secrets stay masked, and vendors search no web for it. Throws an
+ * `AppError` also where the question is no longer whole.
+ */
+export function createRepeat({ route, ask, random }: RepeatParts) {
+  return async (exchange: CommsExchange, call: RepeatCall): Promise<ModelAnswer> => {
+    const { payload } = exchange.lines.find(({ kind }) => kind === 'request') ?? {};
+    const read = question.safeParse(payload);
+    if (!read.success) throw lost('a part of its question is no longer kept, or of a kind that is not known here');
+    const { effort, thinkingBudget, messages, ...asked } = read.data;
+    const name = `${exchange.provider}:${exchange.model}`;
+    const { candidates } = await route({ name, category: 'balanced', needs: {}, allowFallback: false, effort });
+    const same = candidates.filter(({ model }) => model.provider === exchange.provider && model.id === exchange.model);
+    if (same.length === 0) throw lost(`${name} can't be asked now`);
+    return ask({
+      ...call,
+      ...asked,
+      reqId: random.uuid(),
+      tool: 'replay',
+      candidates: same.map(candidate => ({ ...candidate, effort, ...(thinkingBudget && { thinkingBudget }) })),
+      messages: messages.map(withoutMaskedFacts),
+    });
+  };
+}
+
+function lost(why: string): Error {
+  return inputError(`This exchange can't be sent again: ${why}.`, {
+    class: 'replay',
+    next: 'Choose another one of "polylogue replay".',
+  });
+}
+
+/** A signature in which something looked like a secret is none any more; without one, a thought is left out where it needs one. */
+function withoutMaskedFacts({ said, ...message }: Message): Message {
+  if (!said) return message;
+  const whole = said.map(({ vendor, ...part }) =>
+    vendor && !JSON.stringify(vendor).includes('[masked:') ? { ...part, vendor } : part,
+  );
+  return { ...message, said: whole };
+}
+
+const object = z.record(z.string(), z.json());
+const vendor = z.record(z.string(), object).optional();
+
+const part = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text'), text: z.string() }),
+  z.object({ type: z.literal('image'), mediaType: z.string(), data: z.instanceof(Uint8Array) }),
+]);
+
+const saidPart = z.discriminatedUnion('type', [
+  z.object({ type: z.enum(['text', 'thought']), text: z.string(), vendor }),
+  z.object({
+    type: z.literal('call'),
+    id: z.string(),
+    name: z.string(),
+    args: object,
+    broken: z.string().optional(),
+    vendor,
+  }),
+]);
+
+const message = z.object({
+  role: z.enum(['system', 'user', 'assistant']),
+  section: z.enum(['preamble', 'turn', 'tail']),
+  parts: z.array(part),
+  cacheMark: z.boolean().optional(),
+  document: z.boolean().optional(),
+  said: z.array(saidPart).optional(),
+  results: z
+    .array(z.object({ id: z.string(), name: z.string(), text: z.string(), failed: z.boolean().optional() }))
+    .optional(),
+});
+
+const tool = z.object({
+  name: z.string(),
+  description: z.string(),
+  inputSchema: z.object({ type: z.literal('object') }).catchall(z.json()),
+});
+
+const question = z.object({
+  messages: z.array(message).min(1),
+  maxOutputTokens: z.number(),
+  temperature: z.number().optional(),
+  effort: z.enum(efforts).optional(),
+  thinkingBudget: z.number().optional(),
+  tools: z.array(tool).optional(),
+  toolChoice: z.literal('none').optional(),
+});

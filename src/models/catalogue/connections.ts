@@ -1,0 +1,121 @@
+import { AppError, configError, isAppError } from '../../core/errors.ts';
+import type { ConnectAround, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { withoutKeys } from '../resilience/errors.ts';
+
+/** Whether a value is what example files put where a key belongs: `your_openai_api_key_here` and the like. */
+export function isPlaceholder(value: string): boolean {
+  return /^<?your[\s_-].*here>?$/i.test(value.trim());
+}
+
+/** They do not change while the program runs, and each choice of a model looks at those of all providers. */
+const usableOf = new WeakMap<ProviderSettings, ProviderSettings>();
+
+/** Settings without what counts as unset: blanks and placeholders. */
+export function usableSettings(settings: ProviderSettings): ProviderSettings {
+  const known = usableOf.get(settings) ?? usableAmong(settings);
+  usableOf.set(settings, known);
+  return known;
+}
+
+function usableAmong(settings: ProviderSettings): ProviderSettings {
+  const usable = Object.entries(settings).filter(([, value]) => value?.trim() && !isPlaceholder(value));
+  return Object.fromEntries(usable.map(([name, value]) => [name, value?.trim()]));
+}
+
+/** The environment variable of each provider's key, for advice in errors. */
+export function keyNames(definitions: readonly ProviderDefinition[]): (providerId: string) => string | undefined {
+  const names = new Map(
+    definitions.map(({ id, options }) => [id, Object.values(options).find(option => option.secret)?.env[0]]),
+  );
+  return providerId => names.get(providerId);
+}
+
+/**
+ * Opens the connection of a provider on first use and keeps it. Calls that come meanwhile share one attempt; a failed one is
+ * forgotten, so that the next call tries again.
+ */
+export function createConnections(
+  definitions: readonly ProviderDefinition[],
+  settingsById: Readonly<Record<string, ProviderSettings>>,
+  around?: ConnectAround,
+): Connections {
+  const byId = new Map(definitions.map(definition => [definition.id, definition]));
+  const open = new Map<string, Promise<Connection>>();
+  const connection = async (providerId: string) => {
+    const known = open.get(providerId);
+    if (known) return known;
+    const definition = byId.get(providerId);
+    if (!definition) throw unknownProvider(providerId, [...byId.keys()]);
+    const own = Object.hasOwn(settingsById, providerId) ? settingsById[providerId] : undefined;
+    const settings = usableSettings(own ?? {});
+    if (!definition.configured(settings)) throw unconfigured(definition, settings);
+    const connecting = connect(definition, settings, around);
+    open.set(providerId, connecting);
+    connecting.catch(() => open.delete(providerId));
+    return connecting;
+  };
+  return Object.assign(connection, {
+    async close() {
+      const opened = await Promise.allSettled(open.values());
+      await Promise.all(opened.map(each => (each.status === 'fulfilled' ? each.value.close?.() : undefined)));
+    },
+  });
+}
+
+/** Opens the connection of a provider, or answers the one that is open. */
+export interface Connections {
+  (providerId: string): Promise<Connection>;
+  /** Gives back what the open ones hold at their vendors. */
+  close(): Promise<void>;
+}
+
+async function connect(
+  definition: ProviderDefinition,
+  settings: ProviderSettings,
+  around: ConnectAround | undefined,
+): Promise<Connection> {
+  try {
+    return await definition.connect(settings, around);
+  } catch (error) {
+    if (isAppError(error)) throw error;
+    const reason = withoutKeys(error instanceof Error ? error.message : String(error));
+    throw configError(`${definition.title} could not be set up: ${reason}`, {
+      provider: definition.id,
+      next: `Check the settings of ${definition.title}: ${envNames(definition).join(', ')}.`,
+      cause: error,
+    });
+  }
+}
+
+function unknownProvider(providerId: string, known: string[]): AppError {
+  return new AppError('input', `There is no provider "${providerId}".`, {
+    code: 'PROVIDER_NOT_FOUND',
+    class: 'provider',
+    next: `Name one of ${known.join(', ')}.`,
+    provider: providerId,
+  });
+}
+
+function unconfigured(definition: ProviderDefinition, settings: ProviderSettings): AppError {
+  const missing = missingNames(definition, settings);
+  return configError(`${definition.title} is not configured: ${missing} is not set.`, {
+    provider: definition.id,
+    next: `Set ${missing}, or name a model of another provider.`,
+  });
+}
+
+/** Found out by asking the provider: what it can't do without, else what alone would be enough. */
+function missingNames({ options, configured }: ProviderDefinition, settings: ProviderSettings): string {
+  const unset = Object.keys(options).filter(name => settings[name] === undefined);
+  const filled = (names: string[]) => ({ ...settings, ...Object.fromEntries(names.map(name => [name, 'set'])) });
+  const needed = unset.filter(name => !configured(filled(unset.filter(other => other !== name))));
+  const enough = unset.filter(name => configured(filled([name])));
+  const envOf = (name: string) => options[name]?.env[0] ?? name;
+  return needed.length > 0
+    ? needed.map(envOf).join(' and ')
+    : (enough.length > 0 ? enough : unset).map(envOf).join(' or ');
+}
+
+function envNames({ options }: ProviderDefinition): string[] {
+  return Object.values(options).flatMap(option => option.env.slice(0, 1));
+}

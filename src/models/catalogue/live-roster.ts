@@ -1,0 +1,175 @@
+import type { ModelInfo } from '../../core/model.ts';
+import { usualWindow } from '../../providers/shared/own-server.ts';
+import type { LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { sameModel } from '../routing/names.ts';
+import type { Roster, RosterProvider } from '../routing/roster.ts';
+import { priorityOf } from '../routing/roster.ts';
+import { usableSettings } from './connections.ts';
+import { overlayListing } from './overlay.ts';
+import type { Listing, Listings } from './vendor-lists.ts';
+
+export interface LiveRosterParts {
+  definitions: readonly ProviderDefinition[];
+  settings: Readonly<Record<string, ProviderSettings>>;
+  listings: Listings;
+  /** What is known without asking a vendor. */
+  catalogue: () => readonly ModelInfo[] | Promise<readonly ModelInfo[]>;
+  /** Lays the operator's own word over everything else. */
+  finish?(models: readonly ModelInfo[]): readonly ModelInfo[];
+  /** Whether a vendor may be asked for its list; false where nothing may leave this machine. */
+  mayAsk?(definition: ProviderDefinition): boolean;
+}
+
+/**
+ * Everything there is to choose from now: the catalogue, what settings bring along, and what servers list. Servers whose
+ * models nobody else knows are waited for until they listed them once, and where models come and go whenever their list is
+ * old; otherwise an old list counts and is renewed while the call goes on. With `only`, the one provider that is meant, no
+ * other is asked for anything.
+ */
+export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Promise<Roster> {
+  const { listings, mayAsk = () => true, finish = models => models } = parts;
+
+  async function listingFor(definition: ProviderDefinition, only: string | undefined): Promise<Listing | undefined> {
+    const known = await listings.known(definition);
+    const isMeant = only === undefined || only === definition.id;
+    if (!isMeant || !mayAsk(definition) || listings.isFresh(definition, known)) return known;
+    if (definition.listDecides || (definition.models && !known)) return listings.current(definition);
+    // Not awaited; a failure is kept with the list and told as a warning.
+    if (known) void listings.current(definition);
+    return known;
+  }
+
+  async function stateOf(
+    definition: ProviderDefinition,
+    only: string | undefined,
+  ): Promise<{ facts: RosterProvider; add: Addition }> {
+    const settings = usableSettings(parts.settings[definition.id] ?? {});
+    const configured = definition.configured(settings);
+    const { id, names, onlyByName = false, onlyByPrefix } = definition;
+    const searches = (model: ModelInfo) => definition.searches?.(model, settings) ?? false;
+    const facts = {
+      id,
+      names,
+      configured,
+      local: definition.local?.(settings) ?? false,
+      onlyByName,
+      onlyByPrefix,
+      searches,
+    };
+    if (!configured) return { facts: { ...facts, listComplete: true }, add: models => models };
+    const listing = onlyByName || definition.unlisted ? undefined : await listingFor(definition, only);
+    const listComplete = !definition.openEnded && (listing?.complete ?? true);
+    return { facts: { ...facts, listComplete }, add: additionOf(definition, settings, listing?.models ?? []) };
+  }
+
+  return async only => {
+    const asked = parts.definitions.map(definition => stateOf(definition, only));
+    const [models, ...states] = await Promise.all([parts.catalogue(), ...asked]);
+    const laid = states.reduce<readonly ModelInfo[]>((before, { add }) => add(before), models);
+    return { providers: states.map(({ facts }) => facts), models: finish(laid) };
+  };
+}
+
+/** Lays what is known of one provider over the models known so far. */
+type Addition = (models: readonly ModelInfo[]) => readonly ModelInfo[];
+
+function additionOf(definition: ProviderDefinition, settings: ProviderSettings, live: readonly LiveModel[]): Addition {
+  const { id: provider } = definition;
+  if (definition.listDecides) return models => served(models, provider, live);
+  if (!definition.models) return models => (live.length === 0 ? models : listed(models, provider, live));
+  const told = new Map(live.map(model => [model.id, model]));
+  const settle = (model: ModelInfo) => settled(definition, settings, model, told.get(model.id));
+  return models => {
+    const own = definition.models?.(settings, models) ?? [];
+    const more = live.filter(({ id }) => !own.some(known => known.id === id));
+    return [
+      ...models,
+      ...own.map(settle),
+      ...more.map(({ id }) => settle(modelFrom(definition, own[0] ?? makersRow(definition, models, id), id))),
+    ];
+  };
+}
+
+/** A vendor's own list: what it names anew is there to be asked for by name, its windows count. */
+function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]): ModelInfo[] {
+  const windows = new Set(live.filter(({ window }) => window !== undefined).map(({ id }) => id));
+  return overlayListing(models, { provider, models: live, exhaustive: false }).map(model =>
+    model.provider === provider && !models.includes(model) && !windows.has(model.id)
+      ? { ...model, windowAssumed: true }
+      : model,
+  );
+}
+
+/** What the server has, and nothing else of this provider; with what it tells of each. */
+function served(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]): ModelInfo[] {
+  const told = new Map(live.map(model => [model.id, model]));
+  const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
+  return overlayListing(models, { provider, models: live, exhaustive: true }).map(model => {
+    const facts = model.provider === provider ? told.get(model.id) : undefined;
+    return facts ? withFacts(model, facts, known.has(model.id)) : model;
+  });
+}
+
+function withFacts(model: ModelInfo, { input, reasoning }: LiveModel, known: boolean): ModelInfo {
+  const thinks = reasoning ?? model.reasoning;
+  // Of a model that merely thinks nothing is known but that this can be switched.
+  const efforts = known ? model.efforts : (['none', 'high'] as const);
+  return {
+    ...model,
+    input: input ?? model.input,
+    reasoning: thinks,
+    efforts: thinks ? efforts : [],
+    maxOutput: Math.max(1, Math.min(model.maxOutput, Math.floor(model.window / 2))),
+  };
+}
+
+/** The same model at its maker, or at whoever is nearest to it, for servers that pass others' models on. */
+function makersRow(
+  { servesOthers }: ProviderDefinition,
+  models: readonly ModelInfo[],
+  id: string,
+): ModelInfo | undefined {
+  if (!servesOthers) return undefined;
+  const like = models.filter(model => model.id === id || sameModel(model, { ...model, id }));
+  return like.toSorted((a, b) => priorityOf(a.provider) - priorityOf(b.provider))[0];
+}
+
+/** A listed model of which little is known: like the one that was configured or its maker's, else careful guesses. */
+function modelFrom({ id: provider }: ProviderDefinition, like: ModelInfo | undefined, id: string): ModelInfo {
+  const own = like?.provider === provider;
+  return {
+    provider,
+    id,
+    name: like && !own ? like.name : id,
+    aliases: [],
+    window: like && !own ? like.window : usualWindow,
+    ...(like && !own ? {} : { windowAssumed: true }),
+    maxOutput: like?.maxOutput ?? 8_192,
+    input: like?.input ?? ['text'],
+    efforts: like && !own ? like.efforts : [],
+    reasoning: like && !own ? like.reasoning : false,
+    temperature: like?.temperature ?? 'range',
+    tools: like?.tools ?? false,
+    score: like?.score ?? 5,
+    allowCodeGeneration: like?.allowCodeGeneration ?? false,
+    status: 'active',
+  };
+}
+
+/** With the window that the operator gave it, else the server tells, else is taken for all of its models. */
+function settled(
+  { fallbackWindow }: ProviderDefinition,
+  settings: ProviderSettings,
+  model: ModelInfo,
+  told: LiveModel | undefined,
+): ModelInfo {
+  const input = told?.input ?? model.input;
+  const decided = model.windowAssumed === false;
+  if (decided || (!model.windowAssumed && told?.window === undefined)) return { ...model, input };
+  const { tokens, assumed } = fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
+  const window = told?.window ?? tokens;
+  const windowAssumed = told?.window === undefined && assumed;
+  // Half of a window is the most that a model may answer of which nobody says how much.
+  const most = model.windowAssumed ? Math.floor(window / 2) : model.maxOutput;
+  return { ...model, input, window, windowAssumed, maxOutput: Math.max(1, Math.min(most, window)) };
+}

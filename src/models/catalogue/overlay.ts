@@ -1,0 +1,229 @@
+import { z } from 'zod';
+import type { InputKind, ModelInfo } from '../../core/model.ts';
+import { efforts } from '../../core/model.ts';
+import type { LiveModel } from '../provider.ts';
+import { isChatId } from '../routing/names.ts';
+
+/** Taken for models of which nothing but the name is known. */
+const assumed = { window: 32_768, maxOutput: 8_192, score: 10 };
+/** Of a vendor's model we know nothing of; it is there to be named, not to be chosen. */
+const strangerScore = 1;
+
+function unknownModel(provider: string, id: string, score: number): ModelInfo {
+  return {
+    provider,
+    id,
+    name: id,
+    aliases: [],
+    window: assumed.window,
+    maxOutput: assumed.maxOutput,
+    input: ['text'],
+    efforts: [],
+    reasoning: false,
+    temperature: 'range',
+    tools: false,
+    score,
+    allowCodeGeneration: false,
+    status: 'active',
+  };
+}
+
+/** A vendor's live list, laid over what is known of the vendor. */
+export interface Listing {
+  provider: string;
+  models: readonly LiveModel[];
+  /** Nothing else is served: known models that are not listed go. True of local endpoints; vendors leave names out. */
+  exhaustive: boolean;
+}
+
+/** Adds what a listing names and we do not know, and takes its windows. */
+export function overlayListing(
+  models: readonly ModelInfo[],
+  { provider, models: live, exhaustive }: Listing,
+): ModelInfo[] {
+  const windows = new Map(
+    live.filter(model => model.id !== '' && isChatId(model.id)).map(model => [model.id, model.window]),
+  );
+  const own = models.filter(model => model.provider === provider);
+  const known = new Set(own.map(model => model.id));
+  const kept = models
+    .filter(
+      model => model.provider !== provider || !exhaustive || windows.has(model.id) || windows.has(`${model.id}:latest`),
+    )
+    .map(model => (model.provider === provider ? withWindow(model, windows.get(model.id)) : model));
+  const added = [...windows]
+    .filter(([id]) => !known.has(id) && !(id.endsWith(':latest') && known.has(id.slice(0, -':latest'.length))))
+    .map(([id, window]) => withWindow(unknownModel(provider, id, exhaustive ? assumed.score : strangerScore), window));
+  return [...kept, ...added];
+}
+
+function withWindow(model: ModelInfo, window: number | undefined): ModelInfo {
+  if (window === undefined || !Number.isInteger(window) || window < 1) return model;
+  return { ...model, window, maxOutput: Math.min(model.maxOutput, window) };
+}
+
+const count = z.int().positive();
+
+/** One model in the form that PAL's files have. */
+const entrySchema = z.looseObject({
+  model_name: z.string().trim().min(1).max(200),
+  friendly_name: z.string().optional(),
+  aliases: z
+    .union([z.array(z.string()), z.string().transform(text => text.split(','))])
+    .transform(names => names.map(name => name.trim().toLowerCase()).filter(name => name !== ''))
+    .optional(),
+  intelligence_score: z.int().min(1).max(20).optional(),
+  description: z.string().optional(),
+  context_window: count.optional(),
+  max_output_tokens: count.optional(),
+  max_thinking_tokens: z.int().min(0).optional(),
+  supports_extended_thinking: z.boolean().optional(),
+  supports_function_calling: z.boolean().optional(),
+  supports_images: z.boolean().optional(),
+  supports_temperature: z.boolean().optional(),
+  temperature_constraint: z.enum(['fixed', 'range', 'discrete']).optional(),
+  allow_code_generation: z.boolean().optional(),
+  default_reasoning_effort: z.enum(efforts).optional(),
+  // Part of the form, but nothing here depends on them.
+  supports_system_prompts: z.boolean().optional(),
+  supports_streaming: z.boolean().optional(),
+  supports_json_mode: z.boolean().optional(),
+  use_openai_response_api: z.boolean().optional(),
+  max_image_size_mb: z.number().optional(),
+});
+type Entry = z.infer<typeof entrySchema>;
+
+const knownKeys = new Set(Object.keys(entrySchema.shape));
+
+export interface Overlaid {
+  models: ModelInfo[];
+  /** One sentence for each entry that was left out or not understood whole. */
+  warnings: string[];
+}
+
+/**
+ * Lays the operator's own entries over the models of one provider: members that an entry has replace ours, unknown names
+ * are added, an alias moves to the entry that claims it. `file` is the parsed file, `{ models: […] }` or the list alone.
+ */
+export function overlay(models: readonly ModelInfo[], provider: string, file: unknown): Overlaid {
+  const warnings: string[] = [];
+  const list = z.union([
+    z.object({ models: z.array(z.unknown()) }).transform(({ models }) => models),
+    z.array(z.unknown()),
+  ]);
+  const entries = list.safeParse(file);
+  if (!entries.success) {
+    return {
+      models: [...models],
+      warnings: [`The models file for ${provider} has no list "models"; it was left out.`],
+    };
+  }
+  const claimed = new Map<string, string>();
+  let merged = [...models];
+  for (const [index, raw] of entries.data.entries()) {
+    const where = `Model ${index + 1} in the models file for ${provider}`;
+    const entry = entrySchema.safeParse(raw);
+    const problem = entry.success ? aliasProblem(entry.data, merged, provider, claimed) : firstIssue(entry.error);
+    if (!entry.success || problem !== undefined) {
+      warnings.push(`${where} was left out: ${problem}.`);
+      continue;
+    }
+    const strange = Object.keys(entry.data).filter(key => !knownKeys.has(key) && !key.startsWith('_'));
+    if (strange.length > 0) warnings.push(`${where} has members that mean nothing here: ${strange.join(', ')}.`);
+    for (const alias of [...(entry.data.aliases ?? []), entry.data.model_name.toLowerCase()]) {
+      claimed.set(alias, entry.data.model_name);
+    }
+    merged = withEntry(merged, provider, entry.data);
+  }
+  return { models: merged, warnings };
+}
+
+function firstIssue(error: z.ZodError): string {
+  const [issue] = error.issues;
+  if (!issue) return 'it is malformed';
+  return issue.path.length > 0 ? `${issue.path.join('.')}: ${issue.message}` : issue.message;
+}
+
+/** A name can mean one model only: what another entry claimed, or another model's id, is no alias. */
+function aliasProblem(
+  entry: Entry,
+  models: readonly ModelInfo[],
+  provider: string,
+  claimed: ReadonlyMap<string, string>,
+): string | undefined {
+  if ([entry.model_name.toLowerCase(), ...(entry.aliases ?? [])].includes('auto')) return '"auto" is no model\'s name';
+  if (claimed.has(entry.model_name.toLowerCase())) return `"${entry.model_name}" is taken by an earlier entry`;
+  for (const alias of entry.aliases ?? []) {
+    if (claimed.has(alias)) return `the alias "${alias}" is taken by "${claimed.get(alias)}"`;
+    const owner = models.find(model => model.id.toLowerCase() === alias);
+    if (owner && !isEntryFor(owner, provider, entry))
+      return `the alias "${alias}" is the id of a model of ${owner.provider}`;
+  }
+  return undefined;
+}
+
+function isEntryFor(model: ModelInfo, provider: string, entry: Entry): boolean {
+  return model.provider === provider && model.id.toLowerCase() === entry.model_name.toLowerCase();
+}
+
+function withEntry(models: readonly ModelInfo[], provider: string, entry: Entry): ModelInfo[] {
+  const taken = new Set([...(entry.aliases ?? []), entry.model_name.toLowerCase()]);
+  const before = models.find(model => isEntryFor(model, provider, entry));
+  const row = merge(before ?? unknownModel(provider, entry.model_name, assumed.score), entry);
+  const freed = models.map(model => {
+    if (model === before) return row;
+    if (!model.aliases.some(alias => taken.has(alias))) return model;
+    return { ...model, aliases: model.aliases.filter(alias => !taken.has(alias)) };
+  });
+  return before ? freed : [...freed, row];
+}
+
+function merge(base: ModelInfo, entry: Entry): ModelInfo {
+  const reasoning =
+    entry.supports_extended_thinking ?? (base.reasoning || entry.default_reasoning_effort !== undefined);
+  const window = entry.context_window ?? base.window;
+  return {
+    ...base,
+    name: entry.friendly_name ?? base.name,
+    aliases: entry.aliases ? [...new Set(entry.aliases)] : base.aliases,
+    window,
+    ...(entry.context_window === undefined ? {} : { windowAssumed: false }),
+    maxOutput: Math.min(entry.max_output_tokens ?? base.maxOutput, window),
+    input: inputOf(base, entry),
+    ...thinkingOf(base, entry, reasoning),
+    reasoning,
+    temperature: temperatureOf(base, entry),
+    tools: entry.supports_function_calling ?? base.tools,
+    // What the operator writes down is there to be chosen.
+    score: entry.intelligence_score ?? (base.score === strangerScore ? assumed.score : base.score),
+    allowCodeGeneration: entry.allow_code_generation ?? base.allowCodeGeneration,
+  };
+}
+
+function inputOf(base: ModelInfo, { supports_images: images }: Entry): readonly InputKind[] {
+  if (images === undefined || images === base.input.includes('image')) return base.input;
+  return images ? [...base.input, 'image'] : base.input.filter(kind => kind !== 'image');
+}
+
+/** A default effort tells that the model takes efforts; which ones, only the usual three are sure. */
+function thinkingOf(base: ModelInfo, entry: Entry, reasoning: boolean): Pick<ModelInfo, 'efforts' | 'thinkingBudget'> {
+  if (!reasoning) return { efforts: [], thinkingBudget: undefined };
+  if (entry.max_thinking_tokens) {
+    const max = entry.max_thinking_tokens;
+    return { efforts: [], thinkingBudget: { min: Math.min(base.thinkingBudget?.min ?? 0, max), max } };
+  }
+  const told = entry.default_reasoning_effort;
+  if (told === undefined || base.efforts.includes(told))
+    return { efforts: base.efforts, thinkingBudget: base.thinkingBudget };
+  const usual = base.efforts.length > 0 ? base.efforts : (['low', 'medium', 'high'] as const);
+  return {
+    efforts: efforts.filter(effort => effort === told || usual.some(word => word === effort)),
+    thinkingBudget: undefined,
+  };
+}
+
+/** A fixed temperature is one that is not sent. */
+function temperatureOf(base: ModelInfo, entry: Entry): ModelInfo['temperature'] {
+  if (entry.supports_temperature === false || entry.temperature_constraint === 'fixed') return 'none';
+  return entry.supports_temperature || entry.temperature_constraint ? 'range' : base.temperature;
+}

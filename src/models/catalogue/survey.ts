@@ -1,0 +1,67 @@
+import type { ModelInfo } from '../../core/model.ts';
+import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { settingOf } from '../routing/roster.ts';
+import { usableSettings } from './connections.ts';
+
+/** What a provider is set up for and what its models can do. Never a key, nor anything else that is secret. */
+export interface ProviderCapabilities {
+  id: string;
+  title: string;
+  configured: boolean;
+  /** On this machine or network. */
+  local: boolean;
+  /** Its keys by the name of their variable, and whether each is set. */
+  keys: Record<string, boolean>;
+  /** What is to be set to have it, for people: the first that does it; absent where no variable does. */
+  setting?: string;
+  /** Addresses that settings name, without what may be secret in them; none: the vendor's own. */
+  endpoints: string[];
+  models: number;
+  /** What at least one of its models can. */
+  can: { vision: boolean; documents: boolean; search: boolean; thinking: boolean; caching: boolean; tools: boolean };
+  /** Seconds since it last listed its models; absent: it never did. */
+  listedSecondsAgo?: number;
+}
+
+export function capabilitiesOf(
+  definition: ProviderDefinition,
+  given: ProviderSettings,
+  { models, listedSecondsAgo }: { models: readonly ModelInfo[]; listedSecondsAgo?: number },
+): ProviderCapabilities {
+  const settings = usableSettings(given);
+  const options = Object.entries(definition.options);
+  const some = (has: (model: ModelInfo) => boolean) => models.some(has);
+  return {
+    id: definition.id,
+    title: definition.title,
+    configured: definition.configured(settings),
+    local: definition.local?.(settings) ?? false,
+    keys: Object.fromEntries(
+      options.flatMap(([name, { secret, env }]) => (secret && env[0] ? [[env[0], settings[name] !== undefined]] : [])),
+    ),
+    setting: settingFor(definition),
+    endpoints: options.flatMap(([name, { type }]) => (type === 'url' ? shownAddress(settings[name]) : [])),
+    models: models.length,
+    can: {
+      vision: some(({ input }) => input.includes('image')),
+      documents: some(({ input }) => input.includes('pdf')),
+      search: some(model => definition.searches?.(model, settings) ?? false),
+      thinking: some(({ reasoning }) => reasoning),
+      caching: some(({ price }) => price?.cacheRead !== undefined),
+      tools: some(({ tools }) => tools),
+    },
+    ...(listedSecondsAgo !== undefined && { listedSecondsAgo }),
+  };
+}
+
+/** The variable that sets a provider up: the one that routing names, else its first key or address. */
+export function settingFor({ id, options }: Pick<ProviderDefinition, 'id' | 'options'>): string | undefined {
+  const first = Object.values(options).find(({ env, secret, type }) => (secret || type === 'url') && env.length > 0);
+  return settingOf(id) ?? first?.env[0];
+}
+
+/** Keys hide in the user part and in the query of addresses. */
+function shownAddress(address: string | undefined): string[] {
+  const url = address === undefined ? null : URL.parse(address);
+  return url ? [`${url.protocol}//${url.host}${url.pathname}`] : [];
+}

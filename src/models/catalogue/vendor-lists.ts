@@ -1,0 +1,189 @@
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { isAppError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { Clock, Emit, SharedState } from '../../core/ports.ts';
+import { orAbort } from '../call/attempt.ts';
+import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
+
+/** A listing is asked for again after this time. */
+const freshMs = 24 * 3_600_000;
+/** On a server of one's own, models come and go with a word. */
+const decidingFreshMs = 60_000;
+/** A listing that failed is asked for again sooner. */
+const failedFreshMs = 60_000;
+/** A vendor that does not list its models in this time is used by name alone. */
+const patienceMs = 3_000;
+/** Aggregators list some hundred. */
+const mostModels = 5_000;
+const longestId = 300;
+
+/** What a vendor listed last. */
+export interface Listing {
+  models: readonly LiveModel[];
+  /** Epoch milliseconds of the answer; absent when it never answered. */
+  at?: number;
+  /** The last try brought a whole list. */
+  complete: boolean;
+  /** Why the last try did not. */
+  failure?: string;
+}
+
+export interface ListingParts {
+  connection(providerId: string): Promise<Connection>;
+  /** By provider id; of another key or address, another list is kept. */
+  settings(providerId: string): ProviderSettings;
+  clock: Clock;
+  emit: Emit;
+  /** Where lists are for other processes too; absent: for this one alone. */
+  state?: SharedState;
+}
+
+/** The live lists of all providers, each asked for when it is needed and kept for a day. */
+export interface Listings {
+  /** What is known, however old, without asking the vendor. */
+  known(definition: ProviderDefinition): Promise<Listing | undefined>;
+  isFresh(definition: ProviderDefinition, listing: Listing | undefined): boolean;
+  /** What is known if it is fresh; else the vendor is asked, for 3 s at the most. Calls that come meanwhile share one try. */
+  current(definition: ProviderDefinition): Promise<Listing>;
+}
+
+interface State {
+  listing?: Listing;
+  /** Reading what another process, or an earlier one, kept. */
+  loading?: Promise<void>;
+  asking?: Promise<Listing>;
+  /** Epoch milliseconds of the last try, failed or not. */
+  triedAt?: number;
+}
+
+export function createListings(parts: ListingParts): Listings {
+  const states = new Map<string, State>();
+
+  const stateOf = async (definition: ProviderDefinition): Promise<State> => {
+    const state = states.get(definition.id) ?? {};
+    states.set(definition.id, state);
+    state.loading ??= load(parts, definition, state);
+    await state.loading;
+    return state;
+  };
+
+  const isFresh = (definition: ProviderDefinition, listing: Listing | undefined): boolean => {
+    const { triedAt } = states.get(definition.id) ?? {};
+    if (!listing || triedAt === undefined) return false;
+    const age = parts.clock.now() - triedAt;
+    // A clock that was set back makes the list of a time to come: it is not believed.
+    return age >= 0 && age < (!listing.complete ? failedFreshMs : freshFor(definition));
+  };
+
+  /** Another process may have asked meanwhile. */
+  const renewed = async (definition: ProviderDefinition, state: State): Promise<Listing> => {
+    await load(parts, definition, state);
+    return state.listing && isFresh(definition, state.listing) ? state.listing : ask(parts, definition, state);
+  };
+
+  return {
+    isFresh,
+    known: async definition => (await stateOf(definition)).listing,
+    async current(definition) {
+      const state = await stateOf(definition);
+      if (state.listing && isFresh(definition, state.listing)) return state.listing;
+      state.asking ??= renewed(definition, state).finally(() => {
+        state.asking = undefined;
+      });
+      return state.asking;
+    },
+  };
+}
+
+const freshFor = ({ listDecides }: ProviderDefinition) => (listDecides ? decidingFreshMs : freshMs);
+
+async function ask(parts: ListingParts, definition: ProviderDefinition, state: State): Promise<Listing> {
+  const { connection, clock, emit } = parts;
+  try {
+    const { list } = await connection(definition.id);
+    const signal = AbortSignal.timeout(patienceMs);
+    const models = list ? await orAbort(list(signal), signal) : [];
+    const at = clock.now();
+    state.listing = { models: models.slice(0, mostModels).flatMap(sound), at, complete: list !== undefined };
+    state.triedAt = at;
+    if (list && !definition.listDecides) await keep(parts, definition, state.listing);
+  } catch (error) {
+    const failure = isAppError(error) ? error.message : String(error);
+    emit({
+      type: 'warning',
+      where: `models of ${definition.id}`,
+      message: `The server did not list its models: ${failure}`,
+    });
+    // What it had is the best guess at what it has.
+    const { models = [], at } = state.listing ?? {};
+    state.listing = { models, ...(at === undefined ? {} : { at }), complete: false, failure };
+    state.triedAt = clock.now();
+  }
+  return state.listing;
+}
+
+/** Servers write what they like. */
+function sound({ window, ...model }: LiveModel): LiveModel[] {
+  if (model.id === '' || model.id.length > longestId || /\p{C}/u.test(model.id)) return [];
+  return [window !== undefined && Number.isInteger(window) && window > 0 ? { ...model, window } : model];
+}
+
+const keptSchema = z.object({
+  at: z.number(),
+  models: z.array(
+    z.object({
+      id: z.string().min(1),
+      window: z.int().positive().optional(),
+      input: z.array(z.enum(['text', 'image', 'pdf', 'audio', 'video'])).optional(),
+      reasoning: z.boolean().optional(),
+    }),
+  ),
+});
+
+/** A list that is too old to be believed is still the best guess while its vendor does not answer. */
+const keptForMs = 30 * freshMs;
+
+async function load(
+  { state: shared, settings, clock, emit }: ListingParts,
+  definition: ProviderDefinition,
+  state: State,
+) {
+  if (definition.listDecides) return;
+  try {
+    const found = keptSchema.safeParse(await shared?.get(keyOf(definition, settings(definition.id)))).data;
+    if (!found || found.at > clock.now() || found.at <= (state.listing?.at ?? 0)) return;
+    state.listing = { models: found.models, at: found.at, complete: true };
+    state.triedAt = found.at;
+  } catch (error) {
+    // The vendor can be asked as well.
+    emit({ type: 'warning', where: `models of ${definition.id}`, message: `A kept list could not be read: ${error}` });
+  }
+}
+
+async function keep({ state: shared, settings, emit }: ListingParts, definition: ProviderDefinition, listing: Listing) {
+  const { models, at = 0 } = listing;
+  const value: JsonObject = { at, models: models.map(toJson) };
+  try {
+    await shared?.change(keyOf(definition, settings(definition.id)), keptForMs, () => value);
+  } catch (error) {
+    // The list serves this process all the same.
+    emit({ type: 'warning', where: `models of ${definition.id}`, message: `The list could not be kept: ${error}` });
+  }
+}
+
+function toJson({ id, window, input, reasoning }: LiveModel): JsonObject {
+  return {
+    id,
+    ...(window === undefined ? {} : { window }),
+    ...(input === undefined ? {} : { input: [...input] }),
+    ...(reasoning === undefined ? {} : { reasoning }),
+  };
+}
+
+/** Of another key or address, another list; neither can be read from it. */
+function keyOf({ id }: ProviderDefinition, settings: ProviderSettings): string {
+  const entries = Object.entries(settings).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const hash = createHash('sha256').update(JSON.stringify(entries)).digest('hex').slice(0, 16);
+  return `listing/${id}/${hash}`;
+}

@@ -1,0 +1,143 @@
+import type { ModelInfo } from '../core/model.ts';
+import type { Fee, FeeKind } from '../domain/fees.ts';
+import type { WebSearch } from './ask-model.ts';
+
+/** A price that a vendor's documents name for something beside tokens. */
+interface FeePrice {
+  provider: string;
+  kind: FeeKind;
+  /** What is used: ids of models, or of search engines. Absent: any. */
+  of?: RegExp;
+  /** US dollars for `per` uses, in the unit of the kind. */
+  usd: number;
+  per: number;
+  /** However often it is used in one call, the vendor counts it once. */
+  oncePerCall?: true;
+  /** The most uses in one call where that is known without the limit on rounds. */
+  most?: number;
+  /** The vendor's page that says so. */
+  source: string;
+}
+
+/**
+ * The first that fits counts. What the vendors give away (Google's first searches of a month) is not taken off: nobody but them
+ * knows how much of it is left. Kimi reads and keeps files for nothing; OpenRouter's searches are in the cost that it tells.
+ */
+const prices: readonly FeePrice[] = [
+  {
+    provider: 'openai',
+    kind: 'web_search',
+    usd: 10,
+    per: 1_000,
+    source: 'https://developers.openai.com/api/docs/pricing',
+  },
+  {
+    provider: 'anthropic',
+    kind: 'web_search',
+    usd: 10,
+    per: 1_000,
+    source: 'https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool',
+  },
+  { provider: 'xai', kind: 'web_search', usd: 5, per: 1_000, source: 'https://docs.x.ai/developers/pricing' },
+  // Up to the second generation a prompt that is grounded is charged, later each query.
+  {
+    provider: 'google',
+    kind: 'web_search',
+    of: /^gemini-[12]\b/,
+    usd: 35,
+    per: 1_000,
+    oncePerCall: true,
+    source: 'https://ai.google.dev/gemini-api/docs/pricing',
+  },
+  {
+    provider: 'google',
+    kind: 'web_search',
+    usd: 14,
+    per: 1_000,
+    source: 'https://ai.google.dev/gemini-api/docs/pricing',
+  },
+  {
+    provider: 'google',
+    kind: 'cache_storage',
+    of: /flash/,
+    usd: 1,
+    per: 1_000_000,
+    source: 'https://ai.google.dev/gemini-api/docs/pricing',
+  },
+  {
+    provider: 'google',
+    kind: 'cache_storage',
+    of: /pro/,
+    usd: 4.5,
+    per: 1_000_000,
+    source: 'https://ai.google.dev/gemini-api/docs/pricing',
+  },
+  {
+    provider: 'moonshot',
+    kind: 'web_search',
+    usd: 5,
+    per: 1_000,
+    source: 'https://platform.kimi.ai/docs/pricing/tools',
+  },
+  // The engines of BigModel are paid in yuan, at prices that change apart from these.
+  {
+    provider: 'zhipu',
+    kind: 'web_search',
+    of: /^search-prime$/,
+    usd: 10,
+    per: 1_000,
+    most: 1,
+    source: 'https://docs.z.ai/guides/overview/pricing',
+  },
+  ...embeddings({ 'text-embedding-3-small': 0.02, 'text-embedding-3-large': 0.13, 'text-embedding-ada-002': 0.1 }),
+];
+
+function embeddings(byModel: Readonly<Record<string, number>>): FeePrice[] {
+  return Object.entries(byModel).map(([id, usd]) => ({
+    provider: 'openai',
+    kind: 'embedding',
+    of: new RegExp(`^${id}$`),
+    usd,
+    per: 1_000_000,
+    source: 'https://developers.openai.com/api/docs/pricing',
+  }));
+}
+
+/** Something beside tokens that a vendor did. */
+export interface Use {
+  kind: FeeKind;
+  /** In the unit of the kind. */
+  amount: number;
+  /** What was used where it is not the model: an engine that searches. */
+  of?: string;
+}
+
+function priceOf(provider: string, kind: FeeKind, used: string): FeePrice | undefined {
+  return prices.find(row => row.provider === provider && row.kind === kind && (row.of?.test(used) ?? true));
+}
+
+/** What one use costs; undefined: nobody knows. */
+export function feeRate(provider: string, kind: FeeKind, used: string): number | undefined {
+  const price = priceOf(provider, kind, used);
+  return price && price.usd / price.per;
+}
+
+/** What the uses of one call come to. */
+export function feeFor(provider: string, kind: FeeKind, used: string, amount: number): Fee {
+  const price = priceOf(provider, kind, used);
+  if (!price) return { amount, usd: 0, unpriced: amount };
+  return { amount, usd: ((price.oncePerCall ? Math.min(1, amount) : amount) * price.usd) / price.per };
+}
+
+/**
+ * US dollars to put aside for the searches of one call: at the dearest known engine, where the model does not tell which one it
+ * is. Vendors that don't let one limit how often they search may take more; 0 where no price is known.
+ */
+export function searchBound({ provider, id }: ModelInfo, { maxRounds }: WebSearch): number {
+  const own = priceOf(provider, 'web_search', id);
+  const known = own ? [own] : prices.filter(row => row.provider === provider && row.kind === 'web_search');
+  return Math.max(
+    0,
+    ...known.map(({ usd, per, oncePerCall, most }) => ((oncePerCall ? 1 : (most ?? maxRounds)) * usd) / per),
+  );
+}

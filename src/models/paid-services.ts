@@ -1,0 +1,89 @@
+import { isAppError } from '../core/errors.ts';
+import type { Emit } from '../core/ports.ts';
+import type { SpendLedger } from '../core/spend-ledger.ts';
+import { noUsage, type SpendEntry } from '../core/usage.ts';
+import type { Fee, FeeKind } from '../domain/fees.ts';
+import { hold, isLimited, type PutAsideParts } from '../engine/spend/put-aside.ts';
+import type { ModelQuestion } from './ask-model.ts';
+import { callLimit, isBrokenOff, refuseUnpricedService } from './budget.ts';
+import { feeFor, feeRate } from './fees.ts';
+
+/** Something that a vendor does beside answering, and charges for. */
+export interface Service {
+  payer: NonNullable<ModelQuestion['payer']>;
+  /** Under which name it stands in the ledger. */
+  tool: string;
+  provider: string;
+  /** What is used: an engine that searches, a model that makes vectors. */
+  used: string;
+  kind: FeeKind;
+  /** The most that it may come to, in the unit of its kind. */
+  most: number;
+}
+
+/**
+ * Has a service done within what may be spent, and writes down what it came to: `run` tells that as it happens, so that what
+ * was used before a failure counts too.
+ */
+export type Pay = <Result>(
+  service: Service,
+  run: (tell: (amount: number) => void) => Promise<Result>,
+) => Promise<Result>;
+
+export interface PayParts extends PutAsideParts {
+  ledger: SpendLedger;
+  emit: Emit;
+}
+
+export function createPay(parts: PayParts): Pay {
+  return async (service, run) => {
+    const { provider, used, kind, most, payer } = service;
+    const limit = callLimit(parts.caps.perRequest, undefined);
+    const account = { used: 0, ...(limit && { limit }) };
+    const free = parts.pricing.isLocal(provider);
+    const rate = feeRate(provider, kind, used) ?? (free || parts.pricing.allowUnpriced ? 0 : undefined);
+    if (rate === undefined && isLimited(parts, payer, account)) throw refuseUnpricedService(provider, used);
+    const fixed = (rate ?? 0) * most;
+    const held = await hold(parts, { payer, fixed, perToken: 0, most: 0, least: 0 }, account);
+    let amount = 0;
+    let failure: unknown;
+    try {
+      return await run(more => {
+        amount += more;
+      });
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      const entry = amount > 0 ? entryOf(parts, service, free) : undefined;
+      // What was broken off may be charged all the same: it stays put aside until its time is over.
+      if (entry || failure === undefined || !isBrokenOff(failure)) await write(parts, entry?.(amount), held?.id);
+    }
+  };
+}
+
+function entryOf({ clock }: PayParts, service: Service, free: boolean) {
+  const { payer, tool, provider, used, kind } = service;
+  return (amount: number): SpendEntry => {
+    const { unpriced, ...known } = feeFor(provider, kind, used, amount);
+    const fee: Fee = unpriced === undefined || free ? known : { ...known, unpriced };
+    const usage = { ...noUsage, fees: { [kind]: fee } };
+    const cost = fee.unpriced === undefined ? { costUsd: fee.usd } : {};
+    return { ...payer, at: clock.now(), tool, provider, model: used, usage, ...cost };
+  };
+}
+
+async function write(
+  { ledger, emit }: PayParts,
+  entry: SpendEntry | undefined,
+  held: string | undefined,
+): Promise<void> {
+  if (!entry && held === undefined) return;
+  try {
+    await ledger.add(entry, held);
+  } catch (error) {
+    // It was done and is paid for; only the sums lack it.
+    const message = isAppError(error) ? error.message : String(error);
+    emit({ type: 'warning', where: 'ledger', message });
+  }
+}

@@ -1,3 +1,0 @@
-import { offlineProvider } from '../offline.ts';
-
-export const offlineWest = offlineProvider('west');

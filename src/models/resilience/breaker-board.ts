@@ -1,0 +1,322 @@
+import type { FaultScope } from '../../core/errors.ts';
+import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
+import { breakerNames, type Upstream } from './breaker/upstream.ts';
+import { Breaker, breakerRules, type Place } from './breaker.ts';
+import type { BreakerState, Health } from './health.ts';
+import { SharedBreakers } from './shared-breakers.ts';
+
+/** In this order they are looked at: the widest first. */
+const scopes: readonly FaultScope[] = ['key', 'account', 'key_model', 'model'];
+/** Names that callers make up (models of aggregators) must not fill the memory. */
+const mostModels = 1_000;
+
+/** Why something is not asked. */
+export interface Block {
+  scope: FaultScope;
+  state: Exclude<BreakerState, 'closed'>;
+  /** The class of the failure that opened it. */
+  cause: string;
+  failures: number;
+  /** Infinite for a quarantine. */
+  waitMs: number;
+}
+
+export interface CountedFault {
+  scope: FaultScope;
+  cause: string;
+  /** Opens it at once, until the configuration changes. */
+  lasting: boolean;
+  /** How long the vendor asks to be left alone. */
+  askedMs?: number;
+}
+
+/** The permission for one attempt. It is ended once, by one of its three. */
+export interface Pass {
+  succeeded(latencyMs: number): void;
+  /** `answered`: the vendor did answer, so that the way to it and the key are sound as far as this attempt tells. */
+  failed(fault: CountedFault | undefined, answered: boolean): void;
+  /** It says nothing about the provider: the caller gave up. */
+  abandoned(): void;
+}
+
+export interface BreakerBoard {
+  /** Learns what other processes found; does nothing when it did a moment ago. */
+  refresh(): Promise<void>;
+  /** What keeps this model from being asked at this moment. */
+  blocked(upstream: Upstream, model: string): Block | undefined;
+  /**
+   * As `blocked`, and where it is time to try again, whether this attempt is the one that tries. What comes of it is told as
+   * caused by the call `reqId`, where it is one's.
+   */
+  admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<Pass | Block>;
+  /** The key works: a quarantine ends. */
+  release(upstream: Upstream): Promise<void>;
+  /** Resolves once what was found is where other processes find it. */
+  settled(): Promise<void>;
+  health(upstreams: readonly Upstream[]): Health[];
+}
+
+export interface BoardParts {
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+  /** Absent: what is learned stays in this process. */
+  state?: SharedState;
+}
+
+type PlacesOfModel = Readonly<Record<FaultScope, Place>>;
+
+/** No call waits longer for a vendor: one that asks for more is left alone at once. */
+const longAskedMs = 60_000;
+/** While a call tries whether it works again, nobody knows how long that takes; it is worth asking again by then. */
+const soonMs = 5_000;
+
+/** All breakers of one process. */
+class Board implements BreakerBoard {
+  readonly #clock: Clock;
+  readonly #emit: Emit;
+  readonly #places = new Map<string, Place>();
+  readonly #byModel = new Map<string, PlacesOfModel>();
+  readonly #shared: SharedBreakers;
+  /** Names of those that are not closed. */
+  readonly #troubled = new Set<string>();
+
+  constructor({ clock, random, emit, state }: BoardParts) {
+    this.#clock = clock;
+    this.#emit = emit;
+    const turn = (place: Place, to: BreakerState) => this.#turn(place, to);
+    this.#shared = new SharedBreakers({ clock, state, emit, turn, self: random.uuid(), places: this.#places });
+  }
+
+  refresh(): Promise<void> {
+    return this.#shared.refresh();
+  }
+
+  blocked(upstream: Upstream, model: string): Block | undefined {
+    // Routing asks for hundreds of models that were never called: nothing is kept for those.
+    if (!this.#hasTrouble(upstream, model)) return undefined;
+    const now = this.#clock.monotonic();
+    const found = this.#placesOf(upstream, model);
+    let longest: Block | undefined;
+    for (const scope of scopes) {
+      const { breaker } = found[scope];
+      if (breaker.state === 'closed') continue;
+      const waitMs = breaker.waitMs(now);
+      if (waitMs > (longest?.waitMs ?? 0)) longest = blockOf(found[scope], waitMs);
+    }
+    return longest;
+  }
+
+  async admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<Pass | Block> {
+    const block = this.blocked(upstream, model);
+    if (block) return block;
+    const found = this.#placesOf(upstream, model);
+    const probes: Place[] = [];
+    for (const scope of scopes) {
+      const place = found[scope];
+      if (place.breaker.state === 'closed') continue;
+      const answer = await this.#probe(place, Math.min(probeMs, breakerRules.longestPauseMs), reqId);
+      if (answer === 'mine') probes.push(place);
+      if (answer !== 'taken') continue;
+      for (const mine of probes) this.#abandon(mine, reqId);
+      return blockOf(place, Math.max(1_000, place.breaker.waitMs(this.#clock.monotonic())));
+    }
+    return this.#pass(found, probes, reqId);
+  }
+
+  settled(): Promise<void> {
+    return this.#shared.settled();
+  }
+
+  release(upstream: Upstream): Promise<void> {
+    const { key } = this.#placesOf(upstream, '');
+    if (key.breaker.state === 'quarantined') this.#turn(key, 'closed');
+    return this.#shared.closed(key, true);
+  }
+
+  health(upstreams: readonly Upstream[]): Health[] {
+    const now = this.#clock.monotonic();
+    for (const name of this.#shared.names()) {
+      const [, endpoint, scope, owner = '', model = ''] = name.split('/');
+      const upstream = upstreams.find(each => each.endpoint === endpoint);
+      if (!upstream) continue;
+      if (scope === 'model') this.#placesOf(upstream, modelOf(owner));
+      else if (owner === upstream.key) this.#placesOf(upstream, modelOf(model));
+    }
+    return [...this.#places.values()].filter(isWorthTelling(now)).map(place => healthOf(place, now));
+  }
+
+  #hasTrouble(upstream: Upstream, model: string): boolean {
+    if (this.#troubled.size === 0 && this.#shared.isQuiet()) return false;
+    const names = breakerNames(upstream, model);
+    return scopes.some(scope => this.#troubled.has(names[scope]) || this.#shared.knows(names[scope]));
+  }
+
+  #placesOf(upstream: Upstream, model: string): PlacesOfModel {
+    const id = `${upstream.endpoint} ${upstream.key} ${model}`;
+    const known = this.#byModel.get(id);
+    if (known) return known;
+    if (this.#byModel.size >= mostModels) this.#forgetOne();
+    const names = breakerNames(upstream, model);
+    const { provider } = upstream;
+    const made = {
+      key: this.#place({ name: names.key, provider, scope: 'key' }),
+      account: this.#place({ name: names.account, provider, scope: 'account' }),
+      key_model: this.#place({ name: names.key_model, provider, scope: 'key_model', model }),
+      model: this.#place({ name: names.model, provider, scope: 'model', model }),
+    };
+    this.#byModel.set(id, made);
+    return made;
+  }
+
+  #place(what: Omit<Place, 'breaker'>): Place {
+    const known = this.#places.get(what.name);
+    if (known) return known;
+    const place = { ...what, breaker: new Breaker(this.#clock.now()) };
+    this.#places.set(what.name, place);
+    this.#shared.adopt(place);
+    return place;
+  }
+
+  #forgetOne(): void {
+    for (const [id, { model, key_model }] of this.#byModel) {
+      if (model.breaker.state !== 'closed' || key_model.breaker.state !== 'closed') continue;
+      this.#byModel.delete(id);
+      this.#places.delete(model.name);
+      this.#places.delete(key_model.name);
+      return;
+    }
+  }
+
+  /** Everything up to the first await happens before another call of this process gets a turn: one of them tries. */
+  #probe(place: Place, probeMs: number, reqId: string | undefined): Promise<'mine' | 'closed' | 'taken'> | 'taken' {
+    const { breaker } = place;
+    const now = this.#clock.monotonic();
+    if (breaker.waitMs(now) > 0) return 'taken';
+    this.#turn(place, 'half_open', reqId);
+    breaker.probing = true;
+    breaker.readyAt = now + probeMs;
+    return this.#shared.claim(place, probeMs);
+  }
+
+  #pass(found: PlacesOfModel, probes: readonly Place[], reqId: string | undefined): Pass {
+    return {
+      succeeded: latencyMs => {
+        const now = this.#clock.monotonic();
+        for (const scope of scopes) found[scope].breaker.succeeded(now, scope === 'model' ? latencyMs : undefined);
+        for (const place of probes) this.#close(place, reqId);
+      },
+      failed: (fault, answered) => {
+        const failing = fault && found[fault.scope];
+        if (failing) this.#count(failing, fault, probes.includes(failing), reqId);
+        for (const place of probes) {
+          if (place === failing) continue;
+          // An answer shows that the way is open, even one that refused something else.
+          if (answered && (fault === undefined || place.scope === 'key')) this.#close(place, reqId);
+          else this.#abandon(place, reqId);
+        }
+      },
+      abandoned: () => {
+        for (const place of probes) this.#abandon(place, reqId);
+      },
+    };
+  }
+
+  #count(place: Place, { cause, lasting, askedMs = 0 }: CountedFault, wasProbe: boolean, reqId?: string): void {
+    const { breaker } = place;
+    const tooMany = breaker.failed(this.#clock.monotonic(), cause);
+    if (lasting) {
+      if (breaker.state === 'quarantined') return;
+      this.#turn(place, 'quarantined', reqId);
+      void this.#shared.opened(place);
+    } else if (wasProbe || tooMany || (breaker.state === 'closed' && askedMs > longAskedMs)) {
+      this.#open(place, askedMs, reqId);
+    }
+  }
+
+  #open(place: Place, askedMs: number, reqId?: string): void {
+    const { breaker } = place;
+    breaker.opens++;
+    breaker.readyAt = this.#clock.monotonic() + breaker.pauseMs(breaker.opens, askedMs);
+    this.#turn(place, 'open', reqId);
+    void this.#shared.opened(place);
+  }
+
+  #close(place: Place, reqId: string | undefined): void {
+    this.#turn(place, 'closed', reqId);
+    void this.#shared.closed(place);
+  }
+
+  #abandon(place: Place, reqId: string | undefined): void {
+    place.breaker.readyAt = this.#clock.monotonic();
+    this.#turn(place, 'open', reqId);
+    void this.#shared.giveBack(place);
+  }
+
+  #turn(place: Place, to: BreakerState, reqId?: string): void {
+    const { breaker, provider, scope, model } = place;
+    const { state: from, consecutive, cause } = breaker;
+    const now = this.#clock.monotonic();
+    const counts = breaker.counts(now);
+    breaker.turn(to, this.#clock.now());
+    if (to === 'closed') this.#troubled.delete(place.name);
+    else this.#troubled.add(place.name);
+    if (from === to) return;
+    const retryInMs = to === 'open' ? Math.round(breaker.waitMs(now)) : undefined;
+    const what = { provider, model, scope, from, to, class: cause };
+    this.#emit({
+      type: 'breaker.change',
+      ...(reqId !== undefined && { reqId }),
+      ...what,
+      ...counts,
+      consecutive,
+      retryInMs,
+    });
+  }
+}
+
+export function createBreakerBoard(parts: BoardParts): BreakerBoard {
+  return new Board(parts);
+}
+
+/** The model in a name; what another program left there names none. */
+function modelOf(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return '';
+  }
+}
+
+function blockOf({ breaker, scope }: Place, waitMs: number): Block {
+  const state = breaker.state === 'closed' ? 'open' : breaker.state;
+  const told = state === 'half_open' ? Math.min(waitMs, soonMs) : waitMs;
+  return { scope, state, cause: breaker.cause ?? 'unknown', failures: breaker.consecutive, waitMs: told };
+}
+
+/** All four of a model are kept; those that nothing ever happened to say nothing. */
+function isWorthTelling(now: number): (place: Place) => boolean {
+  return ({ scope, model, breaker }) => {
+    if (breaker.state !== 'closed') return true;
+    if (scope === 'model') return model !== '' && (breaker.latencyMs !== undefined || breaker.cause !== undefined);
+    return breaker.cause !== undefined && breaker.counts(now).failures > 0;
+  };
+}
+
+function healthOf({ provider, model, scope, breaker }: Place, now: number): Health {
+  const { state, consecutive, opens, latencyMs, cause, since } = breaker;
+  const waitMs = breaker.waitMs(now);
+  return {
+    provider,
+    ...(model !== undefined && { model }),
+    scope,
+    state,
+    ...breaker.counts(now),
+    consecutive,
+    opens,
+    ...(latencyMs !== undefined && { latencyMs: Math.round(latencyMs) }),
+    ...(cause !== undefined && { class: cause }),
+    since,
+    ...(Number.isFinite(waitMs) && waitMs > 0 && { retryAfterSeconds: Math.ceil(waitMs / 1_000) }),
+  };
+}

@@ -1,0 +1,106 @@
+import { AppError, isAppError } from '../../core/errors.ts';
+import { cutMiddle } from '../../core/text.ts';
+import { classify, type FailureClass } from './classify-error.ts';
+import { faultOfVendor } from './fault.ts';
+import { retryAfterSeconds } from './retry-after.ts';
+import { readVendorError } from './vendor-error.ts';
+
+/** Whose failure it was. */
+export interface FailureOrigin {
+  provider: string;
+  model: string;
+  /** Counted from 1 within the call. */
+  attempt?: number;
+  /** Epoch milliseconds, for waits that are given as a date. */
+  now: number;
+  /** Environment variable of the provider's key, for the advice. */
+  keyName?: string;
+}
+
+const longestMessage = 300;
+
+/**
+ * Turns whatever a model call threw into our error, with the one decision on whether it may be tried again. The message
+ * carries what the vendor said, without anything that looks like a key; the vendor's error itself is not kept as the
+ * cause, because it holds the whole prompt, headers and addresses.
+ */
+export function toModelError(error: unknown, origin: FailureOrigin): AppError {
+  const { provider, model, attempt } = origin;
+  if (isAppError(error)) return located(error, origin);
+  const vendor = readVendorError(error);
+  const wait = retryAfterSeconds({ headers: vendor.headers, body: vendor.body, now: origin.now });
+  const verdict = classify(vendor, wait !== undefined);
+  const answered = vendor.status === undefined ? 'failed' : `answered ${vendor.status}`;
+  const said = withoutKeys(cutMiddle(vendor.message.replace(/\s+/g, ' '), longestMessage * 4));
+  return new AppError('model', `${provider} ${answered} for ${model}: ${cutMiddle(said, longestMessage)}`, {
+    code: 'API_ERROR',
+    class: verdict.class,
+    next: adviceFor(verdict.class, origin, { status: vendor.status, wait }),
+    provider,
+    model,
+    attempt,
+    retryable: verdict.retryable && vendor.headers['x-should-retry'] !== 'false',
+    retryAfterSeconds: wait,
+    status: vendor.status,
+    fault: faultOfVendor(vendor, verdict, model),
+  });
+}
+
+/** An answer that came, but is none: empty, cut off, or not a stream at all. */
+export function badUpstream(message: string, retryable = true, next?: string): AppError {
+  return new AppError('model', message, { code: 'API_ERROR', class: 'bad_upstream', retryable, next });
+}
+
+/** Our own errors (a limit that expired, a provider that is not configured) keep what they say and learn where it was. */
+function located(error: AppError, origin: FailureOrigin): AppError {
+  const { provider, model, attempt } = origin;
+  const next =
+    error.details.next ??
+    (isFailureClass(error.details.class) ? adviceFor(error.details.class, origin, {}) : undefined);
+  return new AppError(error.kind, error.message, { provider, model, attempt, ...error.details, next });
+}
+
+const advice: Readonly<Record<FailureClass, string>> = {
+  quota: 'Raise the quota of the account at the provider, or name a model of another provider.',
+  rate_limit: 'Call again in a while, or name a model of another provider.',
+  auth: 'Check the key of this provider and what it is allowed to use, or name a model of another provider.',
+  balance: 'Add credit to the account at the provider, or name a model of another provider.',
+  network: 'Check the network, the proxy and the base URL of this provider, or name a model of another provider.',
+  timeout: 'Call again, ask for less, or name a faster model.',
+  content_filter: 'Rephrase the question or leave out what the provider refuses, or name another model.',
+  context_length: 'Send fewer or smaller files, or name a model with a wider window.',
+  bad_request: 'Check that this provider takes the parameters and files of the call, or name another model.',
+  bad_upstream: 'Call again in a while, or name another model.',
+  unknown: 'Call again, or name another model; if it stays, look at the log of the server.',
+};
+
+function isFailureClass(name: string): name is FailureClass {
+  return Object.hasOwn(advice, name);
+}
+
+function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: { status?: number; wait?: number }): string {
+  if (failure === 'auth' && origin.keyName !== undefined) {
+    return `Set ${origin.keyName} to a valid key that may use ${origin.model}, or name a model of another provider.`;
+  }
+  if (failure === 'rate_limit' && seen.wait !== undefined) {
+    return `Call again in ${Math.ceil(seen.wait)} s, or name a model of another provider.`;
+  }
+  if (failure === 'bad_request' && seen.status === 404) {
+    return `Check that ${origin.provider} serves ${origin.model} to this account and that the base URL is right.`;
+  }
+  return advice[failure];
+}
+
+const removed = '[removed]';
+
+/** Takes out what looks like a key, a token or the user part of an address. Vendors repeat the key they refuse. */
+export function withoutKeys(text: string): string {
+  return text
+    .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi, `$1${removed}@`)
+    .replace(/([?&](?:key|api_key|apikey|token|access_token)=)[^\s&"']+/gi, `$1${removed}`)
+    .replace(/\b(bearer|basic)\s+[^\s"',;]+/gi, `$1 ${removed}`)
+    .replace(/\b((?:api[ _-]?)?(?:key|token)["']?(?: provided)?\s*[:=]\s*["']?)[^\s"',;]+/gi, `$1${removed}`)
+    .replace(/\b(?:sk|pk|rk|xai|gsk|nvapi|hf|ghp|r8|fw|tgp|ak)[-_][A-Za-z0-9*_-]{6,}/g, removed)
+    .replace(/\bAIza[A-Za-z0-9_-]{10,}/g, removed)
+    .replace(/\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{24,}(?:\.[A-Za-z0-9_-]{8,})*/g, removed);
+}

@@ -1,0 +1,215 @@
+import { isAppError } from '../../core/errors.ts';
+import type { Clock, Emit, SharedState } from '../../core/ports.ts';
+import { type BreakerRecord, mayProbe, recordFromJson, recordLifeMs, recordToJson } from './breaker/breaker-record.ts';
+import { statePrefix } from './breaker/upstream.ts';
+import { breakerRules, type Place } from './breaker.ts';
+import type { BreakerState } from './health.ts';
+
+/** What others found is known this much later at most. */
+const refreshMs = 1_000;
+/** A call does not wait longer for a state that is slow; the first time it may have to be opened. */
+const patienceMs = 250;
+const firstPatienceMs = 2_000;
+
+export interface SharedParts {
+  clock: Clock;
+  state?: SharedState;
+  emit: Emit;
+  /** Changes a breaker's state and tells of it. */
+  turn(place: Place, to: BreakerState): void;
+  /** Names this process. */
+  self: string;
+  /** The breakers of this process. */
+  places: ReadonlyMap<string, Place>;
+}
+
+type Change = (before: BreakerRecord | undefined) => BreakerRecord | undefined;
+
+/**
+ * What the processes on one store tell each other of their breakers. Nothing waits for a write but the one who asks to try
+ * again; a state that can't be reached leaves this process with what it knows itself.
+ */
+export class SharedBreakers {
+  readonly #parts: SharedParts;
+  #records: ReadonlyMap<string, BreakerRecord> = new Map();
+  #refreshed = Number.NEGATIVE_INFINITY;
+  #refreshing: Promise<void> | undefined;
+  #warned = false;
+  /** Counts what was written here: what was read before a write is older than it. */
+  #writes = 0;
+  readonly #writtenAt = new Map<string, number>();
+  readonly #pending = new Map<string, number>();
+  readonly #writing = new Set<Promise<void>>();
+
+  constructor(parts: SharedParts) {
+    this.#parts = parts;
+  }
+
+  async refresh(): Promise<void> {
+    const { state, clock } = this.#parts;
+    if (!state || clock.monotonic() - this.#refreshed < refreshMs) return;
+    this.#refreshing ??= this.#load(state).finally(() => {
+      this.#refreshing = undefined;
+    });
+    const first = this.#refreshed === Number.NEGATIVE_INFINITY;
+    try {
+      await this.#within(this.#refreshing, first ? firstPatienceMs : patienceMs);
+    } catch {
+      // It is still being read; the next call may have it.
+    }
+  }
+
+  /** Of all that are not closed, as far as it is known. */
+  names(): Iterable<string> {
+    return this.#records.keys();
+  }
+
+  knows(name: string): boolean {
+    return this.#records.has(name);
+  }
+
+  isQuiet(): boolean {
+    return this.#records.size === 0;
+  }
+
+  /** Brings a breaker that is new here to what is known of it. */
+  adopt(place: Place): void {
+    const record = this.#records.get(place.name);
+    if (record) this.#follow(place, record);
+  }
+
+  /** Asks to be the one process that tries. `closed`: another one found that it works again. */
+  async claim(place: Place, probeMs: number): Promise<'mine' | 'closed' | 'taken'> {
+    const { state, clock, self } = this.#parts;
+    if (!state) return 'mine';
+    try {
+      // Read before it is written: most who ask too early need no write to be told.
+      const before = recordFromJson(await this.#within(state.get(place.name), firstPatienceMs));
+      if (before && !mayProbe(before, clock.now())) return this.#denied(place, before);
+      const until = clock.now() + probeMs;
+      const change = state.change(place.name, recordLifeMs, found => {
+        const record = recordFromJson(found);
+        return record && mayProbe(record, clock.now())
+          ? recordToJson({ ...record, probe: { by: self, until } })
+          : found;
+      });
+      const after = recordFromJson(await this.#within(change, firstPatienceMs));
+      const mine = after?.probe?.by === self && after.probe.until === until;
+      return mine ? 'mine' : this.#denied(place, after);
+    } catch (error) {
+      this.#warn(error);
+      return 'mine';
+    }
+  }
+
+  /** This process was the one that tried, and did not find out. */
+  giveBack(place: Place): Promise<void> {
+    const { self } = this.#parts;
+    return this.#write(place, before => (before?.probe?.by === self ? { ...before, probe: undefined } : before));
+  }
+
+  opened(place: Place): Promise<void> {
+    const { clock, self } = this.#parts;
+    const { opens, since, readyAt, cause = 'unknown' } = place.breaker;
+    const until = clock.now() + Math.max(0, readyAt - clock.monotonic());
+    const state = place.breaker.state === 'quarantined' ? 'quarantined' : 'open';
+    const own: BreakerRecord = { state, opens, since, until, cause };
+    return this.#write(place, before => {
+      if (!before || before.probe?.by === self || state === 'quarantined') return own;
+      if (before.state === 'quarantined') return before;
+      // Another process opened it at the same time: the longer pause counts, and who is trying has yet to say how it went.
+      const longer = { opens: Math.max(opens, before.opens), until: Math.max(until, before.until) };
+      return { ...own, ...longer, probe: before.probe };
+    });
+  }
+
+  /** `onlyQuarantine`: whatever else it is open for stays. Resolves once it is written, or can't be. */
+  closed(place: Place, onlyQuarantine = false): Promise<void> {
+    return this.#write(place, before => (onlyQuarantine && before?.state !== 'quarantined' ? before : undefined));
+  }
+
+  #denied(place: Place, record: BreakerRecord | undefined): 'closed' | 'taken' {
+    place.breaker.probing = false;
+    this.#follow(place, record);
+    return record ? 'taken' : 'closed';
+  }
+
+  /** Takes over what another process wrote. The pause is measured by a clock that never jumps. */
+  #follow(place: Place, record: BreakerRecord | undefined): void {
+    const { clock, turn } = this.#parts;
+    const { breaker } = place;
+    if (!record) {
+      if (breaker.state !== 'closed') turn(place, 'closed');
+      return;
+    }
+    const now = clock.now();
+    const probing = record.probe !== undefined && record.probe.until > now;
+    const to = record.state === 'quarantined' ? 'quarantined' : probing ? 'half_open' : 'open';
+    breaker.cause = record.cause;
+    breaker.opens = record.opens;
+    if (breaker.state === to && breaker.readyAt > clock.monotonic()) return;
+    const until = probing && record.probe ? record.probe.until : record.until;
+    breaker.readyAt = clock.monotonic() + Math.min(Math.max(0, until - now), breakerRules.longestPauseMs);
+    if (breaker.state !== to) turn(place, to);
+  }
+
+  async #load(state: SharedState): Promise<void> {
+    const asked = this.#writes;
+    try {
+      const read = [...(await state.list(statePrefix))].map(([name, value]) => [name, recordFromJson(value)] as const);
+      this.#records = new Map(read.flatMap(([name, record]) => (record ? [[name, record] as const] : [])));
+      for (const place of this.#parts.places.values()) {
+        const { name, breaker } = place;
+        const newer = this.#pending.has(name) || (this.#writtenAt.get(name) ?? 0) > asked;
+        if (!newer && !breaker.probing) this.#follow(place, this.#records.get(name));
+      }
+    } catch (error) {
+      this.#warn(error);
+    }
+    this.#refreshed = this.#parts.clock.monotonic();
+  }
+
+  #write(place: Place, change: Change): Promise<void> {
+    const { state } = this.#parts;
+    if (!state) return Promise.resolve();
+    const { name } = place;
+    this.#pending.set(name, (this.#pending.get(name) ?? 0) + 1);
+    const done = () => {
+      const left = (this.#pending.get(name) ?? 1) - 1;
+      if (left > 0) this.#pending.set(name, left);
+      else this.#pending.delete(name);
+      this.#writtenAt.set(name, ++this.#writes);
+    };
+    const written = state.change(name, recordLifeMs, before => {
+      const record = change(recordFromJson(before));
+      return record && recordToJson(record);
+    });
+    const settled = written.then(done, error => {
+      done();
+      this.#warn(error);
+    });
+    this.#writing.add(settled);
+    return settled.finally(() => this.#writing.delete(settled));
+  }
+
+  /** Resolves once all that was written is there, or can't be. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#writing);
+  }
+
+  /** The promise, unless it takes longer. */
+  #within<Result>(promise: Promise<Result>, ms: number): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const cancel = this.#parts.clock.after(ms, () => reject(new Error(`no answer within ${ms} ms`)));
+      promise.then(resolve, reject).finally(cancel);
+    });
+  }
+
+  /** Once: each call would say it again. */
+  #warn(error: unknown): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    const why = isAppError(error) ? error.message : String(error);
+    this.#parts.emit({ type: 'warning', where: 'breakers', message: `Other processes are not told of them: ${why}` });
+  }
+}

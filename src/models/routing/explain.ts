@@ -1,0 +1,109 @@
+import { isAppError } from '../../core/errors.ts';
+import type { Candidate, ModelInfo } from '../../core/model.ts';
+import type { RoutePlan } from '../manager/route-plan.ts';
+import { steer } from '../manager/steer.ts';
+import { averagePrice } from './categories.ts';
+import { type Resolution, resolveIn } from './resolve.ts';
+import type { Refusal } from './restrictions.ts';
+import type { ModelRequest, Roster, RoutingPolicy } from './roster.ts';
+import { settingOf } from './roster.ts';
+import { createScene, type Scene } from './scene.ts';
+
+/** Why a model would not answer. */
+export type LeftOutWhy =
+  | Refusal
+  | 'only_by_name'
+  | 'retired'
+  | 'no_vision'
+  | 'no_search'
+  | 'window'
+  | 'failing'
+  | 'ranked_lower'
+  | 'not_named';
+
+/** Models that stay out for one reason, by provider. */
+export interface LeftOut {
+  why: LeftOutWhy;
+  provider: string;
+  /** The setting that would let them in, where one would. */
+  setting?: string;
+  models: string[];
+}
+
+/** How a call would be routed. */
+export interface RouteExplanation {
+  plan?: RoutePlan;
+  requested: string;
+  /** Best first; empty where nobody can answer. */
+  candidates: (Candidate & { price?: number; searches: boolean })[];
+  corrected?: Resolution['corrected'];
+  warnings: string[];
+  /** Why nobody can answer, and what to do about it. */
+  failure?: { code: string; class?: string; message: string; next?: string };
+  leftOut: LeftOut[];
+}
+
+/** Routes a request and says why each other model was left out. Pure. */
+export function explainRoute(
+  request: ModelRequest,
+  roster: Roster,
+  policy: RoutingPolicy,
+  year: number,
+): RouteExplanation {
+  const seen = createScene(request, roster, policy);
+  const steered = steer(seen, policy, year);
+  const scene = { ...seen, request: steered };
+  const { resolution, failure } = attempt(scene, policy);
+  const candidates = resolution?.candidates ?? [];
+  return {
+    ...(steered.plan && { plan: steered.plan }),
+    requested: resolution?.requested ?? request.name ?? 'auto',
+    candidates: candidates.map(candidate => ({
+      ...candidate,
+      price: averagePrice(candidate.model),
+      searches: scene.searches(candidate.model),
+    })),
+    ...(resolution?.corrected && { corrected: resolution.corrected }),
+    warnings: resolution?.warnings ?? [],
+    ...(failure && { failure }),
+    leftOut: leftOut(scene, candidates, steered.plan?.class === 'explicit'),
+  };
+}
+
+function attempt(scene: Scene, policy: RoutingPolicy) {
+  try {
+    return { resolution: resolveIn(scene, policy) };
+  } catch (error) {
+    // That nobody can answer is an answer here.
+    if (!isAppError(error)) throw error;
+    const { code, class: kind, next } = error.details;
+    return { failure: { code, class: kind, message: error.message, next } };
+  }
+}
+
+function leftOut(scene: Scene, candidates: readonly Candidate[], named: boolean): LeftOut[] {
+  const groups = new Map<string, LeftOut>();
+  for (const model of scene.roster.models) {
+    if (candidates.some(candidate => candidate.model === model)) continue;
+    const why = reasonFor(scene, model, named);
+    const key = `${why}/${model.provider}`;
+    const setting = why === 'no_key' ? settingOf(model.provider) : undefined;
+    const group = groups.get(key) ?? { why, provider: model.provider, ...(setting && { setting }), models: [] };
+    group.models.push(model.id);
+    groups.set(key, group);
+  }
+  return [...groups.values()];
+}
+
+function reasonFor(scene: Scene, model: ModelInfo, named: boolean): LeftOutWhy {
+  const refusal = scene.refusal(model);
+  if (refusal) return refusal;
+  if (named) return 'not_named';
+  if (!scene.open.includes(model)) return 'only_by_name';
+  const { vision, window = 0, search } = scene.request.plan?.needs ?? scene.request.needs;
+  if (vision && !model.input.includes('image')) return 'no_vision';
+  if (model.window < window) return 'window';
+  if (search && !scene.searches(model)) return 'no_search';
+  if (scene.request.ailing?.(model)) return 'failing';
+  return model.status === 'active' ? 'ranked_lower' : 'retired';
+}

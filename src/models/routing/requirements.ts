@@ -1,0 +1,231 @@
+import type { ModelInfo } from '../../core/model.ts';
+import { documentsAmong, picturesAmong, sourcesAmong } from '../manager/file-kinds.ts';
+import type { ManagerRequest, RouteClass, RoutePlan } from '../manager/route-plan.ts';
+import { aboutNow } from './freshness.ts';
+
+/** Above this many tokens a prompt is long: it goes where windows are wide and reading is cheap. */
+const longFrom = 128_000;
+
+/** What a tool is for, where its name alone says it. The others are for conversation. */
+const affinities: Readonly<Record<string, RouteClass>> = {
+  ...namesOf('agent', 'agent clink diagnose kimi_chat_with_tools'),
+  ...namesOf('code', 'analyze codereview precommit debug secaudit refactor testgen docgen tracer'),
+  ...namesOf('reasoning', 'thinkdeep planner consensus ceo_and_board'),
+  ...namesOf('search', 'apilookup glm_web_search'),
+  ...namesOf('documents', 'kimi_upload_and_extract kimi_multi_file_chat kimi_manage_files smart_file_query'),
+};
+
+function namesOf(affinity: RouteClass, names: string): Record<string, RouteClass> {
+  return Object.fromEntries(names.split(' ').map(name => [name, affinity]));
+}
+
+/** Providers for a class, the most wanted first. */
+const longReaders = ['moonshot', 'google', 'anthropic', 'xai', 'zhipu', 'openai', 'openrouter'];
+const documentReaders = ['moonshot', 'google', 'anthropic', 'openai'];
+const searchers = ['zhipu', 'google', 'openai', 'anthropic', 'xai', 'moonshot', 'openrouter'];
+
+/** What the rules have in common; each part is computed once. */
+interface Facts {
+  request: ManagerRequest;
+  affinity: RouteClass | undefined;
+  documents: string[];
+  pictures: string[];
+  sources: string[];
+  /** Why the web is to be searched, when it is. */
+  searchWhy?: string;
+  /** Why it may have to be. */
+  openWhy?: string;
+}
+
+interface Rule {
+  class: RouteClass;
+  /** Why it fires; undefined: it does not. */
+  fires(facts: Facts): string | undefined;
+}
+
+/** In this order; the first that fires names the class, all add what they need. */
+const rules: readonly Rule[] = [
+  { class: 'explicit', fires: ({ request }) => request.model && `the call names ${request.model}` },
+  { class: 'vision', fires: visionWhy },
+  { class: 'long_context', fires: longWhy },
+  { class: 'documents', fires: documentsWhy },
+  { class: 'search', fires: ({ searchWhy }) => searchWhy },
+  { class: 'agent', fires: agentWhy },
+  { class: 'code', fires: codeWhy },
+  { class: 'reasoning', fires: reasoningWhy },
+  { class: 'chat', fires: () => 'a plain question' },
+];
+
+/** Plans a call by rules alone. Pure: the same request gives the same plan. */
+export function planRoute(request: ManagerRequest): RoutePlan {
+  const facts = factsOf(request);
+  const fired = rules.map(rule => ({ rule, because: rule.fires(facts) }));
+  const first = fired.find(({ because }) => because !== undefined);
+  const routeClass = first?.rule.class ?? 'chat';
+  const explicit = routeClass === 'explicit';
+  const window = explicit ? 0 : windowFor(request.estimatedTokens);
+  const search = facts.searchWhy !== undefined && (!explicit || request.useWebsearch === true);
+  const prefers = explicit ? [] : preferences(facts, { routeClass, window, search });
+  const files = facts.documents.length > 0 && hasModelOf(request, 'moonshot');
+  return {
+    class: routeClass,
+    unclear: routeClass === 'chat' && facts.openWhy !== undefined,
+    needs: { vision: request.images > 0, window, search },
+    prefers,
+    tools: { webSearch: search, files },
+    context: contextOf(facts, { window, files }),
+    stream: request.watched ?? false,
+    reasons: reasonsOf(facts, { routeClass, because: first?.because, search, prefers }),
+    rules: fired.map(({ rule, because }) => ({
+      rule: rule.class,
+      fired: because !== undefined,
+      ...(because !== undefined && { because }),
+    })),
+  };
+}
+
+function factsOf(request: ManagerRequest): Facts {
+  const { tool, text, files } = request;
+  const affinity = Object.hasOwn(affinities, tool) ? affinities[tool] : undefined;
+  const facts: Facts = {
+    request,
+    affinity,
+    documents: documentsAmong(files, text),
+    pictures: picturesAmong(files, text),
+    sources: sourcesAmong(files),
+  };
+  return { ...facts, ...searchFacts(facts) };
+}
+
+function searchFacts({ request, affinity }: Facts): Pick<Facts, 'searchWhy' | 'openWhy'> {
+  const { useWebsearch, webSearch, told, files, text, year } = request;
+  if (webSearch === 'off' || useWebsearch === false) return {};
+  if (useWebsearch) return { searchWhy: 'use_websearch' };
+  if (webSearch === 'asked') return {};
+  if (affinity === 'search') return { searchWhy: `${request.tool} is about what is new` };
+  const narrow = affinity === 'code' || affinity === 'agent' || files.length > 0;
+  const { verdict, because } = aboutNow(text, { narrow, year });
+  if (verdict === 'yes') return { searchWhy: `the question ${because}` };
+  if (verdict === 'no') return {};
+  if (told === 'search') return { searchWhy: 'a model took the question for one about now' };
+  return told === undefined ? { openWhy: because } : {};
+}
+
+function visionWhy({ request, pictures, affinity }: Facts): string | undefined {
+  if (request.images > 0) return `${request.images} image${request.images === 1 ? '' : 's'}`;
+  return pictures.length > 0 && affinity !== 'documents' ? `${pictures[0]} is a picture` : undefined;
+}
+
+function longWhy({ request: { estimatedTokens } }: Facts): string | undefined {
+  return estimatedTokens > longFrom ? `about ${estimatedTokens} tokens, more than ${longFrom}` : undefined;
+}
+
+function documentsWhy({ documents, affinity, request }: Facts): string | undefined {
+  const [first, ...more] = documents;
+  if (first !== undefined) return more.length > 0 ? `${documents.length} documents` : `${first} is a document`;
+  return affinity === 'documents' ? `${request.tool} reads documents` : undefined;
+}
+
+function agentWhy({ affinity, request }: Facts): string | undefined {
+  if (affinity === 'agent') return `${request.tool} works by itself`;
+  return request.callsFunctions ? 'the model is to call functions' : undefined;
+}
+
+function codeWhy({ affinity, request, sources }: Facts): string | undefined {
+  if (affinity === 'code') return `${request.tool} is about code`;
+  if (affinity === 'reasoning') return undefined;
+  if (request.told === 'code') return 'a model took the question for one about code';
+  if (sources.length > 0) return `${sources[0]} is source code`;
+  return holdsCode(request.text) ? 'the text holds code' : undefined;
+}
+
+const codeBlock = /```|^\s+at \S+ \(?.*:\d+:\d+\)?$|^Traceback \(most recent call last\)|^(?:diff --git|@@ -\d+)/m;
+
+function holdsCode(text: string): boolean {
+  return codeBlock.test(text);
+}
+
+function reasoningWhy({ affinity, request }: Facts): string | undefined {
+  if (affinity === 'reasoning') return `${request.tool} thinks something through`;
+  return request.told === 'reasoning' ? 'a model took the question for a hard one' : undefined;
+}
+
+/** Room for the answer, and for what an estimate gets wrong. */
+function windowFor(estimated: number): number {
+  return estimated + Math.min(16_000, Math.max(1_024, Math.ceil(estimated / 4)));
+}
+
+interface Wanted {
+  routeClass: RouteClass;
+  window: number;
+  search: boolean;
+}
+
+/** Providers that have a model for it, in the order of the class; those that are ill come last. */
+function preferences(facts: Facts, { routeClass, window, search }: Wanted): string[] {
+  const { request } = facts;
+  const serves = (model: ModelInfo) =>
+    (!search || request.searches(model)) &&
+    (routeClass !== 'long_context' || model.window >= window) &&
+    (routeClass !== 'chat' || model.provider !== 'zhipu' || isFlash(model));
+  const able = new Set(request.models.filter(serves).map(({ provider }) => provider));
+  // Where nobody searches, the class decides alone.
+  const found = able.size > 0 ? able : new Set(request.models.map(({ provider }) => provider));
+  const listed = listFor(facts, routeClass, search).filter(provider => found.has(provider));
+  const isUnwell = (provider: string) => request.isUnwell?.(provider) ?? false;
+  return [...listed.filter(provider => !isUnwell(provider)), ...listed.filter(isUnwell)];
+}
+
+function listFor({ request, documents }: Facts, routeClass: RouteClass, search: boolean): readonly string[] {
+  switch (routeClass) {
+    case 'long_context':
+      return longReaders;
+    case 'documents':
+      return documentReaders;
+    case 'search':
+      return searchers;
+    case 'agent':
+      return ['zhipu'];
+    case 'chat':
+      return [...new Set(['zhipu', ...request.models.slice(0, 1).map(({ provider }) => provider)])];
+    case 'vision':
+      return search && documents.length === 0 ? searchers : [];
+    case 'explicit':
+    case 'code':
+    case 'reasoning':
+      return [];
+  }
+}
+
+/** GLM's small and quick models. */
+function isFlash({ id }: ModelInfo): boolean {
+  return /flash/i.test(id);
+}
+
+function hasModelOf({ models }: ManagerRequest, provider: string): boolean {
+  return models.some(model => model.provider === provider);
+}
+
+function contextOf({ request }: Facts, { window, files }: { window: number; files: boolean }): RoutePlan['context'] {
+  if (files) return 'provider_files';
+  const widest = request.models.reduce((most, model) => Math.max(most, model.window), 0);
+  return widest > 0 && window > widest ? 'summarize' : 'inline';
+}
+
+function reasonsOf(
+  { searchWhy, openWhy, documents }: Facts,
+  {
+    routeClass,
+    because,
+    search,
+    prefers,
+  }: { routeClass: RouteClass; because?: string; search: boolean; prefers: string[] },
+): string[] {
+  return [
+    `${routeClass}: ${because ?? 'nothing else fits'}`,
+    ...(search && routeClass !== 'search' ? [`searches the web: ${searchWhy}`] : []),
+    ...(documents.length > 0 && routeClass !== 'documents' ? [`reads documents: ${documents.length}`] : []),
+    ...(openWhy !== undefined && routeClass === 'chat' ? [`unclear: ${openWhy}`] : []),
+    ...(prefers.length > 0 ? [`prefers ${prefers.join(', ')}`] : []),
+  ];
+}

@@ -1,0 +1,129 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { isRecord } from '../core/json.ts';
+import type { Clock, CommsNote, TellComms } from '../core/ports.ts';
+import { createPartFiles, type PartReference } from '../telemetry/comms/part-files.ts';
+import { atMost, createLane } from '../telemetry/lane.ts';
+import { createRotatingLog, firstTime, type LogRecord } from './file-logs.ts';
+import type { SecretMask } from './secret-masking.ts';
+
+export interface CommsLogParts {
+  /** The directory of the logs. */
+  folder: string;
+  /** Bytes on disk, side files included. */
+  maxBytes: number;
+  clock: Clock;
+  secrets: Pick<SecretMask, 'mask' | 'maskDeep' | 'maskLifting'>;
+  /** Hears of a write that began to fail, once until one works again, and of notes that were left out. */
+  onError(name: string, error: unknown): void;
+}
+
+export interface CommsLog {
+  tell: TellComms;
+  /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs` (2,000). Never rejects. */
+  close(timeoutMs?: number): Promise<void>;
+}
+
+/** Longer texts are searched for secrets one by one, with pauses. */
+const longestAtOnce = 256;
+/** Longer texts go into files of their own: a conversation comes again with every turn, and they are kept once. */
+const longestInline = 1_024;
+/** Characters and bytes that wait to be written; what is beyond is left out. */
+const mostWaiting = 64 * 1024 * 1024;
+/** Texts whose side file is known, so that a long conversation is not searched for secrets with each turn anew. */
+const mostKnown = 2_000;
+const usualFileBytes = 20 * 1024 * 1024;
+
+/** Where the log and its side files stand below the folder of logs. */
+export const commsPlaces = (folder: string) => ({ log: join(folder, 'comms.jsonl'), parts: join(folder, 'comms') });
+
+/** How the bytes are shared out: half to the log, half to the side files. */
+function commsShares(maxBytes: number): { fileBytes: number; keep: number; partBytes: number } {
+  const fileBytes = Math.max(1, Math.min(usualFileBytes, Math.floor(maxBytes / 10)));
+  return { fileBytes, keep: Math.max(1, Math.floor(maxBytes / 2 / fileBytes) - 1), partBytes: maxBytes / 2 };
+}
+
+interface Timed extends CommsNote {
+  at: number;
+}
+
+/** `comms.jsonl`: what was said to models, tools and programs and what they said, with long texts and bytes in side files. */
+export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: CommsLogParts): CommsLog {
+  const shares = commsShares(maxBytes);
+  const parts = createPartFiles(commsPlaces(folder).parts, shares.partBytes);
+  const known = new Map<string, string | PartReference>();
+  const rules = { folder, maxBytes: shares.fileBytes, keep: shares.keep };
+  const log = createRotatingLog('comms', rules, async () => {
+    const oldest = await Promise.all(log.files().map(firstTime));
+    const at = oldest.filter(each => each !== undefined).at(-1);
+    if (at !== undefined) await parts.dropBefore(at);
+  });
+
+  /** What stands for a text: itself without its secrets, or its side file. */
+  const textPart = async (text: string, at: number): Promise<string | PartReference> => {
+    const hash = createHash('sha256').update(text).digest('base64');
+    const before = known.get(hash);
+    if (typeof before === 'string' || (before && (await parts.isKept(before, at)))) return before;
+    // Everything else has its turn between two texts.
+    await new Promise(resolve => setImmediate(resolve));
+    const masked = (await secrets.mask(text, 'log')).text;
+    const shown = masked.length <= longestInline ? masked : await parts.keep(masked, at);
+    if (known.size >= mostKnown) known.clear();
+    known.set(hash, shown);
+    return shown;
+  };
+
+  const recordOf = async ({ at, payload, ...note }: Timed): Promise<LogRecord> => {
+    const lifted: { part: string | Uint8Array; place: Place }[] = [];
+    const masked = secrets.maskLifting(payload, longestAtOnce, part => {
+      const place = createPlace();
+      lifted.push({ part, place });
+      return place;
+    });
+    for (const { part, place } of lifted) {
+      place.put(await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at)));
+    }
+    const fields = secrets.maskDeep({ ...note });
+    return { at, fields: isRecord(fields) ? fields : {}, asIs: { payload: masked } };
+  };
+
+  const lane = createLane<Timed>({
+    name: 'comms log',
+    maxWaiting: mostWaiting,
+    sizeOf: ({ payload }) => sizeOf(payload, 0),
+    onError,
+    async write(batch) {
+      for (const note of batch) await log.append([await recordOf(note)]);
+    },
+  });
+  return {
+    tell: note => lane.push({ ...note, at: clock.now() }),
+    close: (timeoutMs = 2_000) => atMost(clock, timeoutMs, lane.idle()),
+  };
+}
+
+/** Stands in a record until it is known what is written there. */
+interface Place {
+  put(shown: string | PartReference): void;
+  toJSON(): string | PartReference | undefined;
+}
+
+function createPlace(): Place {
+  let shown: string | PartReference | undefined;
+  return {
+    put(value) {
+      shown = value;
+    },
+    toJSON: () => shown,
+  };
+}
+
+const deepest = 12;
+
+/** About how much memory a note holds, in characters and bytes. */
+function sizeOf(value: unknown, depth: number): number {
+  if (typeof value === 'string') return value.length;
+  if (ArrayBuffer.isView(value)) return value.byteLength;
+  if (typeof value !== 'object' || value === null || depth > deepest) return 8;
+  return Object.values(value).reduce<number>((sum, each) => sum + sizeOf(each, depth + 1), 8);
+}

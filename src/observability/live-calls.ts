@@ -1,0 +1,114 @@
+import type { RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
+import type { Sink } from '../telemetry/sink.ts';
+
+/** What is kept; more than that is forgotten, the oldest calls that ended first. */
+const most = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
+
+export interface LiveCallsSink extends Sink {
+  calls: WatchedCalls;
+}
+
+interface Followed extends WatchedCall {
+  events: RecentEvent[];
+  /** Characters of its events as JSON. */
+  size: number;
+}
+
+/** Follows calls by their events and tells whoever watches. What belongs to no call is not kept. */
+export function createLiveCalls(limits: typeof most = most): LiveCallsSink {
+  const followed = new Map<string, Followed>();
+  const listeners = new Map<string, Set<(reqId: string) => void>>();
+  let size = 0;
+
+  function begin({ at, event }: RecentEvent): void {
+    if (event.type !== 'call.start' || followed.has(event.reqId)) return;
+    const { reqId, tool, owner, client } = event;
+    followed.set(reqId, {
+      reqId,
+      tool,
+      owner,
+      ...(client !== undefined && { client }),
+      startedAt: at,
+      events: [],
+      omitted: 0,
+      size: 0,
+    });
+  }
+
+  function add(call: Followed, observation: RecentEvent): void {
+    const { at, event } = observation;
+    const isLast = event.type === 'call.end';
+    if (isLast) call.endedAt = at;
+    if (call.events.length >= limits.eventsOfCall) {
+      call.omitted += 1;
+      // The newest one tells what the call is at now, or how it ended.
+      grow(call, -sizeOf(call.events.pop()));
+    }
+    call.events.push(observation);
+    grow(call, sizeOf(observation));
+  }
+
+  function grow(call: Followed, by: number): void {
+    call.size += by;
+    size += by;
+  }
+
+  const isTooMuch = () => followed.size > limits.calls || size > limits.characters;
+
+  function forget(): void {
+    // Calls that never said that they ended must not fill the memory either.
+    for (const endedOnly of [true, false]) {
+      for (const call of followed.values()) {
+        if (!isTooMuch()) return;
+        if (endedOnly && call.endedAt === undefined) continue;
+        followed.delete(call.reqId);
+        size -= call.size;
+      }
+    }
+  }
+
+  return {
+    name: 'live-calls',
+    write(observations) {
+      const news = new Map<string, string>();
+      for (const observation of observations) {
+        begin(observation);
+        const call = followed.get(observation.event.reqId ?? '');
+        if (!call) continue;
+        add(call, observation);
+        news.set(call.reqId, call.owner);
+      }
+      forget();
+      for (const [reqId, owner] of news) for (const listener of listeners.get(owner) ?? []) listener(reqId);
+    },
+    calls: {
+      list: owner => [...followed.values()].filter(call => call.owner === owner).sort(runningFirst),
+      find(owner, reqId) {
+        const call = followed.get(reqId);
+        return call?.owner === owner ? call : undefined;
+      },
+      subscribe(owner, listener, signal) {
+        if (signal.aborted) return;
+        const own = listeners.get(owner) ?? new Set();
+        listeners.set(owner, own.add(listener));
+        signal.addEventListener(
+          'abort',
+          () => {
+            own.delete(listener);
+            if (own.size === 0 && listeners.get(owner) === own) listeners.delete(owner);
+          },
+          { once: true },
+        );
+      },
+    },
+  };
+}
+
+function sizeOf(observation: RecentEvent | undefined): number {
+  return observation === undefined ? 0 : JSON.stringify(observation).length;
+}
+
+function runningFirst(a: WatchedCall, b: WatchedCall): number {
+  const running = Number(b.endedAt === undefined) - Number(a.endedAt === undefined);
+  return running || b.startedAt - a.startedAt;
+}

@@ -1,0 +1,147 @@
+import type { AppEvent } from '../core/events.ts';
+import { createRegistry, type Registry } from '../telemetry/metrics/registry.ts';
+import type { Sink } from '../telemetry/sink.ts';
+
+export interface MetricsSink extends Sink {
+  /** What happened in this process since it began, in Prometheus' text format 0.0.4. */
+  render(): string;
+  gauge: Registry['gauge'];
+}
+
+/** Seconds; calls take from milliseconds (an action) to half an hour (a model that thinks). */
+const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
+/** Calls that never said that they ended are forgotten, the oldest first. */
+const mostRunning = 5_000;
+const mostBreakers = 500;
+
+type Told<Type extends AppEvent['type']> = Extract<AppEvent, { type: Type }>;
+
+/** Counts what the events tell. Texts in labels are masked before they come here, as for every sink. */
+export function createMetrics(): MetricsSink {
+  const registry = createRegistry();
+  const meters = metersOf(registry);
+  const running = new Map<string, string>();
+  const breakers = new Map<string, Told<'breaker.change'>>();
+  registry.gauge({ name: 'polylogue_calls_running', help: 'Calls under way.', labels: ['tool'] }, () =>
+    [...Map.groupBy(running.values(), tool => tool)].map(([tool, { length }]) => [[tool], length]),
+  );
+  registry.gauge(
+    {
+      name: 'polylogue_breaker_state',
+      help: '1 for the state that a breaker is in; one that never changed is closed and not listed.',
+      labels: ['provider', 'model', 'scope', 'state'],
+    },
+    () => [...breakers.values()].map(({ provider, model = '', scope, to }) => [[provider, model, scope, to], 1]),
+  );
+
+  const count = (event: AppEvent): void => {
+    switch (event.type) {
+      case 'call.start':
+        running.set(event.reqId, event.tool);
+        forgetOver(running, mostRunning);
+        return;
+      case 'call.end':
+        running.delete(event.reqId);
+        countCall(meters, event);
+        return;
+      case 'model.attempt':
+        countAttempt(meters, event);
+        return;
+      case 'breaker.change':
+        breakers.set(JSON.stringify([event.provider, event.model, event.scope]), event);
+        forgetOver(breakers, mostBreakers);
+        return;
+      case 'files.read':
+        meters.files.add(['sent'], event.embedded.length);
+        meters.files.add(['skipped'], event.skipped.length);
+        return;
+      case 'files.written':
+        meters.files.add([event.code === undefined ? 'written' : 'unwritten']);
+        return;
+      case 'warning':
+        meters.warnings.add([]);
+        return;
+      default:
+        return;
+    }
+  };
+
+  return {
+    name: 'metrics',
+    write(observations) {
+      for (const { event } of observations) count(event);
+    },
+    render: registry.render,
+    gauge: registry.gauge,
+  };
+}
+
+type Meters = ReturnType<typeof metersOf>;
+
+function metersOf({ counter, histogram }: Registry) {
+  const who = ['provider', 'model'];
+  return {
+    calls: counter({
+      name: 'polylogue_calls_total',
+      help: 'Calls that ended.',
+      labels: ['tool', 'status', 'code'],
+    }),
+    took: histogram(
+      { name: 'polylogue_call_duration_seconds', help: 'How long calls took.', labels: ['tool'] },
+      callSeconds,
+    ),
+    attempts: counter({
+      name: 'polylogue_model_attempts_total',
+      help: 'Attempts to get an answer from a model; skipped ones were not asked.',
+      labels: [...who, 'outcome', 'class'],
+    }),
+    answered: histogram(
+      {
+        name: 'polylogue_model_attempt_duration_seconds',
+        help: 'How long attempts took that were made.',
+        labels: who,
+      },
+      callSeconds,
+    ),
+    tokens: counter({
+      name: 'polylogue_tokens_total',
+      help: 'Tokens; input includes those read from and written to caches, output includes reasoning.',
+      labels: [...who, 'kind'],
+    }),
+    cost: counter({
+      name: 'polylogue_cost_usd_total',
+      help: 'US dollars, as far as prices are known.',
+      labels: who,
+    }),
+    files: counter({ name: 'polylogue_files_total', help: 'Files of calls.', labels: ['outcome'] }),
+    warnings: counter({ name: 'polylogue_warnings_total', help: 'Warnings of the server.', labels: [] }),
+  };
+}
+
+function countCall({ calls, took }: Meters, { code, status, elapsedMs, ...event }: Told<'call.end'>): void {
+  // Whatever a caller wrote there is no tool, and would make a series of its own.
+  const tool = code === 'TOOL_NOT_FOUND' ? 'unknown' : event.tool;
+  calls.add([tool, status, code ?? '']);
+  took.observe([tool], elapsedMs / 1_000);
+}
+
+function countAttempt(meters: Meters, event: Told<'model.attempt'>): void {
+  const { provider, model, outcome, usage, costUsd } = event;
+  const own = [provider, model];
+  meters.attempts.add([...own, outcome, event.class ?? '']);
+  if (outcome !== 'skipped') meters.answered.observe(own, event.elapsedMs / 1_000);
+  if (costUsd !== undefined) meters.cost.add(own, costUsd);
+  if (!usage) return;
+  meters.tokens.add([...own, 'input'], usage.input);
+  meters.tokens.add([...own, 'output'], usage.output);
+  meters.tokens.add([...own, 'reasoning'], usage.reasoning);
+  meters.tokens.add([...own, 'cache_read'], usage.cacheRead);
+  meters.tokens.add([...own, 'cache_write'], usage.cacheWrite);
+}
+
+function forgetOver(map: Map<string, unknown>, most: number): void {
+  for (const oldest of map.keys()) {
+    if (map.size <= most) return;
+    map.delete(oldest);
+  }
+}

@@ -1,0 +1,170 @@
+import { join } from 'node:path';
+import type { Clock, CommsReader, Emit, Mask, Random, Recent, TellComms, WatchedCalls } from '../core/ports.ts';
+import { maskKey } from '../telemetry/mask-key.ts';
+import type { Registry } from '../telemetry/metrics/registry.ts';
+import type { Sink } from '../telemetry/sink.ts';
+import { createActivity } from '../telemetry/sinks/activity.ts';
+import { createAudit } from '../telemetry/sinks/audit.ts';
+import { createBreadcrumbs } from '../telemetry/sinks/breadcrumbs.ts';
+import { createRecent } from '../telemetry/sinks/recent.ts';
+import { createWarned, type Warned } from '../telemetry/sinks/warned.ts';
+import { createBus } from './event-bus.ts';
+import { createLiveCalls } from './live-calls.ts';
+import { createMetrics } from './metrics.ts';
+import { createMask, type SecretMask } from './secret-masking.ts';
+import { createStderr, type LogLevel } from './stderr-log.ts';
+import type { TraceSettings } from './tracing.ts';
+
+export interface TelemetryOptions {
+  /** Where logs and the mask's key are kept; absent: nothing is written to disk. */
+  home?: string;
+  /** The operator's own keys: masked wherever they turn up. */
+  secrets: readonly string[];
+  logLevel: LogLevel;
+  clock: Clock;
+  random: Random;
+  writeError(line: string): void;
+  /** Keeps what models are asked and answer; absent: nobody wants to know. It needs a `home`. */
+  comms?: { maxBytes: number };
+  /** Where traces go; absent: nowhere. */
+  traces?: TraceSettings;
+  version: string;
+}
+
+export interface Telemetry {
+  emit: Emit;
+  mask: Mask;
+  /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
+  know(secrets: readonly string[]): void;
+  /** Absent: nobody wants to know what is said to models. */
+  tellComms?: TellComms;
+  /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
+  comms?: CommsReader;
+  /** What the calls of this process did lately. */
+  recent: Recent;
+  /** Its calls, one by one. */
+  calls: WatchedCalls;
+  /** What is set up badly, as far as it has turned up. */
+  warned: readonly Warned[];
+  /** What this process did since it began, in Prometheus' text format 0.0.4. */
+  metrics(): string;
+  /** A number that somebody else knows, to be asked for whenever the metrics are shown. */
+  gauge: Registry['gauge'];
+  close(): Promise<void>;
+}
+
+/** Observers and masking, ready to use; files are opened with the first event, and what is not wanted is not loaded. */
+export async function createTelemetry(options: TelemetryOptions): Promise<Telemetry> {
+  const { home, secrets, logLevel, clock, random, writeError } = options;
+  let masking: ReturnType<typeof createMask> | undefined;
+  let known: readonly string[] = [];
+  const lasting = () => {
+    if (masking) return masking;
+    masking = createMask({ secret: maskKey(home, random), keys: [...secrets] });
+    masking.know(known);
+    return masking;
+  };
+  // Logs need no placeholders that outlast the process, and a warning at the start must not write a key to disk.
+  const passing = createMask({ secret: maskKey(undefined, random), keys: [...secrets] });
+  const onSinkError = (sink: string, error: unknown): void =>
+    writeError(`polylogue: the sink ${sink} failed: ${passing.maskSync(String(error), 'log').text}\n`);
+  const stderr = createStderr({ write: writeError, level: logLevel });
+  const recent = createRecent();
+  const live = createLiveCalls();
+  const warned = createWarned();
+  const metrics = createMetrics();
+  const log = await openComms(options, passing, onSinkError);
+  const traces = await openTracing(options, passing, onSinkError);
+  const written = home === undefined ? [] : kept.map(make => ofCalls(make({ folder: logsOf(home) }, clock)));
+  const bus = createBus({
+    clock,
+    mask: event => passing.maskDeep(event),
+    sinks: [stderr, recent, live, warned, metrics, ...written, ...(traces ? [traces] : [])],
+    onSinkError,
+  });
+  const tells = [log?.tell, traces?.tell].filter(tell => tell !== undefined);
+  return {
+    emit: bus.emit,
+    mask: (text, scope, by) => lasting().mask(text, scope, by),
+    know(told) {
+      known = told;
+      passing.know(told);
+      masking?.know(told);
+    },
+    ...(tells.length > 0 && { tellComms: toAll(tells, onSinkError) }),
+    ...(home !== undefined && { comms: lazyReader(logsOf(home)) }),
+    recent: recent.recent,
+    calls: live.calls,
+    warned: warned.warned,
+    metrics: metrics.render,
+    gauge: metrics.gauge,
+    async close() {
+      await Promise.all([bus.close(), log?.close()]);
+    },
+  };
+}
+
+/** What is written to disk. */
+const kept: readonly ((...given: Parameters<typeof createAudit>) => Sink)[] = [
+  rules => gathering(createBreadcrumbs(rules)),
+  (...given) => gathering(createActivity(...given)),
+  // Who did what is there at once, also where the process is killed.
+  createAudit,
+];
+
+/** A file is looked at, opened, written and closed for each batch of lines: a call's events go in a batch or two. */
+const gathering = (sink: Sink): Sink => ({ ...sink, gatherMs: 100 });
+
+const logsOf = (home: string) => join(home, 'logs');
+
+async function openComms(
+  { home, comms, clock }: TelemetryOptions,
+  secrets: SecretMask,
+  onError: (name: string, error: unknown) => void,
+) {
+  if (!comms || home === undefined) return undefined;
+  const { createCommsLog } = await import('./exchange-log.ts');
+  return createCommsLog({ folder: logsOf(home), ...comms, clock, secrets, onError });
+}
+
+async function openTracing(
+  { traces, version }: TelemetryOptions,
+  { mask }: SecretMask,
+  onSinkError: (name: string, error: unknown) => void,
+) {
+  if (!traces) return undefined;
+  const { openTraces } = await import('./tracing.ts');
+  return openTraces(traces, { mask, version, onError: error => onSinkError('traces', error) });
+}
+
+/** Loaded with its first use: few processes ever read what was said. */
+function lazyReader(folder: string): CommsReader {
+  const reader = async () => (await import('./exchange-reader.ts')).createCommsReader(folder);
+  return {
+    list: async filter => (await reader()).list(filter),
+    find: async exchange => (await reader()).find(exchange),
+    clear: async () => (await reader()).clear(),
+  };
+}
+
+function toAll(tells: readonly TellComms[], onSinkError: (name: string, error: unknown) => void): TellComms {
+  return note => {
+    try {
+      for (const tell of tells) tell(note);
+    } catch (error) {
+      // What can't be noted must not stop what is noted.
+      onSinkError('comms', error);
+    }
+  };
+}
+
+/** A sink for what belongs to a call: starting up leaves no trace on disk. */
+function ofCalls(sink: Sink): Sink {
+  return {
+    ...sink,
+    write(observations) {
+      const own = observations.filter(({ event }) => 'reqId' in event && event.reqId !== undefined);
+      return own.length > 0 && sink.write(own);
+    },
+  };
+}

@@ -1,0 +1,140 @@
+import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { ModelInfo } from '../core/model.ts';
+import { budgetFor, closestEffort } from '../models/effort.ts';
+import { checkedBaseUrl } from '../models/extras/endpoint.ts';
+import { postJson, toldCount } from '../models/extras/post-json.ts';
+import { requestBody } from '../models/extras/request-body.ts';
+import { anthropicSearches, anthropicSearchTools, withQuotes } from '../models/extras/search/anthropic-search.ts';
+import type { Fetch } from '../models/extras/wire/vendor-fetch.ts';
+import { countedSearches } from '../models/fees/counted-uses.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { liveList } from './shared/list-models.ts';
+import { answerFetch } from './shared/plain-answer.ts';
+
+const ownBaseUrl = 'https://api.anthropic.com/v1';
+const apiVersion = '2023-06-01';
+/** The vendor refuses smaller budgets. */
+const smallestBudget = 1024;
+/** What must be left for the answer beside the thinking. */
+const smallestAnswer = 1000;
+const group = 'Providers';
+
+export const anthropic = defineProvider({
+  id: 'anthropic',
+  names: ['a'],
+  title: 'Anthropic',
+  docs: {
+    endpoint: 'POST https://api.anthropic.com/v1/messages',
+    quirks: [
+      'Thinking is a budget in tokens for older models and an effort for newer ones; what a model takes, the catalogue says.',
+      'The ends of what stays the same in a thread are marked for its cache, four at the most.',
+      'It counts tokens itself (`/messages/count_tokens`), which decides where an estimate comes near the window.',
+    ],
+    source: 'https://platform.claude.com/docs/en/api/messages',
+  },
+  options: {
+    apiKey: {
+      env: ['ANTHROPIC_API_KEY'],
+      type: 'string',
+      doc: 'Key of the Anthropic API; with it the Claude models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['ANTHROPIC_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address, version path included, of a server that speaks like Anthropic; unset: Anthropic itself.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+  searches: anthropicSearches,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createAnthropic } = await import('@ai-sdk/anthropic');
+  // Both are always given: what is left out, the package would take from the environment.
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'ANTHROPIC_BASE_URL');
+  const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+  const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
+  return {
+    languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
+    providerOptions: params => ({ anthropic: thinkingOptions(params) }),
+    vendorTools: anthropicSearchTools,
+    usesIn: countedSearches,
+    cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
+    tailRole: () => 'user',
+    imageLimits: ({ window }) => ({ most: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
+    list: signal => liveList({ provider: 'anthropic', baseUrl, headers }, signal),
+    async countTokens({ id }, call) {
+      const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
+      // The counting method knows none of the vendor's own tools, the only ones there are here.
+      const { model, system, messages } = await requestBody(make, call);
+      const question = { url: `${baseUrl}/messages/count_tokens`, headers, provider: 'anthropic', model: id };
+      const answer = await postJson({ ...question, body: { model, system, messages } }, call.abortSignal);
+      return toldCount(answer, 'input_tokens');
+    },
+  };
+}
+
+/**
+ * Models with a budget take one in tokens; newer ones weigh for themselves and take an effort; the rest take nothing. The newer
+ * ones keep their thoughts to themselves unless asked, and a model that thinks for minutes without a sign of life would run
+ * into the time limits.
+ */
+function thinkingOptions(params: CallParams): JSONObject {
+  const { model, effort } = params;
+  if (model.thinkingBudget) {
+    const budget = budgetOf(params, model.thinkingBudget);
+    if (budget !== undefined) return { thinking: { type: 'enabled', budgetTokens: budget } };
+    return effort === 'none' ? { thinking: { type: 'disabled' } } : {};
+  }
+  if (effort === undefined || model.efforts.length === 0) return {};
+  const sent = closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (sent === 'none') return { thinking: { type: 'disabled' } };
+  return { thinking: { type: 'adaptive', display: 'summarized' }, effort: sent };
+}
+
+/** Undefined: no thinking, because none was asked for or the model has no room for it. */
+function budgetOf(
+  { model, effort, thinkingBudget }: CallParams,
+  range: { min: number; max: number },
+): number | undefined {
+  const wanted = thinkingBudget ?? (effort === undefined || effort === 'none' ? 0 : budgetFor(effort, range));
+  if (wanted <= 0) return undefined;
+  const most = Math.min(range.max, model.maxOutput - smallestAnswer);
+  const least = Math.max(range.min, smallestBudget);
+  return most < least ? undefined : Math.floor(Math.min(most, Math.max(least, wanted)));
+}
+
+/**
+ * The package sends answer + budget as `max_tokens`, and caps the sum only for the ids that it knows. This keeps it between
+ * budget + 1,000 and what the model may write, for every id.
+ */
+function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 {
+  const roomy = (options: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
+    const budget = sentBudget(options);
+    if (budget === undefined) return options;
+    const most = Math.max(smallestAnswer, model.maxOutput - budget);
+    const answer = Math.max(smallestAnswer, options.maxOutputTokens ?? most);
+    return { ...options, maxOutputTokens: Math.min(answer, most) };
+  };
+  return {
+    specificationVersion: 'v4',
+    provider: vendorModel.provider,
+    modelId: vendorModel.modelId,
+    supportedUrls: vendorModel.supportedUrls,
+    doGenerate: options => vendorModel.doGenerate(roomy(options)),
+    doStream: options => vendorModel.doStream(roomy(options)),
+  };
+}
+
+function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number | undefined {
+  const thinking = providerOptions?.anthropic?.thinking;
+  if (typeof thinking !== 'object' || thinking === null || !('budgetTokens' in thinking)) return undefined;
+  return typeof thinking.budgetTokens === 'number' ? thinking.budgetTokens : undefined;
+}

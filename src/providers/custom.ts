@@ -1,0 +1,71 @@
+import { isLocalUrl, isLoopbackUrl } from '../models/extras/endpoint.ts';
+import { defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { connectOwnServer, ownModel, usualWindow } from './shared/own-server.ts';
+
+const group = 'Providers';
+
+export const custom = defineProvider({
+  id: 'custom',
+  names: [],
+  title: 'A server of your own',
+  docs: {
+    endpoint: 'POST {CUSTOM_API_URL}/chat/completions',
+    quirks: [
+      'Any server with the OpenAI chat dialect: vLLM, LM Studio, llama.cpp, a gateway. More of them go into `endpoints` of `config.json`.',
+      'The window comes from its listing (`max_model_len` of vLLM, `/api/v0/models` of LM Studio), else from CUSTOM_CONTEXT_WINDOW, else 32,768 tokens are assumed and the reply says so.',
+      'What it does not list may still be asked as `custom:id`.',
+    ],
+    source: 'https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html',
+  },
+  options: {
+    apiUrl: {
+      env: ['CUSTOM_API_URL'],
+      type: 'url',
+      doc: 'Whole base address of a server with an OpenAI chat interface (vLLM, LM Studio, llama.cpp), such as http://127.0.0.1:8000/v1.',
+      group,
+      operatorOnly: true,
+    },
+    apiKey: {
+      env: ['CUSTOM_API_KEY'],
+      type: 'string',
+      doc: 'Key of that server, where it wants one.',
+      group,
+      secret: true,
+    },
+    modelName: {
+      env: ['CUSTOM_MODEL_NAME'],
+      type: 'string',
+      doc: 'Id of the model there, as the server lists it; an id with a colon is kept whole.',
+      group,
+    },
+    runsHere: {
+      env: ['CUSTOM_RUNS_HERE'],
+      type: 'boolean',
+      default: false,
+      doc: 'The models behind a CUSTOM_API_URL of this machine (localhost) run on it, and are no gateway to others: secrets in files are not masked for them.',
+      group,
+      operatorOnly: true,
+    },
+    contextWindow: {
+      env: ['CUSTOM_CONTEXT_WINDOW'],
+      type: 'number',
+      min: 1024,
+      doc: 'Context window in tokens of models of servers of your own that do not tell it; unset: 32,768, and the reply says so.',
+      group,
+    },
+  },
+  openEnded: true,
+  configured: settings => settings.apiUrl !== undefined,
+  connect: ({ apiUrl = '', apiKey }) =>
+    connectOwnServer({ provider: 'custom', apiUrl, setting: 'CUSTOM_API_URL', apiKey }),
+  models: settings => (settings.modelName === undefined ? [] : [ownModel('custom', settings.modelName)]),
+  fallbackWindow,
+  local: settings => settings.apiUrl !== undefined && isLocalUrl(settings.apiUrl),
+  runsHere: ({ runsHere, apiUrl }) => runsHere === 'true' && apiUrl !== undefined && isLoopbackUrl(apiUrl),
+});
+
+function fallbackWindow({ contextWindow }: ProviderSettings): { tokens: number; assumed: boolean } {
+  const tokens = Number(contextWindow);
+  const told = Number.isInteger(tokens) && tokens > 0;
+  return { tokens: told ? tokens : usualWindow, assumed: !told };
+}

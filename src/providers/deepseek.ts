@@ -1,0 +1,67 @@
+import type { JSONObject } from '@ai-sdk/provider';
+import { closestEffort } from '../models/effort.ts';
+import { checkedBaseUrl } from '../models/extras/endpoint.ts';
+import { withJoinedTexts } from '../models/extras/wire/joined-texts.ts';
+import { withEndsTold } from '../models/extras/wire/told-ends.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { liveList } from './shared/list-models.ts';
+import { answerFetch } from './shared/plain-answer.ts';
+import { withThoughtsApart } from './shared/stream-transforms.ts';
+
+const ownBaseUrl = 'https://api.deepseek.com';
+const group = 'Providers';
+
+export const deepseek = defineProvider({
+  id: 'deepseek',
+  names: ['d'],
+  title: 'DeepSeek',
+  docs: {
+    endpoint: 'POST https://api.deepseek.com/chat/completions',
+    quirks: [
+      'Thinking is on by itself; an effort stands beside it, and `none` switches it off.',
+      'An answer that its machines broke off for want of room is told as broken off, not as ended.',
+    ],
+    source: 'https://api-docs.deepseek.com',
+  },
+  options: {
+    apiKey: {
+      env: ['DEEPSEEK_API_KEY'],
+      type: 'string',
+      doc: 'Key of the DeepSeek API; with it the DeepSeek models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['DEEPSEEK_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address of a server that speaks like DeepSeek; unset: DeepSeek itself.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createDeepSeek } = await import('@ai-sdk/deepseek');
+  // Both are always given: what is left out, the package would take from the environment.
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'DEEPSEEK_BASE_URL');
+  const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+  return {
+    languageModel: ({ id }) => withThoughtsApart(withEndsTold(withJoinedTexts(vendor.chat(id)))),
+    providerOptions: params => ({ deepseek: thinkingOptions(params) }),
+    tailRole: () => 'user',
+    echoesThoughts: true,
+    list: signal => liveList({ provider: 'deepseek', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+  };
+}
+
+/** On by itself; how hard is told beside it. Models without efforts either always think or never do. */
+function thinkingOptions({ model, effort }: CallParams): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (sent === 'none') return { thinking: { type: 'disabled' } };
+  return { thinking: { type: 'enabled' }, reasoningEffort: sent };
+}

@@ -1,0 +1,92 @@
+import type { ModelInfo } from '../core/model.ts';
+import { closestEffort } from '../models/effort.ts';
+import { dialList } from '../models/extras/dial-list.ts';
+import { checkedBaseUrl, isLocalUrl } from '../models/extras/endpoint.ts';
+import { chatUsage } from '../models/extras/wire/chat-usage.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { answerFetch } from './shared/plain-answer.ts';
+
+const ownHost = 'https://core.dialx.ai';
+const usualVersion = '2024-12-01-preview';
+const group = 'Providers';
+
+export const dial = defineProvider({
+  id: 'dial',
+  names: [],
+  title: 'DIAL',
+  docs: {
+    endpoint: 'POST {DIAL_API_HOST}/openai/deployments/{model}/chat/completions?api-version={DIAL_API_VERSION}',
+    quirks: [
+      'The key goes into the header `Api-Key`; an `Authorization` beside it would be refused.',
+      "What there is, the server says (`GET /openai/models`); a deployment is described by the catalogue's row of the same model, and by what the listing tells.",
+      "An effort is sent to deployments of OpenAI's models alone, as `reasoning_effort`, and their output limit as `max_completion_tokens`.",
+    ],
+    source: 'https://dialx.ai/dial_api',
+  },
+  options: {
+    apiKey: {
+      env: ['DIAL_API_KEY'],
+      type: 'string',
+      doc: 'Key of a DIAL server; with it the deployments of that server can be asked.',
+      group,
+      secret: true,
+    },
+    host: {
+      env: ['DIAL_API_HOST', 'DIAL_BASE_URL'],
+      type: 'url',
+      default: ownHost,
+      doc: 'Address of the DIAL server, without the path `/openai`.',
+      group,
+      operatorOnly: true,
+    },
+    apiVersion: {
+      env: ['DIAL_API_VERSION'],
+      type: 'string',
+      default: usualVersion,
+      doc: 'Version of the interface that is asked for, as `YYYY-MM-DD` or `YYYY-MM-DD-preview`.',
+      group,
+    },
+  },
+  openEnded: true,
+  servesOthers: true,
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+  models: () => [],
+  local: settings => settings.host !== undefined && isLocalUrl(settings.host),
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const host = checkedBaseUrl(settings.host ?? ownHost, 'DIAL_API_HOST');
+  const baseUrl = host.endsWith('/openai') ? host : `${host}/openai`;
+  const headers = { 'api-key': settings.apiKey ?? '' };
+  const queryParams = { 'api-version': settings.apiVersion ?? usualVersion };
+  return {
+    languageModel(model) {
+      // The name of a deployment may have parts; each is one step of the address.
+      const deployment = model.id.split('/').map(encodeURIComponent).join('/');
+      const baseURL = `${baseUrl}/deployments/${deployment}`;
+      const transformRequestBody = reasonsAtOpenAi(model) ? withCompletionLimit : undefined;
+      const vendor = { name: 'dial', baseURL, headers, queryParams, transformRequestBody, convertUsage: chatUsage };
+      return createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id);
+    },
+    providerOptions: params => ({ dial: effortOption(params) }),
+    tailRole: () => 'user',
+    list: signal => dialList({ provider: 'dial', baseUrl, headers }, signal),
+  };
+}
+
+/** Deployments are called by whoever made them; by their usual names at least these are known. */
+function reasonsAtOpenAi({ id, reasoning }: ModelInfo): boolean {
+  return reasoning && /^(o\d|gpt-[5-9])/.test(id);
+}
+
+/** OpenAI's reasoning models refuse the older name of the limit. */
+function withCompletionLimit({ max_tokens: limit, ...body }: Record<string, unknown>): Record<string, unknown> {
+  return limit === undefined ? body : { ...body, max_completion_tokens: limit };
+}
+
+function effortOption({ model, effort }: CallParams): { reasoningEffort?: string } {
+  const sent = effort === undefined || !reasonsAtOpenAi(model) ? undefined : closestEffort(effort, model.efforts);
+  return sent === undefined ? {} : { reasoningEffort: sent };
+}

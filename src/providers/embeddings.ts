@@ -1,0 +1,126 @@
+import { configError } from '../core/errors.ts';
+import { isRecord, type JsonObject } from '../core/json.ts';
+import { estimateTokens } from '../core/tokens.ts';
+import { checkedBaseUrl } from '../models/extras/endpoint.ts';
+import type { ProviderSettings } from '../models/provider.ts';
+import { badUpstream } from '../models/resilience/errors.ts';
+import { type VendorDoor, vendorJson } from './shared/http.ts';
+import { glmDoor } from './zhipu/api.ts';
+
+/** What vendors take in one request at the least. */
+const mostTexts = 64;
+const timeoutMs = 60_000;
+
+/** Makes vectors at a vendor. */
+export interface VendorEmbedder {
+  /** `provider:model`: vectors of different models can't be compared. */
+  model: string;
+  /** One vector a text, in their order. `tell` gets the tokens of each request that was answered. Throws an `AppError`. */
+  embed(texts: readonly string[], signal: AbortSignal, tell?: (tokens: number) => void): Promise<Float32Array[]>;
+}
+
+/** Any server with OpenAI's `POST /embeddings`. */
+function createEmbedder(door: VendorDoor, model: string): VendorEmbedder {
+  return {
+    model: `${door.provider}:${model}`,
+    async embed(texts, signal, tell) {
+      const vectors: Float32Array[] = [];
+      for (let at = 0; at < texts.length; at += mostTexts) {
+        const input = texts.slice(at, at + mostTexts);
+        // Vendors refuse an empty text; a space stands for nothing as well.
+        const body: JsonObject = { model, input: input.map(text => text || ' ') };
+        const what = `embeddings of ${model}`;
+        const answer = await vendorJson(door, { method: 'POST', path: '/embeddings', body, what, timeoutMs, signal });
+        tell?.(tokensOf(answer.usage, input));
+        vectors.push(...vectorsOf(answer.data, input.length));
+      }
+      const [first] = vectors;
+      if (vectors.some(vector => vector.length !== first?.length))
+        throw badUpstream('The embeddings differ in length.', false);
+      return vectors;
+    },
+  };
+}
+
+/** As the vendor counts them; estimated where it does not tell. */
+function tokensOf(usage: unknown, texts: readonly string[]): number {
+  const told = isRecord(usage) ? (usage.prompt_tokens ?? usage.total_tokens) : undefined;
+  if (typeof told === 'number' && Number.isFinite(told) && told >= 0) return told;
+  return texts.reduce((sum, text) => sum + estimateTokens(text), 0);
+}
+
+/** In the order of the texts, whatever the order of the answer. */
+function vectorsOf(data: unknown, wanted: number): Float32Array[] {
+  const vectors: (Float32Array | undefined)[] = Array.from({ length: wanted });
+  for (const [at, row] of (Array.isArray(data) ? data.filter(isRecord) : []).entries()) {
+    const index = typeof row.index === 'number' ? row.index : at;
+    const { embedding } = row;
+    const sound = Array.isArray(embedding) && embedding.length > 0 && embedding.every(value => Number.isFinite(value));
+    if (sound && index >= 0 && index < wanted) vectors[index] = Float32Array.from(embedding);
+  }
+  const found = vectors.filter(vector => vector !== undefined);
+  if (found.length !== wanted) throw badUpstream(`${wanted} texts were sent, ${found.length} embeddings came back.`);
+  return found;
+}
+
+interface Place {
+  baseUrl(settings: ProviderSettings): string | undefined;
+  envName: string;
+  keyName: string;
+}
+
+const places: Readonly<Record<string, Place>> = {
+  openai: {
+    baseUrl: ({ apiKey, baseUrl }) => apiKey && (baseUrl ?? 'https://api.openai.com/v1'),
+    envName: 'OPENAI_BASE_URL',
+    keyName: 'OPENAI_API_KEY',
+  },
+  custom: { baseUrl: ({ apiUrl }) => apiUrl, envName: 'CUSTOM_API_URL', keyName: 'CUSTOM_API_KEY' },
+  zhipu: {
+    baseUrl: ({ apiKey, baseUrl }) => apiKey && (baseUrl ?? ''),
+    envName: 'ZHIPU_BASE_URL',
+    keyName: 'ZHIPUAI_API_KEY',
+  },
+};
+
+/**
+ * The embedder that `provider:model` names, asked where the provider is. Throws `CONFIG` for a provider that has no embeddings
+ * or no key.
+ */
+export function namedEmbedder(
+  name: string,
+  settingsOf: (provider: string) => ProviderSettings,
+  now: () => number,
+): VendorEmbedder {
+  const at = name.indexOf(':');
+  const provider = name.slice(0, Math.max(0, at)).trim().toLowerCase();
+  const model = name.slice(at + 1).trim();
+  const place = Object.hasOwn(places, provider) ? places[provider] : undefined;
+  if (!place || model === '') {
+    throw configError(`EMBEDDING_MODEL is ${JSON.stringify(name)}, which names no embedding model.`, {
+      next: `Set it to provider:model, the provider being one of ${Object.keys(places).join(', ')}, such as zhipu:embedding-3.`,
+    });
+  }
+  const settings = settingsOf(provider);
+  const baseUrl = place.baseUrl(settings);
+  if (baseUrl === undefined) {
+    throw configError(`EMBEDDING_MODEL names ${provider}, which is not configured.`, {
+      next: `Set ${place.keyName === 'CUSTOM_API_KEY' ? place.envName : place.keyName}, or name another provider.`,
+    });
+  }
+  return createEmbedder(
+    provider === 'zhipu' ? glmDoor(settings, now) : doorOf(provider, place, baseUrl, settings, now),
+    model,
+  );
+}
+
+function doorOf(
+  provider: string,
+  place: Place,
+  baseUrl: string,
+  { apiKey }: ProviderSettings,
+  now: () => number,
+): VendorDoor {
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  return { provider, baseUrl: checkedBaseUrl(baseUrl, place.envName), headers, keyName: place.keyName, now };
+}

@@ -1,0 +1,247 @@
+import { AppError, inputError, securityError, throwIfAborted } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { Clock, Emit, Random } from '../../core/ports.ts';
+import { safeCut } from '../../core/text.ts';
+import { cliEnvironment, markName } from '../../engine/bridge/run/cli-environment.ts';
+import { findExecutable, type ProgramEnv } from '../../engine/bridge/run/find-executable.ts';
+import { narrowed, withoutRepeats } from '../../engine/bridge/run/narrow-arguments.ts';
+import { neutralPrompt } from '../../engine/bridge/run/neutral-prompt.ts';
+import { withoutKeys } from '../../models/resilience/errors.ts';
+import type { CliDefinition, CliEvent } from './clis/cli.ts';
+import { type CliOutput, readOutput } from './command/output.ts';
+import type { ConfiguredCli } from './configured-clis.ts';
+import { asksForLogin, failureOf, longestLogin, notInstalled } from './failures.ts';
+import type { ProgramAnswer, ProgramQuestion } from './program.ts';
+import { type CliExit, runCli } from './run-cli.ts';
+
+export interface AskCliParts {
+  /** The environment of this process; a CLI gets what its list allows. */
+  programEnv: ProgramEnv;
+  platform: string;
+  /** Where it works when a call names no project. */
+  root: string;
+  /** The operator lets CLIs change files. */
+  mayWrite: boolean;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+}
+
+/** Longer command lines are refused by systems; a prompt that must be an argument can't be longer. */
+const longestArgument = 100_000;
+
+/** What a CLI gets to end once it has said that it is done: some wait for what they started, for ever. */
+const settleMs = 3_000;
+
+/** Runs one CLI on one question. */
+export async function askCli(
+  parts: AskCliParts,
+  cli: ConfiguredCli,
+  question: ProgramQuestion,
+): Promise<ProgramAnswer> {
+  throwIfAborted(question.signal);
+  if (parts.programEnv[markName] !== undefined) throw nested();
+  const file = await findExecutable(cli.executable, parts.programEnv, parts.platform);
+  if (file === undefined) throw notInstalled(cli);
+  const prompt = neutralPrompt(cli, question.prompt);
+  const { args, leftOut } = commandOf(parts, cli, question);
+  const inArguments = cli.promptBy === 'last' ? [argument(cli, prompt.text)] : [];
+  const mark = parts.random.uuid();
+  const stops = createStops(parts.clock, question.signal);
+  const stream = holdBack(delta => question.onText(prompt.restored(delta)));
+  const steps: JsonObject[] = [];
+  const reader = readOutput(cli, {
+    onText: stream.push,
+    onEvent(event) {
+      if (event.type === 'end') stops.settle();
+      if (steps.length < mostSteps) steps.push(...stepOf(event));
+      tell(parts.emit, cli, question, event);
+    },
+    onFull: stops.full,
+  });
+  const began = parts.clock.monotonic();
+  const exit = await runCli({
+    file,
+    args: [...args, ...inArguments],
+    cwd: cli.directory ?? question.root ?? parts.root,
+    env: cliEnvironment(cli, parts.programEnv, mark),
+    input: cli.promptBy === 'last' ? '' : prompt.text,
+    mark,
+    platform: parts.platform,
+    clock: parts.clock,
+    signal: stops.signal,
+    onStdout: reader.push,
+  });
+  stops.clear();
+  throwIfAborted(question.signal);
+  const output = reader.end();
+  const cut = stops.wasFull();
+  if (output.text.trim() === '' || asksForLogin(cli, output)) {
+    throw cut ? tooMuch(cli) : failureOf({ cli, output, exit, resumed: question.session !== undefined });
+  }
+  stream.flush();
+  const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(withoutKeys);
+  return {
+    finish: cut ? 'output_limit' : 'stop',
+    session: output.session !== undefined && noName.test(output.session) ? undefined : output.session,
+    usage: output.usage,
+    usageOfSession: output.usageOfSession,
+    costUsd: output.costUsd,
+    told: toldOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
+    steps,
+    warnings: [...leftOut, ...warningsOf(cli, output, exit, cut)],
+  };
+}
+
+/** As much as a log wants to have of one answer. */
+const mostSteps = 200;
+
+function stepOf(event: CliEvent): JsonObject[] {
+  if (event.type !== 'tool_use' && event.type !== 'tool_result') return [];
+  const { type: step, ...facts } = event;
+  return [{ step, ...facts }];
+}
+
+/** All that ends a run before it ends by itself. */
+function createStops(clock: Clock, caller: AbortSignal) {
+  const own = new AbortController();
+  let full = false;
+  let cancel = () => {};
+  return {
+    signal: AbortSignal.any([caller, own.signal]),
+    full() {
+      full = true;
+      own.abort();
+    },
+    settle() {
+      cancel();
+      cancel = clock.after(settleMs, () => own.abort());
+    },
+    wasFull: () => full,
+    clear: () => cancel(),
+  };
+}
+
+/** The beginning of an answer waits until it can't be a prompt for a login any more: what was passed on is not taken back. */
+function holdBack(pass: (delta: string) => void) {
+  let held: string | undefined = '';
+  const flush = () => {
+    const waiting = held ?? '';
+    held = undefined;
+    if (waiting !== '') pass(waiting);
+  };
+  const push = (delta: string) => {
+    if (held === undefined) return pass(delta);
+    held += delta;
+    if (held.length > longestLogin) flush();
+  };
+  return { push, flush };
+}
+
+const placeHolder = '\0';
+
+/** It would be taken for an option, or is no argument at all. */
+const noName = /^-|\p{Cc}/u;
+
+function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: ProgramQuestion) {
+  const { model, session, role } = question;
+  if (model !== undefined && noName.test(model)) throw noModel(cli, model);
+  const mayWrite = allowed && question.mayWrite;
+  const roleArgs = cli.roles.find(({ name }) => name === role)?.args ?? [];
+  const narrow = (args: readonly string[]) =>
+    mayWrite ? { kept: [...args], leftOut: [] } : narrowed(args, cli.widening);
+  const prefix = narrow(cli.prefix);
+  const extra = narrow([...cli.extra, ...roleArgs]);
+  // What it is given depends on what is added: a place holder shows where that stands.
+  const around = cli.command({ model, session, mayWrite }, [...extra.kept, placeHolder]);
+  const at = around.indexOf(placeHolder);
+  const own = [...around.slice(0, at - extra.kept.length), ...around.slice(at + 1)];
+  const fresh = withoutRepeats(extra.kept, own);
+  const args = [...prefix.kept, ...cli.command({ model, session, mayWrite }, fresh)];
+  const leftOut = [...prefix.leftOut, ...extra.leftOut];
+  const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;
+  return { args, leftOut: leftOut.length > 0 ? [warning] : [] };
+}
+
+function noModel({ title }: CliDefinition, model: string): AppError {
+  return inputError(`${JSON.stringify(safeCut(model, 80))} is the name of no model of ${title}.`, {
+    next: 'Name one of its models, or leave the name out for its own choice.',
+    validationErrors: [{ field: 'model', error: 'an option' }],
+  });
+}
+
+function argument({ title }: CliDefinition, prompt: string): string {
+  if (Buffer.byteLength(prompt) <= longestArgument) return prompt;
+  throw new AppError('limit', `${title} takes its prompt as an argument, and this one is too long for that.`, {
+    code: 'LIMIT',
+    class: 'size',
+    next: `Send less than ${longestArgument} bytes, begin a new thread, or name a CLI that reads its prompt from standard input.`,
+  });
+}
+
+/** Only shows that work goes on. */
+const longestNote = 200;
+
+function tell(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: ProgramQuestion, event: CliEvent): void {
+  if (event.type === 'note') onWork(safeCut(event.text, longestNote));
+  if (event.type !== 'tool_use' && event.type !== 'tool_result') return;
+  const { type: step, name = '', id, detail } = event;
+  onWork(`[${step} ${name}]`);
+  const outcome = event.type === 'tool_result' ? { ok: event.ok } : {};
+  emit({ type: 'program.step', reqId, tool, program: cli.name, step, name, detail, ...(id && { id }), ...outcome });
+}
+
+function tooMuch({ name, title }: CliDefinition): AppError {
+  return new AppError('limit', `${title} printed more than is read, and no answer among it; it was ended.`, {
+    code: 'LIMIT',
+    class: 'output_too_large',
+    next: 'Ask for less in one call.',
+    data: { cli_name: name },
+  });
+}
+
+function warningsOf(cli: CliDefinition, { errors, warnings }: CliOutput, exit: CliExit, cut: boolean): string[] {
+  const code = exit.code !== 0 && !cut ? [`${cli.title} ended with code ${exit.code} after its answer.`] : [];
+  const limit = cut
+    ? [`${cli.title} was ended: it said more than is kept. What it said until then is the answer.`]
+    : [];
+  return [...limit, ...code, ...[...errors, ...warnings].map(withoutKeys)].slice(0, 10);
+}
+
+/** A CLI that has this server among its own tools could ask itself for ever. */
+function nested(): AppError {
+  return securityError('This server was started by a CLI that it is itself asked to start.', {
+    class: 'nested',
+    next: 'Do the work yourself: you are the agent that was asked.',
+  });
+}
+
+interface RunFacts {
+  output: CliOutput;
+  exit: CliExit;
+  command: string[];
+  ms: number;
+}
+
+const shownStderr = 1_000;
+
+/** For the reply's metadata, in the words of PAL's. */
+function toldOf(cli: ConfiguredCli, { role }: ProgramQuestion, { output, exit, command, ms }: RunFacts): JsonObject {
+  const { usage } = output;
+  return {
+    cli_name: cli.name,
+    role: role ?? 'default',
+    command,
+    duration_seconds: Math.round(ms) / 1_000,
+    parser: cli.parser,
+    return_code: exit.code ?? null,
+    ...(output.model !== undefined && { model_used: output.model }),
+    ...(output.session !== undefined && { session_id: output.session }),
+    ...(usage && {
+      token_usage: { input_tokens: usage.input, output_tokens: usage.output, cached_tokens: usage.cacheRead },
+    }),
+    tool_calls: output.tools,
+    ...(exit.code !== 0 &&
+      exit.stderr.trim() !== '' && { stderr: withoutKeys(exit.stderr.trim()).slice(-shownStderr) }),
+  };
+}

@@ -1,0 +1,87 @@
+import { readFile } from 'node:fs/promises';
+import { cancelledError, inputError } from '../../core/errors.ts';
+import { safeCut } from '../../core/text.ts';
+import { builtInRoles } from '../../engine/bridge/roles.ts';
+import type { AskCliParts } from './ask-cli.ts';
+import type { ConfiguredCli } from './configured-clis.ts';
+import type { Program, Programs } from './program.ts';
+
+/** What the tool `clink` has to know of the CLIs. */
+export interface BridgeDesk {
+  names: readonly string[];
+  /** The operator lets CLIs change files. */
+  mayWrite: boolean;
+  /** Throws where there is no such CLI. */
+  find(name: string): Pick<ConfiguredCli, 'name' | 'title' | 'roles'>;
+  /** What an agent is told to be in one of its roles, and what is wrong with that. */
+  rolePrompt(cli: Pick<ConfiguredCli, 'roles'>, role: string): Promise<{ prompt: string; warnings: string[] }>;
+}
+
+export interface Bridge {
+  desk: BridgeDesk;
+  /** The same CLIs as models: `cli:name`. */
+  programs: Programs;
+}
+
+/** The CLIs of this machine. Nothing is looked for, read or loaded before one of them is asked. */
+export function createBridge(parts: AskCliParts, clis: readonly ConfiguredCli[]): Bridge {
+  const running = new Set<Promise<unknown>>();
+  const closing = new AbortController();
+  const names = clis.map(({ name }) => name);
+  const find = (name: string): ConfiguredCli => {
+    const found = clis.find(cli => cli.name === name.trim().toLowerCase());
+    if (!found) throw unknownCli(safeCut(name, 80), names);
+    return found;
+  };
+  const programs: Programs = {
+    list: clis.map(({ name, window, timeLimitMs }): Program => ({ name, window, timeLimitMs })),
+    async installed() {
+      const { findExecutable } = await import('../../engine/bridge/run/find-executable.ts');
+      const found = await Promise.all(
+        clis.map(({ executable }) => findExecutable(executable, parts.programEnv, parts.platform)),
+      );
+      return new Set(names.filter((_, at) => found[at] !== undefined));
+    },
+    async ask(question) {
+      const { askCli } = await import('./ask-cli.ts');
+      const signal = AbortSignal.any([question.signal, closing.signal]);
+      const answer = askCli(parts, find(question.name), { ...question, signal });
+      running.add(answer);
+      try {
+        return await answer;
+      } finally {
+        running.delete(answer);
+      }
+    },
+    async close() {
+      closing.abort(cancelledError('The server is closing.'));
+      await Promise.allSettled(running);
+    },
+  };
+  return { desk: { names, mayWrite: parts.mayWrite, find, rolePrompt }, programs };
+}
+
+const longestPrompt = 100_000;
+
+async function rolePrompt({ roles }: Pick<ConfiguredCli, 'roles'>, name: string) {
+  const role = roles.find(each => each.name === name);
+  const builtIn = builtInRoles[name] ?? builtInRoles.default ?? '';
+  if (role?.promptFile === undefined) return { prompt: builtIn, warnings: [] };
+  try {
+    const prompt = safeCut((await readFile(role.promptFile, 'utf8')).trim(), longestPrompt);
+    return prompt === '' ? { prompt: builtIn, warnings: [] } : { prompt, warnings: [] };
+  } catch {
+    // Files that were copied from PAL name prompts that only PAL has.
+    return {
+      prompt: builtIn,
+      warnings: [`The prompt of the role "${name}" can't be read (${role.promptFile}); the built-in one is used.`],
+    };
+  }
+}
+
+function unknownCli(name: string, known: readonly string[]) {
+  return inputError(`There is no CLI "${name}".`, {
+    next: `Name one of ${known.join(', ')}; docs/clis.md says how another one is added.`,
+    validationErrors: [{ field: 'cli_name', error: 'unknown', allowed: [...known] }],
+  });
+}

@@ -1,0 +1,22 @@
+import { defineCli } from './cli.ts';
+
+/** Google's Antigravity CLI. It takes its prompt as an argument, answers in plain text, and does not tell its sessions. */
+export const agy = defineCli({
+  name: 'agy',
+  title: 'Antigravity CLI',
+  executable: 'agy',
+  window: 200_000,
+  command: ({ model, mayWrite }, extra) => [
+    ...(mayWrite ? [] : ['--sandbox']),
+    ...(model === undefined ? [] : ['--model', model]),
+    ...extra,
+    '-p',
+  ],
+  widening: { '--dangerously-skip-permissions': 0, '--add-dir': 1 },
+  promptBy: 'last',
+  output: 'text',
+  parser: 'text',
+  env: ['ANTIGRAVITY_*', 'GEMINI_API_KEY', 'GOOGLE_*'],
+  login: /not (?:logged|signed) in|please (?:log|sign) in|sign in to continue|authentication required|login required/i,
+  loginHint: 'Run "agy" once in a terminal and sign in.',
+});

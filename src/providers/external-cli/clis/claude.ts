@@ -1,0 +1,110 @@
+import { isRecord, textIn, textsIn } from '../../../core/json.ts';
+import { detailOf, messageIn, usageFrom, when } from '../../../engine/bridge/event-values.ts';
+import { type CliEvent, defineCli } from './cli.ts';
+
+/** What it may not use while it only reads. */
+const writingTools = 'Bash,Edit,MultiEdit,Write,NotebookEdit,KillShell';
+
+/** Anthropic's Claude Code. In print mode it asks nobody whether it trusts a folder, so that only the user's settings count. */
+export const claude = defineCli({
+  name: 'claude',
+  title: 'Claude Code',
+  executable: 'claude',
+  window: 200_000,
+  command: ({ model, session, mayWrite }, extra) => [
+    '--print',
+    '--output-format',
+    'stream-json',
+    '--verbose',
+    '--setting-sources',
+    'user',
+    '--strict-mcp-config',
+    ...(mayWrite ? ['--permission-mode', 'acceptEdits'] : ['--disallowedTools', writingTools]),
+    ...(model === undefined ? [] : ['--model', model]),
+    ...(session === undefined ? [] : ['--resume', session]),
+    ...extra,
+  ],
+  widening: {
+    '--dangerously-skip-permissions': 0,
+    '--allow-dangerously-skip-permissions': 0,
+    '--permission-mode': 1,
+    '--allowedTools': 1,
+    '--allowed-tools': 1,
+    '--disallowedTools': 1,
+    '--setting-sources': 1,
+    '--mcp-config': 1,
+    '--add-dir': 1,
+  },
+  promptBy: 'stdin',
+  output: 'json',
+  parser: 'claude_json',
+  read,
+  env: ['ANTHROPIC_*', 'CLAUDE_CODE_*', 'CLAUDE_CONFIG_DIR'],
+  set: { DISABLE_AUTOUPDATER: '1' },
+  login:
+    /Invalid API key|Please run \/login|Not logged in|authentication_error|OAuth token (?:has expired|revoked)|setup-token/i,
+  loginHint: 'Run "claude" once in a terminal and log in, or set ANTHROPIC_API_KEY in the environment of this server.',
+});
+
+/** Events of `stream-json`, which are also what `json` tells, as one object or as a list. */
+function read(event: Record<string, unknown>): CliEvent[] {
+  switch (event.type) {
+    case 'system':
+      return event.subtype === 'init' ? beginning(event) : [];
+    case 'assistant':
+      return blocksOf(event.message).flatMap(said);
+    case 'user':
+      return blocksOf(event.message).flatMap(done);
+    case 'result':
+      return result(event);
+    default:
+      return [];
+  }
+}
+
+function beginning({ session_id: session, model }: Record<string, unknown>): CliEvent[] {
+  return [
+    ...when(textIn(session), { type: 'session', id: textIn(session) }),
+    ...when(textIn(model), { type: 'model', name: textIn(model) }),
+  ];
+}
+
+function blocksOf(message: unknown): Record<string, unknown>[] {
+  return isRecord(message) && Array.isArray(message.content) ? message.content.filter(isRecord) : [];
+}
+
+/** What it says on the way is narration: the answer is its `result`. */
+function said(block: Record<string, unknown>): CliEvent[] {
+  if (block.type === 'text') return [{ type: 'note', text: textIn(block.text) }];
+  if (block.type !== 'tool_use') return [];
+  return [{ type: 'tool_use', name: textIn(block.name), id: textIn(block.id), detail: detailOf(block.input) }];
+}
+
+function done(block: Record<string, unknown>): CliEvent[] {
+  if (block.type !== 'tool_result') return [];
+  const ok = block.is_error !== true;
+  return [{ type: 'tool_result', id: textIn(block.tool_use_id), ok, detail: detailOf(block.content) }];
+}
+
+function result(event: Record<string, unknown>): CliEvent[] {
+  const { session_id: session, total_cost_usd: cost, is_error: failed, subtype } = event;
+  const text = typeof event.result === 'string' ? event.result : textsIn(event.result).join('\n');
+  const names = {
+    input: 'input_tokens',
+    output: 'output_tokens',
+    cacheRead: 'cache_read_input_tokens',
+    cacheWrite: 'cache_creation_input_tokens',
+  };
+  const usage = isRecord(event.usage) ? usageFrom(event.usage, names) : undefined;
+  const why = text || messageIn(event) || textIn(subtype);
+  return [
+    ...when(textIn(session), { type: 'session', id: textIn(session) }),
+    ...(failed === true ? [{ type: 'error', message: why } as const] : when(text, { type: 'final', text })),
+    // What was cached is not among the vendor's input tokens; ours count all that was sent.
+    ...(usage
+      ? [{ type: 'usage', usage: { ...usage, input: usage.input + usage.cacheRead + usage.cacheWrite } } as const]
+      : []),
+    ...(typeof cost === 'number' && cost >= 0 ? [{ type: 'cost', usd: cost } as const] : []),
+    { type: 'end', ok: failed !== true },
+  ];
+}

@@ -1,0 +1,91 @@
+import { isRecord, numberIn, textIn } from '../../../core/json.ts';
+import { detailOf, messageIn, usageFrom, when } from '../../../engine/bridge/event-values.ts';
+import { type CliEvent, defineCli } from './cli.ts';
+
+/** OpenAI's Codex CLI. Its `exec` never asks for approval, and takes a prompt as it is. */
+export const codex = defineCli({
+  name: 'codex',
+  title: 'Codex CLI',
+  executable: 'codex',
+  window: 270_000,
+  command: ({ model, session, mayWrite }, extra) => [
+    'exec',
+    ...(session === undefined ? [] : ['resume', session]),
+    '--json',
+    '--skip-git-repo-check',
+    '-c',
+    `sandbox_mode="${mayWrite ? 'workspace-write' : 'read-only'}"`,
+    ...(model === undefined ? [] : ['-m', model]),
+    ...extra,
+    '-',
+  ],
+  widening: {
+    '--dangerously-bypass-approvals-and-sandbox': 0,
+    '--yolo': 0,
+    '--dangerously-bypass-hook-trust': 0,
+    '--full-auto': 0,
+    '--approve-for-me': 0,
+    '--trust': 0,
+    '--sandbox': 1,
+    '-s': 1,
+    '--add-dir': 1,
+  },
+  promptBy: 'stdin',
+  output: 'json',
+  parser: 'codex_jsonl',
+  read,
+  plainAt: true,
+  env: ['OPENAI_*', 'CODEX_*'],
+  login: /401 Unauthorized|Not logged in|codex login|Missing bearer|invalid_api_key|Missing environment variable/i,
+  loginHint: 'Run "codex login" once in a terminal, or set CODEX_API_KEY in the environment of this server.',
+});
+
+function read(event: Record<string, unknown>): CliEvent[] {
+  switch (event.type) {
+    case 'thread.started':
+      return when(textIn(event.thread_id), { type: 'session', id: textIn(event.thread_id) });
+    case 'item.started':
+    case 'item.completed':
+      return isRecord(event.item) ? itemOf(event.item, event.type === 'item.completed') : [];
+    case 'turn.completed':
+      return [...usageOf(event.usage), { type: 'end', ok: true }];
+    case 'turn.failed':
+      return [
+        { type: 'error', message: messageIn(event.error) },
+        { type: 'end', ok: false },
+      ];
+    case 'error':
+      return [{ type: 'error', message: messageIn(event) }];
+    default:
+      return [];
+  }
+}
+
+function usageOf(usage: unknown): CliEvent[] {
+  if (!isRecord(usage)) return [];
+  const names = {
+    input: 'input_tokens',
+    output: 'output_tokens',
+    reasoning: 'reasoning_output_tokens',
+    cacheRead: 'cached_input_tokens',
+    cacheWrite: 'cache_write_input_tokens',
+  };
+  // A resumed session tells what all of it used.
+  return [{ type: 'usage', usage: usageFrom(usage, names), ofSession: true }];
+}
+
+/** Messages, thoughts and errors are told when they are complete; tools when they begin and when they end. */
+function itemOf(item: Record<string, unknown>, completed: boolean): CliEvent[] {
+  const { type } = item;
+  if (type === 'agent_message') return completed ? [{ type: 'text', text: textIn(item.text), block: true }] : [];
+  if (type === 'reasoning') return completed ? [{ type: 'note', text: textIn(item.text) }] : [];
+  if (type === 'error') return completed ? [{ type: 'warning', message: messageIn(item) }] : [];
+  if (typeof type !== 'string' || type === 'todo_list') return [];
+  const id = textIn(item.id);
+  const name = textIn(item.tool) || type;
+  const asked = item.command ?? item.arguments ?? item.query ?? item.changes;
+  if (!completed) return [{ type: 'tool_use', name, id, detail: detailOf(asked) }];
+  const failed = item.status === 'failed' || item.status === 'declined' || numberIn(item.exit_code) !== 0;
+  const outcome = item.aggregated_output ?? item.result ?? item.error ?? item.changes;
+  return [{ type: 'tool_result', name, id, ok: !failed, detail: detailOf(outcome) }];
+}

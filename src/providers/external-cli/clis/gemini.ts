@@ -1,0 +1,104 @@
+import { isRecord, textIn } from '../../../core/json.ts';
+import { detailOf, messageIn, usageFrom, when } from '../../../engine/bridge/event-values.ts';
+import { type CliEvent, defineCli } from './cli.ts';
+
+/** Google's Gemini CLI. It reads `@path` anywhere in a prompt, and a slash at its beginning as a command. */
+export const gemini = defineCli({
+  name: 'gemini',
+  title: 'Gemini CLI',
+  executable: 'gemini',
+  window: 1_000_000,
+  command: ({ model, session, mayWrite }, extra) => [
+    '--output-format',
+    'stream-json',
+    ...approval(mayWrite, extra),
+    ...(model === undefined ? [] : ['--model', model]),
+    ...(session === undefined ? [] : ['--resume', session]),
+    ...extra,
+  ],
+  widening: { '--yolo': 0, '-y': 0, '--approval-mode': 1, '--allowed-tools': 1, '--skip-trust': 0, '--policy': 1 },
+  promptBy: 'stdin',
+  output: 'json',
+  parser: 'gemini_json',
+  read,
+  env: ['GEMINI_*', 'GOOGLE_*'],
+  set: { NO_BROWSER: 'true' },
+  login:
+    /set an Auth method|Invalid auth method|GEMINI_API_KEY environment variable not found|API key not valid|API_KEY_INVALID|UNAUTHENTICATED|Please (?:log|sign) ?in|waiting for auth|enter the authorization code/i,
+  loginHint: 'Run "gemini" once in a terminal and log in, or set GEMINI_API_KEY in the environment of this server.',
+  refusals: [
+    {
+      says: /not running in a trusted directory/i,
+      class: 'untrusted_folder',
+      hint: 'Gemini CLI works only in folders that its user trusts: run "gemini" there once and trust it, or set GEMINI_CLI_TRUST_WORKSPACE=true in the environment of this server.',
+    },
+  ],
+});
+
+/** It takes one word on approvals only; where it may write, the operator's counts. */
+function approval(mayWrite: boolean, extra: readonly string[]): string[] {
+  if (!mayWrite) return ['--approval-mode', 'plan'];
+  return extra.some(arg => /^(?:--yolo|-y|--approval-mode)(?:=|$)/.test(arg)) ? [] : ['--approval-mode', 'auto_edit'];
+}
+
+/** Events of `stream-json`, and the one document of `json`. */
+function read(event: Record<string, unknown>): CliEvent[] {
+  const { type } = event;
+  switch (type) {
+    case 'init':
+      return [
+        ...when(textIn(event.session_id), { type: 'session', id: textIn(event.session_id) }),
+        ...when(textIn(event.model), { type: 'model', name: textIn(event.model) }),
+      ];
+    case 'message':
+      return event.role === 'assistant' ? [{ type: 'text', text: textIn(event.content) }] : [];
+    case 'tool_use': {
+      const { tool_name: name = event.name, tool_id: id, parameters } = event;
+      return [{ type: 'tool_use', name: textIn(name), id: textIn(id), detail: detailOf(parameters) }];
+    }
+    case 'tool_result': {
+      const { tool_id: id, status, output, error } = event;
+      return [{ type: 'tool_result', id: textIn(id), ok: status !== 'error', detail: detailOf(error ?? output) }];
+    }
+    case 'error':
+      return event.severity === 'warning'
+        ? [{ type: 'warning', message: messageIn(event) }]
+        : [{ type: 'error', message: messageIn(event) }];
+    case 'result':
+      return [...statsOf(event.stats), ...failureOf(event), { type: 'end', ok: event.status !== 'error' }];
+    default:
+      return type === undefined ? whole(event) : [];
+  }
+}
+
+function failureOf({ error }: Record<string, unknown>): CliEvent[] {
+  return when(messageIn(error), { type: 'error', message: messageIn(error) });
+}
+
+function whole(document: Record<string, unknown>): CliEvent[] {
+  const { session_id: session, response, stats } = document;
+  if (response === undefined && document.error === undefined) return [];
+  return [
+    ...when(textIn(session), { type: 'session', id: textIn(session) }),
+    ...when(textIn(response), { type: 'final', text: textIn(response) }),
+    ...statsOf(stats),
+    ...failureOf(document),
+  ];
+}
+
+/** `stream-json` sums the tokens up, `json` tells them by model. */
+function statsOf(stats: unknown): CliEvent[] {
+  if (!isRecord(stats)) return [];
+  const models = isRecord(stats.models) ? stats.models : {};
+  const [[name, first] = []] = Object.entries(models);
+  const model = when(name, { type: 'model', name: name ?? '' });
+  if (stats.input_tokens !== undefined) {
+    const names = { input: 'input_tokens', output: 'output_tokens', cacheRead: 'cached' };
+    return [...model, { type: 'usage', usage: usageFrom(stats, names) }];
+  }
+  const tokens = isRecord(first) && isRecord(first.tokens) ? first.tokens : undefined;
+  if (!tokens) return model;
+  const names = { input: 'prompt', output: 'candidates', reasoning: 'thoughts', cacheRead: 'cached' };
+  const usage = usageFrom(tokens, names);
+  return [...model, { type: 'usage', usage: { ...usage, output: usage.output + usage.reasoning } }];
+}

@@ -1,0 +1,202 @@
+import { StringDecoder } from 'node:string_decoder';
+import { stripVTControlCharacters } from 'node:util';
+import { isRecord } from '../../../core/json.ts';
+import { safeCut } from '../../../core/text.ts';
+import { addUsage, type Usage } from '../../../core/usage.ts';
+import { splitLines } from '../../../engine/bridge/output/split-lines.ts';
+import type { CliDefinition, CliEvent } from '../clis/cli.ts';
+
+/** What a CLI said, as far as it is kept. */
+export interface CliOutput {
+  /** Everything that was handed on, and the answer as a whole. */
+  text: string;
+  session?: string;
+  model?: string;
+  usage?: Usage;
+  usageOfSession?: boolean;
+  costUsd?: number;
+  errors: string[];
+  warnings: string[];
+  tools: number;
+  /** It said itself that it failed. */
+  failed: boolean;
+  /** The beginning of what was no event: banners, prompts for a login. */
+  noise: string;
+}
+
+export interface OutputReader {
+  push(chunk: Buffer): void;
+  /** Nothing more comes. */
+  end(): CliOutput;
+}
+
+export interface OutputListener {
+  onText(delta: string): void;
+  onEvent(event: CliEvent): void;
+  /** More was said than is kept: it may stop. */
+  onFull(): void;
+}
+
+/** Characters of an answer that are kept; what is shown of them is less. */
+const mostText = 400_000;
+/** Bytes that a CLI may print in all, events of its tools included. */
+export const mostBytes = 64 * 1024 * 1024;
+const mostNoise = 4_000;
+const mostMessages = 20;
+const longestMessage = 2_000;
+
+/** Reads what a CLI prints while it prints it. */
+export function readOutput(cli: CliDefinition, listener: OutputListener): OutputReader {
+  const out: CliOutput = { text: '', errors: [], warnings: [], tools: 0, failed: false, noise: '' };
+  const collector = collect(out, listener);
+  const feed = cli.output === 'text' ? plainFeed(collector.text) : jsonFeed(cli, collector);
+  let bytes = 0;
+  return {
+    push(chunk) {
+      if (bytes > mostBytes) return;
+      bytes += chunk.length;
+      feed.push(chunk);
+      if (bytes > mostBytes) listener.onFull();
+    },
+    end() {
+      feed.end();
+      return collector.done();
+    },
+  };
+}
+
+interface Collector {
+  text(delta: string): void;
+  event(event: CliEvent): void;
+  noise(line: string): void;
+  done(): CliOutput;
+}
+
+function collect(out: CliOutput, listener: OutputListener): Collector {
+  let final = '';
+  const text = (delta: string) => {
+    const room = mostText - out.text.length;
+    if (room <= 0) return;
+    const kept = safeCut(clean(delta), room);
+    out.text += kept;
+    if (kept !== '') listener.onText(kept);
+    if (out.text.length >= mostText - 1) listener.onFull();
+  };
+  const note = (list: string[], message: string) => {
+    if (message.trim() !== '' && list.length < mostMessages) list.push(safeCut(clean(message).trim(), longestMessage));
+  };
+  const takeEvent = (event: CliEvent) => {
+    if (event.type === 'text') text(event.block && out.text.trim() !== '' ? `\n\n${event.text}` : event.text);
+    else if (event.type === 'final') final = event.text;
+    else if (event.type === 'error') note(out.errors, event.message);
+    else if (event.type === 'warning') note(out.warnings, event.message);
+    else if (event.type === 'tool_use') out.tools++;
+    else takeFact(out, event);
+    listener.onEvent(event);
+  };
+  return {
+    text,
+    event: takeEvent,
+    noise(line) {
+      if (out.noise.length < mostNoise) out.noise += `${safeCut(clean(line), mostNoise)}\n`;
+    },
+    done() {
+      if (out.text.trim() === '' && final !== '') text(final);
+      return out;
+    },
+  };
+}
+
+function takeFact(out: CliOutput, event: CliEvent): void {
+  if (event.type === 'session' && isSessionId(event.id)) out.session = event.id;
+  else if (event.type === 'model') out.model = safeCut(clean(event.name), 200);
+  else if (event.type === 'cost') out.costUsd = (out.costUsd ?? 0) + event.usd;
+  else if (event.type === 'end') out.failed = !event.ok;
+  else if (event.type === 'usage') {
+    out.usage = out.usage ? addUsage(out.usage, event.usage) : event.usage;
+    if (event.ofSession) out.usageOfSession = true;
+  }
+}
+
+/** It becomes an argument of the next call: nothing that could be a flag, a path or more than one word. */
+function isSessionId(id: string): boolean {
+  return /^[A-Za-z0-9][\w.:-]{0,199}$/.test(id);
+}
+
+/** Without escape sequences and control characters, which terminals act upon. */
+function clean(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+  return stripVTControlCharacters(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '');
+}
+
+/** Escape sequences may be cut by a chunk's end: text waits for the end of its line. */
+function plainFeed(onText: (delta: string) => void): { push(chunk: Buffer): void; end(): void } {
+  const decoder = new StringDecoder('utf8');
+  let waiting = '';
+  return {
+    push(chunk) {
+      waiting += decoder.write(chunk);
+      const last = waiting.lastIndexOf('\n');
+      // A line without an end must not grow for ever.
+      const until = last === -1 && waiting.length > 65_536 ? waiting.length : last + 1;
+      if (until > 0) onText(waiting.slice(0, until));
+      waiting = waiting.slice(until);
+    },
+    end() {
+      onText(waiting + decoder.end());
+      waiting = '';
+    },
+  };
+}
+
+const mostUnread = 4 * 1024 * 1024;
+
+/** One object a line. Where no line was one, the output as a whole may be: some print one document over several lines. */
+function jsonFeed(cli: CliDefinition, to: Collector): { push(chunk: Buffer): void; end(): void } {
+  let understood = false;
+  let unread = '';
+  const take = (value: unknown) => {
+    for (const event of Array.isArray(value) ? value : [value]) {
+      if (!isRecord(event)) continue;
+      understood = true;
+      for (const each of eventsIn(cli, event)) to.event(each);
+    }
+  };
+  const lines = splitLines(line => {
+    const value = jsonIn(line);
+    if (isRecord(value) || Array.isArray(value)) return take(value);
+    to.noise(line);
+    if (!understood && unread.length + line.length < mostUnread) unread += `${line}\n`;
+  });
+  return {
+    push: lines.push,
+    end() {
+      lines.end();
+      if (understood) return;
+      const from = unread.search(/^[{[]/m);
+      const value = from === -1 ? undefined : jsonIn(unread.slice(from));
+      if (value !== undefined) take(value);
+    },
+  };
+}
+
+function eventsIn(cli: CliDefinition, event: Record<string, unknown>): CliEvent[] {
+  try {
+    return cli.read?.(event) ?? [];
+  } catch (error) {
+    // Objects within objects by the thousand are no event of any CLI: nothing more can be done with them.
+    if (error instanceof RangeError) return [];
+    throw error;
+  }
+}
+
+function jsonIn(text: string): unknown {
+  const start = text.trimStart()[0];
+  if (start !== '{' && start !== '[') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Half a line, or a banner in brackets: noise.
+    return undefined;
+  }
+}

@@ -1,0 +1,168 @@
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { z } from 'zod';
+import { splitCommand } from '../../engine/bridge/split-command.ts';
+import type { CliDefinition } from './clis/cli.ts';
+import { clis } from './clis/index.gen.ts';
+
+/** A CLI as it is used: the built-in knowledge, with what the operator's files say over it. */
+export interface ConfiguredCli extends CliDefinition {
+  /** What stands behind the executable before all else: `npx gemini` is `gemini` behind `npx`. */
+  prefix: readonly string[];
+  /** Arguments of the configuration. */
+  extra: readonly string[];
+  roles: readonly CliRole[];
+  timeLimitMs: number;
+  /** Where it works whatever the caller's project is. */
+  directory?: string;
+}
+
+export interface CliRole {
+  name: string;
+  /** The file with its prompt; absent: the built-in prompt of that name. */
+  promptFile?: string;
+  args: readonly string[];
+}
+
+/** A file of the operator's, parsed as JSON. */
+export interface CliFile {
+  /** Absolute. */
+  path: string;
+  document: unknown;
+}
+
+const words = z.union([z.string().transform(splitCommand), z.array(z.string())]);
+const fileSchema = z.object({
+  name: z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/i),
+  command: z.union([z.string(), z.array(z.string())]).optional(),
+  working_dir: z.string().nullish(),
+  additional_args: words.optional(),
+  env: z.record(z.string(), z.string()).optional(),
+  timeout_seconds: z.number().positive().max(86_400).nullish(),
+  roles: z
+    .record(
+      z.string(),
+      z.object({ prompt_path: z.string().nullish(), role_args: words.optional(), description: z.string().nullish() }),
+    )
+    .optional(),
+  output_to_file: z.unknown().optional(),
+  // Ours, for CLIs that are not built in.
+  like: z.string().optional(),
+  title: z.string().optional(),
+  prompt: z.enum(['stdin', 'argument']).optional(),
+  output: z.enum(['text', 'gemini_json', 'codex_jsonl', 'claude_json', 'opencode_jsonl']).optional(),
+  model_args: z.array(z.string()).optional(),
+  resume_args: z.array(z.string()).optional(),
+  read_args: z.array(z.string()).optional(),
+  write_args: z.array(z.string()).optional(),
+  pass_env: z.array(z.string().regex(/^\w+\*?$/)).optional(),
+  login_pattern: z.string().optional(),
+  login_hint: z.string().optional(),
+  context_window: z.int().positive().optional(),
+});
+type FileEntry = z.output<typeof fileSchema>;
+
+const usualRoles = ['default', 'planner', 'codereviewer'];
+const usualWindow = 128_000;
+
+/** All CLIs there are. Files are laid over the built-in ones in their order; one that can't be used is left out with a warning. */
+export function configuredClis(
+  files: readonly CliFile[],
+  timeLimitMs: number,
+): { clis: ConfiguredCli[]; warnings: string[] } {
+  const warnings: string[] = [];
+  const found = new Map<string, ConfiguredCli>(
+    clis.map(cli => [
+      cli.name,
+      { ...cli, prefix: [], extra: [], roles: usualRoles.map(name => ({ name, args: [] })), timeLimitMs },
+    ]),
+  );
+  for (const { path, document } of files) {
+    const parsed = fileSchema.safeParse(document);
+    if (!parsed.success) {
+      const [issue] = parsed.error.issues;
+      warnings.push(`The CLI file ${path} was left out: ${issue?.path.join('.') || 'the file'}: ${issue?.message}.`);
+      continue;
+    }
+    const name = parsed.data.name.toLowerCase();
+    const cli = laidOver(found.get(name) ?? found.get(parsed.data.like ?? ''), { ...parsed.data, name }, path);
+    if (typeof cli === 'string') warnings.push(`The CLI file ${path} was left out: ${cli}.`);
+    else found.set(name, { ...cli, timeLimitMs: secondsIn(parsed.data) ?? cli.timeLimitMs ?? timeLimitMs });
+  }
+  return { clis: [...found.values()], warnings };
+}
+
+function secondsIn({ timeout_seconds: seconds }: FileEntry): number | undefined {
+  return seconds ? seconds * 1_000 : undefined;
+}
+
+type Laid = Omit<ConfiguredCli, 'timeLimitMs'> & { timeLimitMs?: number };
+
+function laidOver(before: ConfiguredCli | undefined, entry: FileEntry, path: string): Laid | string {
+  const [executable, ...fixed] =
+    typeof entry.command === 'string' ? splitCommand(entry.command) : (entry.command ?? []);
+  const start = before ?? newCli(entry);
+  if (executable === undefined && !before) return '"command" is missing';
+  const place = executable ?? start.executable;
+  if (!isAbsolute(place) && /[\\/]/.test(place)) return '"command" has a folder in it and is not absolute';
+  let login = start.login;
+  try {
+    if (entry.login_pattern !== undefined) login = new RegExp(entry.login_pattern, 'i');
+  } catch {
+    return '"login_pattern" is no regular expression';
+  }
+  return {
+    ...start,
+    name: entry.name,
+    title: entry.title ?? (before?.name === entry.name ? start.title : entry.name),
+    executable: place,
+    prefix: executable === undefined ? start.prefix : fixed,
+    extra: entry.additional_args ?? start.extra,
+    roles: rolesOf(entry, start.roles, path),
+    env: [...start.env, ...(entry.pass_env ?? [])],
+    set: { ...start.set, ...entry.env },
+    login,
+    loginHint: entry.login_hint ?? start.loginHint,
+    window: entry.context_window ?? start.window,
+    ...(entry.working_dir && { directory: resolve(dirname(path), entry.working_dir) }),
+  };
+}
+
+function rolesOf({ roles = {} }: FileEntry, before: readonly CliRole[], path: string): CliRole[] {
+  const own = Object.entries(roles).map(([name, { prompt_path: prompt, role_args: args = [] }]) => ({
+    name,
+    args,
+    ...(prompt && { promptFile: resolve(dirname(path), prompt) }),
+  }));
+  return [...own, ...before.filter(({ name }) => !Object.hasOwn(roles, name))];
+}
+
+/** A CLI that nothing is known of but what its file says. */
+function newCli(entry: FileEntry): Laid {
+  const { name, output = 'text', model_args: model = [], resume_args: resume = [] } = entry;
+  const reader = clis.find(({ parser }) => parser === output);
+  const filled = (args: readonly string[], hole: string, value: string | undefined) =>
+    value === undefined ? [] : args.map(arg => arg.replaceAll(hole, value));
+  return {
+    name,
+    title: entry.title ?? name,
+    executable: '',
+    window: usualWindow,
+    command: (call, extra) => [
+      ...extra,
+      ...((call.mayWrite ? entry.write_args : entry.read_args) ?? []),
+      ...filled(model, '{model}', call.model),
+      ...filled(resume, '{session}', call.session),
+    ],
+    widening: {},
+    promptBy: entry.prompt === 'argument' ? 'last' : 'stdin',
+    output: output === 'text' ? 'text' : 'json',
+    parser: output,
+    ...(reader?.read && output !== 'text' && { read: reader.read }),
+    env: [],
+    login: /not logged in|please (?:log|sign) ?in|login required|authentication required|run \S+ (?:auth )?login/i,
+    loginHint: `Run "${name}" once in a terminal and log in.`,
+    prefix: [],
+    extra: [],
+    roles: usualRoles.map(role => ({ name: role, args: [] })),
+  };
+}

@@ -1,0 +1,120 @@
+import { AppError, configError } from '../../core/errors.ts';
+import { cutMiddle } from '../../core/text.ts';
+import { withoutKeys } from '../../models/resilience/errors.ts';
+import type { CliDefinition } from './clis/cli.ts';
+import type { CliOutput } from './command/output.ts';
+import { sessionLost } from './program.ts';
+import type { CliExit } from './run-cli.ts';
+
+export interface FailedRun {
+  cli: CliDefinition;
+  output: CliOutput;
+  exit: CliExit;
+  /** It was to go on with a session. */
+  resumed: boolean;
+}
+
+const lost =
+  /invalid session identifier|no (?:rollout|conversation|session|thread) found|(?:session|thread|conversation)(?: \S+)? (?:was )?not found|error resuming/i;
+const shown = 2_000;
+
+/** Longer answers are no prompts for a login, whatever words they have. */
+export const longestLogin = 800;
+
+/** Some print what they want on their way out, and leave with a success. */
+export function asksForLogin({ login, output: kind }: CliDefinition, { text, failed }: CliOutput): boolean {
+  return (kind === 'text' || failed) && text.length <= longestLogin && login.test(text);
+}
+
+/** Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work. */
+export function failureOf({ cli, output, exit, resumed }: FailedRun): AppError {
+  const said = [...output.errors, exit.stderr, output.noise, output.text].join('\n');
+  const told = {
+    cli_name: cli.name,
+    return_code: exit.code ?? null,
+    ...(exit.signal !== undefined && { ended_by: exit.signal }),
+    stdout: withoutKeys(cutMiddle((output.text || output.noise).trim(), shown)),
+    stderr: withoutKeys(cutMiddle(exit.stderr.trim(), shown)),
+  };
+  if (exit.failure !== undefined) return notStarted(cli, exit.failure);
+  if (resumed && lost.test(said)) {
+    const message = `${cli.title} does not know its session any more.`;
+    return failed(message, { class: sessionLost, next: 'Send the call again; it begins a new session.', data: told });
+  }
+  if (cli.login.test(said)) {
+    const message = `${cli.title} is not logged in${reason(output, exit)}`;
+    return failed(message, { class: 'auth', next: cli.loginHint, data: told });
+  }
+  const refusal = cli.refusals?.find(({ says }) => says.test(said));
+  if (refusal) {
+    return configError(`${cli.title} refused to work here${reason(output, exit)}`, {
+      class: refusal.class,
+      next: refusal.hint,
+      data: told,
+    });
+  }
+  return failed(`CLI '${cli.name}' execution failed: ${ended(exit)}${reason(output, exit)}`, {
+    ...kindOf(said),
+    data: told,
+  });
+}
+
+function failed(message: string, details: { class: string; next: string; data: Record<string, unknown> }): AppError {
+  return new AppError('model', message, { code: 'API_ERROR', retryable: false, ...details });
+}
+
+function ended({ code, signal }: CliExit): string {
+  if (signal !== undefined) return `it was ended by ${signal}`;
+  return code === 0 ? 'it ended without an answer' : `it ended with code ${code}`;
+}
+
+const longestReason = 300;
+
+/** Its own words, the last ones first to be trusted: what went before is often a warning. */
+function reason({ errors, noise, text }: CliOutput, { stderr }: CliExit): string {
+  const lines = stderr.split('\n').filter(line => line.trim() !== '');
+  const said = errors.at(-1) ?? (lines.slice(-3).join(' ') || noise || text);
+  const short = withoutKeys(cutMiddle(said.replace(/\s+/g, ' ').trim(), longestReason));
+  return short === '' ? '.' : `: ${short}`;
+}
+
+const kinds: readonly (readonly [says: RegExp, kind: string, next: string])[] = [
+  [
+    /RESOURCE_EXHAUSTED|quota|usage limit|insufficient_quota/i,
+    'quota',
+    'The account of this CLI is used up; wait, or name another CLI or model.',
+  ],
+  [/\b429\b|rate.?limit|too many requests/i, 'rate_limit', 'Call again in a while, or name another CLI or model.'],
+  [
+    /context (?:length|window)|maximum context|input token count|prompt is too long/i,
+    'context_length',
+    'Send less in one call, or begin a new thread.',
+  ],
+  [
+    /ENOTFOUND|ECONNREFUSED|ETIMEDOUT|network|failed to lookup|fetch failed/i,
+    'network',
+    'Check the network of this machine, then call again.',
+  ],
+];
+
+function kindOf(said: string): { class: string; next: string } {
+  const found = kinds.find(([says]) => says.test(said));
+  const next = 'Look at stderr in this error, run the CLI by hand in the same directory, or name another one.';
+  return found ? { class: found[1], next: found[2] } : { class: 'cli_failed', next };
+}
+
+export function notInstalled({ name, title, executable }: CliDefinition): AppError {
+  return configError(`CLI '${name}' execution failed: Executable '${executable}' not found in PATH.`, {
+    class: 'not_installed',
+    next: `Install ${title} where this server runs, put it into PATH, or name another CLI.`,
+    data: { cli_name: name, return_code: null },
+  });
+}
+
+function notStarted({ name, executable }: CliDefinition, why: string): AppError {
+  return configError(`CLI '${name}' execution failed: ${executable} could not be started: ${withoutKeys(why)}`, {
+    class: 'not_started',
+    next: 'Check that the file is a program that this user may run.',
+    data: { cli_name: name, return_code: null },
+  });
+}

@@ -1,0 +1,78 @@
+import type { JsonObject } from '../../core/json.ts';
+import type { Usage } from '../../core/usage.ts';
+
+/** Stands before the colon of their names. */
+export const programProviderId = 'cli';
+
+/** A program of this machine that answers questions: another vendor's agent with a command line. */
+export interface Program {
+  /** Stands behind the colon of `cli:name`. */
+  name: string;
+  /** Tokens that a prompt of it may have; a careful guess where nobody tells. */
+  window: number;
+  /** Milliseconds that one answer may take. */
+  timeLimitMs: number;
+}
+
+export interface ProgramQuestion {
+  name: string;
+  /** Which of its models is to answer; absent: its own choice. */
+  model?: string;
+  prompt: string;
+  /** Its own session to go on with; `prompt` is then only what is new. */
+  session?: string;
+  /** The directory it works in, absolute; absent: the project of this process. */
+  root?: string;
+  /** A role of its configuration. */
+  role?: string;
+  /** It may change files; otherwise it is started so that it only reads. */
+  mayWrite: boolean;
+  /** The call it works for. */
+  reqId: string;
+  tool: string;
+  /** Aborted: the program is ended, with all that it started. */
+  signal: AbortSignal;
+  /** Gets the answer as it comes; what was given stays part of it. */
+  onText(delta: string): void;
+  /** Told of whatever else the program does. */
+  onWork(note: string): void;
+}
+
+export interface ProgramAnswer {
+  /** `output_limit`: it said more than is kept, and was ended. */
+  finish: 'stop' | 'output_limit';
+  /** By which it can be resumed; absent: it keeps none. */
+  session?: string;
+  /** Absent: it did not tell. */
+  usage?: Usage;
+  /** `usage` is the sum over all answers of the session. */
+  usageOfSession?: boolean;
+  /** US dollars, where it tells. */
+  costUsd?: number;
+  /** What else is known of how it answered, for the reply. */
+  told: JsonObject;
+  /** What it did with its own tools, in its order; cut. */
+  steps: JsonObject[];
+  /** One sentence each. */
+  warnings: string[];
+}
+
+/** Class of the error of a session that the program does not know any more. */
+export const sessionLost = 'session_lost';
+
+export interface Programs {
+  /** Those that can be named. */
+  list: readonly Program[];
+  /** Names of those whose executable is on this machine now. Never rejects. */
+  installed(): Promise<ReadonlySet<string>>;
+  /** Runs a program to its end. Throws an `AppError`; of class `session_lost` before anything was answered. */
+  ask(question: ProgramQuestion): Promise<ProgramAnswer>;
+  /** Resolves when none that was started is left. Never throws. */
+  close(): Promise<void>;
+}
+
+/** `gemini/gemini-3-pro` is the program `gemini`, asked for its model `gemini-3-pro`. */
+export function splitProgramId(id: string): { name: string; model?: string } {
+  const slash = id.indexOf('/');
+  return slash === -1 ? { name: id } : { name: id.slice(0, slash), model: id.slice(slash + 1) };
+}

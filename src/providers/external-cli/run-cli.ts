@@ -1,0 +1,109 @@
+import type { Clock } from '../../core/ports.ts';
+import { safeCut } from '../../core/text.ts';
+import { markName } from '../../engine/bridge/run/cli-environment.ts';
+import { endProcesses } from '../../workspace/process-tree.ts';
+
+export interface CliRun {
+  /** Absolute path of the executable. */
+  file: string;
+  args: readonly string[];
+  cwd: string;
+  env: Record<string, string>;
+  /** For its standard input, which is closed behind it. */
+  input: string;
+  /** Its mark in `env`. */
+  mark: string;
+  platform: string;
+  clock: Clock;
+  /** Aborted: it is ended with all that it started. */
+  signal: AbortSignal;
+  onStdout(chunk: Buffer): void;
+}
+
+export interface CliExit {
+  /** Undefined when a signal ended it. */
+  code: number | undefined;
+  signal: string | undefined;
+  /** The end of what it wrote to standard error. */
+  stderr: string;
+  /** It could not be started at all. */
+  failure?: string;
+}
+
+/** What a program gets to end by itself once it is told to. */
+const graceMs = 1_500;
+/** What is still in its pipes when it has ended; a daemon of its own may hold them open for ever. */
+const drainMs = 300;
+const keptStderr = 16_000;
+
+/**
+ * Runs a program to its end: without a shell, in a process group of its own, with nothing on its standard input but the prompt.
+ * When it has ended, or `signal` was aborted, nothing that it started is left.
+ */
+export async function runCli(run: CliRun): Promise<CliExit> {
+  const { execa } = await import('execa');
+  const { file, args, cwd, env, signal } = run;
+  const child = execa(file, args, {
+    cwd,
+    env,
+    extendEnv: false,
+    stdin: 'pipe',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    buffer: false,
+    reject: false,
+    shell: false,
+    preferLocal: false,
+    windowsHide: true,
+    killDescendants: true,
+    forceKillAfterDelay: graceMs,
+  });
+  let stderr = '';
+  // A failure of ours must end this call, not the process: nobody else would catch it.
+  let broken: { error: unknown } | undefined;
+  child.stdout.on('data', (chunk: Buffer) => {
+    if (broken) return;
+    try {
+      run.onStdout(chunk);
+    } catch (error) {
+      broken = { error };
+      stop();
+    }
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr = (stderr + chunk.toString('utf8')).slice(-keptStderr * 2);
+  });
+  // A program that ends before it has read its prompt closes the pipe under it: its end says why.
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(run.input);
+
+  const { pid } = child;
+  // Its own end, not that of its pipes: the promise of a child waits for those too.
+  const ended = Promise.race([new Promise(resolve => child.nodeChildProcess.once('exit', resolve)), child]);
+  const sweep = () =>
+    pid === undefined ? Promise.resolve() : endProcesses({ pid, mark: `${markName}=${run.mark}` }, { ...run, graceMs });
+  let stopping: Promise<void> | undefined;
+  const stop = () => {
+    child.kill('SIGTERM');
+    stopping ??= sweep();
+  };
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
+  try {
+    await ended;
+    await Promise.race([Promise.allSettled([child]), run.clock.sleep(drainMs)]);
+    await (stopping ?? sweep());
+  } finally {
+    signal.removeEventListener('abort', stop);
+    child.stdout.destroy();
+    child.stderr.destroy();
+  }
+  const result = await child;
+  if (broken) throw broken.error;
+  return {
+    code: result.exitCode,
+    signal: result.signal,
+    stderr: safeCut(stderr.slice(-keptStderr), keptStderr),
+    ...(pid === undefined && { failure: result.originalMessage ?? 'the system did not start it' }),
+  };
+}

@@ -1,0 +1,74 @@
+import { isRecord } from '../../core/json.ts';
+import { vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
+
+/** What a request of the Gemini interface says before its newest message, in the vendor's own words. */
+export interface GooglePrefix {
+  /** The vendor's id. */
+  model: string;
+  systemInstruction: unknown;
+  contents: readonly unknown[];
+}
+
+export interface CreatedCache {
+  name: string;
+  tokens: number;
+}
+
+/** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
+export interface CachedContents {
+  create(prefix: GooglePrefix, ttlSeconds: number, signal: AbortSignal): Promise<CreatedCache>;
+  /** Sets the time that it has left. */
+  renew(name: string, ttlSeconds: number, signal: AbortSignal): Promise<void>;
+  remove(name: string, signal: AbortSignal): Promise<void>;
+}
+
+export interface GoogleAddress {
+  baseUrl: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+/** A name goes into an address, and came from outside. */
+const namePattern = /^cachedContents\/[\w-]{1,200}$/;
+
+export function isCacheName(name: string): boolean {
+  return namePattern.test(name);
+}
+
+export function cachedContents({ baseUrl, headers }: GoogleAddress): CachedContents {
+  async function send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
+    const response = await vendorFetch(`${baseUrl}/${path}`, {
+      method,
+      headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal,
+    });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path.split('?')[0]} was answered with ${response.status}.`);
+    return JSON.parse(text);
+  }
+
+  return {
+    async create({ model, systemInstruction, contents }, ttlSeconds, signal) {
+      const said = {
+        ...(systemInstruction !== undefined && { systemInstruction }),
+        ...(contents.length > 0 && { contents }),
+      };
+      const made = await send(
+        'POST',
+        'cachedContents',
+        { model: `models/${model}`, ...said, ttl: `${ttlSeconds}s` },
+        signal,
+      );
+      const { name, usageMetadata } = isRecord(made) ? made : {};
+      const tokens = isRecord(usageMetadata) ? usageMetadata.totalTokenCount : undefined;
+      if (typeof name !== 'string' || !isCacheName(name)) throw new Error('The cache that was made has no name.');
+      return { name, tokens: typeof tokens === 'number' && tokens > 0 ? tokens : 0 };
+    },
+    async renew(name, ttlSeconds, signal) {
+      await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal);
+    },
+    async remove(name, signal) {
+      await send('DELETE', name, undefined, signal);
+    },
+  };
+}

@@ -1,0 +1,176 @@
+import type { Clock, SharedState } from '../../core/ports.ts';
+import { type CacheRecords, cacheRecords, keyOf, within } from '../../models/extras/caches/cache-records.ts';
+import {
+  type Beginning,
+  beginningOf,
+  beginsLike,
+  filesOf,
+  type PromptOfThread,
+  tokensOf,
+} from '../../models/extras/caches/prompt-of-thread.ts';
+import { listVendorCaches, type VendorCache } from '../../models/vendor-services.ts';
+import type { CachedContents } from './cached-contents.ts';
+
+const provider = 'google';
+const ttlSeconds = 3_600;
+/** From this part of its time on, a cache that is used is renewed. */
+const renewAt = 0.9;
+/** The call waits for a cache no longer than this; it goes without one then. */
+const patienceMs = 20_000;
+/** Threads whose last prompt is remembered, so that the second call is known for one. */
+const mostRemembered = 2_000;
+
+export interface GoogleCachesOptions {
+  vendor: CachedContents;
+  state: SharedState;
+  clock: Clock;
+}
+
+/** What a request may leave out because a cache has it. */
+export interface CacheInUse {
+  name: string;
+  /** Messages from the beginning that the cache holds. */
+  messages: number;
+  /** Tokens that were written to make it just now; 0 when it was there. */
+  written: number;
+  /** Tokens times hours of storage that were bought just now: its whole time, also where it goes earlier. */
+  stored: number;
+}
+
+/** The caches of prompts' beginnings, one for each thread and model that is worth it. */
+export interface GoogleCaches {
+  /** The cache that holds the beginning of this prompt; undefined: ask without one. Never throws. */
+  forPrompt(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined>;
+  /** The vendor took this prompt: the next one that begins like it is known for another of its thread. */
+  answered(prompt: PromptOfThread): void;
+  /** The vendor does not know it any more. */
+  lost(prompt: PromptOfThread, name: string): Promise<void>;
+  /** Removes those of a thread that is no more, whichever process made them. */
+  forget(thread: string): Promise<void>;
+  /** Removes those that this process made or used. */
+  close(): Promise<void>;
+}
+
+/** From how many tokens on the vendor takes a cache, and never below what is worth the trouble. */
+export function leastTokens(model: string): number {
+  if (/^gemini-(1|2\.0)/.test(model)) return Number.POSITIVE_INFINITY;
+  return /^gemini-(2\.5|3)-flash/.test(model) ? 2_048 : 4_096;
+}
+
+export function googleCaches(options: GoogleCachesOptions): GoogleCaches {
+  const records = cacheRecords(options);
+  const before = lastPrompts();
+  const build = builder(options, records);
+  const renew = renewer(options, records);
+
+  async function choose(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined> {
+    const cache = await records.find(prompt);
+    const seen = before.repeats(prompt);
+    if (!cache) return seen ? build(prompt, undefined, signal) : undefined;
+    if (!beginsLike(prompt, cache)) {
+      const other = await build(prompt, cache, signal);
+      // A call without the thread's history leaves the cache to those with it; a history that begins otherwise was compacted.
+      if (!other && prompt.contents.length > 0) await giveUp(prompt, cache.name);
+      return other;
+    }
+    const beyond = tokensOf({ systemInstruction: undefined, contents: prompt.contents.slice(cache.messages) });
+    // A longer one is made when it has doubled: all of them together cost no more than twice the last.
+    const larger = beyond >= Math.max(cache.tokens, leastTokens(prompt.model)) && (await build(prompt, cache, signal));
+    if (larger) return larger;
+    const stored = await renew(cache, signal);
+    records.use(cache);
+    return { name: cache.name, messages: cache.messages, written: 0, stored };
+  }
+
+  async function giveUp(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string): Promise<void> {
+    await records.forget(prompt, name);
+    records.part(name);
+  }
+
+  return {
+    async forPrompt(prompt, signal) {
+      try {
+        return await choose(prompt, signal);
+      } catch {
+        // The store of the records failed: what matters there is said by whoever stores the answer.
+        return undefined;
+      }
+    },
+    answered: before.remember,
+    async lost(prompt, name) {
+      // That this prompt had a cache shows that it is worth one.
+      before.remember(prompt);
+      await records.forget(prompt, name);
+    },
+    async forget(thread) {
+      const all = await listVendorCaches(options.state, options.clock.now());
+      const gone = all.filter(cache => cache.provider === provider && cache.thread === thread);
+      await Promise.all(gone.map(cache => giveUp(cache, cache.name)));
+    },
+    close: records.close,
+  };
+}
+
+/** The beginning of the last answered prompt of each thread: a call that begins like the one before will probably be followed by more. */
+function lastPrompts() {
+  const last = new Map<string, Beginning>();
+  const remember = (prompt: PromptOfThread) => {
+    const key = keyOf(prompt);
+    last.delete(key);
+    last.set(key, beginningOf(prompt));
+    for (const oldest of last.keys()) {
+      if (last.size <= mostRemembered) break;
+      last.delete(oldest);
+    }
+  };
+  return {
+    remember,
+    repeats(prompt: PromptOfThread): boolean {
+      const before = last.get(keyOf(prompt));
+      return before !== undefined && beginsLike(prompt, before);
+    },
+  };
+}
+
+/** Makes a cache of all of a prompt where that is worth it, and only then gives up the one before. */
+function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) {
+  /** Key → tokens from which on it may be tried again. */
+  const refused = new Map<string, number>();
+  return async (prompt: PromptOfThread, before: VendorCache | undefined, signal: AbortSignal) => {
+    const { thread, model, contents } = prompt;
+    const key = keyOf(prompt);
+    const tokens = tokensOf(prompt);
+    if (tokens < Math.max(leastTokens(model), refused.get(key) ?? 0)) return undefined;
+    try {
+      const made = await within(clock, patienceMs, both => vendor.create(prompt, ttlSeconds, both), signal);
+      const created = clock.now();
+      const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + ttlSeconds * 1_000 };
+      await records.keep({ provider, model, thread, ...made, ...facts });
+      if (before) records.part(before.name);
+      const written = made.tokens || tokens;
+      return { name: made.name, messages: contents.length, written, stored: (written * ttlSeconds) / 3_600 };
+    } catch {
+      // A cache only saves money: the call goes on without one, and the next try waits for a prompt that is worth more.
+      if (refused.size >= mostRemembered) refused.clear();
+      if (!signal.aborted) refused.set(key, tokens * 2);
+      return undefined;
+    }
+  };
+}
+
+function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) {
+  /** Answers the storage that was bought, in tokens times hours. */
+  return async (cache: VendorCache, signal: AbortSignal): Promise<number> => {
+    const now = clock.now();
+    if (now < cache.created + ttlSeconds * 1_000 * renewAt) return 0;
+    try {
+      await within(clock, patienceMs, both => vendor.renew(cache.name, ttlSeconds, both), signal);
+      const expires = now + ttlSeconds * 1_000;
+      await records.keep({ ...cache, created: now, expires });
+      return (cache.tokens * (expires - cache.expires)) / 3_600_000;
+    } catch {
+      // Where it is gone the request will say so; else it lasts as long as it was to.
+      return 0;
+    }
+  };
+}

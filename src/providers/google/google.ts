@@ -1,0 +1,163 @@
+import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { Effort, ModelInfo } from '../../core/model.ts';
+import { budgetFor, closestEffort } from '../../models/effort.ts';
+import { adjustedModel } from '../../models/extras/adjusted-model.ts';
+import { checkedBaseUrl } from '../../models/extras/endpoint.ts';
+import { googleList } from '../../models/extras/google-list.ts';
+import { postJson, toldCount } from '../../models/extras/post-json.ts';
+import { requestBody } from '../../models/extras/request-body.ts';
+import { googleSearches, googleSearchTools, googleUses } from '../../models/extras/search/google-search.ts';
+import type { Fetch } from '../../models/extras/wire/vendor-fetch.ts';
+import {
+  type CallParams,
+  type ConnectAround,
+  type Connection,
+  defineProvider,
+  type ProviderSettings,
+} from '../../models/provider.ts';
+import { answerFetch } from '../shared/plain-answer.ts';
+import { cachedContents } from './cached-contents.ts';
+import { cachedModel, ofThread } from './cached-model.ts';
+
+const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
+/** Types of images that it takes, of those that are read here. */
+const seenTypes = ['image/png', 'image/jpeg', 'image/webp'];
+/** What the interface has words for; thinking is switched off by a budget alone. */
+const levels: readonly Effort[] = ['minimal', 'low', 'medium', 'high', 'xhigh'];
+/** The least budget that all models with one take, so that a small effort never means none. */
+const smallestThinking = 128;
+/** What must be left for the answer beside the thinking. */
+const smallestAnswer = 1000;
+const group = 'Providers';
+
+export const google = defineProvider({
+  id: 'google',
+  names: ['g', 'gemini'],
+  title: 'Google',
+  docs: {
+    endpoint: 'POST https://generativelanguage.googleapis.com/v1beta/models/{model}:streamGenerateContent?alt=sse',
+    quirks: [
+      'Thinking is a budget in tokens for older models and a level for newer ones; both in one request are refused.',
+      'Thoughts are asked for, because a model that thinks for minutes without a sign of life would run into the time limits.',
+      'It counts tokens itself (`:countTokens`), which decides where an estimate comes near the window.',
+    ],
+    source: 'https://ai.google.dev/api/generate-content',
+  },
+  options: {
+    apiKey: {
+      env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+      type: 'string',
+      doc: 'Key of the Gemini API; with it the Gemini models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['GEMINI_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address, version path included, of a server that speaks like the Gemini API; unset: Google itself.',
+      group,
+      operatorOnly: true,
+    },
+    cache: {
+      env: ['GEMINI_CACHE'],
+      type: 'string',
+      default: 'auto',
+      choices: ['auto', 'off'],
+      doc: 'Whether the beginning of a thread is kept at Google from its second call on, which costs storage and saves most of the input: `auto`, or `off`.',
+      group,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  cachesApart: settings => settings.cache !== 'off',
+  connect,
+  searches: googleSearches,
+});
+
+async function connect(settings: ProviderSettings, around?: ConnectAround): Promise<Connection> {
+  const { createGoogle } = await import('@ai-sdk/google');
+  // Both are always given: what is left out, the package would take from the environment.
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GEMINI_BASE_URL');
+  const headers = { 'x-goog-api-key': apiKey };
+  const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
+  const wanted = settings.cache !== 'off' && around;
+  const { googleCaches } = await import('./context-cache.ts');
+  const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
+  const speaking = (id: string) =>
+    caches && id.startsWith('gemini-')
+      ? cachedModel({ caches, id, fetch: answerFetch, connect: fetch => model(id, fetch) })
+      : model(id, answerFetch);
+  return {
+    languageModel: info => withRoomForThinking(speaking(info.id), info),
+    providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
+    vendorTools: googleSearchTools,
+    usesIn: googleUses,
+    // Instructions stand beside the conversation there, never in it.
+    tailRole: () => 'user',
+    imageLimits: () => ({ most: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
+    list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
+    async countTokens({ id }, call) {
+      // The counting method wants the whole question, with the model's name in it, as one member.
+      const body = {
+        generateContentRequest: { model: `models/${id}`, ...(await requestBody(fetch => model(id, fetch), call)) },
+      };
+      const url = `${baseUrl}/models/${encodeURIComponent(id)}:countTokens`;
+      const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
+      return toldCount(answer, 'totalTokens');
+    },
+    forget: async thread => caches?.forget(thread),
+    close: async () => caches?.close(),
+  };
+}
+
+/**
+ * Older models take a budget in tokens, newer ones a level; both in one request are refused. Thoughts are asked for, because
+ * a model that thinks for minutes without a sign of life would run into the time limits.
+ */
+function thinkingOptions(params: CallParams): JSONObject {
+  const { model, effort } = params;
+  if (model.thinkingBudget) {
+    const budget = budgetOf(params, model.thinkingBudget);
+    if (budget === undefined) return {};
+    return { thinkingConfig: { thinkingBudget: budget, ...(budget > 0 ? { includeThoughts: true } : {}) } };
+  }
+  if (effort === undefined) return {};
+  const known = model.efforts.filter(word => levels.includes(word));
+  // `none` becomes the lowest level: there thinking can't be switched off.
+  const sent = closestEffort(effort, known);
+  return sent === undefined ? {} : { thinkingConfig: { thinkingLevel: sent, includeThoughts: true } };
+}
+
+/** Zero switches thinking off; undefined leaves it to the vendor. */
+function budgetOf(
+  { model, effort, thinkingBudget }: CallParams,
+  range: { min: number; max: number },
+): number | undefined {
+  const wanted = thinkingBudget ?? (effort === undefined ? undefined : wantedFor(effort, range));
+  if (wanted === undefined) return undefined;
+  const canRest = range.min <= 0 || model.efforts.includes('none');
+  const most = Math.min(range.max, model.maxOutput - smallestAnswer);
+  const least = Math.max(range.min, 1);
+  if (canRest && (wanted <= 0 || most < least)) return 0;
+  return most < least ? undefined : Math.floor(Math.min(most, Math.max(least, wanted)));
+}
+
+function wantedFor(effort: Effort, range: { min: number; max: number }): number {
+  return effort === 'none' ? 0 : Math.max(smallestThinking, budgetFor(effort, range));
+}
+
+/** The vendor counts thoughts as output, so that a budget is added to what the answer may take. */
+function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 {
+  return adjustedModel(vendorModel, options => {
+    const budget = sentBudget(options);
+    const { maxOutputTokens: answer } = options;
+    if (budget === 0 || answer === undefined) return options;
+    return { ...options, maxOutputTokens: Math.min(Math.max(smallestAnswer, answer) + budget, model.maxOutput) };
+  });
+}
+
+function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number {
+  const config = providerOptions?.google?.thinkingConfig;
+  if (typeof config !== 'object' || config === null || !('thinkingBudget' in config)) return 0;
+  return typeof config.thinkingBudget === 'number' ? config.thinkingBudget : 0;
+}

@@ -1,0 +1,121 @@
+import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { closestEffort } from '../models/effort.ts';
+import { adjustedModel } from '../models/extras/adjusted-model.ts';
+import { checkedBaseUrl } from '../models/extras/endpoint.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { liveList } from './shared/list-models.ts';
+import { answerFetch } from './shared/plain-answer.ts';
+import { withThoughtsApart } from './shared/stream-transforms.ts';
+
+const ownBaseUrl = 'https://api.minimax.io/anthropic/v1';
+const apiVersion = '2023-06-01';
+/** The vendor takes temperatures above 0 and up to 1. */
+const smallestTemperature = 0.01;
+const group = 'Providers';
+
+export const minimax = defineProvider({
+  id: 'minimax',
+  names: ['m'],
+  title: 'MiniMax',
+  docs: {
+    endpoint:
+      'POST https://api.minimax.io/anthropic/v1/messages, or /v1/chat/completions where the base address is of that kind',
+    quirks: [
+      'It is asked like Anthropic where the address holds `/anthropic`, like OpenAI elsewhere; there the thoughts stand in front of the answer, in tags.',
+      'Temperatures are above 0 and at most 1.',
+    ],
+    source: 'https://platform.minimax.io/docs/api-reference/text-anthropic-api',
+  },
+  options: {
+    apiKey: {
+      env: ['MINIMAX_API_KEY'],
+      type: 'string',
+      doc: 'Key of the MiniMax API; with it the MiniMax models can be asked.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['MINIMAX_BASE_URL'],
+      type: 'url',
+      doc: 'Whole base address, version path included: MiniMax is asked like Anthropic where it holds `/anthropic`, like OpenAI elsewhere (https://api.minimax.io/v1); unset: like Anthropic.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+});
+
+interface Access {
+  apiKey: string;
+  baseUrl: string;
+  headers: Record<string, string>;
+}
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const apiKey = settings.apiKey ?? '';
+  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'MINIMAX_BASE_URL');
+  const headers = { authorization: `Bearer ${apiKey}` };
+  const access = { apiKey, baseUrl, headers };
+  return new URL(baseUrl).pathname.includes('/anthropic') ? likeAnthropic(access) : likeOpenAi(access);
+}
+
+async function likeAnthropic({ apiKey, baseUrl, headers }: Access): Promise<Connection> {
+  const { createMiniMax } = await import('@ai-sdk/minimax');
+  // One of its regions takes the key in the one header alone, another in the other.
+  const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
+  const listHeaders = { ...headers, 'x-api-key': apiKey, 'anthropic-version': apiVersion };
+  // Its model is the one of Anthropic's package and reads its options.
+  return {
+    languageModel: ({ id }) => temperate(vendor.chat(id)),
+    providerOptions: params => ({ anthropic: messagesOptions(params) }),
+    cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
+    tailRole: () => 'user',
+    list: signal => liveList({ provider: 'minimax', baseUrl, headers: listHeaders }, signal),
+  };
+}
+
+async function likeOpenAi({ apiKey, baseUrl, headers }: Access): Promise<Connection> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  const vendor = createOpenAICompatible({
+    name: 'minimax',
+    baseURL: baseUrl,
+    apiKey,
+    includeUsage: true,
+    fetch: answerFetch,
+    // The old name is deprecated there.
+    transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
+  });
+  return {
+    // There the thoughts stand in front of the answer, in tags.
+    languageModel: ({ id }) => withThoughtsApart(temperate(vendor.chatModel(id))),
+    providerOptions: params => ({ minimax: chatOptions(params) }),
+    tailRole: () => 'user',
+    list: signal => liveList({ provider: 'minimax', baseUrl, headers }, signal),
+  };
+}
+
+/** Thinking that can be switched, thinking that can be weighed, or thinking that nobody asks about. */
+function messagesOptions({ model, effort }: CallParams): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (sent === 'none') return { thinking: { type: 'disabled' } };
+  return { thinking: { type: 'adaptive' }, ...(weighs(model) ? { effort: sent } : {}) };
+}
+
+function chatOptions({ model, effort }: CallParams): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (sent === 'none') return { thinking: { type: 'disabled' } };
+  return { thinking: { type: 'adaptive' }, ...(weighs(model) ? { reasoningEffort: sent } : {}) };
+}
+
+const weighs = ({ efforts }: CallParams['model']) => efforts.filter(word => word !== 'none').length > 1;
+
+function temperate(model: LanguageModelV4): LanguageModelV4 {
+  return adjustedModel(model, (options: LanguageModelV4CallOptions) => {
+    const { temperature } = options;
+    if (temperature === undefined) return options;
+    return { ...options, temperature: Math.min(1, Math.max(smallestTemperature, temperature)) };
+  });
+}

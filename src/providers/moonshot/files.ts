@@ -1,0 +1,35 @@
+import { isRecord } from '../../core/json.ts';
+import type { ReadingVendorFiles } from '../../models/extras/documents/vendor-files.ts';
+import { filesApi, isFileId } from '../shared/file-uploads.ts';
+import { parsedJson, type VendorDoor, vendorRequest } from '../shared/http.ts';
+
+const mostFiles = 1_000;
+const extractMs = 120_000;
+
+/** Files of Moonshot, which reads documents of many kinds and pictures of text. */
+export function createKimiFiles(door: VendorDoor, maxBytes: number): ReadingVendorFiles {
+  const files = filesApi({ door, purpose: 'file-extract', maxBytes, mostFiles, deletesWith: 'kimi_manage_files' });
+  return {
+    ...files,
+    async content(id, signal) {
+      if (!isFileId(id)) return undefined;
+      const path = `/files/${id}/content`;
+      const what = 'the text of a file';
+      const answer = await vendorRequest(door, {
+        method: 'GET',
+        path,
+        what,
+        timeoutMs: extractMs,
+        signal,
+        expects: [404],
+      });
+      return answer.status === 404 ? undefined : textOf(answer.text);
+    },
+  };
+}
+
+/** The vendor wraps the text into an object with the file's kind and name. */
+function textOf(body: string): string {
+  const told = parsedJson(body);
+  return isRecord(told) && typeof told.content === 'string' ? told.content : body;
+}

@@ -1,0 +1,191 @@
+import type { JSONObject } from '@ai-sdk/provider';
+import { isRecord } from '../../core/json.ts';
+import type { ModelInfo } from '../../core/model.ts';
+import { closestEffort } from '../../models/effort.ts';
+import { kimiBalance } from '../../models/extras/kimi/kimi-account.ts';
+import { kimiCode } from '../../models/extras/kimi/kimi-codes.ts';
+import { postJson, toldCount } from '../../models/extras/post-json.ts';
+import { requestBody } from '../../models/extras/request-body.ts';
+import { codedModel } from '../../models/extras/upstream/coded-model.ts';
+import { chatUsage } from '../../models/extras/wire/chat-usage.ts';
+import type { Fetch } from '../../models/extras/wire/vendor-fetch.ts';
+import { passedUse } from '../../models/fees/counted-uses.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../../models/provider.ts';
+import { liveList } from '../shared/list-models.ts';
+import { answerFetch } from '../shared/plain-answer.ts';
+import { kimiDoor } from './api.ts';
+import { createKimiCaching } from './caching.ts';
+import { createKimiFormula, webSearchFormula } from './formula.ts';
+import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
+
+const group = 'Providers';
+
+export const moonshot = defineProvider({
+  id: 'moonshot',
+  names: ['k', 'kimi', 'moonshotai'],
+  title: 'Moonshot (Kimi)',
+  docs: {
+    endpoint: 'POST https://api.moonshot.ai/v1/chat/completions',
+    quirks: [
+      'It searches by its built-in tool `$web_search`, whose calls go back to it as they came; models that always think, by the tool of its platform (`/formulas/moonshot/web-search:latest`), whose sealed results go back to it as they came.',
+      'PDF, Office and pictures of text are uploaded once (`/files`), and their text is kept in the thread.',
+      'Kimi models keep the beginning of a prompt in a cache by themselves; moonshot-v1 models have a paid one.',
+      'It counts tokens itself (`/tokenizers/estimate-token-count`), which decides where an estimate comes near the window.',
+      '`polylogue doctor` tells what the account has left (`/users/me/balance`).',
+    ],
+    source: 'https://platform.moonshot.ai/docs',
+  },
+  options: {
+    apiKey: {
+      env: ['MOONSHOT_API_KEY', 'KIMI_API_KEY'],
+      type: 'string',
+      doc: 'Key of Moonshot; with it the Kimi models can be asked, also about PDF and Office documents.',
+      group,
+      secret: true,
+    },
+    baseUrl: {
+      env: ['MOONSHOT_BASE_URL', 'KIMI_API_URL'],
+      type: 'url',
+      doc: 'Whole base address of Kimi, version path included; unset: https://api.moonshot.ai/v1. In China: https://api.moonshot.cn/v1.',
+      group,
+      operatorOnly: true,
+    },
+    trace: {
+      env: ['MOONSHOT_TRACE'],
+      type: 'boolean',
+      default: false,
+      doc: "Asks Moonshot's tracing proxy, where one stands at the base address, to record the calls.",
+      group,
+    },
+    cacheSeconds: {
+      env: ['MOONSHOT_CACHE_SECONDS'],
+      type: 'number',
+      default: 0,
+      min: 0,
+      max: 3_600,
+      doc: 'How long moonshot-v1 models keep a long beginning of a prompt in a paid cache after its last use; 0: not at all. Kimi models cache by themselves.',
+      group,
+    },
+    filesMaxMb: {
+      env: ['KIMI_FILES_MAX_SIZE_MB'],
+      type: 'number',
+      default: 100,
+      min: 1,
+      max: 100,
+      doc: 'The largest document that is uploaded to Kimi, in megabytes.',
+      group,
+    },
+  },
+  configured: settings => settings.apiKey !== undefined,
+  connect,
+  searches: canSearch,
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
+  // A wait that a cache asks for as a date is not waited for.
+  const door = kimiDoor(settings, () => 0);
+  const caching = createKimiCaching(door, cacheSecondsOf(settings));
+  const speaking = (fetch: Fetch) =>
+    createOpenAICompatible({
+      name: 'moonshot',
+      baseURL: door.baseUrl,
+      headers: { ...door.headers },
+      includeUsage: true,
+      fetch,
+      convertUsage: chatUsage,
+      transformRequestBody: bodyOf,
+    });
+  const vendor = speaking(answerFetch);
+  const formula = createKimiFormula(door, webSearchFormula);
+  return {
+    languageModel: model => {
+      const plain = searchingModel(codedModel(vendor.chatModel(model.id), kimiCode), searchWords, formula);
+      return isFirstFamily(model) ? caching.cached(plain) : plain;
+    },
+    providerOptions: params => ({ moonshot: { ...thinking(params), ...cacheKey(params), ...search(params) } }),
+    usesIn: passedUse,
+    // Only documents are known to be taken as system messages; instructions after the conversation are not.
+    tailRole: () => 'user',
+    documentRole: 'system',
+    echoesThoughts: true,
+    list: signal => liveList(door, signal),
+    async countTokens({ id }, call) {
+      const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);
+      const url = `${door.baseUrl}/tokenizers/estimate-token-count`;
+      const question = { url, headers: door.headers, body: { model, messages }, provider: 'moonshot', model: id };
+      const { data } = await postJson(question, call.abortSignal);
+      return toldCount(isRecord(data) ? data : {}, 'total_tokens');
+    },
+    balance: signal => kimiBalance(door, signal),
+  };
+}
+
+function canSearch(model: ModelInfo): boolean {
+  return isFirstFamily(model) || model.tools;
+}
+
+/** The built-in search needs thinking switched off: models that always think search by the platform's tool. */
+function byFormula(model: ModelInfo): boolean {
+  return !isFirstFamily(model) && model.reasoning && !model.efforts.includes('none');
+}
+
+/** It has the paid cache and no thinking; the later ones cache by themselves. */
+function isFirstFamily({ id }: ModelInfo): boolean {
+  return id.startsWith('moonshot-v1');
+}
+
+function cacheSecondsOf({ cacheSeconds }: ProviderSettings): number {
+  const seconds = Number(cacheSeconds ?? 0);
+  return Number.isFinite(seconds) && seconds > 0 ? Math.min(3_600, seconds) : 0;
+}
+
+/** K2 models only switch it on and off; from K3 on it has levels and can't be switched off. */
+function thinking({ model, effort, webSearch }: CallParams): JSONObject {
+  const switches = model.efforts.includes('none');
+  if (webSearch && canSearch(model) && switches) return { thinking: { type: 'disabled' } };
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (switches) return { thinking: { type: sent === 'none' ? 'disabled' : 'enabled' } };
+  return { reasoningEffort: sent };
+}
+
+function cacheKey({ model, cacheKey: key }: CallParams): JSONObject {
+  return key === undefined || isFirstFamily(model) ? {} : { prompt_cache_key: key };
+}
+
+const mostRounds = 3;
+
+/** The adapter knows no tools of the vendor's own: they travel as an option and become one when the body is made. */
+function search({ model, webSearch, maxOutputTokens, effort }: CallParams): JSONObject {
+  if (!webSearch || !canSearch(model)) return {};
+  const rounds = Math.max(1, Math.min(mostRounds, webSearch.maxRounds));
+  const formula = byFormula(model);
+  const quiet = !formula && model.reasoning && effort !== 'none';
+  const note = 'Thinking was switched off: Kimi searches the web only without it.';
+  const room = Math.max(0, model.window - maxOutputTokens);
+  return { vendorSearch: { rounds, room, ...(quiet && { note }), ...(formula && { formula }) } };
+}
+
+const searchWords: SearchWords = {
+  allowanceOf({ providerOptions }) {
+    const told = providerOptions?.moonshot?.vendorSearch;
+    if (!isRecord(told) || typeof told.rounds !== 'number' || typeof told.room !== 'number') return undefined;
+    const note = typeof told.note === 'string' ? told.note : undefined;
+    return { rounds: told.rounds, room: told.room, note, formula: told.formula === true };
+  },
+  withoutSearch: options => ({
+    ...options,
+    providerOptions: { ...options.providerOptions, moonshot: { ...options.providerOptions?.moonshot, noSearch: true } },
+  }),
+};
+
+/** The vendor's newer name for the limit of the answer, and its own tool. */
+function bodyOf(given: Record<string, unknown>): Record<string, unknown> {
+  const { vendorSearch, noSearch, max_tokens: most, ...body } = given;
+  const limited = { ...body, ...(most === undefined ? {} : { max_completion_tokens: most }) };
+  // The platform's tool is a function among the others already.
+  if (vendorSearch === undefined || (isRecord(vendorSearch) && vendorSearch.formula === true)) return limited;
+  const tools = [{ type: 'builtin_function', function: { name: webSearchTool } }];
+  return { ...limited, tools, tool_choice: noSearch === true ? 'none' : 'auto' };
+}

@@ -1,0 +1,300 @@
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+  LanguageModelV4ToolCall,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider';
+import { isAppError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import { addVendorUsage } from '../../models/extras/kimi/vendor-usage.ts';
+import { usePart } from '../../models/fees/counted-uses.ts';
+import { badUpstream } from '../../models/resilience/errors.ts';
+import { parsedJson } from '../shared/http.ts';
+import type { KimiFormula } from './formula.ts';
+
+/** The tool that Moonshot runs itself. */
+export const webSearchTool = '$web_search';
+
+/** How far one call may search. */
+export interface SearchAllowance {
+  /** Searches that are let through; then the model must answer. */
+  rounds: number;
+  /** Tokens that prompt and search results may take together. */
+  room: number;
+  /** What the search costs the answer, as a sentence for the caller. */
+  note?: string;
+  /** Searches by the tool of the platform instead of the built-in one. */
+  formula?: boolean;
+}
+
+/** How a call carries its allowance. */
+export interface SearchWords {
+  allowanceOf(options: LanguageModelV4CallOptions): SearchAllowance | undefined;
+  /** The same call, in which the tool is still declared but must not be used. */
+  withoutSearch(options: LanguageModelV4CallOptions): LanguageModelV4CallOptions;
+}
+
+/**
+ * The model with Moonshot's own search, until it answers in text: a call of `$web_search` is answered with its arguments as they
+ * came, for the search runs at the vendor; a call of the formula's tool with what the vendor makes of it. Thoughts go back with
+ * the calls. A call without an allowance is asked as it is.
+ */
+export function searchingModel(
+  model: LanguageModelV4,
+  { allowanceOf, withoutSearch }: SearchWords,
+  formula: KimiFormula,
+): LanguageModelV4 {
+  return {
+    specificationVersion: 'v4',
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doGenerate: options => model.doGenerate(options),
+    async doStream(options) {
+      const allowance = allowanceOf(options);
+      if (!allowance) return model.doStream(options);
+      const means = allowance.formula ? await formulaMeans(formula, options) : builtIn;
+      const searching = { ...options, ...(means.tools.length > 0 && { tools: means.tools }), includeRawChunks: true };
+      const first = await model.doStream(searching);
+      const asking: Asking = {
+        means,
+        first: first.stream,
+        ask(prompt, more) {
+          const called = allowance.formula
+            ? { ...searching, toolChoice: { type: 'none' as const } }
+            : withoutSearch(searching);
+          return model.doStream({ ...(more ? searching : called), prompt });
+        },
+      };
+      return { ...first, stream: ReadableStream.from(conversation(options.prompt, allowance, asking)) };
+    },
+  };
+}
+
+/** How a model searches. */
+interface Means {
+  /** What it is shown; the built-in tool is declared when the body is made. */
+  tools: LanguageModelV4FunctionTool[];
+  /** A sentence for the caller where it can't search now. */
+  note?: string;
+  /** Whether a call is charged for being made, whatever comes of it. */
+  charged: boolean;
+  isOwn(name: string): boolean;
+  /** What stands in the conversation for each call. */
+  answer(calls: readonly LanguageModelV4ToolCall[], most: number): Promise<Searched>;
+}
+
+interface Searched {
+  texts: readonly string[];
+  /** Searches that are charged. */
+  done: number;
+  /** What the results take in the prompt. */
+  tokens: number;
+}
+
+const builtIn: Means = {
+  tools: [],
+  charged: true,
+  isOwn: name => name === webSearchTool,
+  answer: async calls => ({
+    texts: calls.map(({ input }) => input),
+    done: calls.length,
+    tokens: announcedTokens(calls),
+  }),
+};
+
+const charsPerToken = 4;
+
+/** Where the vendor does not tell of the tool, the model answers without it. */
+async function formulaMeans(formula: KimiFormula, { abortSignal }: LanguageModelV4CallOptions): Promise<Means> {
+  const signal = abortSignal ?? new AbortController().signal;
+  const tools = await formula.tools(signal).catch((error: unknown) => {
+    if (signal.aborted || !isAppError(error)) throw error;
+    return [];
+  });
+  const note = 'Kimi did not tell of its search; the answer was written without it.';
+  return {
+    tools,
+    ...(tools.length === 0 && { note }),
+    charged: false,
+    isOwn: name => tools.some(tool => tool.name === name),
+    async answer(calls, most) {
+      const results = await Promise.all(
+        calls.map((call, at) =>
+          at < most ? formula.run(call, signal) : { text: 'Error: no more searches are left here.', done: false },
+        ),
+      );
+      const texts = results.map(({ text }) => text);
+      const chars = texts.reduce((sum, text) => sum + text.length, 0);
+      return { texts, done: results.filter(({ done }) => done).length, tokens: Math.ceil(chars / charsPerToken) };
+    },
+  };
+}
+
+interface Asking {
+  means: Means;
+  first: ReadableStream<LanguageModelV4StreamPart>;
+  ask(
+    prompt: LanguageModelV4CallOptions['prompt'],
+    searching: boolean,
+  ): PromiseLike<{ stream: ReadableStream<LanguageModelV4StreamPart> }>;
+}
+
+/** All rounds as one stream: one start, the texts of all, one end with the tokens of all. */
+async function* conversation(
+  question: LanguageModelV4CallOptions['prompt'],
+  { rounds, room, note }: SearchAllowance,
+  { means, first, ask }: Asking,
+): AsyncGenerator<LanguageModelV4StreamPart> {
+  const prompt = [...question];
+  let stream = first;
+  let left = rounds;
+  let usage: LanguageModelV4Usage | undefined;
+  for (const told of [note, means.note]) if (told !== undefined) yield warned(told);
+  for (let round = 0; ; round++) {
+    const said = newRound();
+    yield* forwarded(stream, said, { round, means });
+    const { finish, calls } = said;
+    // A stream that broke off has no end; the reader of the stream knows what that means.
+    if (!finish) return;
+    usage = addVendorUsage(usage, finish.usage);
+    if (calls.length === 0) {
+      yield { ...finish, usage };
+      return;
+    }
+    if (left <= 0) {
+      if (means.charged) yield usePart({ kind: 'web_search', amount: calls.length });
+      throw badUpstream('The model went on to search instead of answering.', false);
+    }
+    const searched = await means.answer(calls, left);
+    // Charged from here on, whether or not the conversation goes on.
+    if (searched.done > 0) yield usePart({ kind: 'web_search', amount: searched.done });
+    const fits = (finish.usage.inputTokens.total ?? 0) + searched.tokens <= room;
+    if (fits) prompt.push(...exchanged(said, searched.texts, means));
+    else yield warned('What the search found does not fit into the window; the answer was written without it.');
+    // Calls of the built-in tool come one at a time; of the others each counts.
+    left = fits ? left - (means.charged ? 1 : calls.length) : 0;
+    stream = (await ask(prompt, left > 0)).stream;
+  }
+}
+
+function warned(message: string): LanguageModelV4StreamPart {
+  return { type: 'stream-start', warnings: [{ type: 'other', message }] };
+}
+
+/** What one round of the conversation came to. */
+interface Round {
+  text: string;
+  reasoning: string;
+  calls: LanguageModelV4ToolCall[];
+  /** By call id: what kind of tool the vendor says it is. */
+  kinds: Map<string, string>;
+  finish?: Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+}
+
+function newRound(): Round {
+  return { text: '', reasoning: '', calls: [], kinds: new Map() };
+}
+
+/** Passes on what belongs to the answer and keeps what belongs to the conversation. */
+async function* forwarded(
+  stream: ReadableStream<LanguageModelV4StreamPart>,
+  said: Round,
+  { round, means }: { round: number; means: Means },
+): AsyncGenerator<LanguageModelV4StreamPart> {
+  for await (const part of stream) {
+    switch (part.type) {
+      case 'raw':
+        takeKinds(part.rawValue, said.kinds);
+        break;
+      case 'tool-input-start':
+      case 'tool-input-delta':
+      case 'tool-input-end':
+        break;
+      case 'tool-call':
+        if (!means.isOwn(part.toolName))
+          throw badUpstream(`The model called "${part.toolName}", which is no tool here.`);
+        said.calls.push(part);
+        break;
+      case 'finish':
+        said.finish = part;
+        break;
+      case 'stream-start':
+        if (round === 0) yield part;
+        break;
+      case 'text-delta':
+        said.text += part.delta;
+        yield { ...part, id: `${round}-${part.id}` };
+        break;
+      case 'reasoning-delta':
+        said.reasoning += part.delta;
+        yield { ...part, id: `${round}-${part.id}` };
+        break;
+      case 'text-start':
+      case 'text-end':
+      case 'reasoning-start':
+      case 'reasoning-end':
+        yield { ...part, id: `${round}-${part.id}` };
+        break;
+      default:
+        yield part;
+    }
+  }
+}
+
+/** The adapter calls every tool a function; the vendor wants its own word back. */
+function takeKinds(chunk: unknown, kinds: Map<string, string>): void {
+  const choices = isRecord(chunk) && Array.isArray(chunk.choices) ? chunk.choices.filter(isRecord) : [];
+  for (const { delta } of choices) {
+    const calls = isRecord(delta) && Array.isArray(delta.tool_calls) ? delta.tool_calls.filter(isRecord) : [];
+    for (const { id, type } of calls) if (typeof id === 'string' && typeof type === 'string') kinds.set(id, type);
+  }
+}
+
+/** The assistant's message as it came, and each call answered. */
+function exchanged(
+  { text, reasoning, calls, kinds }: Round,
+  texts: readonly string[],
+  { charged: isBuiltIn }: Means,
+): LanguageModelV4Message[] {
+  const own = (fields: JSONObject) => (isBuiltIn ? { providerOptions: { openaiCompatible: fields } } : {});
+  return [
+    {
+      role: 'assistant',
+      content: [
+        ...(reasoning === '' ? [] : [{ type: 'reasoning' as const, text: reasoning }]),
+        ...(text === '' ? [] : [{ type: 'text' as const, text }]),
+        ...calls.map(({ toolCallId, toolName, input }) => ({
+          type: 'tool-call' as const,
+          toolCallId,
+          toolName,
+          input,
+          ...own({ type: kinds.get(toolCallId) ?? 'builtin_function' }),
+        })),
+      ],
+    },
+    {
+      role: 'tool',
+      content: calls.map(({ toolCallId, toolName }, at) => ({
+        type: 'tool-result' as const,
+        toolCallId,
+        toolName,
+        output: { type: 'text' as const, value: texts[at] ?? '' },
+        ...own({ name: toolName }),
+      })),
+    },
+  ];
+}
+
+/** The arguments tell how many tokens the results will take. */
+function announcedTokens(calls: readonly LanguageModelV4ToolCall[]): number {
+  return calls.reduce((sum, { input }) => {
+    const told = parsedJson(input);
+    const usage = isRecord(told) && isRecord(told.usage) ? told.usage.total_tokens : undefined;
+    return sum + (typeof usage === 'number' && Number.isFinite(usage) && usage > 0 ? usage : 0);
+  }, 0);
+}

@@ -1,0 +1,3 @@
+import { offlineProvider } from './shared/offline.ts';
+
+export const offlineEast = offlineProvider('east');

@@ -1,0 +1,3 @@
+import { offlineProvider } from './shared/offline.ts';
+
+export const offlineWest = offlineProvider('west');

@@ -1,0 +1,120 @@
+import { isRecord } from '../../core/json.ts';
+import type { InputKind } from '../../core/model.ts';
+import { ollamaFailure } from '../../models/extras/ollama/ollama-failure.ts';
+import { vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
+import type { LiveModel } from '../../models/provider.ts';
+import { toModelError } from '../../models/resilience/errors.ts';
+import type { OllamaServer } from './model.ts';
+
+export interface OllamaListing {
+  server: OllamaServer;
+  /** The window that no model passes, in tokens. */
+  cap: number;
+  /** Whether models count that the server itself forwards to ollama.com. */
+  cloud: boolean;
+}
+
+interface Facts {
+  chats: boolean;
+  window?: number;
+  input?: readonly InputKind[];
+  reasoning?: boolean;
+}
+
+const atOnce = 8;
+
+/**
+ * Lists what an Ollama server has pulled, with the window that each is asked with. What a model is does not change while
+ * its digest stays, so that each is looked at once.
+ */
+export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal: AbortSignal) => Promise<LiveModel[]> {
+  const known = new Map<string, Facts>();
+
+  async function liveModel(row: Record<string, unknown>, signal: AbortSignal): Promise<LiveModel[]> {
+    const name = row.name ?? row.model;
+    if (typeof name !== 'string' || name === '') return [];
+    if (!cloud && (isCloudName(name) || row.remote_host)) return [];
+    const key = `${name} ${String(row.digest)}`;
+    const facts = known.get(key) ?? (await factsOf(server, name, signal));
+    if (!facts) return [{ id: plainName(name), window: cap }];
+    known.set(key, facts);
+    if (!facts.chats) return [];
+    const { window = cap, input, reasoning } = facts;
+    return [{ id: plainName(name), window: Math.min(window, cap), ...(input && { input, reasoning }) }];
+  }
+
+  return async signal => {
+    const body = await get(server, signal);
+    const rows = Array.isArray(body.models) ? body.models.filter(isRecord) : [];
+    const models: LiveModel[] = [];
+    for (let from = 0; from < rows.length; from += atOnce) {
+      const some = rows.slice(from, from + atOnce).map(row => liveModel(row, signal));
+      models.push(...(await Promise.all(some)).flat());
+    }
+    return models;
+  };
+}
+
+/** Whether a name is one that Ollama's servers answer themselves, wherever the question was sent. */
+export function isCloudName(name: string): boolean {
+  return /[:-]cloud$/i.test(name);
+}
+
+/** Ollama takes a name without a tag for its `latest`, and so does the catalogue. */
+function plainName(name: string): string {
+  return name.replace(/:latest$/, '');
+}
+
+async function get({ baseUrl, headers }: OllamaServer, signal: AbortSignal): Promise<Record<string, unknown>> {
+  try {
+    const response = await vendorFetch(`${baseUrl}/tags`, { headers: { ...headers }, signal });
+    if (!response.ok) throw await ollamaFailure(response);
+    const body: unknown = JSON.parse(await response.text());
+    if (isRecord(body) && Array.isArray(body.models)) return body;
+    throw Object.assign(new Error('no list of models'), { statusCode: response.status });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toModelError(error, { provider: 'ollama', model: 'its list of models', now: 0 });
+  }
+}
+
+/** Undefined when the server did not say; then the model is there all the same. */
+async function factsOf(
+  { baseUrl, headers }: OllamaServer,
+  model: string,
+  signal: AbortSignal,
+): Promise<Facts | undefined> {
+  try {
+    const response = await vendorFetch(`${baseUrl}/show`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ model }),
+      signal,
+    });
+    const body: unknown = JSON.parse(await response.text());
+    return response.ok && isRecord(body) ? factsIn(body) : undefined;
+  } catch {
+    signal.throwIfAborted();
+    // One model that can't be looked at does not hide the others.
+    return undefined;
+  }
+}
+
+function factsIn({ capabilities, model_info: info }: Record<string, unknown>): Facts {
+  const window = windowIn(isRecord(info) ? info : {});
+  // Servers from before there were capabilities say nothing of them.
+  if (!Array.isArray(capabilities)) return { chats: true, window };
+  return {
+    chats: capabilities.includes('completion'),
+    window,
+    input: capabilities.includes('vision') ? ['text', 'image'] : ['text'],
+    reasoning: capabilities.includes('thinking'),
+  };
+}
+
+/** Stands under the name of the model's architecture: `llama.context_length`. */
+function windowIn(info: Record<string, unknown>): number | undefined {
+  const own = info[`${String(info['general.architecture'])}.context_length`];
+  const found = own ?? Object.entries(info).find(([name]) => name.endsWith('.context_length'))?.[1];
+  return typeof found === 'number' && Number.isInteger(found) && found > 0 ? found : undefined;
+}

@@ -1,0 +1,121 @@
+import type { JSONObject } from '@ai-sdk/provider';
+import { configError, isAppError } from '../../core/errors.ts';
+import { closestEffort } from '../../models/effort.ts';
+import { isLocalUrl, isLoopbackUrl } from '../../models/extras/endpoint.ts';
+import { ollamaAddress } from '../../models/extras/ollama/ollama-address.ts';
+import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../../models/provider.ts';
+import { createOllamaList, isCloudName } from './list-models.ts';
+import { ollamaModel } from './model.ts';
+
+const defaultWindow = 32_768;
+const group = 'Providers';
+
+export const ollama = defineProvider({
+  id: 'ollama',
+  names: ['l'],
+  title: 'Ollama',
+  docs: {
+    endpoint: 'POST {OLLAMA_HOST}/api/chat',
+    quirks: [
+      'Only what is pulled there is offered; the list is asked for at most once a minute.',
+      'A model is loaded with the window that the prompt was made for (`num_ctx`), OLLAMA_NUM_CTX at the most.',
+      'Models that the server forwards to ollama.com are left out unless OLLAMA_CLOUD_MODELS is set; it then no longer counts as local.',
+    ],
+    source: 'https://docs.ollama.com/api/chat',
+  },
+  options: {
+    host: {
+      env: ['OLLAMA_HOST', 'OLLAMA_BASE_URL'],
+      type: 'string',
+      doc: 'Address of an Ollama server, such as 127.0.0.1:11434; with it the models that are pulled there can be asked.',
+      group,
+      operatorOnly: true,
+    },
+    apiKey: {
+      env: ['OLLAMA_API_KEY'],
+      type: 'string',
+      doc: 'Key of that server, where it wants one, as ollama.com does.',
+      group,
+      secret: true,
+    },
+    numCtx: {
+      env: ['OLLAMA_NUM_CTX'],
+      type: 'number',
+      default: defaultWindow,
+      min: 2048,
+      max: 10_000_000,
+      doc: 'The widest context window in tokens that Ollama models are loaded with; wider ones need more memory.',
+      group,
+    },
+    cloudModels: {
+      env: ['OLLAMA_CLOUD_MODELS'],
+      type: 'boolean',
+      default: false,
+      doc: 'Also asks models that the Ollama server forwards to ollama.com; it then no longer counts as local.',
+      group,
+      operatorOnly: true,
+    },
+  },
+  configured: settings => settings.host !== undefined,
+  connect,
+  listDecides: true,
+  local: settings => !withCloud(settings) && settings.host !== undefined && leads(settings.host, isLocalUrl),
+  runsHere: settings => !withCloud(settings) && settings.host !== undefined && leads(settings.host, isLoopbackUrl),
+});
+
+async function connect(settings: ProviderSettings): Promise<Connection> {
+  const { apiKey, host = '' } = settings;
+  const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
+  const server = { baseUrl: ollamaAddress(host), headers };
+  const cloud = withCloud(settings);
+  return {
+    languageModel({ id }) {
+      // By its name alone it would be asked, and what was meant to stay would leave.
+      if (!cloud && isCloudName(id)) throw cloudRefused(id);
+      return ollamaModel(server, id);
+    },
+    // The window that the prompt was made for: a smaller one would cut it, a larger one takes memory for nothing.
+    providerOptions: params => ({ ollama: { num_ctx: params.model.window, ...thinkOption(params) } }),
+    tailRole: () => 'user',
+    echoesThoughts: true,
+    list: createOllamaList({ server, cap: capOf(settings), cloud }),
+  };
+}
+
+const levels = ['low', 'medium', 'high', 'max'] as const;
+
+/** A level where the model knows several, else on or off; nothing for models that don't think or whose ways are unknown. */
+function thinkOption({ model, effort }: CallParams): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  if (sent === undefined) return {};
+  if (sent === 'none') return { think: false };
+  const several = model.efforts.filter(word => word !== 'none').length > 1;
+  return { think: several ? (closestEffort(sent, levels) ?? true) : true };
+}
+
+function capOf({ numCtx }: ProviderSettings): number {
+  const tokens = Number(numCtx ?? defaultWindow);
+  return Number.isInteger(tokens) && tokens > 0 ? tokens : defaultWindow;
+}
+
+function withCloud({ cloudModels }: ProviderSettings): boolean {
+  return cloudModels === 'true';
+}
+
+function leads(host: string, where: (url: string) => boolean): boolean {
+  try {
+    return where(ollamaAddress(host));
+  } catch (error) {
+    // What is wrong with the address is said when it is first used.
+    if (isAppError(error)) return false;
+    throw error;
+  }
+}
+
+function cloudRefused(id: string) {
+  return configError(`${id} does not run on the Ollama server: it is forwarded to ollama.com.`, {
+    provider: 'ollama',
+    model: id,
+    next: 'Name a model that is pulled there, or set OLLAMA_CLOUD_MODELS to true.',
+  });
+}

@@ -1,0 +1,148 @@
+import { type AppError, inputError, isAppError, limitError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import { safeCut } from '../../core/text.ts';
+import type { VendorFile, VendorFiles } from '../../models/extras/documents/vendor-files.ts';
+import { badUpstream } from '../../models/resilience/errors.ts';
+import { type VendorDoor, vendorJson, vendorRequest } from './http.ts';
+
+export interface FilesApi {
+  door: VendorDoor;
+  /** What the vendor is told that files are for. */
+  purpose: string;
+  maxBytes: number;
+  /** The most files of one account. */
+  mostFiles: number;
+  /** The tool that deletes files, for advice; absent: the vendor's console. */
+  deletesWith?: string;
+}
+
+const what = 'its files';
+const uploadMs = 180_000;
+const askMs = 60_000;
+const mostPages = 20;
+const longestName = 200;
+
+/** The files of a vendor that speaks like OpenAI about them: `POST`, `GET` and `DELETE /files`. */
+export function filesApi(api: FilesApi): VendorFiles {
+  const { door, purpose, maxBytes } = api;
+  return {
+    maxBytes,
+    async upload({ name, bytes }, signal) {
+      if (bytes.byteLength === 0) throw inputError(`${name} is empty; ${door.provider} takes no empty files.`);
+      if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
+      const body = new FormData();
+      body.set('purpose', purpose);
+      body.set('file', new Blob([Uint8Array.from(bytes)]), plainName(name));
+      try {
+        const answer = await vendorJson(door, {
+          method: 'POST',
+          path: '/files',
+          body,
+          what,
+          timeoutMs: uploadMs,
+          signal,
+        });
+        return uploaded(door.provider, name, answer);
+      } catch (error) {
+        throw isAppError(error) ? limitOf(error, api, name, bytes.byteLength) : error;
+      }
+    },
+    async list(signal) {
+      const files = new Map<string, VendorFile>();
+      let after: string | undefined;
+      for (let page = 0; page < mostPages; page++) {
+        const path = `/files?purpose=${purpose}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
+        const { data, has_more: more } = await vendorJson(door, {
+          method: 'GET',
+          path,
+          what,
+          timeoutMs: askMs,
+          signal,
+        });
+        const rows = (Array.isArray(data) ? data : []).flatMap(fileOf);
+        for (const file of rows) files.set(file.id, file);
+        const last = rows.at(-1)?.id;
+        if (more !== true || last === undefined || last === after) break;
+        after = last;
+      }
+      return [...files.values()];
+    },
+    async remove(id, signal) {
+      if (!isFileId(id)) return false;
+      const path = `/files/${id}`;
+      const { status } = await vendorRequest(door, {
+        method: 'DELETE',
+        path,
+        what,
+        timeoutMs: askMs,
+        signal,
+        expects: [404],
+      });
+      return status !== 404;
+    },
+  };
+}
+
+/** Whether a text can be an id of a vendor's file; anything else could lead to another address. */
+export function isFileId(id: string): boolean {
+  return /^[A-Za-z0-9_-]{1,200}$/.test(id);
+}
+
+function fileOf(row: unknown): VendorFile[] {
+  if (!isRecord(row) || typeof row.id !== 'string' || !isFileId(row.id)) return [];
+  const { id, filename, bytes, created_at: createdAt, status } = row;
+  return [
+    {
+      id,
+      filename: typeof filename === 'string' ? safeCut(filename, longestName) : '',
+      bytes: typeof bytes === 'number' ? bytes : 0,
+      createdAt: typeof createdAt === 'number' ? createdAt : 0,
+      status: typeof status === 'string' ? safeCut(status, 40) : 'ok',
+    },
+  ];
+}
+
+function uploaded(provider: string, name: string, answer: Record<string, unknown>): VendorFile {
+  const [file] = fileOf(answer);
+  if (!file) throw badUpstream(`${provider} told no id for ${name}.`);
+  if (file.status !== 'error') return file;
+  const details = typeof answer.status_details === 'string' ? ` (${safeCut(answer.status_details, 200)})` : '';
+  throw inputError(`${provider} can't read ${name}${details}.`, {
+    class: 'files',
+    provider,
+    next: 'Check that the file opens and is not protected by a password, or send its text.',
+  });
+}
+
+/** The name alone: where a file stands is nobody's business. */
+function plainName(path: string): string {
+  const name = path.split(/[\\/]/).at(-1) ?? '';
+  const plain = name.replace(/[\p{Cc}\p{Cf}"]/gu, '_');
+  return plain.length <= longestName ? plain || 'file' : `${safeCut(plain, longestName - 20)}${plain.slice(-20)}`;
+}
+
+export function tooLarge(name: string, bytes: number, most: number): AppError {
+  return limitError('size', `${name} has ${bytes} bytes; a document has at most ${most}.`, {
+    next: 'Split the document, or send the part that matters.',
+    data: { bytes, limit: most },
+  });
+}
+
+/** Vendors tell their limits in sentences of a 400. */
+function limitOf(
+  error: AppError,
+  { door, mostFiles, maxBytes, deletesWith }: FilesApi,
+  name: string,
+  bytes: number,
+): AppError {
+  const { status } = error.details;
+  if (status === 413 || status === 435 || /file size is too large/i.test(error.message))
+    return tooLarge(name, bytes, maxBytes);
+  if (!/number of files|max file count|storage (quota|limit)|total size/i.test(error.message)) return error;
+  const way = deletesWith === undefined ? "at the vendor's console" : `with ${deletesWith}`;
+  return limitError('files', `${door.provider} keeps no more files for this account (at most ${mostFiles}).`, {
+    provider: door.provider,
+    next: `Delete files that are no longer needed ${way}, then send the call again.`,
+    data: { limit: mostFiles },
+  });
+}

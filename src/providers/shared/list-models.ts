@@ -1,0 +1,72 @@
+import { isRecord } from '../../core/json.ts';
+import { vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
+import type { LiveModel } from '../../models/provider.ts';
+import { toModelError } from '../../models/resilience/errors.ts';
+
+/** Where a vendor lists its models: `GET {baseUrl}/models`. */
+export interface LiveListSource {
+  /** Id of the provider, for errors. */
+  provider: string;
+  baseUrl: string;
+  headers: Readonly<Record<string, string>>;
+}
+
+/** Against a server that pages in a circle. */
+const mostPages = 20;
+
+/** All models of a listing in OpenAI's or Anthropic's form. Throws an `AppError` of kind `model`, or the signal's reason. */
+export async function liveList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
+  const models = new Map<string, LiveModel>();
+  let after: string | undefined;
+  for (let page = 0; page < mostPages; page++) {
+    const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
+    const body = await listPage(source, query, signal);
+    const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
+    for (const model of rows.flatMap(modelOf)) models.set(model.id, model);
+    if (body.has_more !== true || typeof body.last_id !== 'string' || body.last_id === after) break;
+    after = body.last_id;
+  }
+  return [...models.values()];
+}
+
+/** One page of a listing, whatever its form: the object that `GET {baseUrl}/models` answers. Throws like `liveList`. */
+export async function listPage(
+  { provider, baseUrl, headers }: LiveListSource,
+  query: string,
+  signal: AbortSignal,
+): Promise<Record<string, unknown>> {
+  try {
+    const response = await vendorFetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
+    const text = await response.text();
+    const body = parsed(text);
+    if (response.ok && isRecord(body)) return body;
+    throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toModelError(error, { provider, model: 'its list of models', now: 0 });
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Then it is no list, and the error shows what came instead.
+    return undefined;
+  }
+}
+
+/** The names under which servers tell the window. */
+const windowFields = [
+  'context_window',
+  'context_length',
+  'max_context_length',
+  'max_model_len',
+  'max_input_tokens',
+] as const;
+
+function modelOf(row: Record<string, unknown>): LiveModel[] {
+  if (typeof row.id !== 'string' || row.id === '') return [];
+  const window = windowFields.map(field => row[field]).find(value => typeof value === 'number' && value > 0);
+  return [typeof window === 'number' ? { id: row.id, window } : { id: row.id }];
+}

@@ -1,0 +1,168 @@
+import { createHash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type {
+  LanguageModelV4,
+  LanguageModelV4Message,
+  LanguageModelV4Prompt,
+  LanguageModelV4StreamPart,
+} from '@ai-sdk/provider';
+import { AppError } from '../../core/errors.ts';
+import { tailHeading } from '../../core/message.ts';
+import { safeCut } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import { shownFiles } from '../../models/shown-files.ts';
+
+const chunkChars = 400;
+
+interface OfflineOptions {
+  vendor: string;
+  id: string;
+  /** Tokens. */
+  window: number;
+}
+
+/** A model that answers in this process, with an exact account of what it was given. */
+export function offlineModel(options: OfflineOptions): LanguageModelV4 {
+  const { vendor, id } = options;
+  return {
+    specificationVersion: 'v4',
+    provider: vendor,
+    modelId: id,
+    supportedUrls: {},
+    async doGenerate({ prompt }) {
+      const { text, usage } = answerTo(prompt, options);
+      return { content: [{ type: 'text', text }], finishReason: stop, usage, warnings: [] };
+    },
+    async doStream({ prompt, abortSignal }) {
+      abortSignal?.throwIfAborted();
+      const parts = streamParts(answerTo(prompt, options));
+      return { stream: paced(parts, abortSignal) };
+    },
+  };
+}
+
+const stop = { unified: 'stop', raw: 'stop' } as const;
+
+interface Answer {
+  text: string;
+  usage: Extract<LanguageModelV4StreamPart, { type: 'finish' }>['usage'];
+}
+
+function answerTo(prompt: LanguageModelV4Prompt, { vendor, id, window }: OfflineOptions): Answer {
+  const account = accountOf(prompt, vendor, id);
+  const input = account.totals.tokens;
+  if (input > window) throw tooLong(input, window);
+  const text = readable(account);
+  const output = estimateTokens(text);
+  return {
+    text,
+    usage: {
+      inputTokens: { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: output, text: output, reasoning: 0 },
+    },
+  };
+}
+
+function tooLong(tokens: number, window: number): AppError {
+  return new AppError('model', `The prompt has about ${tokens} tokens; the window is ${window}.`, {
+    code: 'API_ERROR',
+    class: 'context_length',
+    retryable: false,
+  });
+}
+
+function accountOf(prompt: LanguageModelV4Prompt, vendor: string, model: string) {
+  const messages = prompt.map((message, index) => accountOfMessage(message, index, prompt));
+  const sum = (count: (message: (typeof messages)[number]) => number) =>
+    messages.reduce((total, each) => total + count(each), 0);
+  return {
+    vendor,
+    model,
+    messages,
+    totals: {
+      messages: messages.length,
+      chars: sum(message => message.chars),
+      tokens: sum(message => message.tokens),
+      images: sum(message => message.images),
+      files: sum(message => message.files.length),
+    },
+  };
+}
+
+function accountOfMessage(message: LanguageModelV4Message, index: number, prompt: LanguageModelV4Prompt) {
+  const text = textOf(message);
+  return {
+    role: message.role,
+    section: sectionOf(text, index, prompt),
+    chars: text.length,
+    tokens: estimateTokens(text),
+    sha256: createHash('sha256').update(text).digest('hex'),
+    images: imagesIn(message),
+    files: shownFiles(text),
+  };
+}
+
+/** Parts are joined by a line end, as in the canonical form of a prompt. */
+function textOf({ content }: LanguageModelV4Message): string {
+  if (typeof content === 'string') return content;
+  return content.flatMap(part => (part.type === 'text' ? [part.text] : [])).join('\n');
+}
+
+function imagesIn({ content }: LanguageModelV4Message): number {
+  return typeof content === 'string' ? 0 : content.filter(part => part.type === 'file').length;
+}
+
+function sectionOf(text: string, index: number, prompt: LanguageModelV4Prompt): 'preamble' | 'turn' | 'tail' {
+  if (text.startsWith(tailHeading)) return 'tail';
+  return prompt.slice(0, index + 1).every(({ role }) => role === 'system') ? 'preamble' : 'turn';
+}
+
+function readable(account: ReturnType<typeof accountOf>): string {
+  const { vendor, model, messages, totals } = account;
+  const lines = messages.map((message, index) => {
+    const files = message.files.map(file => `\n   - ${file.path}: ${file.form}, ${file.lines} lines`).join('');
+    return `${index + 1}. ${message.role} (${message.section}): ${message.chars} characters, about ${message.tokens} tokens${files}`;
+  });
+  return [
+    `This is ${model} of ${vendor}. I was given ${totals.messages} messages with ${totals.chars} characters, about ${totals.tokens} tokens, ${totals.files} files and ${totals.images} images:`,
+    lines.join('\n'),
+    `\`\`\`json\n${JSON.stringify(account, null, 1)}\n\`\`\``,
+  ].join('\n\n');
+}
+
+function streamParts({ text, usage }: Answer): LanguageModelV4StreamPart[] {
+  const id = '0';
+  const deltas: LanguageModelV4StreamPart[] = [];
+  for (let rest = text; rest !== ''; ) {
+    const delta = safeCut(rest, chunkChars);
+    deltas.push({ type: 'text-delta', id, delta });
+    rest = rest.slice(delta.length);
+  }
+  return [
+    { type: 'stream-start', warnings: [] },
+    { type: 'text-start', id },
+    ...deltas,
+    { type: 'text-end', id },
+    { type: 'finish', finishReason: stop, usage },
+  ];
+}
+
+/** One part a turn of the event loop, so that an abort takes effect between them. */
+function paced(
+  parts: LanguageModelV4StreamPart[],
+  signal: AbortSignal | undefined,
+): ReadableStream<LanguageModelV4StreamPart> {
+  const left = parts[Symbol.iterator]();
+  return new ReadableStream<LanguageModelV4StreamPart>(
+    {
+      async pull(controller) {
+        await nextTurn();
+        signal?.throwIfAborted();
+        const { value, done } = left.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

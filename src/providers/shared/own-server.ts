@@ -1,0 +1,113 @@
+import type { ModelInfo } from '../../core/model.ts';
+import type { EndpointSettings } from '../../core/option.ts';
+import { overlay } from '../../models/catalogue/overlay.ts';
+import { checkedBaseUrl, isLocalUrl } from '../../models/extras/endpoint.ts';
+import { serverList } from '../../models/extras/server-list.ts';
+import type { Connection, ProviderDefinition, ProviderSettings } from '../../models/provider.ts';
+import { connectChatServer } from './openai-dialect.ts';
+
+/** Taken for the window of a model of which nobody tells it, in tokens. */
+export const usualWindow = 32_768;
+
+/** Where a server of the operator's own is, and how to speak to it. */
+export interface OwnServer {
+  provider: string;
+  apiUrl: string;
+  /** What the address was set by, for errors. */
+  setting: string;
+  apiKey?: string;
+  headers?: Readonly<Record<string, string>>;
+}
+
+export function connectOwnServer({ provider, apiUrl, setting, apiKey, headers }: OwnServer): Promise<Connection> {
+  const baseUrl = checkedBaseUrl(apiUrl, setting);
+  const sent = { ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...headers };
+  const list = (signal: AbortSignal) => serverList({ provider, baseUrl, headers: sent }, signal);
+  return connectChatServer({ provider, baseUrl, apiKey, headers, list });
+}
+
+/** Nothing is known of it but its name; half of the window is the most it may answer. The server may tell the window. */
+export function ownModel(provider: string, id: string): ModelInfo {
+  return {
+    provider,
+    id,
+    name: id,
+    aliases: [],
+    window: usualWindow,
+    windowAssumed: true,
+    maxOutput: usualWindow / 2,
+    input: ['text'],
+    efforts: [],
+    reasoning: false,
+    temperature: 'range',
+    tools: false,
+    score: 5,
+    allowCodeGeneration: false,
+    status: 'active',
+  };
+}
+
+export interface OwnEndpoints {
+  definitions: ProviderDefinition[];
+  /** By id; tells lists of one server from those of another. */
+  settings: Record<string, ProviderSettings>;
+  /** One sentence for each server or model that was left out. */
+  warnings: string[];
+}
+
+/** The servers that the configuration file names, as providers. `window` is taken where neither they nor an entry tell one. */
+export function ownEndpoints(
+  endpoints: readonly EndpointSettings[],
+  providers: readonly ProviderDefinition[],
+  window: number | undefined,
+): OwnEndpoints {
+  const taken = new Set(providers.flatMap(({ id, names }) => [id, ...names]));
+  const found: OwnEndpoints = { definitions: [], settings: {}, warnings: [] };
+  for (const endpoint of endpoints) {
+    const { id, names, apiUrl, apiKey } = endpoint;
+    const clash = [id, ...names].find(name => taken.has(name));
+    if (clash !== undefined) {
+      found.warnings.push(`The endpoint "${id}" is disabled: "${clash}" is the name of a provider.`);
+      continue;
+    }
+    const { definition, warnings } = ownEndpoint(endpoint, window);
+    found.definitions.push(definition);
+    found.settings[id] = { apiUrl, apiKey };
+    found.warnings.push(...warnings);
+  }
+  return found;
+}
+
+interface OwnEndpoint {
+  definition: ProviderDefinition;
+  warnings: string[];
+}
+
+function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined): OwnEndpoint {
+  const { id, names, apiUrl, apiKey, headers, contextWindow } = endpoint;
+  const { models, warnings } = modelsOf(endpoint);
+  const window = contextWindow ?? fallback;
+  const server: OwnServer = { provider: id, apiUrl, setting: `api_url of ${id}`, apiKey, headers };
+  return {
+    warnings,
+    definition: {
+      id,
+      names,
+      title: `${id}, a server of your own`,
+      options: {},
+      openEnded: true,
+      configured: () => true,
+      connect: () => connectOwnServer(server),
+      models: () => models,
+      fallbackWindow: () => ({ tokens: window ?? usualWindow, assumed: window === undefined }),
+      local: () => isLocalUrl(apiUrl),
+    },
+  };
+}
+
+function modelsOf({ id, models: entries }: EndpointSettings): { models: ModelInfo[]; warnings: string[] } {
+  const models = entries.map(entry => (typeof entry === 'string' ? { model_name: entry } : entry));
+  const start = models.flatMap(({ model_name: name }) => (typeof name === 'string' ? [ownModel(id, name)] : []));
+  const unique = start.filter((model, at) => start.findIndex(other => other.id === model.id) === at);
+  return overlay(unique, id, { models });
+}

@@ -1,0 +1,147 @@
+import { isRecord } from '../../core/json.ts';
+import { type Fetch, vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
+import { badUpstream } from '../../models/resilience/errors.ts';
+
+type Body = Record<string, unknown>;
+type Event = Body;
+
+/** Far above any answer in one piece; more would fill the memory before a clock runs out. */
+const mostBytes = 64 * 1024 * 1024;
+
+/**
+ * fetch for the vendors' packages. Servers that don't stream answer with one JSON document all the same: a whole answer
+ * becomes the events of the stream that was asked for, and an error under a 200 gets the status that it should have had.
+ */
+export const answerFetch: Fetch = async (input, init) => {
+  const response = await vendorFetch(input, init);
+  const type = response.headers.get('content-type') ?? '';
+  if (!response.ok || init?.method !== 'POST' || !/^application\/json\b/i.test(type)) return response;
+  const text = await textOf(response);
+  const body = parsed(text);
+  const status = isRecord(body) ? failureStatus(body) : undefined;
+  const events = status === undefined ? eventsOf(body) : undefined;
+  const headers = withoutLength(response.headers);
+  if (!events) return new Response(status === undefined ? text : said(body, text), { status, headers });
+  headers.set('content-type', 'text/event-stream');
+  return new Response(events.map(event => `data: ${JSON.stringify(event)}\n\n`).join(''), { headers });
+};
+
+async function textOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    if (bytes > mostBytes) throw badUpstream(`The answer did not end after ${mostBytes} bytes.`, false);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // The package says what is wrong with it.
+    return undefined;
+  }
+}
+
+/** They describe the bytes that came, and those are read. */
+function withoutLength(headers: Headers): Headers {
+  const kept = new Headers(headers);
+  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) kept.delete(name);
+  return kept;
+}
+
+/** MiniMax's numbers for what went wrong, as statuses; it sends them under a 200. */
+const numbered: Readonly<Record<string, number>> = {
+  1001: 408,
+  1002: 429,
+  1004: 401,
+  1008: 402,
+  1026: 400,
+  1027: 400,
+  1039: 429,
+  1041: 429,
+  2013: 400,
+  2045: 429,
+  2049: 401,
+  2056: 429,
+};
+
+/** MiniMax's error in the shape that all others have. */
+function said(body: unknown, text: string): string {
+  const told = isRecord(body) && isRecord(body.base_resp) ? body.base_resp : undefined;
+  return told ? JSON.stringify({ error: { message: told.status_msg, code: String(told.status_code) } }) : text;
+}
+
+/** Undefined where nothing went wrong. */
+function failureStatus(body: Body): number | undefined {
+  const told = isRecord(body.base_resp) ? Number(body.base_resp.status_code ?? 0) : 0;
+  if (told !== 0) return numbered[told] ?? 500;
+  const { error } = body;
+  if (!error) return undefined;
+  const status = isRecord(error) ? Number(error.status_code ?? error.code) : Number.NaN;
+  return Number.isInteger(status) && status >= 400 && status <= 599 ? status : 500;
+}
+
+/** Undefined for what is no answer in one piece of any interface that is spoken here. */
+function eventsOf(body: unknown): Event[] | undefined {
+  // Gemini sends a list of its pieces to who does not ask for events.
+  if (Array.isArray(body)) return body.length > 0 && body.every(isCandidates) ? body : undefined;
+  if (!isRecord(body)) return undefined;
+  if (Array.isArray(body.choices)) return [chatChunk(body, body.choices)];
+  if (body.object === 'response' && Array.isArray(body.output)) return responseEvents(body, body.output);
+  if (body.type === 'message' && Array.isArray(body.content)) return messageEvents(body, body.content);
+  return isCandidates(body) ? [body] : undefined;
+}
+
+function isCandidates(value: unknown): value is Event {
+  return isRecord(value) && Array.isArray(value.candidates);
+}
+
+function chatChunk(body: Body, choices: readonly unknown[]): Event {
+  const told = choices.filter(isRecord).map(({ message, ...choice }) => ({ ...choice, delta: message }));
+  // Groq's streams tell the usage in a place of their own.
+  const x_groq = isRecord(body.x_groq) ? { ...body.x_groq, usage: body.usage } : undefined;
+  return { ...body, object: 'chat.completion.chunk', choices: told, x_groq };
+}
+
+function responseEvents(body: Body, output: readonly unknown[]): Event[] {
+  const items = output.filter(isRecord);
+  return [
+    { type: 'response.created', response: { ...body, status: 'in_progress', output: [] } },
+    ...items.flatMap((item, index) => itemEvents(item, index)),
+    { type: `response.${body.status === 'incomplete' ? 'incomplete' : 'completed'}`, response: body },
+  ];
+}
+
+function itemEvents(item: Body, index: number): Event[] {
+  const place = { item_id: item.id, output_index: index };
+  const texts = Array.isArray(item.content) ? item.content.filter(isRecord) : [];
+  return [
+    { type: 'response.output_item.added', output_index: index, item: { ...item, content: [] } },
+    ...texts.map(({ text }, at) => ({ type: 'response.output_text.delta', ...place, content_index: at, delta: text })),
+    { type: 'response.output_item.done', output_index: index, item },
+  ];
+}
+
+function messageEvents({ content: _, ...body }: Body, blocks: readonly unknown[]): Event[] {
+  const { stop_reason, stop_sequence = null, usage } = body;
+  return [
+    { type: 'message_start', message: { ...body, content: [], stop_reason: null } },
+    ...blocks.filter(isRecord).flatMap((block, index) => blockEvents(block, index)),
+    { type: 'message_delta', delta: { stop_reason, stop_sequence }, usage },
+    { type: 'message_stop' },
+  ];
+}
+
+function blockEvents(block: Body, index: number): Event[] {
+  const kind = block.type === 'thinking' ? 'thinking' : 'text';
+  const delta = { type: `${kind}_delta`, [kind]: block[kind] };
+  return [
+    { type: 'content_block_start', index, content_block: { ...block, [kind]: '' } },
+    { type: 'content_block_delta', index, delta },
+    { type: 'content_block_stop', index },
+  ];
+}

@@ -1,0 +1,68 @@
+import { bareHost, isLoopback } from '../guards/loopback.ts';
+import type { Refusal } from '../guards/refusal.ts';
+
+export interface AddressRules {
+  /** What the server listens on; clients may call it by that name. */
+  bind: string;
+  /** Further names that clients call it by, without ports: those of a proxy. */
+  hosts: readonly string[];
+  /** Web pages that may call, as `https://app.example` with the port where it is not the usual one. */
+  origins: readonly string[];
+}
+
+/** What a request says of where it was sent, and by which page. */
+export interface AddressHeaders {
+  /** All values of the header; a request with several is refused. */
+  host: readonly string[];
+  origin: readonly string[];
+}
+
+const wildcards = new Set(['', '0.0.0.0', '::', '*']);
+
+/**
+ * Refuses requests that a web page sends from a place of its own: by a name that was pointed at this machine (Host), or openly
+ * from another site (Origin). Programs send no Origin.
+ */
+export function createAddressGuard({ bind, hosts, origins }: AddressRules) {
+  const own = new Set([bind, ...hosts].map(bareHost).filter(name => !wildcards.has(name)));
+  const pages = new Set(origins.map(originOf).filter(origin => origin !== undefined));
+  const isOwn = (name: string) => isLoopback(name) || own.has(name);
+  return ({ host, origin }: AddressHeaders): Refusal | undefined => {
+    const name = host.length === 1 ? hostNameOf(host[0] ?? '') : undefined;
+    if (name === undefined || !isOwn(name)) return wrongHost;
+    if (origin.length === 0) return undefined;
+    const page = origin.length === 1 ? originOf(origin[0] ?? '') : undefined;
+    if (page === undefined) return wrongOrigin;
+    const isNear = pages.has(page) || isOwn(bareHost(new URL(page).hostname));
+    return isNear ? undefined : wrongOrigin;
+  };
+}
+
+/** The name in a Host header; undefined where it is none. */
+function hostNameOf(header: string): string | undefined {
+  // Credentials, paths and spaces have no place here; what a URL makes of them is not what a proxy would.
+  if (!/^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i.test(header)) return undefined;
+  return bareHost(header.replace(/:\d{1,5}$/, ''));
+}
+
+/** A page's scheme, name and port as browsers write them; undefined for `null` and what is no web page. */
+export function originOf(header: string): string | undefined {
+  if (!URL.canParse(header)) return undefined;
+  const { protocol, origin } = new URL(header);
+  const isBare = header.toLowerCase().replace(/\/$/, '') === origin || /^https?:\/\/[^/?#@]+:\d+$/i.test(header);
+  return (protocol === 'http:' || protocol === 'https:') && isBare ? origin : undefined;
+}
+
+const wrongHost: Refusal = {
+  status: 403,
+  class: 'host',
+  message: 'The Host header names none of the hosts that this server answers for.',
+  next: 'Call it by the address it listens on, or ask the operator to add the name to POLYLOGUE_HOSTS.',
+};
+
+const wrongOrigin: Refusal = {
+  status: 403,
+  class: 'origin',
+  message: 'Web pages of this origin may not call this server.',
+  next: 'Ask the operator to add the origin to POLYLOGUE_ORIGINS.',
+};

@@ -1,0 +1,136 @@
+import type { Clock, Random } from '../../core/ports.ts';
+import { createGate } from '../access/gate.ts';
+import { type CapacityRules, createCapacity } from '../access/limits.ts';
+import type { Tokens } from '../access/tokens.ts';
+import { createRates, type RateRules } from '../guards/rates.ts';
+import type { DoorParts, Route, UpgradeDoor } from '../http/routes.ts';
+import { followTokens } from './follow-tokens.ts';
+import { type DaemonHealth, keepHealthFile } from './health-file.ts';
+import { type HttpDoor, type HttpOptions, openHttp } from './http-server.ts';
+
+export interface DaemonOptions
+  extends Pick<
+    HttpOptions,
+    'bind' | 'hosts' | 'origins' | 'sessions' | 'serverOf' | 'notReady' | 'version' | 'onError'
+  > {
+  tokens: Tokens;
+  rates: RateRules;
+  capacity: CapacityRules;
+  maxBodyBytes: number;
+  productOf: DoorParts['productOf'];
+  clock: Clock;
+  random: Random;
+  /** Where it tells of itself; absent: nowhere. */
+  healthFolder?: string;
+  /** What is wrong with the tokens at the moment, as a sentence. */
+  tokensProblem?(): string | undefined;
+  /** What is at paths of its own beside MCP and the tools. */
+  routes: readonly ((parts: DoorParts) => Route)[];
+  /** What connections may become. */
+  upgrades: readonly ((parts: DoorParts) => UpgradeDoor)[];
+  /** Milliseconds; the usual ones unless told. */
+  patience?: Partial<HttpOptions['patience'] & Pick<DoorParts, 'stallMs'>>;
+}
+
+/** What runs now. */
+export interface DaemonLoad {
+  sessions: number;
+  callsRunning: number;
+  callsWaiting: number;
+}
+
+/** The product behind a port, for many clients at once. */
+export interface Daemon {
+  /** Where it listens, without a path. */
+  url: string;
+  port: number;
+  tokens: Tokens;
+  load(): DaemonLoad;
+  /** Takes no more calls; resolves when none runs, or after `ms`. */
+  drain(ms: number): Promise<void>;
+  /** Tells at once how it is, where it tells of itself. */
+  report(): Promise<void>;
+  /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
+  close(): Promise<void>;
+}
+
+const usualPatience = { headMs: 10_000, requestMs: 60_000, stallMs: 30_000 };
+
+/** Listens; rejects where it may not, or can't. */
+export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
+  const { clock, random, tokens, version, maxBodyBytes, onError } = options;
+  const capacity = createCapacity(options.capacity);
+  const checkRate = createRates(options.rates, clock);
+  const { stallMs, ...patience } = { ...usualPatience, ...options.patience };
+  const parts: DoorParts = {
+    version,
+    clock,
+    random,
+    tokens,
+    gate: createGate(capacity, clock),
+    productOf: followTokens(tokens, options.productOf),
+    admit: (caller, count) => checkRate(caller.name, count),
+    maxBodyBytes,
+    stallMs,
+    onError,
+  };
+  const http = await openHttp({
+    ...options,
+    ...parts,
+    patience,
+    routes: options.routes.map(make => make(parts)),
+    upgrades: options.upgrades.map(make => make(parts)),
+  });
+  const load = () => ({
+    sessions: http.sessions(),
+    callsRunning: capacity.running(),
+    callsWaiting: capacity.waiting(),
+  });
+  const startedAt = clock.now();
+  const report = () => healthOf({ options, http, isShut: parts.gate.isShut(), load: load(), startedAt });
+  const { healthFolder: folder } = options;
+  const file = folder
+    ? await keepHealthFile({ folder, port: http.port, pid: process.pid, clock, report, onError })
+    : undefined;
+  return {
+    url: http.url,
+    port: http.port,
+    tokens,
+    load,
+    drain: http.drain,
+    report: async () => file?.write(),
+    async close() {
+      await http.close();
+      await file?.remove();
+    },
+  };
+}
+
+interface Reported {
+  options: DaemonOptions;
+  http: HttpDoor;
+  isShut: boolean;
+  load: DaemonLoad;
+  /** Epoch milliseconds. */
+  startedAt: number;
+}
+
+async function healthOf({ options, http, isShut, load, startedAt }: Reported): Promise<DaemonHealth> {
+  const reason = await options.notReady();
+  const tokensProblem = options.tokensProblem?.();
+  return {
+    t: options.clock.now() / 1_000,
+    pid: process.pid,
+    url: http.url,
+    host: options.bind.host,
+    port: http.port,
+    version: options.version,
+    started_at: startedAt / 1_000,
+    status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
+    ...(reason !== undefined && { reason }),
+    sessions: load.sessions,
+    calls_running: load.callsRunning,
+    calls_waiting: load.callsWaiting,
+    ...(tokensProblem !== undefined && { tokens_problem: tokensProblem }),
+  };
+}

@@ -1,0 +1,186 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { configError } from '../../core/errors.ts';
+import { createAddressGuard } from '../access/addresses.ts';
+import { checkBind } from '../guards/bind.ts';
+import { type Refusal, refusalResponse } from '../guards/refusal.ts';
+import { createCors } from '../http/cors.ts';
+import { createPipelineGuard } from '../http/pipelined.ts';
+import { nowhere, refusalOf } from '../http/refusals.ts';
+import { writeResponse } from '../http/responses.ts';
+import { createRouter, type RouterParts } from '../http/router.ts';
+import type { DoorParts, Route, UpgradeDoor } from '../http/routes.ts';
+import { addressOf } from '../http/to-request.ts';
+import { createMcpDoor, type McpDoorOptions } from '../mcp-http/mcp-http.ts';
+import { createSessions, type SessionRules } from '../mcp-http/sessions.ts';
+import { createOpenAnswers } from './open-answers.ts';
+import { createToolApi } from './tool-api.ts';
+
+export interface HttpOptions extends DoorParts, Pick<McpDoorOptions, 'serverOf'> {
+  /** Port 0: any that is free. */
+  bind: { host: string; port: number };
+  /** Names and web pages beside those of this machine; see `AddressRules`. */
+  hosts: readonly string[];
+  origins: readonly string[];
+  sessions: SessionRules;
+  routes: readonly Route[];
+  upgrades: readonly UpgradeDoor[];
+  /** Milliseconds that a client has for the head of a request, and for all of it. */
+  patience: { headMs: number; requestMs: number };
+  /** Why it can't work now, as one sentence; undefined: it can. */
+  notReady(): Promise<string | undefined>;
+}
+
+export interface HttpDoor {
+  /** Where programs of this machine reach it, without a path. */
+  url: string;
+  port: number;
+  /** Sessions of 2025 clients, and connections of other protocols. */
+  sessions(): number;
+  /** Takes no more calls; resolves when none runs, or after `ms`. */
+  drain(ms: number): Promise<void>;
+  /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
+  close(): Promise<void>;
+}
+
+/** An idle connection outlasts the pauses of the usual proxies. */
+const keepAliveMs = 65_000;
+const maxHeaderBytes = 16_384;
+
+/** Listens; rejects where it may not, or can't. */
+export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
+  const { bind, gate, tokens, upgrades, onError, clock, patience } = options;
+  checkBind({ host: bind.host, tokens: tokens.count() });
+  const checkOrigin = createAddressGuard({ ...options, bind: bind.host });
+  const checkAddress = ({ headersDistinct: { host = [], origin = [] } }: IncomingMessage) =>
+    checkOrigin({ host, origin });
+  const sessions = createSessions(options.sessions, clock);
+  const mcp = createMcpDoor({ ...options, sessions });
+  const cors = createCors(options.origins);
+  const answers = createOpenAnswers();
+  tokens.onChange(({ ended }) => answers.end(ended));
+  // Whoever else has the old token must not go on listening by it.
+  tokens.onRotation(name => answers.end(new Set([name])));
+  const onCaller: RouterParts['onCaller'] = ({ name }, outgoing) => answers.add(name, outgoing);
+  const tool = createToolApi(options);
+  const route = createRouter({ ...options, checkAddress, cors, mcp: mcp.handle, tool, onCaller });
+
+  async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    const { response, onWritten } = await route(incoming, outgoing);
+    let whole = false;
+    try {
+      whole = await writeResponse(response, outgoing, options);
+    } finally {
+      onWritten?.(whole);
+    }
+  }
+
+  const mayServe = createPipelineGuard();
+  const onRequest = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (!mayServe(incoming, outgoing)) return;
+    serve(incoming, outgoing).catch(error => {
+      onError(error instanceof Error ? error : new Error(String(error)));
+      if (outgoing.headersSent) outgoing.destroy();
+      else void writeResponse(refusalResponse(refusalOf(error)), outgoing, options).catch(() => outgoing.destroy());
+    });
+  };
+  const server = createServer(
+    {
+      // Who offers another protocol in passing, as some programs do with HTTP/2, gets this one.
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout: patience.headMs,
+      requestTimeout: patience.requestMs,
+      connectionsCheckingInterval: Math.min(1_000, patience.headMs / 2),
+      keepAliveTimeout: keepAliveMs,
+    },
+    onRequest,
+  );
+  server.on('checkContinue', onRequest);
+  server.on('upgrade', (incoming, socket, head) => {
+    // Whoever takes it over listens for himself; until then a connection that breaks must not end the process.
+    socket.on('error', () => socket.destroy());
+    const refusal = upgradeThrough({ tokens, upgrades, checkAddress, admit: options.admit }, incoming, socket, head);
+    if (refusal) void refuseUpgrade(socket, refusal);
+  });
+  server.maxConnections = options.sessions.most * 2 + 256;
+  const port = await listening(server, bind);
+  return {
+    url: `http://${nameOf(bind.host)}:${port}`,
+    port,
+    sessions: () => upgrades.reduce((sum, door) => sum + door.connections(), sessions.count()),
+    drain: ms => gate.shut(ms),
+    async close() {
+      const closed = new Promise<void>(resolve => server.close(() => resolve()));
+      await Promise.all([mcp.close(), ...upgrades.map(door => door.close())]);
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function cannotListen(host: string, port: number, error: Error & { code?: string }) {
+  const taken = error.code === 'EADDRINUSE';
+  return configError(`Nothing can listen on ${host}:${port}: ${taken ? 'it is taken' : error.message}.`, {
+    next: taken
+      ? 'See with "polylogue status" whether a daemon runs already, or choose another --port.'
+      : 'Choose another --host or --port.',
+    cause: error,
+  });
+}
+
+/** What a program of this machine calls the address; one that means all of them has this machine's own. */
+function nameOf(host: string): string {
+  if (host === '' || host === '0.0.0.0') return '127.0.0.1';
+  if (host === '::') return '[::1]';
+  return host.includes(':') ? `[${host}]` : host;
+}
+
+type UpgradeGuards = Pick<HttpOptions, 'tokens' | 'upgrades' | 'admit'> & {
+  checkAddress(incoming: IncomingMessage): Refusal | undefined;
+};
+
+/** Hands a connection over to the door at its path, past the same guards as any request. */
+function upgradeThrough(
+  { tokens, upgrades, admit, checkAddress }: UpgradeGuards,
+  incoming: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Refusal | undefined {
+  const refusal = checkAddress(incoming);
+  if (refusal) return refusal;
+  const { authorization } = incoming.headers;
+  const isToldLater = authorization === undefined && tokens.count() > 0;
+  const caller = isToldLater ? undefined : tokens.identify(authorization);
+  if (caller && 'status' in caller) return caller;
+  const path = addressOf(incoming)?.pathname;
+  const door = upgrades.find(each => each.path === path);
+  if (!door) return nowhere;
+  const tooMany = caller && admit(caller);
+  if (tooMany) return tooMany;
+  door.accept({ incoming, socket, head, caller });
+  return undefined;
+}
+
+/** The socket is nobody's any more: the answer is written by hand. */
+async function refuseUpgrade(socket: Duplex, refusal: Refusal): Promise<void> {
+  const response = refusalResponse(refusal);
+  const body = await response.text();
+  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const length = Buffer.byteLength(body);
+  socket.end(
+    `HTTP/1.1 ${refusal.status} Refused\r\n${headers}Content-Length: ${length}\r\nConnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  );
+}
+
+function listening(server: Server, { host, port }: HttpOptions['bind']): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', error => reject(cannotListen(host, port, error)));
+    server.listen(port, host, () => {
+      server.removeAllListeners('error');
+      const address = server.address();
+      resolve(typeof address === 'object' && address ? address.port : port);
+    });
+  });
+}

@@ -1,0 +1,127 @@
+import { isRecord } from '../../core/json.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
+import { refusalResponse } from '../guards/refusal.ts';
+import type { Exchange, GuardedRequest } from '../http/exchange.ts';
+import type { DoorParts } from '../http/routes.ts';
+import { callerTrace } from '../trace-context.ts';
+
+/** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
+export function createToolApi({ gate, productOf, clock }: Pick<DoorParts, 'gate' | 'productOf' | 'clock'>) {
+  return async (
+    { request, body, caller, root: declared }: GuardedRequest,
+    tool: string | undefined,
+  ): Promise<Exchange> => {
+    const { host, root } = await productOf(caller, declared);
+    if (tool === undefined) return { response: Response.json({ tools: host.list() }) };
+    if (!isRecord(body)) return { response: refusalResponse(noObject) };
+    const key = request.headers.get('idempotency-key') || null;
+    const call: ToolRequest = {
+      name: tool,
+      arguments: body,
+      principal: { owner: caller.owner, root, client: clientOf(request) },
+      rateLimited: true,
+      ...callerTrace(undefined, request.headers),
+      // Whoever names his call comes again for it when the answer does not arrive; else nobody would.
+      ...(key !== null && { session: { gone: request.signal, idempotencyKey: key } }),
+    };
+    const signal = key === null ? request.signal : new AbortController().signal;
+    const gated = gate.before(host, caller.name);
+    if (request.headers.get('accept')?.includes('text/event-stream')) {
+      return streamed(watch => gated.call({ ...call, ...watch }, signal), clock);
+    }
+    const reply = await gated.call(call, signal);
+    return { response: jsonOf(reply), onWritten: whole => whole && reply.delivered?.() };
+  };
+}
+
+/** Shorter than what proxies wait for a word: models may think for minutes without one. */
+const keepAliveMs = 15_000;
+
+/** One event `progress` after the other, then one event `result` with the reply. */
+function streamed(
+  run: (watch: Pick<ToolRequest, 'onProgress'>) => Promise<ToolReply>,
+  clock: Pick<Clock, 'after'>,
+): Exchange {
+  const encoder = new TextEncoder();
+  let reply: ToolReply | undefined;
+  let gone = false;
+  let stopBeats = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const tell = (event: string, data: unknown) => {
+        if (!gone) controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
+      };
+      const beat = () => {
+        controller.enqueue(encoder.encode(': keepalive\n\n'));
+        stopBeats = clock.after(keepAliveMs, beat);
+      };
+      stopBeats = clock.after(keepAliveMs, beat);
+      const end = (close: () => void) => {
+        stopBeats();
+        if (!gone) close();
+      };
+      // Not awaited: the stream is there for its reader while the work goes on.
+      run({ onProgress: update => tell('progress', update) }).then(
+        done => {
+          reply = done;
+          tell('result', { is_error: done.isError, reply: done.document });
+          end(() => controller.close());
+        },
+        error => end(() => controller.error(error)),
+      );
+    },
+    cancel() {
+      gone = true;
+      stopBeats();
+    },
+  });
+  const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache', 'X-Accel-Buffering': 'no' };
+  return { response: new Response(body, { headers }), onWritten: whole => whole && reply?.delivered?.() };
+}
+
+const statuses: Readonly<Record<string, number>> = {
+  INVALID_INPUT_FORMAT: 400,
+  MISSING_PARAMETER: 400,
+  TOOL_NOT_FOUND: 404,
+  PROVIDER_NOT_FOUND: 404,
+  MODEL_NOT_FOUND: 404,
+  THREAD_NOT_FOUND: 404,
+  THREAD_EXPIRED: 410,
+  SECURITY: 403,
+  LIMIT: 429,
+  API_ERROR: 502,
+  // No 5xx: who sends those again by himself would have it asked anew, and pay for it, where it was ended or got lost on its way.
+  INTERRUPTED: 409,
+  CANCELLED: 409,
+};
+
+/** Where the class says more than the code: what is too large stays so, however often it comes. */
+const statusesOfClasses: Readonly<Record<string, number>> = {
+  over_capacity: 503,
+  size: 413,
+  files: 413,
+  tokens: 413,
+};
+
+function jsonOf({ isError, document }: ToolReply): Response {
+  const { error } = document;
+  const told = isRecord(error) ? error : {};
+  const ofClass = told.code === 'LIMIT' ? statusesOfClasses[String(told.class)] : undefined;
+  const status = ofClass ?? statuses[String(told.code)] ?? 500;
+  return Response.json(document, {
+    status: isError ? status : 200,
+    headers: typeof told.retry_after_s === 'number' ? { 'Retry-After': String(Math.ceil(told.retry_after_s)) } : {},
+  });
+}
+
+function clientOf(request: Request): string {
+  return (request.headers.get('user-agent') ?? 'http').slice(0, 100);
+}
+
+const noObject = {
+  status: 400,
+  class: 'json',
+  message: 'The body is no JSON object.',
+  next: 'Send the arguments of the tool as one JSON object.',
+} as const;

@@ -1,0 +1,190 @@
+import type { Clock, Random } from '../../core/ports.ts';
+import type { Caller } from '../access/caller.ts';
+import { type Refusal, refusalResponse } from '../guards/refusal.ts';
+import { createShares } from '../guards/shares.ts';
+import type { DoorParts, Route } from '../http/routes.ts';
+import { assetAnswer, bareAnswer, nothingHere, onward, pageAnswer, problemOf } from './answers.ts';
+import { assets } from './assets.ts';
+import type { DashboardData } from './data.ts';
+import { htmlText } from './html.ts';
+import { liveStream } from './live-stream.ts';
+import { type Theme, themes, type Visit } from './page.ts';
+import { loginPage, problemPage } from './pages/notices.ts';
+import { type Asked, localPath, routes } from './routes.ts';
+import { cookiesOf, createSignIn, isFromHere, isSame, type Signed } from './sign-in.ts';
+
+export interface DashboardParts {
+  data: DashboardData;
+  /** Whom a token stands for. */
+  findToken(token: string): Caller | undefined;
+  clock: Pick<Clock, 'now' | 'after'>;
+  random: Pick<Random, 'uuid'>;
+  /** Counts a request of somebody who came by a cookie; a refusal when there were too many of late. */
+  admit(caller: Caller): Refusal | undefined;
+  /** Hears of failures that nobody foresaw. */
+  onError(error: Error): void;
+}
+
+/**
+ * Answers what belongs to the dashboard; undefined for other paths. `caller` is whom the door knows already: the holder of a
+ * token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
+ */
+export type Dashboard = (request: Request, caller: Caller | undefined) => Promise<Response | undefined>;
+
+/** Forms are small. */
+const mostFormBytes = 16_384;
+/** Pages that follow what happens, at the same time. */
+const mostFollowers = { ofOne: () => 24, inAll: 200 };
+
+export function createDashboard(parts: DashboardParts): Dashboard {
+  const { random, onError } = parts;
+  const signIn = createSignIn({ find: parts.findToken, secret: random.uuid() });
+  const follow = createShares(mostFollowers);
+
+  async function answer(request: Request, known: Caller | undefined): Promise<Response | undefined> {
+    const url = new URL(request.url);
+    const asset = Object.values(assets).find(({ path }) => path === url.pathname);
+    if (asset) return isReading(request) ? assetAnswer(asset) : wrongMethod(request);
+    const isLogin = url.pathname === '/login' || url.pathname === '/logout';
+    const own = routes.filter(({ path }) => path.test(url.pathname));
+    if (!isLogin && own.length === 0) {
+      const visitor = isReading(request) ? signIn.who(request, known) : undefined;
+      return visitor?.byCookie ? pageAnswer(nothingHere, visitOf(request, url, visitor)) : undefined;
+    }
+    const fields = await fieldsOf(request);
+    if (!fields) return refused(request, 'The form was too long, or was none.');
+    if (request.method === 'POST' && !isFromHere(request))
+      return refused(request, 'The form came from a page of another site.');
+    const signed = signIn.who(request, known);
+    if (url.pathname === '/login') return login(request, url, fields, signed);
+    if (!signed) return stranger(request, url);
+    const tooMany = signed.byCookie ? parts.admit(signed.caller) : undefined;
+    if (tooMany) return refusalResponse(tooMany);
+    if (request.method === 'POST' && !isSame(fields.get('csrf') ?? '', signed.csrf))
+      return refused(
+        request,
+        'The form is not one of ours, or of before you signed in. Go back, load the page anew, and send it again.',
+      );
+    if (isLogin) return request.method === 'POST' ? onward('/login', signIn.leave(request)) : wrongMethod(request);
+    const method = isReading(request) ? 'GET' : request.method;
+    const route = own.find(each => each.method === method);
+    if (!route) return wrongMethod(request);
+    const visit = visitOf(request, url, signed);
+    const [, ...inPath] = route.path.exec(url.pathname) ?? [];
+    try {
+      return await route.answer({ request, visit, parts: inPath, fields, follow: followFor(request, known, visit) });
+    } catch (error) {
+      const page = problemOf(error);
+      if (!page) onError(error instanceof Error ? error : new Error(String(error)));
+      return pageAnswer(page ?? broken, visit);
+    }
+  }
+
+  function visitOf(request: Request, url: URL, { caller, csrf, byCookie }: Signed): Visit {
+    const { data, clock } = parts;
+    const theme = themeOf(request);
+    return { caller, own: data.of(caller), data, url, now: clock.now(), theme, csrf, signedIn: byCookie };
+  }
+
+  function login(request: Request, url: URL, fields: URLSearchParams, signed: Signed | undefined): Response {
+    const isSent = request.method === 'POST';
+    const back = localPath(isSent ? fields.get('back') : url.searchParams.get('back'));
+    if (signed && !isSent) return onward(back);
+    if (!isSent && !isReading(request)) return wrongMethod(request);
+    if (isSent && !signIn.began(request, fields.get('csrf') ?? ''))
+      return refused(request, 'The form to sign in is too old. Load it anew.');
+    const entered = isSent ? signIn.enter(request, (fields.get('token') ?? '').trim()) : undefined;
+    if (entered !== undefined) return onward(back, entered);
+    const { csrf, cookie } = signIn.begin(request, random.uuid());
+    return bareAnswer(loginPage({ csrf, back, wrong: isSent }), themeOf(request), cookie);
+  }
+
+  function followFor(request: Request, known: Caller | undefined, visit: Visit): Asked['follow'] {
+    const { owner } = visit.caller;
+    return (only, render) => {
+      const onEnd = follow(owner);
+      if (!onEnd) return pageAnswer(crowded, visit);
+      return liveStream({
+        clock: parts.clock,
+        signal: request.signal,
+        subscribe: (onNews, signal) =>
+          visit.own.calls.subscribe(id => (only === undefined || only === id) && onNews(), signal),
+        async render() {
+          const { part, isOver } = await render({ ...visit, now: parts.clock.now() });
+          return { html: htmlText(part), isOver };
+        },
+        isAllowed: signIn.watch(request, known),
+        onEnd,
+      });
+    };
+  }
+
+  return async (request, caller) => forMethod(request, await answer(request, caller));
+}
+
+async function forMethod({ method }: Request, response: Response | undefined): Promise<Response | undefined> {
+  if (!response || method !== 'HEAD') return response;
+  // Nobody reads it, and a stream would go on for good.
+  await response.body?.cancel();
+  return new Response(null, response);
+}
+
+function isReading({ method }: Request): boolean {
+  return method === 'GET' || method === 'HEAD';
+}
+
+function themeOf(request: Request): Theme {
+  const chosen = cookiesOf(request).get('polylogue_theme');
+  return themes.find(theme => theme === chosen) ?? 'auto';
+}
+
+/** What a form said; undefined for what is none. Its body is not read further than a form is long. */
+async function fieldsOf(request: Request): Promise<URLSearchParams | undefined> {
+  if (request.method !== 'POST') return new URLSearchParams();
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) return undefined;
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of request.body ?? []) {
+    size += chunk.length;
+    if (size > mostFormBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
+}
+
+/** Whoever is not known signs in first; pages come back to where they were. */
+function stranger(request: Request, url: URL): Response {
+  if (!isReading(request)) return refused(request, 'Sign in first.');
+  if (request.headers.get('accept')?.includes('text/event-stream')) return new Response(null, { status: 401 });
+  return onward(`/login?back=${encodeURIComponent(url.pathname + url.search)}`);
+}
+
+function refused(request: Request, message: string): Response {
+  return bareAnswer(problemPage(403, 'Refused', message), themeOf(request));
+}
+
+function wrongMethod(request: Request): Response {
+  return bareAnswer(problemPage(405, 'Refused', 'This address does not take this method.'), themeOf(request));
+}
+
+const broken = problemPage(
+  500,
+  'This went wrong',
+  'Something failed that should not have. The log of the server has more.',
+);
+const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open. Close some of them.');
+
+/** The dashboard as a part of the daemon: whatever is at no path of another's. */
+export function dashboardRoute(data: DashboardData): (door: DoorParts) => Route {
+  return ({ tokens, clock, random, admit, onError }) => {
+    const dashboard = createDashboard({ data, findToken: tokens.find, clock, random, admit, onError });
+    const handle: Route['handle'] = async ({ request, caller }) => {
+      const response = await dashboard(request, caller);
+      if (response || caller) return response;
+      // Strangers are told of no path whether it is there.
+      const refusal = tokens.identify(undefined);
+      return 'status' in refusal ? refusalResponse(refusal) : undefined;
+    };
+    return { path: '/', methods: ['GET', 'HEAD', 'POST'], access: 'anybody', handle };
+  };
+}

@@ -1,0 +1,125 @@
+import type { FaultScope } from '../../core/errors.ts';
+import type { ThreadId } from '../../core/ids.ts';
+import type { WatchedCall } from '../../core/ports.ts';
+import type { Thread, ThreadHead } from '../../core/thread.ts';
+import type { SpendRow } from '../../core/usage.ts';
+import type { Caller } from '../access/caller.ts';
+
+/** All that the dashboard shows, and the little that it changes. */
+export interface DashboardData {
+  /** What one caller may see: none of it is another owner's, but for how providers do, which is everybody's. */
+  of(caller: Caller): OwnData;
+  /** Takes Markdown apart into running text and blocks of code. */
+  stretches(markdown: string): Stretch[];
+  version: string;
+}
+
+export interface Stretch {
+  /** The word behind the opening fence; absent for running text. */
+  language?: string;
+  text: string;
+}
+
+export interface OwnData {
+  calls: CallsData;
+  /** Absent: this caller may not use threads. */
+  threads?: ThreadsData;
+  providers(): Promise<ProviderView[]>;
+  /** What vendors keep of the owner's threads, the newest first. */
+  caches(): Promise<CacheView[]>;
+  /** The owner's sums, by day, tool, model and thread, from a day (`2026-01-31`, UTC) on. */
+  spend(from: string): Promise<SpendRow[]>;
+}
+
+/** The owner's calls in this process; those of threads that the caller may not use are among them. */
+export interface CallsData {
+  /** Those under way first, then the newest. */
+  list(): readonly WatchedCall[];
+  find(reqId: string): WatchedCall | undefined;
+  /** Calls `listener` with the id of a call of which there is news, until `signal` is aborted. */
+  subscribe(listener: (reqId: string) => void, signal: AbortSignal): void;
+}
+
+export const exportForms = ['md', 'html', 'jsonl'] as const;
+export type ExportForm = (typeof exportForms)[number];
+
+/** The owner's threads, of all projects. All but `list` and `search` throw an `AppError` for a thread that is not his. */
+export interface ThreadsData {
+  /** The newest first; `before`: epoch milliseconds of the last use, for the next page. */
+  list(query: { limit: number; before?: number; beforeId?: ThreadId }): Promise<ThreadHead[]>;
+  search(query: { text: string; limit: number }): Promise<{ thread: ThreadHead; seq: number; snippet: string }[]>;
+  read(id: string): Promise<Thread>;
+  /** What a turn showed of its file at `index`; undefined when there is no such turn or file. */
+  file(thread: Thread, seq: number, index: number): Promise<FileView | undefined>;
+  /** Undefined when there is no such picture, or it is of a kind that browsers don't show. */
+  image(thread: Thread, seq: number, index: number): Promise<{ mediaType: string; bytes: Uint8Array } | undefined>;
+  export(id: string, form: ExportForm): Promise<AsyncIterable<string>>;
+  /** Absent: the caller may only read. */
+  change?: {
+    /** A new thread that begins with the turns up to `seq`; throws where no exchange ends there. */
+    fork(thread: Thread, seq: number): Promise<ThreadHead>;
+    /** Waits for the calls that work on it. */
+    remove(thread: Thread, signal: AbortSignal): Promise<void>;
+  };
+}
+
+export interface FileView {
+  path: string;
+  /** How much of it, in words. */
+  extent: string;
+  /** `diff`, or the ending of its name. */
+  language: string;
+  /** Absent: nothing of it was shown, or it is no longer in the store. */
+  text?: string;
+}
+
+export interface ProviderView {
+  id: string;
+  title: string;
+  configured: boolean;
+  /** On this machine or network. */
+  local: boolean;
+  /** Names of variables, and whether each is set. */
+  keys: Record<string, boolean>;
+  /** The variable that sets it up; absent where none does. */
+  setting?: string;
+  /** Addresses that settings name. */
+  endpoints: string[];
+  models: number;
+  /** What at least one of its models can. */
+  can: Record<string, boolean>;
+  /** What is known of how it does; empty where nothing was asked of it lately. */
+  health: HealthView[];
+}
+
+/** How one thing at a provider does. Numbers are of this process; the state is that of all processes on one store. */
+export interface HealthView {
+  scope: FaultScope;
+  /** Absent: all that is served under the key. */
+  model?: string;
+  state: 'closed' | 'open' | 'half_open' | 'quarantined';
+  /** Attempts of the last 30 s, and how many failed. */
+  calls: number;
+  failures: number;
+  consecutive: number;
+  /** A moving average of whole answers; absent before the first. */
+  latencyMs?: number;
+  /** Class of the last failure. */
+  class?: string;
+  /** Epoch milliseconds of the last change of `state`. */
+  since: number;
+  retryAfterSeconds?: number;
+}
+
+export interface CacheView {
+  provider: string;
+  model: string;
+  thread: string;
+  tokens: number;
+  messages: number;
+  /** Epoch milliseconds. */
+  created: number;
+  expires: number;
+  /** Paths. */
+  files: readonly string[];
+}

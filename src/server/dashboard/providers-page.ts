@@ -1,0 +1,115 @@
+import { isThreadId } from '../../core/ids.ts';
+import { dayOf, type SpendRow, spendTotal } from '../../core/usage.ts';
+import { dollars } from '../../domain/money.ts';
+import type { CacheView, HealthView, ProviderView } from './data.ts';
+import { type Child, html, type Markup } from './html.ts';
+import type { Page, Visit } from './page.ts';
+import { ago, ahead, amount, duration, empty, facts, line, type Mood, pill, plural, table } from './pages/words.ts';
+
+const spendDays = 30;
+const dayMs = 86_400_000;
+
+/** How providers do, and what vendors keep for the owner. */
+export async function providersPage({ own, now }: Visit): Promise<Page> {
+  const [providers, caches, spent] = await Promise.all([
+    own.providers(),
+    own.caches(),
+    own.spend(dayOf(now - (spendDays - 1) * dayMs)),
+  ]);
+  const ready = providers.filter(({ configured }) => configured).sort((a, b) => trouble(b) - trouble(a));
+  const others = providers.filter(({ configured }) => !configured);
+  return {
+    title: 'Providers',
+    place: '/providers',
+    body: html`<h1>Providers</h1><p class="lede">Who can be asked, how they do, and what your questions to them cost in ${spendDays} days.</p>
+${ready.length > 0 ? html`<div class="stack">${ready.map(provider => card(provider, spent, now))}</div>` : empty('No provider is set up.', html`Set a key such as <code>GEMINI_API_KEY</code> or <code>OPENAI_API_KEY</code>, or run Ollama; <code>polylogue doctor</code> tells what is missing.`)}
+<section aria-labelledby="caches"><h2 id="caches">Kept at vendors</h2>${caches.length > 0 ? cacheTable(caches, now) : empty('No cache is kept at a vendor now.', 'Where it saves money, the beginning of a long thread is kept at a vendor that rents out room for it; it shows here for as long as it is paid for. Caches that vendors keep by themselves show as “from cache” in transcripts.')}</section>
+${others.length > 0 && html`<section aria-labelledby="unused"><h2 id="unused">Not set up</h2><ul class="columns plainlist">${others.map(unused)}</ul></section>`}`,
+  };
+}
+
+function trouble({ health }: ProviderView): number {
+  return health.filter(({ state }) => state !== 'closed').length;
+}
+
+function card(provider: ProviderView, spent: readonly SpendRow[], now: number): Markup {
+  const { id, title, local, models, endpoints, can, health } = provider;
+  const { costUsd, calls, usage } = spendTotal(spent.filter(row => row.provider === id));
+  const abilities = Object.entries(can).flatMap(([name, has]) => (has ? [name] : []));
+  return html`<article class="card" aria-labelledby="provider-${id}"><div class="row"><h2 id="provider-${id}" class="tight">${line(title, 80)}</h2>${overall(health)}${local && html`<span class="tag">local</span>`}<span class="soft small">${abilities.join(', ')}</span></div>
+${facts([
+  ['Models', amount(models)],
+  ['Questions', amount(calls)],
+  ['Cost', dollars(costUsd)],
+  ['Tokens', amount(usage.input + usage.output)],
+  endpoints.length > 0 ? ['Address', html`<code>${line(endpoints.join(', '), 120)}</code>`] : undefined,
+])}
+${health.length > 0 && html`<div class="health">${healthTable(title, health, now)}</div>`}</article>`;
+}
+
+function overall(health: readonly HealthView[]): Markup {
+  if (health.length === 0) return pill('plain', 'not asked lately');
+  const bad = health.filter(({ state }) => state !== 'closed');
+  if (bad.length === 0) return pill('good', 'well');
+  const wide = bad.find(({ scope }) => scope === 'key' || scope === 'account');
+  return pill(wide ? 'bad' : 'warn', wide ? stateWord(wide.state) : 'in part');
+}
+
+const scopes = { key: 'all of it', account: 'the account', model: 'model', key_model: 'model, this key' } as const;
+
+function healthTable(title: string, health: readonly HealthView[], now: number): Markup {
+  const rows = health.map(each => [
+    each.model === undefined
+      ? scopes[each.scope]
+      : html`${line(each.model, 80)}${each.scope === 'key_model' && ' (this key)'}`,
+    pill(moods[each.state], stateWord(each.state)),
+    each.latencyMs === undefined ? '–' : duration(each.latencyMs),
+    each.calls === 0 ? '–' : `${each.failures} of ${each.calls}`,
+    amount(each.consecutive),
+    each.class === undefined ? '–' : line(each.class.replaceAll('_', ' '), 40),
+    pause(each, now),
+  ]);
+  const heads = ['What', 'Breaker', 'Latency', 'Errors, 30 s', 'In a row', 'Last error', 'Since'];
+  return table(`How ${line(title, 60)} does`, heads, rows);
+}
+
+const moods: Readonly<Record<HealthView['state'], Mood>> = {
+  closed: 'good',
+  half_open: 'warn',
+  open: 'bad',
+  quarantined: 'bad',
+};
+
+function stateWord(state: HealthView['state']): string {
+  switch (state) {
+    case 'closed':
+      return 'closed: asked';
+    case 'open':
+      return 'open: not asked';
+    case 'half_open':
+      return 'half open: tried';
+    case 'quarantined':
+      return 'quarantined: key refused';
+  }
+}
+
+function pause({ since, retryAfterSeconds }: HealthView, now: number): Child {
+  const again = retryAfterSeconds === undefined ? undefined : `; again in ${duration(retryAfterSeconds * 1_000)}`;
+  return [ago(since, now), again];
+}
+
+function cacheTable(caches: readonly CacheView[], now: number): Markup {
+  const rows = caches.map(({ provider, model, thread, tokens, messages, files, created, expires }) => [
+    isThreadId(thread) ? html`<a href="/threads/${thread}"><code>${thread.slice(0, 8)}</code></a>` : line(thread, 40),
+    line(`${provider}:${model}`, 120),
+    amount(tokens),
+    `${plural(messages, 'message')}, ${plural(files.length, 'file')}`,
+    ago(created, now),
+    ahead(expires, now),
+  ]);
+  return table('Caches at vendors', ['Thread', 'Model', 'Tokens', 'Holds', 'Made', 'Ends'], rows);
+}
+
+function unused({ title, setting }: ProviderView): Markup {
+  return html`<li><strong>${line(title, 80)}</strong>${setting !== undefined && html`<br><span class="soft small">set <code>${line(setting, 80)}</code></span>`}</li>`;
+}

@@ -1,0 +1,164 @@
+import { endsExchange, type StoredTurn, type Thread } from '../../core/thread.ts';
+import { dollars } from '../../domain/money.ts';
+import { exportForms, type FileView, type ThreadsData } from './data.ts';
+import { type Child, html, type Markup } from './html.ts';
+import { form, type Page, type Visit } from './page.ts';
+import { lastPart, turnsPerPage } from './pages/threads.ts';
+import { ago, ahead, amount, duration, facts, line, pill, plural } from './pages/words.ts';
+import { codeBlock, cutTo, said, sources } from './turn-parts.ts';
+
+const mostOfTurn = 20_000;
+const mostOfDiff = 8_000;
+/** Diffs of one turn that are shown in it. */
+const shownDiffs = 6;
+
+/** A thread's turns from `from` on, a page of them. */
+export async function threadPage(visit: Visit, threads: ThreadsData, thread: Thread): Promise<Page> {
+  const first = thread.turns[0]?.seq ?? 1;
+  const from = Math.max(first, Math.floor(Number(visit.url.searchParams.get('from') ?? first)) || first);
+  const turns = thread.turns.filter(({ seq }) => seq >= from).slice(0, turnsPerPage);
+  const shown = await Promise.all(turns.map(turn => turnPart(visit, threads, thread, turn)));
+  const pages = pager(thread, from);
+  return {
+    title: line(thread.title, 80) || 'Thread',
+    place: '/threads',
+    body: html`<p class="small"><a href="/threads">← Threads</a></p>
+<h1 class="bidi">${line(thread.title, 200) || 'Untitled'}</h1>
+${head(thread, visit.now)}
+<div class="row actions">${exportLinks(thread)}${threads.change && removal(visit, thread)}</div>
+${pages}${shown.length > 0 ? shown : html`<p class="soft">No turn stands here.</p>`}${pages}`,
+  };
+}
+
+function head(thread: Thread, now: number): Markup {
+  const { id, toolName, workspace, totals, turns, createdAt, updatedAt, expiresAt, parent } = thread;
+  const panels = turns.some(({ modelMetadata }) => modelMetadata?.voices);
+  return facts([
+    ['continuation_id', html`<code>${id}</code>`],
+    ['Begun with', line(toolName, 60)],
+    ['Project', html`<span class="bidi" title="${line(workspace)}">${line(lastPart(workspace), 60)}</span>`],
+    ['Turns', amount(turns.length)],
+    ['Tokens', amount(totals.tokens)],
+    ['Cost', dollars(totals.costUsd)],
+    ['Begun', ago(createdAt, now)],
+    ['Last used', ago(updatedAt, now)],
+    ['Expires', ahead(expiresAt, now)],
+    parent && ['Forked from', html`<a href="/threads/${parent.thread}">turn ${parent.seq} of another</a>`],
+    panels ? ['Consensus', html`<a href="/threads/${id}/verdicts">side by side</a>`] : undefined,
+  ]);
+}
+
+const formNames = { md: 'Markdown', html: 'web page', jsonl: 'JSONL' } as const;
+
+function exportLinks({ id }: Thread): Markup {
+  return html`<span class="soft small">Export as</span>${exportForms.map(name => html`<a class="button" href="/threads/${id}/export?format=${name}" download>${formNames[name]}</a>`)}`;
+}
+
+function removal(visit: Visit, { id, turns }: Thread): Markup {
+  const sure = html`<p><label><input type="checkbox" name="sure" value="yes" required> Yes, delete all ${plural(turns.length, 'turn')} for good</label></p><button class="danger">Delete this thread</button>`;
+  return html`<details><summary class="button">Delete …</summary><div class="card">${form(visit, `/threads/${id}/delete`, sure)}</div></details>`;
+}
+
+function pager({ id, turns }: Thread, from: number): Child {
+  if (turns.length <= turnsPerPage) return undefined;
+  const first = turns[0]?.seq ?? 1;
+  const last = turns.at(-1)?.seq ?? 1;
+  const to = Math.min(last, from + turnsPerPage - 1);
+  const address = (seq: number) => `/threads/${id}?from=${seq}`;
+  return html`<p class="row pager">${from > first && html`<a class="button" href="${address(Math.max(first, from - turnsPerPage))}">Earlier turns</a>`}<span class="soft">Turns ${from} to ${to} of ${last}</span>${to < last && html`<a class="button" href="${address(to + 1)}">Later turns</a>`}</p>`;
+}
+
+/** One turn alone, whole. */
+export async function turnPage(visit: Visit, threads: ThreadsData, thread: Thread, turn: StoredTurn): Promise<Page> {
+  return {
+    title: `Turn ${turn.seq}`,
+    place: '/threads',
+    body: html`<p class="small"><a class="bidi" href="/threads/${thread.id}?from=${turn.seq}#turn-${turn.seq}">← ${line(thread.title, 80) || 'Thread'}</a></p>
+<h1>Turn ${turn.seq}</h1>${await turnPart(visit, threads, thread, turn, Number.POSITIVE_INFINITY)}`,
+  };
+}
+
+async function turnPart(
+  visit: Visit,
+  threads: ThreadsData,
+  thread: Thread,
+  turn: StoredTurn,
+  most = mostOfTurn,
+): Promise<Markup> {
+  const address = `/threads/${thread.id}/turns/${turn.seq}`;
+  const { text, note } = cutTo(turn.content, most, address);
+  return html`<article class="turn card ${turn.role}" id="turn-${turn.seq}" aria-labelledby="name-${turn.seq}">
+<header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
+${said(visit.data.stretches, text)}${note}
+${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">The verdicts side by side</a></p>`}
+${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
+${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork from here, turn ${turn.seq}">Fork from here</button>`, 'fork')}
+</article>\n`;
+}
+
+function speaker({ role, toolName, modelProvider, modelName }: StoredTurn): string {
+  if (role === 'user') return `You, with ${line(toolName, 60)}`;
+  return line(modelName === undefined ? toolName : `${modelProvider}:${modelName}`, 120);
+}
+
+function numbers({ timestamp, modelMetadata: known }: StoredTurn, now: number): Child {
+  const told = [
+    known?.latencyMs !== undefined && duration(known.latencyMs),
+    known?.usage && `${amount(known.usage.input)} in, ${amount(known.usage.output)} out`,
+    known?.usage && known.usage.cacheRead > 0 && `${amount(known.usage.cacheRead)} from cache`,
+    known?.costUsd !== undefined && dollars(known.costUsd),
+    known?.effort !== undefined && `effort ${line(known.effort, 20)}`,
+  ].filter(Boolean);
+  return [ago(timestamp, now), told.length > 0 && ` · ${told.join(' · ')}`];
+}
+
+async function files(threads: ThreadsData, thread: Thread, turn: StoredTurn): Promise<Child> {
+  if (turn.files.length === 0) return undefined;
+  const diffs = turn.files.flatMap(({ form: kind }, index) => (kind === 'diff' ? [index] : [])).slice(0, shownDiffs);
+  const items = turn.files.map(async (file, index) => {
+    const address = `/threads/${thread.id}/turns/${turn.seq}/files/${index}`;
+    const name = html`<code class="bidi">${line(within(thread.workspace, file.path))}</code>`;
+    if (diffs.includes(index)) {
+      const view = await threads.file(thread, turn.seq, index);
+      return html`<li><a href="${address}">${name}</a> <span class="tag">diff</span>${view && fileText(view, mostOfDiff, address)}</li>`;
+    }
+    const isShown = file.shown !== undefined || file.base !== undefined;
+    const extent = file.range
+      ? `lines ${file.range.from}–${file.range.to} of ${file.lines}`
+      : plural(file.lines, 'line');
+    return html`<li>${isShown ? html`<a href="${address}">${name}</a>` : name} <span class="tag">${file.form}</span> <span class="soft">${file.form !== 'deleted' && extent}</span></li>`;
+  });
+  return html`<ul class="files" aria-label="Files of turn ${turn.seq}">${await Promise.all(items)}</ul>`;
+}
+
+/** A path as it is within its project, where it is in there. */
+function within(workspace: string, path: string): string {
+  const isInside = workspace !== '' && path.startsWith(workspace) && /^[\\/]./.test(path.slice(workspace.length));
+  return isInside ? path.slice(workspace.length + 1) : path;
+}
+
+function fileText({ text, language }: FileView, most: number, rest: string): Child {
+  if (text === undefined) return html`<p class="soft">Its text is no longer in the store.</p>`;
+  const cut = cutTo(text, most, rest);
+  return [codeBlock(cut.text, language), cut.note];
+}
+
+const mostOfFile = 2_000_000;
+
+/** What a turn showed of a file. */
+export function filePage(thread: Thread, seq: number, view: FileView): Page {
+  const back = `/threads/${thread.id}?from=${seq}#turn-${seq}`;
+  return {
+    title: line(lastPart(view.path), 80),
+    place: '/threads',
+    body: html`<p class="small"><a href="${back}">← Turn ${seq}</a></p><h1 class="bidi">${line(lastPart(view.path), 120)}</h1>
+<p class="lede"><code class="bidi">${line(view.path)}</code> · ${view.extent}</p>${fileText(view, mostOfFile, `/threads/${thread.id}/export?format=jsonl`)}`,
+  };
+}
+
+function images({ images: list, seq }: StoredTurn, address: string): Child {
+  return list.map(
+    ({ source }, index) =>
+      html`<p class="small"><a href="${address}/images/${index}">Image ${index + 1} of turn ${seq}</a> <code class="bidi">${line(source.startsWith('data:') ? 'sent in the call' : source, 200)}</code></p>`,
+  );
+}

@@ -1,0 +1,115 @@
+import type { StoredTurn, Thread, VoiceRecord } from '../../core/thread.ts';
+import { dollars } from '../../domain/money.ts';
+import { share } from './chart.ts';
+import type { DashboardData } from './data.ts';
+import { type Child, html, type Markup } from './html.ts';
+import type { Page, Visit } from './page.ts';
+import { duration, line, type Mood, pill, plural } from './pages/words.ts';
+import { cutTo, said } from './turn-parts.ts';
+
+const mostOfVerdict = 12_000;
+
+/** A voice with its own words. */
+interface Heard {
+  voice: VoiceRecord;
+  text: string;
+  seq: number;
+}
+
+interface Panel {
+  /** Turn that it ends with. */
+  seq: number;
+  voices: Heard[];
+  /** What they came to; empty where the caller brings it together himself. */
+  summary: string;
+  /** Asked one by one, each in a turn of its own. */
+  isByStep: boolean;
+}
+
+/** The panels of a thread, their verdicts side by side. */
+export function verdictsPage({ data }: Visit, thread: Thread): Page {
+  const panels = panelsOf(thread);
+  return {
+    title: 'Consensus side by side',
+    place: '/threads',
+    body: html`<p class="small"><a class="bidi" href="/threads/${thread.id}">← ${line(thread.title, 80) || 'Thread'}</a></p>
+<h1>Consensus side by side</h1>
+${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html`<p class="lede">No panel judged anything in this thread. Ask for one with the tool <code>consensus</code>.</p>`}`,
+  };
+}
+
+function panelPart({ stretches }: DashboardData, thread: Thread, panel: Panel): Markup {
+  const { seq, voices, summary } = panel;
+  return html`<section id="panel-${seq}" aria-labelledby="panel-${seq}-name"><h2 id="panel-${seq}-name">${plural(voices.length, 'model')}, up to <a href="/threads/${thread.id}?from=${seq}#turn-${seq}">turn ${seq}</a> ${tally(voices)}</h2>
+${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</div>`}
+<div class="columns">${voices.map(heard => verdict(stretches, thread, heard))}</div></section>`;
+}
+
+function tally(voices: readonly Heard[]): Child {
+  const positions = Map.groupBy(
+    voices.flatMap(({ voice }) => voice.position ?? []),
+    position => position,
+  );
+  return [...positions].map(([position, all]) => [
+    pill(moodOf(position), `${all.length} × ${line(position, 40)}`),
+    ' ',
+  ]);
+}
+
+function verdict(stretches: DashboardData['stretches'], thread: Thread, { voice, text, seq }: Heard): Markup {
+  const { expert, model, stance, status, position, confidence, latencyMs, costUsd } = voice;
+  const cut = cutTo(text, mostOfVerdict, `/threads/${thread.id}/turns/${seq}`);
+  const numbers = [latencyMs !== undefined && duration(latencyMs), costUsd !== undefined && dollars(costUsd)];
+  return html`<article class="card verdict"><header><h3>Expert ${line(expert, 4)}: ${line(model, 120)}</h3>
+<div class="row"><span class="tag">stance: ${line(stance, 40)}</span>${position !== undefined && pill(moodOf(position), line(position, 60))}${status !== 'success' && pill('bad', status === 'error' ? 'failed' : 'not asked')}</div>
+${confidence !== undefined && html`<div><span class="small soft">Confidence ${confidence} of 10</span>${share(confidence / 10)}</div>`}
+<span class="small soft">${numbers.filter(Boolean).join(' · ')}</span></header>${said(stretches, cut.text)}${cut.note}</article>`;
+}
+
+function moodOf(position: string): Mood {
+  return position === 'support' ? 'good' : position === 'oppose' ? 'bad' : 'plain';
+}
+
+/** Panels that were asked at once stand in one turn, others in one turn a voice, from expert A on. */
+export function panelsOf({ turns }: Pick<Thread, 'turns'>): Panel[] {
+  const panels: Panel[] = [];
+  for (const turn of turns) {
+    const voices = turn.modelMetadata?.voices;
+    if (!voices || voices.length === 0 || turn.role !== 'assistant') continue;
+    const heard = voices.map(voice => ({ voice, text: textOf(turn, voice), seq: turn.seq }));
+    const last = panels.at(-1);
+    const isByStep = voices.length === 1 && voices[0]?.from === 0;
+    const goesOn = isByStep && voices[0]?.expert !== 'A' && last?.isByStep === true;
+    if (goesOn && last) panels[panels.length - 1] = { ...last, seq: turn.seq, voices: [...last.voices, ...heard] };
+    else panels.push({ seq: turn.seq, voices: heard, summary: summaryOf(turn), isByStep });
+  }
+  return panels;
+}
+
+/** Stored places hold for the text that was stored with them: one that was masked later, on import, is another. */
+function textOf(turn: StoredTurn, voice: VoiceRecord): string {
+  const { content } = turn;
+  const { from, to } = voice;
+  if ((from === 0 && to === content.length) || standsAt(turn, voice)) return content.slice(from, to);
+  return 'Where this verdict stands in its turn is not known any more; the transcript has it.';
+}
+
+function standsAt({ content }: StoredTurn, { from, expert, model, stance }: VoiceRecord): boolean {
+  return content.slice(0, from).endsWith(headingOf({ expert, model, stance }));
+}
+
+function headingOf({ expert, model, stance }: Pick<VoiceRecord, 'expert' | 'model' | 'stance'>): string {
+  return `### Expert ${expert}: ${model} (stance: ${stance})\n\n`;
+}
+
+/** What stands before the verdicts. */
+function summaryOf(turn: StoredTurn): string {
+  const { content, modelMetadata } = turn;
+  const [first] = modelMetadata?.voices ?? [];
+  if (!first || first.from === 0) return '';
+  const end = standsAt(turn, first) ? first.from - headingOf(first).length : content.indexOf('## Verdicts');
+  return content
+    .slice(0, Math.max(0, end))
+    .replace(/^# Consensus\s*/, '')
+    .replace(/\s*## Verdicts\s*$/, '');
+}

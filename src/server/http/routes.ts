@@ -1,0 +1,81 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Clock, Random } from '../../core/ports.ts';
+import type { ToolHost } from '../../core/tool-host.ts';
+import type { Caller } from '../access/caller.ts';
+import type { Gate } from '../access/gate.ts';
+import type { Tokens } from '../access/tokens.ts';
+import type { Refusal } from '../guards/refusal.ts';
+
+/** The product as one caller may use it. */
+export interface CallerProduct {
+  host: ToolHost;
+  /** The project his relative paths start from. */
+  root: string;
+  instructions: string;
+}
+
+/** What every door of the daemon is made of. */
+export interface DoorParts {
+  version: string;
+  clock: Clock;
+  random: Random;
+  tokens: Tokens;
+  /** Where all calls pass: `gate.before(product.host, client)`, where `client` names whose share of the capacity they take. */
+  gate: Gate;
+  /**
+   * What a caller may use. `root`: the project that he declares, an absolute path; absent: the first of those he may read.
+   * Rejects with an `AppError` of kind `security` where he may not read it. `listed`: addresses of the directories that his
+   * client lists, which choose his project as far as he may read them.
+   */
+  productOf(caller: Caller, root?: string, listed?: readonly string[]): Promise<CallerProduct>;
+  /** Counts so many requests of a caller, one unless told; a refusal when there were too many of late. */
+  admit(caller: Caller, count?: number): Refusal | undefined;
+  /** Bytes of one body or frame. */
+  maxBodyBytes: number;
+  /** Milliseconds without one byte taken, after which a client is sent away. */
+  stallMs: number;
+  onError(error: Error): void;
+}
+
+/** A request that passed the guards of hosts and origins, and of tokens where it had to. */
+export interface RoutedRequest {
+  /** With the path and query as sent, the body unread but for its size, and a signal that is aborted when the client is gone. */
+  request: Request;
+  /** Who sent a good `Authorization` header, or the operator where no token is set; undefined where anybody may come and did. */
+  caller: Caller | undefined;
+}
+
+/** Something of the daemon's at a path of its own. */
+export interface Route {
+  /** As `/metrics`; one that ends in `/` means all that begins so, and the longest that fits is taken. */
+  path: string;
+  methods: readonly ('GET' | 'HEAD' | 'POST' | 'DELETE')[];
+  /** `token`: who has none is refused before. `anybody`: the route asks by itself, such as with a form in a browser. */
+  access: 'token' | 'anybody';
+  /** A stream that lasts is written as fast as its client reads. Undefined: there is nothing at this path. */
+  handle(request: RoutedRequest): Promise<Response | undefined>;
+}
+
+/** A connection that asks to become one of another protocol; it passed the guards of hosts and origins. */
+export interface UpgradeRequest {
+  incoming: IncomingMessage;
+  socket: Duplex;
+  head: Buffer;
+  /**
+   * Who sent a good `Authorization` header, or the operator where no token is set. Undefined: there was no such header, and
+   * the first message has to say. A bad one is refused before.
+   */
+  caller: Caller | undefined;
+}
+
+/** Takes over connections at one path. */
+export interface UpgradeDoor {
+  /** As `/ws`. */
+  path: string;
+  accept(request: UpgradeRequest): void;
+  /** Connections that are open. */
+  connections(): number;
+  /** Ends all of them; calls of clients that are lost go on as after any loss. */
+  close(): Promise<void>;
+}

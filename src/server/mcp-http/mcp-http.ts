@@ -1,0 +1,111 @@
+import { isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/server';
+import type { ToolHost } from '../../core/tool-host.ts';
+import { createShares } from '../guards/shares.ts';
+import type { Exchange, GuardedRequest } from '../http/exchange.ts';
+import type { DoorParts } from '../http/routes.ts';
+import type { McpOptions } from '../mcp/mcp.ts';
+import { listedOf, through } from '../roots/listed-of.ts';
+import { createModernLegs, type From } from '../streamable/modern-legs.ts';
+import { noRoom, noSession, noShare, unknownSession } from '../streamable/rpc-errors.ts';
+import { openSession, type Session } from '../streamable/session.ts';
+import { createResultStore } from '../websocket/kept-results.ts';
+import { mostLogged } from './event-log.ts';
+import { createModernLeg, type ServerOf } from './requests.ts';
+import type { Sessions } from './sessions.ts';
+
+export interface McpDoorOptions
+  extends Pick<DoorParts, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {
+  sessions: Sessions;
+  /** Makes the protocol server of a connection or request; the product's own unless told. */
+  serverOf?: ServerOf;
+}
+
+export interface McpDoor {
+  handle(request: GuardedRequest): Promise<Exchange>;
+  close(): Promise<void>;
+}
+
+/** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
+export function createMcpDoor(options: McpDoorOptions): McpDoor {
+  const { sessions, random, clock, gate, version, serverOf, onError } = options;
+  const room = createResultStore(mostLogged);
+  const listens = createShares(sessions.limits);
+  const modern = createModernLegs(async from => {
+    const mcp = await optionsFor(from, from.caller.name);
+    const mayListen = () => listens(from.caller.name);
+    return createModernLeg({ mcp, clock, serverOf, mayListen, onError });
+  });
+
+  async function optionsFor({ caller, root: declared }: From, client: string): Promise<McpOptions> {
+    const { host, root, instructions } = await options.productOf(caller, declared);
+    const before = (product: ToolHost) => gate.before(product, client);
+    const listed = declared === undefined ? listedOf(options, { caller }, before) : undefined;
+    return { host: before(host), version, instructions, principal: { owner: caller.owner, root }, listed };
+  }
+
+  async function inSession({ request, body, caller, root }: GuardedRequest): Promise<Exchange> {
+    const id = request.headers.get('mcp-session-id');
+    if (id === null && !(request.method === 'POST' && isInitializeRequest(body))) return { response: noSession() };
+    const session = id === null ? await opened({ caller, root }) : sessions.find(id, caller.name);
+    if (!session) return { response: unknownSession() };
+    if (typeof session === 'string') return { response: session === 'full' ? noRoom() : noShare('sessions') };
+    const release = sessions.use(session);
+    try {
+      const { response, listens = false, onWritten } = await session.handle(request, body);
+      // Nobody will ever come back to a session that did not begin.
+      if (id === null && !response.ok) await session.close();
+      const over = (whole: boolean) => {
+        onWritten?.(whole);
+        release();
+      };
+      return { response, listens, onWritten: over };
+    } catch (error) {
+      release();
+      if (id === null) await session.close();
+      throw error;
+    }
+  }
+
+  async function opened(from: From): Promise<Session | 'full' | 'share'> {
+    const id = random.uuid();
+    const caller = from.caller.name;
+    const { host, listed, ...mcp } = await optionsFor(from, `session ${id}`);
+    const used = (product: ToolHost) => inUse(sessions, product, () => sessions.find(id, caller));
+    const own = { ...mcp, host: used(host), listed: listed && through(listed, used) };
+    return sessions.add(caller, onClosed =>
+      openSession({ id, caller, mcp: own, serverOf, clock, room, onClosed, onError }),
+    );
+  }
+
+  // Their requests are ended by whoever has their connections.
+  options.tokens.onChange(({ ended }) => {
+    sessions.end(ended).catch(onError);
+    modern.end(ended);
+  });
+
+  return {
+    async handle(guarded) {
+      const { request, body } = guarded;
+      if (await isLegacyRequest(request, body)) return inSession(guarded);
+      return (await modern.of(guarded)).handle(request, body);
+    },
+    async close() {
+      await sessions.close();
+      await modern.close();
+    },
+  };
+}
+
+/** A call keeps its session, even where the stream that waited for it is lost. */
+function inUse(sessions: Sessions, host: ToolHost, session: () => Session | undefined): ToolHost {
+  const call: ToolHost['call'] = async (request, signal) => {
+    const found = session();
+    const release = found ? sessions.use(found) : () => {};
+    try {
+      return await host.call(request, signal);
+    } finally {
+      release();
+    }
+  };
+  return { ...host, call };
+}

@@ -1,0 +1,68 @@
+import { isRecord } from '../../core/json.ts';
+import { readJson } from '../guards/json-body.ts';
+
+export type MessageId = string | number;
+
+/** What has to be known of a message to pass it on. */
+export type Seen =
+  | { kind: 'request'; id: MessageId; method: string; params: Readonly<Record<string, unknown>> }
+  | { kind: 'notification'; method: string; params: Readonly<Record<string, unknown>> }
+  /** `null` where nobody could tell what it answers. */
+  | { kind: 'answer'; id: MessageId | null; ok: boolean };
+
+/** Undefined for what is no single JSON-RPC message with an id that can be answered. */
+export function seen(text: string): Seen | undefined {
+  const message = parsed(text);
+  if (!isRecord(message)) return undefined;
+  const { id, method } = message;
+  const params = isRecord(message.params) ? message.params : {};
+  if (typeof method === 'string' && !Object.hasOwn(message, 'id')) return { kind: 'notification', method, params };
+  if (typeof method === 'string') return isId(id) ? { kind: 'request', id, method, params } : undefined;
+  const ok = Object.hasOwn(message, 'result');
+  if (!ok && !Object.hasOwn(message, 'error')) return undefined;
+  return isId(id) || id === null ? { kind: 'answer', id, ok } : undefined;
+}
+
+export function isId(value: unknown): value is MessageId {
+  return typeof value === 'string' || Number.isSafeInteger(value);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    // No JSON is no message.
+    return undefined;
+  }
+}
+
+/** The members of an array of messages, as texts. */
+export function membersOf(text: string): string[] {
+  const json = readJson(text);
+  return 'value' in json && Array.isArray(json.value) ? json.value.map(each => JSON.stringify(each)) : [];
+}
+
+/** What is answered to a text that is no message. */
+export function refusalOf(text: string): string {
+  if (parsed(text) === undefined) return failureAnswer(null, -32_700, 'The line is no JSON.');
+  return failureAnswer(null, -32_600, 'This is no JSON-RPC message of MCP. Send one message at a time.');
+}
+
+/** A message as one line, for whoever reads lines; undefined where it can't be one. */
+export function lineOf(text: string): string | undefined {
+  if (!/[\r\n]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    // It is nested too deep to be written again.
+    return undefined;
+  }
+}
+
+export function cancellation(requestId: MessageId, reason: string): string {
+  return JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId, reason } });
+}
+
+export function failureAnswer(id: MessageId | null, code: number, message: string): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+}

@@ -1,0 +1,138 @@
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
+import { securityError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { createKeptToken } from '../bridge/kept-token.ts';
+import { linesOf } from '../bridge/lines.ts';
+import { reachDaemon } from '../bridge/reach-daemon.ts';
+import { takeStartLock } from '../bridge/start-lock.ts';
+import { isLoopback } from '../guards/loopback.ts';
+import { createRelay, type RelayOptions } from './relay.ts';
+import { type DaemonCommand, startDaemon } from './start-daemon.ts';
+import { openWebSocketLink } from './websocket-link.ts';
+
+export interface BridgeOptions {
+  /** Of the daemon, as `http://127.0.0.1:8765`. */
+  url: string;
+  /**
+   * What lets the client in: a token that the operator gave, or none where he named the daemon; else the token of daemons that
+   * bridges start, which is shown to one alone that told of itself in this user's data folder.
+   */
+  access: { token: string | undefined } | { isOurs(): Promise<boolean> };
+  /** The client's project; absent: he is in none. */
+  root: string | undefined;
+  /** The project is but where the client was started: roots that he lists come before it. */
+  isGuess: boolean;
+  /** Folder in which this user's bridges keep the token and agree on who starts a daemon. */
+  home: string;
+  /** How to start a daemon where there is none; absent: none is started. Its token is added to the environment. */
+  daemon: DaemonCommand | undefined;
+  /** Bytes of the longest message. */
+  maxBytes: number;
+  clock: Clock;
+  onRemark(text: string): void;
+}
+
+export interface Bridge {
+  /** Carries messages until the client ends its side, or `stop` is aborted. */
+  run(input: AsyncIterable<Buffer | string>, output: Writable, stop: AbortSignal): Promise<void>;
+}
+
+/** What the daemon has not taken yet may fill so much memory. */
+const mostUnsent = 1_048_576;
+const pauseMs = 20;
+/** A daemon that takes calls tells of itself in the data folder by then. */
+const tellingMs = 2_000;
+const askEveryMs = 100;
+
+/** One client's way to a daemon that many share. */
+export function openBridge(options: BridgeOptions): Bridge {
+  const { clock, maxBytes, onRemark } = options;
+  return {
+    async run(input, output, stop) {
+      let isFull = false;
+      const write = (line: string) => {
+        if (output.write(`${line}\n`) || isFull) return;
+        isFull = true;
+        relay.pause();
+        output.once('drain', () => {
+          isFull = false;
+          relay.resume();
+        });
+      };
+      const relay = createRelay({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
+      const end = new AbortController();
+      const onStop = () => {
+        end.abort();
+        relay.close();
+      };
+      stop.addEventListener('abort', onStop, { once: true });
+      if (stop.aborted) onStop();
+      // Not awaited: a client that leaves before there is a daemon is noticed all the same.
+      const started = relay.start().then(
+        () => undefined,
+        (error: unknown) => {
+          // Whoever is gone needs no connection.
+          if (end.signal.aborted) return undefined;
+          end.abort();
+          return { error };
+        },
+      );
+      try {
+        for await (const line of until(linesOf(input, maxBytes), end.signal)) {
+          if (typeof line === 'string') relay.take(line);
+          else write(JSON.stringify(line.refused));
+          while (relay.unsent() > mostUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
+        }
+      } finally {
+        end.abort();
+        relay.close();
+        stop.removeEventListener('abort', onStop);
+      }
+      const failed = await started;
+      if (failed) throw failed.error;
+    },
+  };
+}
+
+/** The items of a sequence until a signal; what the sequence reads from stays open. */
+async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): AsyncGenerator<Item> {
+  const stopped = stop.aborted ? Promise.resolve() : once(stop, 'abort');
+  const end = stopped.then(() => ({ done: true, value: undefined }) as const);
+  for (;;) {
+    const next = await Promise.race([items.next(), end]);
+    if (next.done) return;
+    yield next.value;
+  }
+}
+
+function openerOf({ url, access, root, isGuess, home, daemon, clock, onRemark }: BridgeOptions): RelayOptions['open'] {
+  const kept = createKeptToken(`${home}/daemon.token`);
+  const given = 'token' in access ? access.token : undefined;
+  const begin = (command: DaemonCommand) => {
+    const release = takeStartLock(`${home}/daemon.start`, process.pid, clock.now());
+    if (!release) return undefined;
+    const env = { ...command.env, POLYLOGUE_TOKEN: given ?? kept.readOrMake() };
+    return { daemon: startDaemon({ ...command, env }), release };
+  };
+  // A daemon elsewhere is started by somebody there.
+  const start = daemon && isLoopback(new URL(url).hostname) ? () => begin(daemon) : undefined;
+  const tokenFor = async (signal: AbortSignal) => {
+    if ('token' in access) return access.token;
+    for (let left = tellingMs; !(await access.isOurs()); left -= askEveryMs) {
+      if (left <= 0) throw notOurs(url);
+      await clock.sleep(askEveryMs, signal);
+    }
+    return kept.read();
+  };
+  return async (listener, again, signal) => {
+    await reachDaemon({ url, start, clock, onRemark }, again, signal);
+    return openWebSocketLink({ url, token: await tokenFor(signal), root, isGuess }, listener, clock);
+  };
+}
+
+function notOurs(url: string) {
+  return securityError(`The daemon at ${url} is none of this data folder, and may be anybody's.`, {
+    next: 'Set POLYLOGUE_PORT to a port that nobody uses; or, where you trust it, name it with --url, and give POLYLOGUE_TOKEN.',
+  });
+}

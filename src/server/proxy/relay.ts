@@ -1,0 +1,289 @@
+import { isAppError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { createGreeting, type Repeated } from '../bridge/greeting.ts';
+import type { Link, Loss, OpenLink } from '../bridge/link.ts';
+import { batchVersion } from '../messages/refused-message.ts';
+import {
+  cancellation,
+  failureAnswer,
+  isId,
+  lineOf,
+  type MessageId,
+  membersOf,
+  refusalOf,
+  type Seen,
+  seen,
+} from './messages.ts';
+
+export interface RelayOptions {
+  open: OpenLink;
+  /** Hands one message to the client, without a line end. */
+  toClient(line: string): void;
+  /** One sentence for whoever reads the log of the host. */
+  onRemark(text: string): void;
+  clock: Pick<Clock, 'sleep' | 'monotonic'>;
+  /** Bytes of the longest message that a daemon takes. */
+  maxBytes: number;
+}
+
+/** Carries messages between one client and a daemon as they are, over as many connections as it takes. */
+export interface Relay {
+  /** Opens the first connection; rejects where no daemon can be had. */
+  start(): Promise<void>;
+  /** A message of the client's. */
+  take(line: string): void;
+  /** Bytes that the daemon has not taken yet. */
+  unsent(): number;
+  /** The client takes nothing now. */
+  pause(): void;
+  resume(): void;
+  /** The client is gone: what is under way goes on in the daemon as after any loss. */
+  close(): void;
+}
+
+/** After so many lost connections a request is not sent again: it may be what ends them. */
+const mostLosses = 3;
+/** A connection that lasted for less counts as one that failed. */
+const steadyMs = 5_000;
+const longestPauseMs = 5_000;
+
+interface Request {
+  line: string;
+  method: string;
+  uri: unknown;
+  /** Connections that ended before its answer came. */
+  losses: number;
+}
+
+export function createRelay(options: RelayOptions): Relay {
+  return new BridgeRelay(options);
+}
+
+class BridgeRelay implements Relay {
+  readonly #options: RelayOptions;
+  readonly #end = new AbortController();
+  readonly #greeting = createGreeting();
+  /** A connection that knows all that it has to. */
+  #link: Link | undefined;
+  #openedAt = 0;
+  /** Connections that did not last, in a row. */
+  #failures = 0;
+  #connecting = false;
+  #paused = false;
+  #takesBatches = false;
+  /** What the client was told of messages of his that are none. */
+  readonly #remarked = new Set<string>();
+  /** Requests of the client without an answer, in the order in which they came. */
+  readonly #waiting = new Map<MessageId, Request>();
+  /** Requests of the daemon that the client has not answered. */
+  readonly #asked = new Set<MessageId>();
+  /** Requests that were said to a new connection again although the client has their answers. */
+  readonly #repeated = new Map<MessageId, (ok: boolean) => void>();
+
+  constructor(options: RelayOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    this.#connecting = true;
+    try {
+      await this.#establish(false);
+    } finally {
+      this.#connecting = false;
+    }
+  }
+
+  unsent(): number {
+    return this.#link?.unsent() ?? 0;
+  }
+
+  pause(): void {
+    this.#paused = true;
+    this.#link?.pause();
+  }
+
+  resume(): void {
+    this.#paused = false;
+    this.#link?.resume();
+  }
+
+  close(): void {
+    this.#end.abort();
+    this.#link?.close();
+    this.#link = undefined;
+  }
+
+  take(line: string): void {
+    const message = seen(line);
+    const several = this.#takesBatches && !message ? membersOf(line) : [];
+    if (several.length > 0) for (const each of several) this.take(each);
+    else if (!message) this.#refuse(line);
+    else if (Buffer.byteLength(line) > this.#options.maxBytes) this.#tooLong(message);
+    else this.#forward(message, line);
+  }
+
+  #forward(message: Seen, line: string): void {
+    this.#greeting.said(message, line);
+    if (message.kind === 'request') {
+      const { id, method, params } = message;
+      this.#waiting.set(id, { line, method, uri: params.uri, losses: 0 });
+      // What waits goes first over the next connection.
+      if (!this.#link) void this.#connect();
+    }
+    if (message.kind === 'notification' && message.method === 'notifications/cancelled') {
+      const { requestId } = message.params;
+      // Nobody answers what is cancelled, and it is not asked for again.
+      if (isId(requestId)) this.#waiting.delete(requestId);
+    }
+    // The question was one of an earlier connection; this one has not asked.
+    if (message.kind === 'answer' && (message.id === null || !this.#asked.delete(message.id))) return;
+    this.#link?.send(line);
+  }
+
+  #refuse(line: string): void {
+    const { toClient, onRemark } = this.#options;
+    const refused = refusalOf(line);
+    if (!this.#remarked.has(refused)) onRemark(`What the client sent could not be taken: ${refused}`);
+    this.#remarked.add(refused);
+    toClient(refused);
+  }
+
+  #tooLong(message: Seen): void {
+    const { maxBytes, toClient, onRemark } = this.#options;
+    const why = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
+    if (message.kind === 'request') toClient(failureAnswer(message.id, -32_600, why));
+    else onRemark(why);
+  }
+
+  #fromDaemon(text: string): void {
+    const message = seen(text);
+    if (message?.kind === 'request') this.#asked.add(message.id);
+    if (message?.kind === 'answer' && message.id !== null) {
+      const { id, ok } = message;
+      const settle = this.#repeated.get(id);
+      this.#repeated.delete(id);
+      if (settle) {
+        settle(ok);
+        return;
+      }
+      const request = this.#waiting.get(id);
+      // It was cancelled, or its answer came over an earlier connection.
+      if (!request) return;
+      this.#waiting.delete(id);
+      if (ok && request.method === 'initialize') this.#takesBatches = text.includes(`"${batchVersion}"`);
+      if (ok) this.#greeting.succeeded({ id, ...request });
+    }
+    const line = message ? lineOf(text) : undefined;
+    if (line === undefined) this.#options.onRemark('What the daemon sent is no JSON-RPC message and was left out.');
+    else this.#options.toClient(line);
+  }
+
+  /** Opens a connection that knows what the one before knew, and sends it what has no answer yet. */
+  async #establish(again: boolean): Promise<void> {
+    const { open, clock } = this.#options;
+    const gone = Promise.withResolvers<Loss>();
+    const listener = { onText: (text: string) => this.#fromDaemon(text), onLost: gone.resolve };
+    const link = await open(listener, again, this.#end.signal);
+    if (this.#end.signal.aborted) return link.close();
+    if (this.#paused) link.pause();
+    const failed = gone.promise.then(loss => Promise.reject(new LinkLost(loss)));
+    // It is heard of below, if it is anybody's business.
+    failed.catch(() => {});
+    try {
+      await Promise.race([this.#introduce(link), failed]);
+    } catch (error) {
+      // Whatever still came over it would reach the client beside what comes over the next one.
+      link.close();
+      throw error;
+    }
+    for (const { line } of this.#waiting.values()) link.send(line);
+    this.#link = link;
+    this.#openedAt = clock.monotonic();
+    gone.promise.then(loss => this.#lost(link, loss));
+  }
+
+  async #introduce(link: Link): Promise<void> {
+    const first = this.#greeting.initialize();
+    if (!first) return;
+    if (!(await this.#repeat(link, first))) throw new LinkLost({ why: 'it refuses the client', refused: true });
+    const ready = this.#greeting.initialized();
+    if (ready) link.send(ready);
+    await Promise.all(this.#greeting.subscriptions().map(each => this.#repeat(link, each)));
+  }
+
+  #repeat(link: Link, { id, line }: Repeated): Promise<boolean> {
+    return new Promise(resolve => {
+      this.#repeated.set(id, resolve);
+      link.send(line);
+    });
+  }
+
+  async #connect(): Promise<void> {
+    if (this.#connecting) return;
+    this.#connecting = true;
+    const { clock } = this.#options;
+    const { signal } = this.#end;
+    try {
+      do {
+        if (this.#failures > 0) await clock.sleep(Math.min(100 * 2 ** this.#failures, longestPauseMs), signal);
+        await this.#establish(true).catch(error => this.#notEstablished(error));
+      } while (!this.#link && this.#waiting.size > 0 && !signal.aborted);
+    } catch (error) {
+      // The pause ends with the client.
+      if (!signal.aborted) throw error;
+    } finally {
+      this.#connecting = false;
+    }
+  }
+
+  #notEstablished(error: unknown): void {
+    this.#repeated.clear();
+    if (this.#end.signal.aborted) return;
+    this.#failures += 1;
+    const mayPass = error instanceof LinkLost && !error.loss.refused && this.#failures < mostLosses;
+    if (!mayPass) this.#fail(textOf(error), () => true);
+  }
+
+  #lost(link: Link, { why, refused }: Loss): void {
+    if (this.#link !== link) return;
+    this.#link = undefined;
+    const { clock, toClient, onRemark } = this.#options;
+    onRemark(`The connection to the daemon is lost: ${why}.`);
+    const isShort = clock.monotonic() - this.#openedAt < steadyMs;
+    this.#failures = isShort ? this.#failures + 1 : 0;
+    for (const id of this.#asked) toClient(cancellation(id, 'the connection to the daemon was lost'));
+    this.#asked.clear();
+    for (const request of this.#waiting.values()) {
+      // What listens for as long as its client is there has seen many daemons end that it did nothing to.
+      if (isShort || request.method !== 'subscriptions/listen') request.losses += 1;
+    }
+    const isHopeless = ({ losses }: Request) => refused || losses >= mostLosses;
+    this.#fail(`The connection to the daemon was lost: ${why}. See the log of the daemon.`, isHopeless);
+    if (this.#waiting.size > 0 || this.#greeting.subscriptions().length > 0) void this.#connect();
+  }
+
+  /** Answers requests that nobody else will. */
+  #fail(why: string, isMeant: (request: Request) => boolean): void {
+    const failed = [...this.#waiting].filter(([, request]) => isMeant(request));
+    if (failed.length > 0) this.#options.onRemark(why);
+    for (const [id] of failed) {
+      this.#waiting.delete(id);
+      this.#options.toClient(failureAnswer(id, -32_000, why));
+    }
+  }
+}
+
+/** A connection that was lost before it could be used. */
+class LinkLost extends Error {
+  readonly loss: Loss;
+
+  constructor(loss: Loss) {
+    super(`The connection to the daemon was lost: ${loss.why}.`);
+    this.loss = loss;
+  }
+}
+
+function textOf(error: unknown): string {
+  if (!isAppError(error)) return error instanceof Error ? error.message : String(error);
+  return [error.message, error.details.next ?? ''].join(' ').trim();
+}

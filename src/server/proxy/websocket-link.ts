@@ -1,0 +1,162 @@
+import type { IncomingMessage } from 'node:http';
+import { type ClientOptions, WebSocket } from 'ws';
+import { z } from 'zod';
+import { type AppError, configError, securityError, storageError } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import { isToken, shortestToken } from '../access/tokens.ts';
+import type { Link, LinkListener, Loss } from '../bridge/link.ts';
+
+export interface DaemonAddress {
+  /** As `http://127.0.0.1:8765`. */
+  url: string;
+  /** Sent as a bearer token; absent: the daemon asks for none. */
+  token: string | undefined;
+  /** The project of the client, an absolute path; absent: he is in none. */
+  root: string | undefined;
+  /** Roots that the client lists come before that project. */
+  isGuess: boolean;
+}
+
+const handshakeMs = 10_000;
+/** How long a daemon may take for the end of a connection. */
+const closingMs = 1_000;
+/** A daemon that gives no sign of life for two of these is gone. */
+const heartbeatMs = 30_000;
+const mostRefusalBytes = 16_384;
+const refusalSchema = z.object({ error: z.object({ message: z.string(), next: z.string() }) });
+type Refused = z.infer<typeof refusalSchema>['error'];
+/** Close codes that say that a message was refused for what it is. */
+const refusals = new Set([1003, 1007, 1008, 1009]);
+
+/** Opens a WebSocket on which a daemon speaks MCP. */
+export async function openWebSocketLink(
+  { url, token, root, isGuess }: DaemonAddress,
+  listener: LinkListener,
+  clock: Pick<Clock, 'after'>,
+): Promise<Link> {
+  if (token !== undefined && !isToken(token)) throw unsendable();
+  const { promise, resolve, reject } = Promise.withResolvers<Link>();
+  const options: ClientOptions = {
+    handshakeTimeout: handshakeMs,
+    perMessageDeflate: false,
+    maxPayload: 268_435_456,
+    headers: {
+      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...(root !== undefined && { 'polylogue-root': encodeURIComponent(root) }),
+      ...(root !== undefined && isGuess && { 'polylogue-root-guessed': 'true' }),
+    },
+  };
+  const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws`, 'mcp', options);
+  let trouble: string | undefined;
+  let stopBeat = () => {};
+  socket.once('unexpected-response', (request, response) => {
+    refusalIn(response)
+      .then(told => reject(refusedBy(url, response.statusCode ?? 0, told)))
+      .finally(() => request.destroy());
+  });
+  socket.on('error', error => {
+    trouble = error.message;
+    reject(unreachable(url, error));
+  });
+  socket.once('open', () => {
+    stopBeat = watchOver(socket, clock);
+    resolve(linkOf(socket, clock));
+  });
+  socket.on('message', (data, isBinary) => {
+    if (!isBinary) listener.onText(data.toString());
+  });
+  socket.once('close', (code, reason) => {
+    stopBeat();
+    reject(unreachable(url));
+    listener.onLost(lossOf(code, reason.toString() || trouble));
+  });
+  return promise;
+}
+
+function linkOf(socket: WebSocket, clock: Pick<Clock, 'after'>): Link {
+  return {
+    send: text => {
+      // What a closed socket no longer takes is sent again over the next one.
+      if (socket.readyState === WebSocket.OPEN) socket.send(text);
+    },
+    unsent: () => socket.bufferedAmount,
+    pause: () => socket.pause(),
+    resume: () => socket.resume(),
+    close() {
+      socket.close(1000);
+      clock.after(closingMs, () => socket.terminate());
+    },
+  };
+}
+
+/** Ends a connection whose other end says nothing any more. */
+function watchOver(socket: WebSocket, clock: Pick<Clock, 'after'>): () => void {
+  let missed = 0;
+  let stop = () => {};
+  socket.on('pong', () => {
+    missed = 0;
+  });
+  const beat = () => {
+    // A paused socket hears no answer.
+    if (!socket.isPaused) missed += 1;
+    if (missed > 2) return socket.terminate();
+    if (socket.readyState === WebSocket.OPEN) socket.ping();
+    stop = clock.after(heartbeatMs, beat);
+  };
+  stop = clock.after(heartbeatMs, beat);
+  return () => stop();
+}
+
+function lossOf(code: number, reason: string | undefined): Loss {
+  return { why: `it was closed with ${code}${reason ? ` (${reason})` : ''}`, refused: refusals.has(code) };
+}
+
+/** What a daemon says of its refusal; undefined where it is none of a daemon. */
+async function refusalIn(response: IncomingMessage): Promise<Refused | undefined> {
+  try {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    for await (const chunk of response) {
+      chunks.push(chunk);
+      size += chunk.length;
+      if (size > mostRefusalBytes) return undefined;
+    }
+    return refusalSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8'))).error;
+  } catch {
+    // Whatever it was, no daemon wrote it.
+    return undefined;
+  }
+}
+
+function refusedBy(url: string, status: number, told: Refused | undefined): AppError {
+  if (!told) {
+    return configError(`What answers at ${url} is no Polylogue daemon (HTTP ${status}).`, {
+      next: 'Set POLYLOGUE_PORT to a free port, or name the daemon with --url.',
+    });
+  }
+  const { message } = told;
+  if (status === 401) {
+    return securityError(`The daemon at ${url} does not let this client in: ${message}`, {
+      next: 'Set POLYLOGUE_TOKEN to a token that it knows; of a daemon of another user, choose another POLYLOGUE_PORT.',
+    });
+  }
+  if (status === 403) return securityError(`The daemon at ${url} refuses: ${message}`, { next: told.next });
+  return storageError('unavailable', `The daemon at ${url} takes no client now: ${message}`, {
+    retryable: true,
+    next: told.next,
+  });
+}
+
+function unsendable(): AppError {
+  return configError('POLYLOGUE_TOKEN is no token that a daemon would take.', {
+    next: `Give it at least ${shortestToken} printable characters without spaces and commas.`,
+  });
+}
+
+function unreachable(url: string, cause?: Error): AppError {
+  return storageError('unavailable', `The daemon at ${url} can't be reached${cause ? `: ${cause.message}` : ''}.`, {
+    retryable: true,
+    next: 'See whether it runs: polylogue status',
+    cause,
+  });
+}

@@ -1,0 +1,166 @@
+import { cancelledError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { ToolReply } from '../../core/tool-host.ts';
+import { cancelled, errorOfReply, timedOut } from '../ws/frames/frame-error.ts';
+import type { FrameError, ResultFrame, ServerFrame } from './protocol.ts';
+import type { Held, Work } from './work.ts';
+
+export interface FrameCallOptions {
+  requestId: string;
+  /** As the client wrote it. */
+  name: string;
+  work: Work;
+  /** The answer is sent on as it is written. */
+  stream: boolean;
+  /** The client's own limit, in milliseconds from when the work has its place. */
+  timeoutMs?: number;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
+  progressMs: number;
+  /** Adds all outputs as one `text`. */
+  compatText: boolean;
+  /** Resolves once the client took it, or is gone. */
+  send(frame: ServerFrame): Promise<unknown>;
+  /** Called once, with the end of it; `reply` where the host gave one that succeeded. */
+  onEnd(frame: ResultFrame, reply?: ToolReply): void;
+}
+
+/** One request_id while it runs. */
+export interface FrameCall {
+  cancel(): void;
+  /** Tells at once how it stands, for a client that comes back or asks again. */
+  tell(): void;
+}
+
+export function openFrameCall(options: FrameCallOptions): FrameCall {
+  const { requestId, name, work, clock, send } = options;
+  const receivedAt = clock.monotonic();
+  const joined = work.requestId !== requestId;
+  const writer = streamWriter(options);
+  let held: Held | undefined;
+  let endsAt: number | undefined;
+  let stopCeiling = () => {};
+  let stopProgress = () => {};
+  let isOver = false;
+  let isTaken = true;
+
+  function tell(): void {
+    stopProgress();
+    stopProgress = clock.after(options.progressMs, tell);
+    // A client that has not taken the last one needs no other.
+    if (!isTaken) return;
+    isTaken = false;
+    const frame = { op: 'progress', request_id: requestId, name, t: clock.now() / 1_000, note: work.note() } as const;
+    void send(frame).then(() => {
+      isTaken = true;
+    });
+  }
+
+  function acknowledge(): void {
+    if (endsAt === undefined) return;
+    const timeout = Math.round((endsAt - clock.monotonic()) / 10) / 100;
+    void send({ op: 'call_tool_ack', request_id: requestId, accepted: true, timeout, name });
+  }
+
+  function end(outcome: { reply: ToolReply } | { error: FrameError; reason: Error }): void {
+    if (isOver) return;
+    isOver = true;
+    stopCeiling();
+    stopProgress();
+    if ('reason' in outcome) leave(outcome.reason);
+    const reply = 'reply' in outcome ? outcome.reply : undefined;
+    const error = 'error' in outcome ? outcome.error : undefined;
+    const failure = error ?? (reply?.isError ? errorOfReply(reply, name) : undefined);
+    const times = { receivedAt, heldAt: held?.at, endedAt: clock.monotonic() };
+    const text = reply?.text ?? '';
+    const frame: ResultFrame = {
+      op: 'call_tool_res',
+      request_id: requestId,
+      outputs: [{ type: 'text', text }],
+      ...(options.compatText && { text }),
+      ...(failure && { error: failure }),
+      metadata: { latency_metrics: latencyOf(times, reply) },
+      ...(joined && { from_inflight: work.requestId }),
+    };
+    writer.end(failure === undefined, () => options.onEnd(frame, failure ? undefined : reply));
+  }
+
+  tell();
+  const leave = work.join({
+    onHeld(told) {
+      held = told;
+      const ms = options.timeoutMs ?? told.ceilingMs;
+      const seconds = ms / 1_000;
+      endsAt = clock.monotonic() + ms;
+      acknowledge();
+      stopCeiling = clock.after(ms, () => {
+        const reason = cancelledError(`The call took longer than ${seconds} s.`);
+        end({ error: timedOut(name, seconds), reason });
+      });
+    },
+    onText: writer.write,
+    onReply: reply => end({ reply }),
+  });
+  return {
+    tell() {
+      acknowledge();
+      tell();
+    },
+    cancel: () => end({ error: cancelled(name), reason: cancelledError() }),
+  };
+}
+
+/** Sends an answer on as it is written: one chunk at a time, each with all that came while the last one was taken. */
+function streamWriter({ stream, requestId, clock, send }: FrameCallOptions) {
+  let text = '';
+  let isSending = false;
+  let then: (() => void) | undefined;
+
+  function flush(): void {
+    if (isSending) return;
+    if (text === '') {
+      then?.();
+      return;
+    }
+    isSending = true;
+    const chunk = text;
+    text = '';
+    void send({ op: 'stream_chunk', request_id: requestId, chunk, t: clock.now() / 1_000 }).then(() => {
+      isSending = false;
+      flush();
+    });
+  }
+
+  return {
+    write(delta: string) {
+      if (!stream) return;
+      text += delta;
+      flush();
+    },
+    /** `after` comes behind the last chunk. */
+    end(whole: boolean, after: () => void) {
+      if (!stream) return after();
+      then = () => {
+        if (whole) void send({ op: 'stream_complete', request_id: requestId, t: clock.now() / 1_000 });
+        after();
+      };
+      flush();
+    },
+  };
+}
+
+function latencyOf(times: { receivedAt: number; heldAt: number | undefined; endedAt: number }, reply?: ToolReply) {
+  const { receivedAt, heldAt = times.endedAt, endedAt } = times;
+  const facts = isRecord(reply?.document.metadata) ? reply.document.metadata : {};
+  const { provider_used: provider, queue_ms: told } = facts;
+  // A reply says so only where there was a wait.
+  const queued = typeof told === 'number' ? told : 0;
+  const processing = endedAt - heldAt - queued;
+  return {
+    latency_ms: Math.round(endedAt - receivedAt),
+    global_sem_wait_ms: Math.round(heldAt - receivedAt),
+    ...(typeof provider === 'string' && { provider_sem_wait_ms: Math.round(queued) }),
+    processing_ms: Math.max(0, Math.round(processing)),
+    ...(typeof provider === 'string' && { provider_name: provider }),
+  };
+}

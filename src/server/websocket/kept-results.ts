@@ -1,0 +1,99 @@
+import type { Clock } from '../../core/ports.ts';
+import type { ResultFrame } from './protocol.ts';
+
+export interface KeptRules {
+  /** Milliseconds that a result is kept. */
+  resultMs: number;
+  /** Characters of one session's results; the oldest go first. */
+  mostCharacters: number;
+}
+
+export interface KeptResult {
+  /** What was called, as one text: the same request_id for something else is another call. */
+  same: string;
+  frame: ResultFrame;
+}
+
+/** Room for the results of all sessions together. */
+export interface ResultStore {
+  /** False when there is no room for so many characters. */
+  take(size: number): boolean;
+  give(size: number): void;
+}
+
+export function createResultStore(most: number): ResultStore {
+  let left = most;
+  return {
+    take(size) {
+      if (size > left) return false;
+      left -= size;
+      return true;
+    },
+    give(size) {
+      left += size;
+    },
+  };
+}
+
+/** Finished results of one session by request_id, for a client that did not get them. */
+export interface KeptResults {
+  keep(requestId: string, result: KeptResult): void;
+  find(requestId: string): KeptResult | undefined;
+  count(): number;
+  clear(): void;
+}
+
+const mostResults = 1_024;
+
+export function createKeptResults(
+  rules: KeptRules,
+  clock: Pick<Clock, 'monotonic' | 'after'>,
+  store: ResultStore,
+): KeptResults {
+  // The oldest stands first.
+  const kept = new Map<string, KeptResult & { size: number; until: number }>();
+  let size = 0;
+  let stopTimer: (() => void) | undefined;
+
+  function drop(requestId: string): void {
+    const entry = kept.get(requestId);
+    if (!entry) return;
+    size -= entry.size;
+    store.give(entry.size);
+    kept.delete(requestId);
+  }
+
+  /** Drops what is too old, and the oldest until `more` characters have room; then waits for the next to be too old. */
+  function tidy(more = 0): void {
+    const now = clock.monotonic();
+    for (const [id, { until }] of kept) {
+      if (until > now && size + more <= rules.mostCharacters && kept.size <= mostResults) break;
+      drop(id);
+    }
+    stopTimer?.();
+    const [oldest] = kept.values();
+    stopTimer = oldest && clock.after(oldest.until - now, tidy);
+  }
+
+  return {
+    keep(requestId, result) {
+      drop(requestId);
+      const more = sizeOf(result.frame);
+      tidy(more);
+      if (more > rules.mostCharacters || !store.take(more)) return;
+      size += more;
+      kept.set(requestId, { ...result, size: more, until: clock.monotonic() + rules.resultMs });
+      tidy();
+    },
+    find: requestId => kept.get(requestId),
+    count: () => kept.size,
+    clear() {
+      for (const id of [...kept.keys()]) drop(id);
+      tidy();
+    },
+  };
+}
+
+function sizeOf({ outputs, text = '' }: ResultFrame): number {
+  return outputs.reduce((sum, output) => sum + output.text.length, text.length);
+}

@@ -1,0 +1,165 @@
+import type { RawData, WebSocket } from 'ws';
+import type { Clock } from '../../core/ports.ts';
+import { createOutbox, type OutboxRules } from '../ws/outbox.ts';
+
+export interface SocketRules extends OutboxRules {
+  /** Milliseconds between pings. */
+  pingMs: number;
+  /** Milliseconds without a sign of life, after which a client counts as gone. */
+  silenceMs: number;
+}
+
+/** An open WebSocket as the protocols on it see it. */
+export interface LiveSocket {
+  /** Resolves once the text was handed to the system; false: the connection ended before. Never rejects. */
+  send(text: string): Promise<boolean>;
+  /** Whether the client keeps up: what is not worth much, or kept elsewhere, should wait otherwise. */
+  hasRoom(): boolean;
+  /** Called each time when the client has caught up; one listener only. */
+  onRoom(listener: () => void): void;
+  /** Sends what waits, within a second, and closes. */
+  close(code: number, reason: string): Promise<void>;
+  /** Reads nothing more, and closes: for a client that sends too much to be read to its end. */
+  refuse(code: number, reason: string): void;
+  /** Asked with each message; when it answers, nothing more is read for so many seconds. One for all of them. */
+  slowDown(tooFast: () => number | undefined): void;
+  /** Called with each message; one listener only. */
+  onText(listener: (text: string) => void): void;
+  /** Called once, when the connection is over for whatever reason. */
+  onClose(listener: () => void): void;
+}
+
+/** How long a client may take for the end of a connection. */
+const closingMs = 1_000;
+/** Pings that come while this much waits for a client are not answered: he could fill the memory by them. */
+const mostUnread = 65_536;
+
+export function openLiveSocket(
+  socket: WebSocket,
+  rules: SocketRules,
+  { clock, onError }: { clock: Pick<Clock, 'after' | 'monotonic'>; onError(error: Error): void },
+): LiveSocket {
+  const reading = pauses(socket);
+  let roomListener = () => {};
+  const outbox = createOutbox(socket, rules, {
+    clock,
+    onCrowded(crowded) {
+      reading.pause('crowded', crowded);
+      // Not now: whoever sends is in the midst of it.
+      if (!crowded) queueMicrotask(() => roomListener());
+    },
+  });
+  const stopPings = keepAlive(socket, rules, { clock, isRead: outbox.hasRoom });
+  let tooFast = (): number | undefined => undefined;
+  let listener = (_text: string) => {};
+  const closed: (() => void)[] = [stopPings];
+  let isOpen = true;
+  // One that is to end soon, or was ended just now, takes nothing more.
+  const isLive = () => isOpen && socket.readyState === socket.OPEN;
+
+  async function close(code: number, reason: string): Promise<void> {
+    if (!isOpen) return;
+    isOpen = false;
+    const over = new Promise<void>(resolve => closed.push(resolve));
+    const stop = clock.after(closingMs, () => socket.terminate());
+    closed.push(stop);
+    await Promise.race([outbox.drained(), over]);
+    socket.close(code, reason);
+    // The client's own close frame stands behind what was not read yet.
+    reading.pause('crowded', false);
+    reading.pause('fast', false);
+    await over;
+  }
+
+  socket.on('message', (data: RawData, isBinary: boolean) => {
+    if (!isOpen) return;
+    if (isBinary) return void close(1003, 'text frames only');
+    const seconds = tooFast();
+    if (seconds !== undefined) {
+      reading.pause('fast', true);
+      clock.after(seconds * 1_000, () => reading.pause('fast', false));
+    }
+    try {
+      listener(textOf(data));
+    } catch (error) {
+      // One client's message must not end the server for all.
+      onError(error instanceof Error ? error : new Error(String(error)));
+      void close(1011, 'internal error');
+    }
+  });
+  socket.on('ping', (data: Buffer) => {
+    if (isOpen && socket.bufferedAmount < mostUnread) socket.pong(data);
+  });
+  // What is wrong with a message closes the connection by itself, with the code for it.
+  socket.on('error', () => {});
+  socket.on('close', () => {
+    isOpen = false;
+    for (const tell of closed.splice(0)) tell();
+  });
+  return {
+    send: text => (isLive() ? outbox.send(text) : Promise.resolve(false)),
+    hasRoom: () => isLive() && outbox.hasRoom(),
+    onRoom(then) {
+      roomListener = then;
+    },
+    close,
+    refuse(code, reason) {
+      reading.pause('refused', true);
+      void close(code, reason);
+    },
+    slowDown(ask) {
+      tooFast = ask;
+    },
+    onText(then) {
+      listener = then;
+    },
+    onClose(then) {
+      if (socket.readyState === socket.CLOSED) then();
+      else closed.push(then);
+    },
+  };
+}
+
+/** Reads on once no reason is left not to. */
+function pauses(socket: WebSocket) {
+  const reasons = new Set<string>();
+  return {
+    pause(reason: 'crowded' | 'fast' | 'refused', on: boolean) {
+      if (on) reasons.add(reason);
+      else reasons.delete(reason);
+      if (reasons.size > 0) socket.pause();
+      else socket.resume();
+    },
+  };
+}
+
+function keepAlive(
+  socket: WebSocket,
+  { pingMs, silenceMs }: SocketRules,
+  { clock, isRead }: { clock: Pick<Clock, 'after' | 'monotonic'>; isRead(): boolean },
+): () => void {
+  let heardAt = clock.monotonic();
+  const hear = () => {
+    heardAt = clock.monotonic();
+  };
+  socket.on('message', hear).on('ping', hear).on('pong', hear);
+  let stop = () => {};
+  const wait = () => {
+    const left = silenceMs - (clock.monotonic() - heardAt);
+    stop = clock.after(Math.min(pingMs, left), () => {
+      // Nobody looks for signs of life there; a client who takes nothing is ended for that.
+      if (!isRead()) hear();
+      if (clock.monotonic() - heardAt >= silenceMs) return socket.terminate();
+      // A connection that is closing already needs none.
+      if (socket.readyState === socket.OPEN) socket.ping();
+      wait();
+    });
+  };
+  wait();
+  return () => stop();
+}
+
+function textOf(data: RawData): string {
+  if (Array.isArray(data)) return Buffer.concat(data).toString('utf8');
+  return Buffer.isBuffer(data) ? data.toString('utf8') : Buffer.from(data).toString('utf8');
+}

@@ -1,0 +1,245 @@
+import type { Clock, Random } from '../../core/ports.ts';
+import type { Principal } from '../../core/tool-host.ts';
+import type { Gate } from '../access/gate.ts';
+import { ownError } from '../ws/frames/frame-error.ts';
+import { nameOfCall, sameCall, toolNameOf } from '../ws/frames/same-call.ts';
+import { type FrameCall, openFrameCall } from './frame-call.ts';
+import { createKeptResults, type KeptRules, type ResultStore } from './kept-results.ts';
+import type { CallFrame, ResultFrame, ServerFrame } from './protocol.ts';
+import { startWork, type Work, type WorkOptions } from './work.ts';
+
+export interface FrameSessionRules extends KeptRules {
+  /** Milliseconds between two signs that a call goes on. */
+  progressMs: number;
+  compatText: boolean;
+  /** Characters of all messages whose calls run or wait. */
+  mostAsked: number;
+  /** Tools whose identical calls are not joined. */
+  notJoined: readonly string[];
+}
+
+export interface FrameSessionOptions extends Omit<WorkOptions, 'client' | 'clock'> {
+  id: string;
+  /** Names it among all sessions of all callers. */
+  scope: string;
+  principal: Principal;
+  rules: FrameSessionRules;
+  gate: Gate;
+  clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
+  random: Pick<Random, 'uuid'>;
+  /** What the results of all sessions share. */
+  store: ResultStore;
+}
+
+/** The connection that a session is on at the moment. */
+export interface Link {
+  /** Resolves once it was handed to the system; false: the connection ended before. Never rejects. */
+  send(frame: ServerFrame): Promise<boolean>;
+  /** Whether the client keeps up; results are kept back otherwise. */
+  hasRoom(): boolean;
+  /** Another connection has taken the session over. */
+  replace(): void;
+}
+
+/** What a client has under way and what he has not got yet. It outlasts his connections. */
+export interface FrameSession {
+  id: string;
+  /** Goes on over this connection, and sends what came meanwhile. */
+  attach(link: Link): void;
+  /** The connection is over. Whether the session has none now. */
+  detach(link: Link): boolean;
+  /** Sends what was kept back, as far as there is room for it. */
+  catchUp(link: Link): void;
+  /** `size`: characters of the whole message. */
+  call(frame: CallFrame, size: number): void;
+  isRunning(requestId: string): boolean;
+  cancel(requestId: string): void;
+  /** Nothing runs, and nothing is kept. */
+  isEmpty(): boolean;
+  /** Lets go of what is kept. */
+  forget(): void;
+}
+
+interface Entry {
+  same: string;
+  call: FrameCall;
+  /** The connection on which it was last asked for. */
+  link: Link | undefined;
+}
+
+/** Requests of one session at the same time; those that wait for their turn count too. */
+const mostRunning = 512;
+/** Ends of calls that are told to a client who comes back. */
+const mostUntold = 512;
+
+export function createFrameSession(options: FrameSessionOptions): FrameSession {
+  return new SessionDesk(options);
+}
+
+class SessionDesk implements FrameSession {
+  readonly id: string;
+  readonly #options: FrameSessionOptions;
+  readonly #kept;
+  readonly #running = new Map<string, Entry>();
+  readonly #works = new Map<string, Work>();
+  /** Ends that were sent to nobody, oldest first; of those that are kept, only that they are. */
+  readonly #untold: { requestId: string; error?: ResultFrame; delivered?: (() => void) | undefined }[] = [];
+  #characters = 0;
+  #link: Link | undefined;
+  #presence = new AbortController();
+
+  constructor(options: FrameSessionOptions) {
+    this.#options = options;
+    this.id = options.id;
+    this.#kept = createKeptResults(options.rules, options.clock, options.store);
+  }
+
+  isRunning(requestId: string): boolean {
+    return this.#running.has(requestId);
+  }
+
+  attach(link: Link): void {
+    const before = this.#link;
+    this.#link = link;
+    before?.replace();
+    if (this.#presence.signal.aborted) {
+      this.#presence = new AbortController();
+      for (const work of this.#works.values()) work.rejoin(this.#presence.signal);
+    }
+    this.catchUp(link);
+    for (const { call } of this.#running.values()) call.tell();
+  }
+
+  catchUp(link: Link): void {
+    while (this.#link === link && link.hasRoom()) {
+      const next = this.#untold.shift();
+      if (!next) return;
+      const frame = next.error ?? this.#kept.find(next.requestId)?.frame;
+      if (frame) void this.#tell(frame, next.delivered);
+    }
+  }
+
+  isEmpty(): boolean {
+    return this.#running.size === 0 && this.#untold.length === 0 && this.#kept.count() === 0;
+  }
+
+  forget(): void {
+    this.#kept.clear();
+    this.#untold.splice(0);
+  }
+
+  detach(link: Link): boolean {
+    if (this.#link !== link) return false;
+    this.#link = undefined;
+    this.#presence.abort();
+    return true;
+  }
+
+  call(frame: CallFrame, size: number): void {
+    const requestId = frame.request_id ?? this.#options.random.uuid();
+    const same = sameCall(frame);
+    const entry = this.#running.get(requestId);
+    const kept = this.#kept.find(requestId);
+    if (entry) this.#again(requestId, frame.name, same, entry);
+    else if (kept?.same === same) void this.#send({ ...kept.frame, from_cache: true });
+    else if (this.#isFull(size)) void this.#send(this.#busy(requestId, frame.name));
+    else this.#begin(requestId, same, { frame, size });
+  }
+
+  cancel(requestId: string): void {
+    this.#running.get(requestId)?.call.cancel();
+  }
+
+  /** A request that runs is sent once more: by a client who lost his connection meanwhile, or by mistake. */
+  #again(requestId: string, name: string, same: string, entry: Entry): void {
+    if (entry.same === same && entry.link !== this.#link) {
+      entry.link = this.#link;
+      entry.call.tell();
+      return;
+    }
+    const message = `The request_id "${requestId}" is that of a call that still runs.`;
+    const next = 'Wait for its call_tool_res, cancel it, or give this call an id of its own.';
+    const error = ownError({ code: 'DUPLICATE', class: 'running', message, next, tool: name });
+    void this.#send({ op: 'error', request_id: requestId, message, error });
+  }
+
+  #isFull(size: number): boolean {
+    const isTooMuch = this.#characters > 0 && this.#characters + size > this.#options.rules.mostAsked;
+    return this.#running.size >= mostRunning || isTooMuch;
+  }
+
+  #begin(requestId: string, same: string, { frame, size }: { frame: CallFrame; size: number }): void {
+    const { clock, rules, gate } = this.#options;
+    const release = gate.hold();
+    const work = this.#workFor(requestId, same, frame);
+    const call = openFrameCall({
+      requestId,
+      name: frame.name,
+      work,
+      stream: frame.stream === true,
+      ...(frame.timeout && { timeoutMs: frame.timeout * 1_000 }),
+      clock,
+      progressMs: rules.progressMs,
+      compatText: rules.compatText,
+      send: told => this.#send(told),
+      onEnd: (ended, reply) => {
+        this.#running.delete(requestId);
+        this.#characters -= size;
+        if (!ended.error) this.#kept.keep(requestId, { same, frame: ended });
+        void this.#tell(ended, reply?.delivered).then(release);
+      },
+    });
+    this.#running.set(requestId, { same, call, link: this.#link });
+    this.#characters += size;
+  }
+
+  #workFor(requestId: string, same: string, frame: CallFrame): Work {
+    const { rules, principal, scope } = this.#options;
+    const name = toolNameOf(frame.name);
+    // What streams is told from its beginning to one request alone.
+    const isJoined = frame.stream !== true && !rules.notJoined.includes(name);
+    const key = isJoined ? same : `${same} ${requestId}`;
+    const running = this.#works.get(key);
+    if (running) return running;
+    const work = startWork(
+      { ...this.#options, client: `frames ${scope}` },
+      {
+        requestId,
+        request: { name, arguments: frame.arguments ?? {}, principal, rateLimited: true },
+        idempotencyKey: nameOfCall([scope, requestId, same]),
+        gone: this.#presence.signal,
+        stream: frame.stream === true,
+        onOver: () => {
+          if (this.#works.get(key) === work) this.#works.delete(key);
+        },
+      },
+    );
+    this.#works.set(key, work);
+    return work;
+  }
+
+  /** Hands the end of a call to the client, now or when he is back, or has caught up. */
+  async #tell(frame: ResultFrame, delivered: (() => void) | undefined): Promise<void> {
+    if (this.#link?.hasRoom() && (await this.#send(frame))) return delivered?.();
+    this.#untold.push({ requestId: frame.request_id, delivered, ...(frame.error && { error: frame }) });
+    if (this.#untold.length > mostUntold) this.#untold.shift();
+  }
+
+  async #send(frame: ServerFrame): Promise<boolean> {
+    return (await this.#link?.send(frame)) ?? false;
+  }
+
+  #busy(requestId: string, tool: string): ResultFrame {
+    const error = ownError({
+      code: 'OVER_CAPACITY',
+      class: 'over_capacity',
+      tool,
+      message: 'This session has too many requests under way, or too large ones.',
+      next: 'Send the same call again once some of them are over.',
+      retryAfterSeconds: 5,
+    });
+    const { compatText } = this.#options.rules;
+    const outputs = [{ type: 'text' as const, text: '' }];
+    return { op: 'call_tool_res', request_id: requestId, outputs, ...(compatText && { text: '' }), error };
+  }
+}

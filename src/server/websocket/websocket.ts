@@ -1,0 +1,212 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { isAppError } from '../../core/errors.ts';
+import type { ToolHost } from '../../core/tool-host.ts';
+import type { Caller } from '../access/caller.ts';
+import type { Refusal } from '../guards/refusal.ts';
+import { rootOf } from '../http/router.ts';
+import type { CallerProduct, DoorParts, UpgradeDoor, UpgradeRequest } from '../http/routes.ts';
+import type { McpOptions } from '../mcp/mcp.ts';
+import { listedOf } from '../roots/listed-of.ts';
+import { createFrameSessions } from '../ws/frames/sessions.ts';
+import {
+  badHandshake,
+  failed,
+  notAllowed,
+  refuseUpgrade,
+  tokenFirst,
+  tokenReplaced,
+  wrongVersion,
+} from '../ws/refuse-upgrade.ts';
+import { serveMcp } from '../ws/serve-mcp.ts';
+import { type FrameDoorOptions, type FrameRules, serveFrames } from './frame-server.ts';
+import { createResultStore } from './kept-results.ts';
+import { type LiveSocket, openLiveSocket } from './live-socket.ts';
+import { createOpenSockets, type OpenSocket } from './sockets.ts';
+
+export interface WsRules {
+  frames: FrameRules;
+  /** Milliseconds between pings, and without a sign of life after which a client counts as gone. */
+  pingMs: number;
+  silenceMs: number;
+  /** Bytes that may wait for one client. */
+  mostBuffered: number;
+  /** Characters of the results of all sessions. */
+  mostKept: number;
+  /** Connections, and sessions of the frame protocol. */
+  mostConnections: number;
+}
+
+export interface WsOptions extends DoorParts, Pick<FrameDoorOptions, 'ceilings' | 'kindOf'> {
+  rules: WsRules;
+  /** Connections, and sessions of the frame protocol, that one token may have at the moment; absent: all of them. */
+  ofOne?(): number;
+}
+
+export interface WsDoor extends UpgradeDoor {
+  /** Sessions of the frame protocol, with a client or waiting for one. */
+  sessions(): number;
+}
+
+interface McpCaller {
+  caller: Caller;
+  /** His project, until he lists roots. */
+  guessed: string | undefined;
+  /** The roots that he lists choose his project. */
+  follows: boolean;
+}
+
+/** Bytes of a connection that has not said who it is. */
+const mostUnknownBytes = 65_536;
+
+/** MCP (subprotocol `mcp`) and the frame protocol (none) over WebSockets. */
+export function openWs(options: WsOptions): WsDoor {
+  const { rules, clock, onError, maxBodyBytes } = options;
+  const { ofOne = () => rules.mostConnections } = options;
+  const open = createOpenSockets({ most: rules.mostConnections, ofOne });
+  const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, most: rules.mostConnections, ofOne }, clock);
+  const frameOptions = {
+    ...options,
+    rules: rules.frames,
+    sessions,
+    store: createResultStore(rules.mostKept),
+    connections: open.count,
+  };
+  const server = webSocketServer(maxBodyBytes);
+  let pending = 0;
+  let rotations = 0;
+  options.tokens.onChange(({ ended, gone, others }) => {
+    rotations += ended.size + others.size;
+    sessions.end(gone);
+    open.close(({ caller }) => caller !== undefined && ended.has(caller.name), 'the token was taken back or replaced');
+  });
+
+  async function accept({ incoming, socket, head, caller }: UpgradeRequest): Promise<void> {
+    const isMcp = subprotocols(incoming).includes('mcp');
+    const refusal = isMcp && !caller ? tokenFirst : open.refusal(caller, pending);
+    if (refusal) return refuseUpgrade(socket, refusal);
+    pending += 1;
+    const known = rotations;
+    try {
+      const product = isMcp && caller ? await options.productOf(caller, rootOf(incoming)) : undefined;
+      if (socket.destroyed) return;
+      // Whose token was replaced meanwhile is not known here: all of these few come again.
+      if (known !== rotations) return refuseUpgrade(socket, tokenReplaced);
+      server.handleUpgrade(incoming, socket, head, upgraded => {
+        const entry = { live: liveSocket(options, upgraded), caller, address: incoming.socket.remoteAddress ?? '' };
+        open.add(entry);
+        if (product && caller)
+          speakMcp(options, entry.live, { caller, guessed: rootOf(incoming), follows: isGuess(incoming) }, product);
+        else speakFrames(entry, socket, incoming);
+      });
+    } finally {
+      pending -= 1;
+    }
+  }
+
+  function speakFrames(entry: OpenSocket, socket: Duplex, incoming: IncomingMessage): void {
+    const stopCounting = countUnknown(socket, () => entry.live.refuse(1009, 'a hello is shorter'));
+    serveFrames(frameOptions, {
+      socket: entry.live,
+      caller: entry.caller,
+      root: rootOf(incoming),
+      name: (incoming.headers['user-agent'] ?? 'websocket').slice(0, 100),
+      onKnown(caller) {
+        stopCounting();
+        return open.know(entry, caller);
+      },
+      onRotated(caller) {
+        rotations += 1;
+        open.close(each => each !== entry && each.caller?.name === caller.name, 'the token was replaced');
+      },
+    });
+  }
+
+  return {
+    path: '/ws',
+    accept(request) {
+      // Until it is taken over, nobody else hears of its failures.
+      request.socket.on('error', () => request.socket.destroy());
+      accept(request).catch(error => {
+        if (!isAppError(error)) onError(error instanceof Error ? error : new Error(String(error)));
+        refuseUpgrade(request.socket, isAppError(error) ? notAllowed(error.message) : failed);
+      });
+    },
+    connections: open.count,
+    sessions: sessions.count,
+    async close() {
+      await open.closeAll();
+      server.close();
+    },
+  };
+}
+
+function mcpOptions(
+  options: Pick<DoorParts, 'gate' | 'version' | 'productOf' | 'clock'>,
+  { caller, guessed, follows }: McpCaller,
+  { host, root, instructions }: CallerProduct,
+  client: string,
+): McpOptions {
+  const gated = (product: ToolHost) => options.gate.before(product, client);
+  return {
+    host: gated(host),
+    version: options.version,
+    instructions,
+    principal: { owner: caller.owner, root },
+    ...(follows && { listed: listedOf(options, { caller, guessed }, gated) }),
+  };
+}
+
+function liveSocket({ rules, clock, onError, stallMs }: WsOptions, socket: WebSocket): LiveSocket {
+  const { pingMs, silenceMs, mostBuffered } = rules;
+  return openLiveSocket(socket, { pingMs, silenceMs, mostBytes: mostBuffered, stallMs }, { clock, onError });
+}
+
+function speakMcp(options: WsOptions, socket: LiveSocket, from: McpCaller, product: CallerProduct): void {
+  const client = `mcp ${options.random.uuid()}`;
+  socket.slowDown(() => secondsOf(options.admit(from.caller)));
+  serveMcp(mcpOptions(options, from, product, client), socket, options.onError);
+}
+
+function webSocketServer(maxPayload: number): WebSocketServer {
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    autoPong: false,
+    maxPayload,
+    handleProtocols: offered => (offered.has('mcp') ? 'mcp' : false),
+  });
+  // Its own answers to bad handshakes would say less.
+  return server.on('wsClientError', (_error, socket, { headers }) =>
+    refuseUpgrade(socket, headers['sec-websocket-version'] === '13' ? badHandshake : wrongVersion),
+  );
+}
+
+function secondsOf(refusal: Refusal | undefined): number | undefined {
+  return refusal && (refusal.retryAfterSeconds ?? 1);
+}
+
+function subprotocols({ headers }: IncomingMessage): string[] {
+  return (headers['sec-websocket-protocol'] ?? '').split(',').map(each => each.trim());
+}
+
+/** Calls `onTooMuch` once more came than a hello can be; the result stops that. */
+function countUnknown(socket: Duplex, onTooMuch: () => void): () => void {
+  let bytes = 0;
+  const onData = (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes <= mostUnknownBytes) return;
+    stop();
+    onTooMuch();
+  };
+  const stop = () => void socket.off('data', onData);
+  socket.prependListener('data', onData);
+  return stop;
+}
+
+/** Nobody named the client's project, or whoever named it did so for want of anything better. */
+function isGuess(incoming: IncomingMessage): boolean {
+  return rootOf(incoming) === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
+}

@@ -1,0 +1,146 @@
+import { storageError } from '../../core/errors.ts';
+import type { JobId, ThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
+import { endedJob, refuseExistingJob } from '../../memory/stores/job-change.ts';
+import { inBatches } from '../../memory/stores/redis-blobs.ts';
+import type { JobEnd, JobQuery } from '../store.ts';
+import { ownerHash } from './keys.ts';
+import { packRecord, unlessDamaged, unpackRecord } from './records.ts';
+import { allTextsOf, raiseLife, redisScript } from './script.ts';
+import type { RedisParts } from './threads.ts';
+
+export interface RedisJobs {
+  create(job: Job): Promise<void>;
+  job(id: JobId, now: number): Promise<Job | undefined>;
+  jobs(query: JobQuery): Promise<Job[]>;
+  end(id: JobId, end: JobEnd): Promise<boolean>;
+  dropOfThread(owner: string, thread: ThreadId): Promise<void>;
+  dropExpired(ownerHash: string, now: number): Promise<void>;
+}
+
+/** A job that expired is forgotten by the server this much later, if nobody tidies up earlier. */
+const graceMs = 86_400_000;
+const page = 50;
+
+/** KEYS: job. ARGV: nonce, body, life. */
+const createScript = redisScript(
+  'writes',
+  `
+if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('HGET', KEYS[1], 'n') == ARGV[1] and 1 or 0 end
+redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', 'running', 'body', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+`,
+);
+
+/** KEYS: job. ARGV: nonce, body, life. Answers 1 for the one that ended it. */
+const endScript = redisScript(
+  'writes',
+  `
+local seen = redis.call('HMGET', KEYS[1], 's', 'n')
+if seen[1] == 'ended' and seen[2] == ARGV[1] then return 1 end
+if seen[1] ~= 'running' then return 0 end
+redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', 'ended', 'body', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1
+`,
+);
+
+/** KEYS: index. ARGV: id, time, life. */
+const indexScript = redisScript(
+  'writes',
+  `${raiseLife}
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
+raise(KEYS[1], ARGV[3])
+return 1
+`,
+);
+
+export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
+  const indexOf = (owner: string) => keys.owner(owner).jobs;
+  const life = ({ expiresAt, updatedAt }: Job) => String(Math.ceil(Math.max(0, expiresAt - updatedAt) + graceMs));
+
+  async function read(id: string): Promise<Job | 'gone'> {
+    const name = keys.job(id);
+    const body = await wire.fetch(name, ['HGET', name, 'body']);
+    if (typeof body !== 'string') return 'gone';
+    const job = unpackRecord(body, 'job')?.job;
+    if (job?.id === id) return job;
+    throw storageError('corrupt', `Job ${id} is damaged in Redis and is not served.`, {
+      next: 'Look into the thread, which may have its answer, or send the call again.',
+    });
+  }
+
+  async function touch(): Promise<void> {
+    await wire.send(keys.mark, ['INCR', keys.mark]);
+  }
+
+  async function* walk(owner: string) {
+    const name = indexOf(owner);
+    for (let at = 0; ; at += page) {
+      const ids = allTextsOf(await wire.send(name, ['ZRANGE', name, String(at), String(at + page - 1), 'REV']));
+      // One that is damaged is refused to whoever asks for it; it does not hide the others.
+      yield await inBatches(ids, async id => ({ id, job: await unlessDamaged(read(id)) }));
+      if (ids.length < page) return;
+    }
+  }
+
+  async function drop(owner: string, ids: readonly string[]): Promise<void> {
+    if (ids.length === 0) return;
+    await inBatches(ids, id => wire.send(keys.job(id), ['UNLINK', keys.job(id)]));
+    await wire.send(indexOf(owner), ['ZREM', indexOf(owner), ...ids]);
+  }
+
+  async function dropWhere(owner: string, goes: (job: Job | 'gone') => boolean): Promise<void> {
+    const ids: string[] = [];
+    for await (const found of walk(owner)) ids.push(...found.filter(({ job }) => job && goes(job)).map(({ id }) => id));
+    await drop(owner, ids);
+  }
+
+  return {
+    async create(job) {
+      const name = keys.job(job.id);
+      const index = indexOf(ownerHash(job.owner));
+      const written = await wire.run(
+        createScript,
+        [name],
+        [random.uuid(), packRecord({ kind: 'job', job }), life(job)],
+      );
+      if (Number(written) !== 1) refuseExistingJob(job.id);
+      await Promise.all([
+        wire.run(indexScript, [index], [job.id, String(job.createdAt), life(job)]),
+        wire.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)]),
+        touch(),
+      ]);
+    },
+    async job(id, now) {
+      const job = await read(id);
+      return job !== 'gone' && job.expiresAt > now ? job : undefined;
+    },
+    async jobs({ owner, limit, now }) {
+      const jobs: Job[] = [];
+      if (limit < 1) return jobs;
+      for await (const found of walk(ownerHash(owner))) {
+        for (const { job } of found) {
+          if (job && job !== 'gone' && job.owner === owner && job.expiresAt > now) jobs.push(job);
+        }
+        if (jobs.length >= limit) break;
+      }
+      return jobs.slice(0, limit);
+    },
+    async end(id, end) {
+      const before = await read(id);
+      const job = before === 'gone' ? undefined : endedJob(before, end);
+      if (!job) return false;
+      const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job)];
+      const ended = Number(await wire.run(endScript, [keys.job(id)], args)) === 1;
+      if (ended) {
+        const index = indexOf(ownerHash(job.owner));
+        await Promise.all([wire.run(indexScript, [index], [id, String(job.createdAt), life(job)]), touch()]);
+      }
+      return ended;
+    },
+    dropOfThread: (owner, thread) => dropWhere(ownerHash(owner), job => job !== 'gone' && job.thread === thread),
+    dropExpired: (owner, now) => dropWhere(owner, job => job === 'gone' || job.expiresAt <= now),
+  };
+}

@@ -1,0 +1,142 @@
+import { storageError } from '../../core/errors.ts';
+import { isThreadId } from '../../core/ids.ts';
+import { type SpendLedger, type SpendScope, spendDays, spendThreadDays } from '../../core/spend-ledger.ts';
+import type { SpendRow } from '../../core/usage.ts';
+import { inBatches } from '../../memory/stores/redis-blobs.ts';
+import { dropSpend, freeHolds, holdSpend, putSpend, usedSpend } from '../../memory/stores/redis-spend-scripts.ts';
+import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../../memory/stores/spend-sum.ts';
+import type { RedisWire } from './cluster-client.ts';
+import { ownerHash } from './keys.ts';
+import { packRecord, unlessDamaged, unpackRecord } from './records.ts';
+import { allTextsOf, textsOf } from './script.ts';
+import type { RedisParts, RedisThreads } from './threads.ts';
+
+export interface RedisSpend extends SpendLedger {
+  /** Drops old rows, and the threads of those whose thread is gone. */
+  prune(ownerHash: string, now: number): Promise<void>;
+}
+
+/** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
+const maxTries = 100;
+
+/** The server forgets what was put aside this much later than whoever did it. */
+const marginMs = 60_000;
+const lifeMs = String((spendDays + 30) * 86_400_000);
+
+/** A row as it is replaced, if it is still what was seen. */
+interface Change {
+  row: SpendRow;
+  /** Frees what was put aside under it. */
+  hold?: string;
+  /** The row that goes into it, and whose sums count already. */
+  instead?: SpendRow;
+}
+
+/** The ledger: all of an owner's rows, sums and holds in one slot. */
+export function redisSpend({ wire, keys, random }: RedisParts, threads: Pick<RedisThreads, 'find'>): RedisSpend {
+  const placeOf = (owner: string) => keys.spend(ownerHash(owner));
+
+  async function put(place: string, { row, hold = '', instead }: Change): Promise<void> {
+    const nonce = random.uuid();
+    const key = keyOf(row);
+    for (let tries = 0; tries < maxTries; tries++) {
+      const before = await seenRow(wire, place, key);
+      const body = packRecord({ kind: 'spend', row: before.row ? sumOf(before.row, row) : row });
+      const facts = [
+        nonce,
+        key,
+        before.version,
+        body,
+        row.day,
+        String(instead ? 0 : row.costUsd),
+        row.thread ?? '',
+        hold,
+        lifeMs,
+      ];
+      const rest = instead ? [keyOf(instead), instead.thread ?? ''] : [];
+      if (Number(await wire.run(putSpend, [place], [...facts, ...rest])) === 1) return;
+    }
+    throw storageError('unavailable', 'The ledger is changed by others without a pause.', {
+      retryable: true,
+      next: 'Try again.',
+    });
+  }
+
+  return {
+    async add(entry, hold) {
+      if (entry) {
+        await wire.send(keys.owners, ['SADD', keys.owners, ownerHash(entry.owner)]);
+        await put(placeOf(entry.owner), { row: rowOf(entry), hold });
+      } else if (hold !== undefined) {
+        const name = keys.hold(hold);
+        const owner = await wire.send(name, ['GET', name]);
+        const holds = `${keys.spend(String(owner))}:holds`;
+        if (owner !== null) await wire.send(holds, ['HDEL', holds, hold]);
+      }
+    },
+    async hold({ id, owner, day, thread, now, usd, expiresAt, dayLimit, threadLimit }) {
+      const name = keys.hold(id);
+      const life = String(Math.ceil(Math.max(1, expiresAt - now) + marginMs));
+      // First, because whoever frees it knows no more than its name.
+      await wire.send(name, ['SET', name, ownerHash(owner), 'PX', life]);
+      const most = (limit: number | undefined) => (limit === undefined ? '' : String(limit + rounding));
+      const facts = [day, thread ?? '', String(now), id, String(usd), String(expiresAt), life];
+      const held = await wire.run(holdSpend, [placeOf(owner)], [...facts, most(dayLimit), most(threadLimit)]);
+      return Number(held) === 1;
+    },
+    async used({ owner, day, thread, now }: SpendScope) {
+      const sums = await wire.run(usedSpend, [placeOf(owner)], [day, thread ?? '', String(now)]);
+      const [ofDay = '0', ofThread = '0'] = textsOf(sums);
+      return { day: Number(ofDay), thread: Number(ofThread) };
+    },
+    async rows({ owner, from, thread }) {
+      const rows = await rowsSince(wire, placeOf(owner), from);
+      return rows.filter(row => row.owner === owner && (thread === undefined || row.thread === thread));
+    },
+    async prune(owner, now) {
+      const place = keys.spend(owner);
+      await wire.run(freeHolds, [place], [String(now)]);
+      await dropOld(wire, place, now);
+      const late = daysBefore(now, spendThreadDays);
+      for (const row of await rowsSince(wire, place, '')) {
+        const { thread } = row;
+        if (thread === undefined || row.day >= late) continue;
+        const found = isThreadId(thread) ? await unlessDamaged(threads.find(thread)) : { state: 'unknown' };
+        if (found && found.state !== 'stored') await put(place, { row: withoutThread(row), instead: row });
+      }
+    },
+  };
+}
+
+interface SeenRow {
+  row: SpendRow | undefined;
+  version: string;
+  /** Rows of a day are shown in the order in which they came. */
+  order: number;
+}
+
+async function seenRow(wire: RedisWire, place: string, key: string): Promise<SeenRow> {
+  const name = `${place}:row:${key}`;
+  const [body, version = '0', order] = textsOf(await wire.send(name, ['HMGET', name, 'body', 'v', 'place']));
+  // A sum that is damaged can't be gone on with: what is known counts from here.
+  return { row: unpackRecord(body, 'spend')?.row, version, order: Number(order ?? 0) };
+}
+
+async function rowsSince(wire: RedisWire, place: string, from: string): Promise<SpendRow[]> {
+  const range = ['ZRANGE', place, from === '' ? '-' : `[${from}`, '+', 'BYLEX'];
+  const names = allTextsOf(await wire.fetch(place, range));
+  const found = await inBatches(names, name => seenRow(wire, place, name.slice(name.indexOf(' ') + 1)));
+  // A damaged row is missing from the sums; it does not hide the others.
+  const rows = found.flatMap(({ row, order }) => (row ? [{ row, order }] : []));
+  rows.sort((a, b) => (a.row.day === b.row.day ? a.order - b.order : a.row.day < b.row.day ? -1 : 1));
+  return rows.map(({ row }) => row);
+}
+
+async function dropOld(wire: RedisWire, place: string, now: number): Promise<void> {
+  const range = ['ZRANGE', place, '-', `(${daysBefore(now, spendDays)}`, 'BYLEX'];
+  for (const name of allTextsOf(await wire.fetch(place, range))) {
+    const [day = '', key = ''] = name.split(' ');
+    const { row } = await seenRow(wire, place, key);
+    await wire.run(dropSpend, [place], [key, day, row?.thread ?? '']);
+  }
+}

@@ -1,0 +1,173 @@
+import { isThreadId } from '../../core/ids.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import { inBatches } from '../../memory/stores/redis-blobs.ts';
+import { tombstoneLifeMs } from '../../memory/stores/thread-change.ts';
+import { matchWords, queryWords } from '../search-words.ts';
+import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
+import type { RedisWire } from './cluster-client.ts';
+import { ownerHash, type RedisKeys } from './keys.ts';
+import {
+  type FoundHead,
+  foundHead,
+  headFields,
+  publicHead,
+  type StoredHead,
+  unlessDamaged,
+  unpackRecord,
+} from './records.ts';
+import { allTextsOf, raiseLife, redisScript } from './script.ts';
+import { searchThread } from './thread-scripts.ts';
+
+type Indexed = Pick<ThreadHead, 'id' | 'owner' | 'workspace' | 'updatedAt' | 'expiresAt'>;
+
+/** Which threads an owner has. It only ever says where to look: what a head says counts. */
+export interface RedisIndex {
+  /** Never rejects: the change it follows is made, and the next one puts the index right. */
+  put(head: Indexed): Promise<void>;
+  bury(head: Indexed, at: number): Promise<void>;
+  /** Takes a thread out of those that are gone. */
+  revive(head: Indexed): Promise<void>;
+  list(query: ListQuery): Promise<ThreadHead[]>;
+  search(query: SearchQuery): Promise<SearchHit[]>;
+}
+
+/** The newest threads that a search looks into, and how many turns of each it weighs against each other. */
+const searchedThreads = 1_000;
+const weighedTurns = 8;
+const page = 50;
+
+/** KEYS: by last use, by end, of the workspace. ARGV: id, last use, end, life. */
+const putScript = redisScript(
+  'writes',
+  `${raiseLife}
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
+redis.call('ZADD', KEYS[2], ARGV[3], ARGV[1])
+redis.call('ZADD', KEYS[3], ARGV[2], ARGV[1])
+for index = 1, 3 do raise(KEYS[index], ARGV[4]) end
+return 1
+`,
+);
+
+/** KEYS: by last use, by end, of the workspace, gone. ARGV: id, time, life. */
+const buryScript = redisScript(
+  'frees',
+  `${raiseLife}
+for index = 1, 3 do redis.call('ZREM', KEYS[index], ARGV[1]) end
+redis.call('ZADD', KEYS[4], ARGV[2], ARGV[1])
+raise(KEYS[4], ARGV[3])
+return 1
+`,
+);
+
+/** `onSkip` is told of threads that lists and searches leave out because they are damaged. */
+export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: string) => void): RedisIndex {
+  const namesOf = ({ owner, workspace }: Pick<ThreadHead, 'owner' | 'workspace'>) => {
+    const names = keys.owner(ownerHash(owner));
+    return [names.threads, names.ends, names.workspace(workspace)];
+  };
+
+  async function headOf(id: string): Promise<FoundHead | undefined> {
+    if (!isThreadId(id)) return undefined;
+    const { head } = keys.thread(id);
+    const fields = await wire.send(head, ['HMGET', head, ...headFields]);
+    const found = await unlessDamaged((async () => foundHead(id, fields))());
+    if (!found) onSkip(id);
+    return found;
+  }
+
+  /** Live threads of a list, page by page, the newest first. */
+  async function* walk({ owner, workspace, before, beforeId, now }: Omit<ListQuery, 'limit'>, size: number) {
+    const names = keys.owner(ownerHash(owner));
+    const name = workspace === undefined ? names.threads : names.workspace(workspace);
+    const newest = before === undefined ? '+inf' : `${before}`;
+    const isEarlier = ({ id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>) =>
+      before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId);
+    for (let at = 0; ; at += size) {
+      const range = ['ZRANGE', name, newest, '-inf', 'BYSCORE', 'REV', 'LIMIT', String(at), String(size)];
+      const ids = allTextsOf(await wire.send(name, range));
+      const found = await inBatches(ids, headOf);
+      const live: StoredHead[] = [];
+      for (const each of found) {
+        if (each?.state !== 'stored') continue;
+        const { head } = each.value;
+        const isAsked = head.owner === owner && (workspace === undefined || head.workspace === workspace);
+        if (isAsked && head.expiresAt > now && isEarlier(head)) live.push(each.value);
+      }
+      yield live;
+      if (ids.length < size) return;
+    }
+  }
+
+  return {
+    async put(head) {
+      const life = Math.ceil(Math.max(0, head.expiresAt - head.updatedAt) + tombstoneLifeMs);
+      const args = [head.id, String(head.updatedAt), String(head.expiresAt), String(life)];
+      const hash = ownerHash(head.owner);
+      try {
+        await Promise.all([
+          wire.run(putScript, namesOf(head), args),
+          wire.send(keys.owners, ['SADD', keys.owners, hash]),
+          wire.send(keys.mark, ['INCR', keys.mark]),
+        ]);
+      } catch {
+        // Said in the interface; the connection's own log has the reason.
+      }
+    },
+    async bury(head, at) {
+      const { gone } = keys.owner(ownerHash(head.owner));
+      await Promise.all([
+        wire.run(buryScript, [...namesOf(head), gone], [head.id, String(at), String(tombstoneLifeMs)]),
+        wire.send(keys.mark, ['INCR', keys.mark]),
+      ]);
+    },
+    async revive({ id, owner }) {
+      const { gone } = keys.owner(ownerHash(owner));
+      await wire.send(gone, ['ZREM', gone, id]);
+    },
+    async list({ limit, ...query }) {
+      const heads: ThreadHead[] = [];
+      if (limit < 1) return heads;
+      for await (const live of walk(query, Math.min(page, limit))) {
+        heads.push(...live.map(publicHead));
+        if (heads.length >= limit) break;
+      }
+      return heads.sort((a, b) => b.updatedAt - a.updatedAt).slice(0, limit);
+    },
+    async search({ text, limit, ...query }) {
+      const words = queryWords(text);
+      const hits: SearchHit[] = [];
+      if (words.length === 0 || limit < 1) return hits;
+      let searched = 0;
+      for await (const live of walk(query, page)) {
+        const found = await inBatches(live, stored => bestTurn(wire, keys, stored, words));
+        hits.push(...found.filter(hit => hit !== undefined));
+        searched += page;
+        if (hits.length >= limit || searched >= searchedThreads) break;
+      }
+      return hits.sort((a, b) => b.thread.updatedAt - a.thread.updatedAt).slice(0, limit);
+    },
+  };
+}
+
+/** The turn that holds the words most often. */
+async function bestTurn(
+  wire: RedisWire,
+  keys: RedisKeys,
+  stored: StoredHead,
+  words: readonly string[],
+): Promise<SearchHit | undefined> {
+  const { head } = stored;
+  const { all } = keys.thread(head.id);
+  const [, turns = '', exchanges = '', , , , indexed = ''] = all;
+  const wanted = words.map(word => ` ${word}`);
+  const seqs = allTextsOf(await wire.run(searchThread, [indexed, exchanges], [String(weighedTurns), ...wanted]));
+  let found: (SearchHit & { count: number }) | undefined;
+  for (const text of await inBatches(seqs, seq =>
+    wire.fetch(turns, ['LINDEX', turns, String(Number(seq) - head.startSeq - 1)]),
+  )) {
+    const turn = unpackRecord(typeof text === 'string' ? text : undefined, 'turn')?.turn;
+    const match = turn && matchWords(turn.content, words);
+    if (match && match.count > (found?.count ?? 0)) found = { thread: publicHead(stored), seq: turn.seq, ...match };
+  }
+  return found && { thread: found.thread, seq: found.seq, snippet: found.snippet };
+}

@@ -1,0 +1,69 @@
+import { safeCut } from '../core/text.ts';
+
+const maxQueryWords = 32;
+const snippetChars = 160;
+/** Occurrences are counted this far into a text; a word is looked for in all of it. */
+const countedChars = 200_000;
+
+/** Scripts that are written without spaces: each of their characters counts as a word. */
+const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
+
+/**
+ * The words of a text, lower-case, without accents, one space between them. Every store searches in this form, so that all
+ * of them find the same.
+ */
+export function foldWords(text: string): string {
+  return text
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036f]+/g, '')
+    .normalize('NFC')
+    .toLowerCase()
+    .replace(unspaced, ' $& ')
+    .replace(/[^\p{L}\p{N}\p{M}]+/gu, ' ')
+    .trim();
+}
+
+/** What a search text asks for; empty when it holds no word. */
+export function queryWords(text: string): string[] {
+  const folded = foldWords(text.slice(0, 10_000));
+  return folded === '' ? [] : [...new Set(folded.split(' '))].slice(0, maxQueryWords);
+}
+
+export interface WordMatch {
+  /** How often the words occur. */
+  count: number;
+  /** About 160 characters around the first of them. */
+  snippet: string;
+}
+
+/** Looks for all of the words, by their beginnings; undefined when one is missing. */
+export function matchWords(text: string, words: readonly string[]): WordMatch | undefined {
+  const missing = new Set(words);
+  let first: number | undefined;
+  let count = 0;
+  for (const { 0: token, index } of text.matchAll(/[\p{L}\p{N}\p{M}]+/gu)) {
+    if (index > countedChars && missing.size === 0) break;
+    for (const piece of foldToken(token)) {
+      for (const word of words) {
+        if (!piece.startsWith(word)) continue;
+        missing.delete(word);
+        first ??= index;
+        count++;
+      }
+    }
+  }
+  return first === undefined || missing.size > 0 ? undefined : { count, snippet: snippetAt(text, first) };
+}
+
+function foldToken(token: string): string[] {
+  return /^[a-z0-9]+$/i.test(token) ? [token.toLowerCase()] : foldWords(token).split(' ');
+}
+
+function snippetAt(text: string, at: number): string {
+  const wish = Math.max(0, at - 50);
+  const gap = wish === 0 ? -1 : text.slice(wish, at).search(/\s/);
+  const start = wish === 0 ? 0 : gap === -1 ? at : wish + gap + 1;
+  const cut = safeCut(text.slice(start, start + snippetChars + 1), snippetChars);
+  const end = start + cut.length < text.length ? '…' : '';
+  return `${start > 0 ? '…' : ''}${cut.replace(/\s+/g, ' ').trim()}${end}`;
+}

@@ -1,0 +1,146 @@
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { isAppError } from '../../core/errors.ts';
+import { salvagedName, sqliteRepair } from '../../memory/stores/sqlite-repair.ts';
+import { isDamage, sqliteCode } from './failure.ts';
+import { durableTables, sqliteSchema } from './schema.ts';
+
+/** How long a writer waits for a lock that another process holds. */
+export const lockWaitMs = 10_000;
+/** Above this size a file is checked only when something about it looked wrong: reading it all takes too long. */
+const checkedBytes = 256 * 1024 * 1024;
+
+/** Opens SQLite on a file. */
+export type Connect = (file: string, options: { timeout: number }) => DatabaseSync;
+
+export interface OpenOptions {
+  file: string;
+  connect: Connect;
+  /** Epoch milliseconds; names what is set aside. */
+  now: number;
+  /** The file may not grow beyond it. */
+  maxBytes?: number;
+  /** Checks everything, the search index included, whatever the size. */
+  thorough: boolean;
+  onWarning: (message: string) => void;
+}
+
+export interface OpenFile {
+  db: DatabaseSync;
+  /** Tells whether the path still leads to the file that is open. */
+  inode: number;
+  /** The file was damaged and has been replaced by what was intact of it. */
+  repaired: boolean;
+}
+
+/** The file's inode, or undefined when there is none. Looks at the path only: opening the file would drop SQLite's locks. */
+export function inodeOf(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.ino;
+}
+
+/**
+ * Opens the file for writing: creates, migrates, checks and, where it is damaged, replaces it. All of it under a lock, so
+ * that several programs that start at once see each step whole.
+ */
+export function sqliteOpen(options: OpenOptions): OpenFile {
+  const { file } = options;
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const lock = takeLock(`${file}.lock`);
+  try {
+    if (!existsSync(file) && existsSync(salvagedName(file))) renameSync(salvagedName(file), file);
+    const opened = open(options, options.thorough);
+    if (opened) return opened;
+    const fresh = open(options, false);
+    if (!fresh) throw new Error(`${file} cannot be opened although it was just written`);
+    return { ...fresh, repaired: true };
+  } finally {
+    lock.close();
+  }
+}
+
+/** Released by the system when the process dies, unlike a file that only exists. */
+function takeLock(path: string): DatabaseSync {
+  createPrivate(path);
+  const lock = new DatabaseSync(path, { timeout: lockWaitMs });
+  try {
+    lock.exec('BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+function createPrivate(path: string): void {
+  try {
+    closeSync(openSync(path, 'wx', 0o600));
+  } catch (error) {
+    if (!statSync(path, { throwIfNoEntry: false })?.isFile()) throw error;
+    // It is there already, perhaps from a time when others could read it.
+    if ((statSync(path).mode & 0o077) !== 0 && process.platform !== 'win32') chmodSync(path, 0o600);
+  }
+}
+
+/** Undefined when the file was damaged; it has then been replaced. */
+function open(options: OpenOptions, thorough: boolean): OpenFile | undefined {
+  const { file, maxBytes, connect } = options;
+  createPrivate(file);
+  const db = connect(file, { timeout: lockWaitMs });
+  try {
+    const damage = firstDamage(db, file, thorough);
+    if (damage !== undefined) {
+      sqliteRepair(file, db, damage, options);
+      return undefined;
+    }
+    db.exec('PRAGMA synchronous = FULL');
+    if (maxBytes !== undefined) limitSize(db, maxBytes);
+    return { db, inode: inodeOf(file) ?? -1, repaired: false };
+  } catch (error) {
+    if (db.isOpen) db.close();
+    throw error;
+  }
+}
+
+/** Prepares the file and says what is broken about it; anything but damage is thrown. */
+function firstDamage(db: DatabaseSync, file: string, thorough: boolean): string | undefined {
+  try {
+    sqliteSchema(db, file);
+    db.exec('PRAGMA journal_mode = WAL');
+    return check(db, thorough ? undefined : statSync(file).size);
+  } catch (error) {
+    if (isDamage(error) || (isAppError(error) && error.details.class === 'corrupt')) return messageOf(error);
+    throw error;
+  }
+}
+
+/** All of the file, or where its size is given as much as may be checked at every start. */
+function check(db: DatabaseSync, bytes: number | undefined): string | undefined {
+  try {
+    if (bytes === undefined) return problemIn(db, 'PRAGMA quick_check(1)');
+    if (bytes > checkedBytes) return undefined;
+    for (const table of durableTables) {
+      const problem = problemIn(db, `PRAGMA quick_check('${table}')`);
+      if (problem !== undefined) return problem;
+    }
+    return undefined;
+  } catch (error) {
+    // A table that is not there, in a file that says it has them all.
+    if (sqliteCode(error) === 1) return messageOf(error);
+    throw error;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function problemIn(db: DatabaseSync, check: string): string | undefined {
+  const [finding] = Object.values(db.prepare(check).get() ?? {});
+  return finding === 'ok' ? undefined : String(finding);
+}
+
+function limitSize(db: DatabaseSync, maxBytes: number): void {
+  const pageSize = Number(Object.values(db.prepare('PRAGMA page_size').get() ?? {})[0]);
+  db.exec(`PRAGMA max_page_count = ${Math.max(1, Math.floor(maxBytes / pageSize))}`);
+}

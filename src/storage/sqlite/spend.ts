@@ -1,0 +1,115 @@
+import type { DatabaseSync } from 'node:sqlite';
+import {
+  type SpendHold,
+  type SpendQuery,
+  type SpendScope,
+  type SpendUsed,
+  spendDays,
+  spendThreadDays,
+} from '../../core/spend-ledger.ts';
+import type { SpendEntry, SpendRow } from '../../core/usage.ts';
+import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../../memory/stores/spend-sum.ts';
+import { sealRecord } from '../records.ts';
+import { type Row, recordOf } from './tables.ts';
+
+/** Changes of the ledger. Each one expects to run inside a transaction of its caller. */
+export interface SqliteSpend {
+  addSpend(entry: SpendEntry | undefined, hold: string | undefined): void;
+  holdSpend(hold: SpendHold): boolean;
+  /** Adds a row as a whole: one that was saved from a damaged file. */
+  putSpend(row: SpendRow): void;
+  pruneSpend(now: number): void;
+}
+
+/** How many rows one transaction of a prune looks at, so that nobody waits long behind it. */
+const step = 500;
+
+export function sqliteSpend(db: DatabaseSync): SqliteSpend {
+  const find = db.prepare('SELECT body, seal FROM spend WHERE key = ?');
+  const write = db.prepare(
+    `INSERT INTO spend (key, owner, day, thread, usd, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (key) DO UPDATE SET usd = excluded.usd, body = excluded.body, seal = excluded.seal`,
+  );
+  const hold = db.prepare(
+    'INSERT OR REPLACE INTO spend_holds (id, owner, thread, usd, expires_at) VALUES (?, ?, ?, ?, ?)',
+  );
+  const free = db.prepare('DELETE FROM spend_holds WHERE id = ?');
+  const lapsed = db.prepare('DELETE FROM spend_holds WHERE expires_at <= ?');
+  const old = db.prepare('DELETE FROM spend WHERE day < ?');
+  const orphans = db.prepare(
+    `SELECT key, body, seal FROM spend s WHERE thread IS NOT NULL AND day < ?
+     AND NOT EXISTS (SELECT 1 FROM threads t WHERE t.id = s.thread) LIMIT ${step}`,
+  );
+  const drop = db.prepare('DELETE FROM spend WHERE key = ?');
+  const used = usedOf(db);
+
+  function put(row: SpendRow): void {
+    const key = keyOf(row);
+    // A sum that is damaged can't be gone on with: what is known counts from here.
+    const before = recordOf(find.get(key), 'spend')?.row;
+    const sum = before ? sumOf(before, row) : row;
+    const { body, seal } = sealRecord({ kind: 'spend', row: sum });
+    write.run(key, sum.owner, sum.day, sum.thread ?? null, sum.costUsd, body, seal);
+  }
+
+  return {
+    addSpend(entry, id) {
+      if (entry) put(rowOf(entry));
+      if (id !== undefined) free.run(id);
+    },
+    holdSpend(wanted) {
+      const { day, thread } = used(wanted);
+      const { id, owner, usd, expiresAt, dayLimit, threadLimit } = wanted;
+      if (dayLimit !== undefined && day + usd > dayLimit + rounding) return false;
+      if (threadLimit !== undefined && thread + usd > threadLimit + rounding) return false;
+      hold.run(id, owner, wanted.thread ?? null, usd, expiresAt);
+      return true;
+    },
+    putSpend: put,
+    pruneSpend(now) {
+      lapsed.run(now);
+      old.run(daysBefore(now, spendDays));
+      for (const found of orphans.all(daysBefore(now, spendThreadDays))) {
+        const row = recordOf(found, 'spend')?.row;
+        drop.run(String(found.key));
+        if (row) put(withoutThread(row));
+      }
+    },
+  };
+}
+
+export interface SqliteSpendReads {
+  spendUsed(scope: SpendScope): SpendUsed;
+  spendRows(query: SpendQuery): SpendRow[];
+}
+
+export function sqliteSpendReads(db: DatabaseSync): SqliteSpendReads {
+  const ofOwner = db.prepare('SELECT body, seal FROM spend WHERE owner = ? AND day >= ? ORDER BY day, n');
+  const ofThread = db.prepare(
+    'SELECT body, seal FROM spend WHERE owner = ? AND day >= ? AND thread = ? ORDER BY day, n',
+  );
+  return {
+    spendUsed: usedOf(db),
+    spendRows({ owner, from, thread }) {
+      const found = thread === undefined ? ofOwner.all(owner, from) : ofThread.all(owner, from, thread);
+      // A damaged row is missing from the sums; it does not hide the others.
+      return found.flatMap(row => recordOf(row, 'spend')?.row ?? []);
+    },
+  };
+}
+
+function usedOf(db: DatabaseSync): (scope: SpendScope) => SpendUsed {
+  const sum = (from: string) => db.prepare(`SELECT coalesce(sum(usd), 0) AS usd FROM ${from}`);
+  const day = sum('spend WHERE owner = ? AND day = ?');
+  const thread = sum('spend WHERE owner = ? AND thread = ?');
+  const held = sum('spend_holds WHERE owner = ? AND expires_at > ?');
+  const heldForThread = sum('spend_holds WHERE owner = ? AND expires_at > ? AND thread = ?');
+  const usd = (row: Row | undefined) => Number(row?.usd ?? 0);
+  return scope => ({
+    day: usd(day.get(scope.owner, scope.day)) + usd(held.get(scope.owner, scope.now)),
+    thread:
+      scope.thread === undefined
+        ? 0
+        : usd(thread.get(scope.owner, scope.thread)) + usd(heldForThread.get(scope.owner, scope.now, scope.thread)),
+  });
+}

@@ -1,0 +1,84 @@
+import type { Clock } from '../../core/ports.ts';
+import type { WriteRequest } from '../../memory/stores/sqlite-protocol.ts';
+import type { Store } from '../store.ts';
+import { sqliteClient } from './client.ts';
+import { closedStore, sqliteReader } from './reader.ts';
+import { pruneStep } from './writes.ts';
+
+export interface SqliteStoreOptions {
+  /** Absolute path; the file and its directory are made on first use. */
+  file: string;
+  clock: Clock;
+  /** Told when a damaged file was set aside or a damaged thread was left out: for the log, one sentence each. */
+  onWarning: (message: string) => void;
+  /** The file may not grow beyond this many bytes; absent: as far as the disk allows. */
+  maxBytes?: number;
+  /** URL of another program for the writer's thread, which calls `startWriter`: for tests of disks that fail. */
+  program?: string;
+}
+
+/**
+ * Threads in one SQLite file that any number of processes share. Reads happen here, on a connection that cannot write and
+ * never waits; writes happen in a thread of their own. Nothing is opened before the first use.
+ */
+export function createSqliteStore({ file, clock, onWarning, maxBytes, program }: SqliteStoreOptions): Store {
+  const writer = sqliteClient({ file, maxBytes, program }, clock, onWarning);
+  const reader = sqliteReader({ file, clock, onWarning, writer });
+  let closing: Promise<void> | undefined;
+
+  async function writing(request: WriteRequest, unhurried = false): Promise<number> {
+    if (closing) throw closedStore();
+    return writer.send(request, unhurried);
+  }
+
+  async function close(): Promise<void> {
+    await reader.close();
+    await writer.end();
+  }
+
+  return {
+    kind: 'sqlite',
+    defaultTimeoutHours: 720,
+
+    read: (id, now) => reader.read(reads => reads.read(id, now)),
+    head: (id, now) => reader.read(reads => reads.head(id, now)),
+    blobs: hashes => reader.read(reads => reads.blobs(hashes)),
+    list: query => reader.read(reads => reads.list(query)),
+    search: query => reader.read(reads => reads.search(query)),
+
+    create: async (head, over) => void (await writing({ op: 'create', head, over })),
+    commit: (id, change) => writing({ op: 'commit', id, change }),
+    remove: async (id, now) => (await writing({ op: 'remove', id, now })) === 1,
+    async prune(now, unused) {
+      let total = 0;
+      for (;;) {
+        const gone = await writing({ op: 'prune', now, unused });
+        total += gone;
+        if (gone < pruneStep) return total;
+      }
+    },
+    prunable: (now, unused) => reader.read(reads => reads.prunable(now, unused)),
+    createJob: async job => void (await writing({ op: 'createJob', job })),
+    job: (id, now) => reader.read(reads => reads.job(id, now)),
+    jobs: query => reader.read(reads => reads.jobs(query)),
+    endJob: async (id, end) => (await writing({ op: 'endJob', id, end })) === 1,
+    lease: async (id, holder, ttlMs, now) => (await writing({ op: 'lease', id, holder, ttlMs, now })) === 1,
+    release: async (id, holder) => void (await writing({ op: 'release', id, holder })),
+    fact: (key, now) => reader.read(reads => reads.fact(key, now)),
+    facts: (prefix, now) => reader.read(reads => reads.facts(prefix, now)),
+    swapFact: async swap => (await writing({ op: 'swapFact', swap }, swap.unhurried)) === 1,
+
+    mark: () => reader.mark(),
+    spend: {
+      add: async (entry, hold, unhurried) => void (await writing({ op: 'addSpend', entry, hold }, unhurried)),
+      hold: async hold => (await writing({ op: 'holdSpend', hold })) === 1,
+      used: scope => reader.read(reads => reads.spendUsed(scope)),
+      rows: query => reader.read(reads => reads.spendRows(query)),
+    },
+
+    close() {
+      closing ??= close();
+      return closing;
+    },
+  };
+}

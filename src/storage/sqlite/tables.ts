@@ -1,0 +1,179 @@
+import { hash } from 'node:crypto';
+import type { DatabaseSync } from 'node:sqlite';
+import { storageError } from '../../core/errors.ts';
+import type { ExchangeId, ThreadId } from '../../core/ids.ts';
+import type { ExchangeStatus, Turn, WorkflowState } from '../../core/thread.ts';
+import {
+  type HeadState,
+  type Origin,
+  openRecord,
+  type RecordOf,
+  type StoredRecord,
+  sealBlob,
+  sealRecord,
+} from '../records.ts';
+import { foldWords } from '../search-words.ts';
+
+export type Row = Record<string, unknown>;
+
+/** The words that a search narrows to: one for all of an owner's turns, one for those of a workspace. */
+export function scopeWord(owner: string, workspace?: string): string {
+  return workspace === undefined
+    ? `o${hash('sha256', owner).slice(0, 32)}`
+    : `w${hash('sha256', `${owner}\n${workspace}`).slice(0, 32)}`;
+}
+
+export function damaged(id: ThreadId, what: string): never {
+  throw storageError('corrupt', `Thread ${id} is not served: ${what} is damaged on the disk.`, {
+    next: 'Begin a new thread, and delete this one; the other threads are not affected.',
+    data: { thread: id },
+  });
+}
+
+/** The record of a row, when it is whole and of the kind that belongs there. */
+export function recordOf<Kind extends StoredRecord['kind']>(
+  row: Row | undefined,
+  kind: Kind,
+): RecordOf<Kind> | undefined {
+  if (typeof row?.body !== 'string' || typeof row.seal !== 'string') return undefined;
+  const record = openRecord(row.body, row.seal);
+  return record && isKind(record, kind) ? record : undefined;
+}
+
+function isKind<Kind extends StoredRecord['kind']>(record: StoredRecord, kind: Kind): record is RecordOf<Kind> {
+  return record.kind === kind;
+}
+
+/** Writes single rows; whoever calls it sees to the transaction and to what may be written. */
+export interface SqliteRows {
+  /** Answers the number by which the other tables know the thread. */
+  thread(origin: Origin, head: HeadState): number;
+  head(thread: number, head: HeadState): void;
+  turn(thread: number, id: ThreadId, turn: Turn): void;
+  /** Sets the status, and puts the exchange's turns into the search index when it is `done`, else takes them out. */
+  exchange(thread: number, head: HeadState, id: ExchangeId, status: ExchangeStatus): void;
+  compaction(thread: number, record: RecordOf<'compaction'>): void;
+  workflow(thread: number, id: ThreadId, tool: string, seq: number, state: WorkflowState | null): void;
+  blob(sha: string, text: string): void;
+  /** Keeps a blob as long as the thread; does nothing when there is no such blob. */
+  reference(thread: number, sha: string): void;
+  tombstone(record: RecordOf<'tombstone'>): void;
+  /** Removes a thread with all that only it refers to. */
+  erase(thread: number): void;
+}
+
+export function sqliteRows(db: DatabaseSync): SqliteRows {
+  const addThread = db.prepare(
+    `INSERT INTO threads (id, parent, owner, workspace, updated_at, expires_at, body, seal)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const addOrigin = db.prepare('INSERT INTO origins (thread, body, seal) VALUES (?, ?, ?)');
+  const setHead = db.prepare('UPDATE threads SET updated_at = ?, expires_at = ?, body = ?, seal = ? WHERE n = ?');
+  const addTurn = db.prepare('INSERT INTO turns (thread, seq, exchange, body, seal) VALUES (?, ?, ?, ?, ?)');
+  const setExchange = db.prepare(
+    `INSERT INTO exchanges (thread, id, body, seal) VALUES (?, ?, ?, ?)
+     ON CONFLICT (thread, id) DO UPDATE SET body = excluded.body, seal = excluded.seal`,
+  );
+  const addCompaction = db.prepare('INSERT INTO compactions (thread, body, seal) VALUES (?, ?, ?)');
+  const setWorkflow = db.prepare(
+    `INSERT INTO workflows (thread, tool, body, seal) VALUES (?, ?, ?, ?)
+     ON CONFLICT (thread, tool) DO UPDATE SET body = excluded.body, seal = excluded.seal`,
+  );
+  const dropWorkflow = db.prepare('DELETE FROM workflows WHERE thread = ? AND tool = ?');
+  const hasBlob = db.prepare('SELECT 1 FROM blobs WHERE sha = ?');
+  const addBlob = db.prepare('INSERT INTO blobs (sha, body, seal) VALUES (?, ?, ?)');
+  const addReference = db.prepare(
+    'INSERT OR IGNORE INTO blob_refs (thread, sha) SELECT ?, sha FROM blobs WHERE sha = ?',
+  );
+  const addTombstone = db.prepare('INSERT OR REPLACE INTO tombstones (id, at, body, seal) VALUES (?, ?, ?, ?)');
+  const index = wordIndex(db);
+  const erase = eraser(db);
+
+  return {
+    thread(origin, head) {
+      const { body, seal } = sealRecord({ kind: 'head', head });
+      const { id, parent, owner, workspace } = origin;
+      const place = [id, parent?.thread ?? null, owner, workspace];
+      const thread = Number(addThread.run(...place, head.updatedAt, head.expiresAt, body, seal).lastInsertRowid);
+      const start = sealRecord({ kind: 'origin', origin });
+      addOrigin.run(thread, start.body, start.seal);
+      return thread;
+    },
+    head(thread, head) {
+      const { body, seal } = sealRecord({ kind: 'head', head });
+      setHead.run(head.updatedAt, head.expiresAt, body, seal, thread);
+    },
+    turn(thread, id, turn) {
+      const { body, seal } = sealRecord({ kind: 'turn', thread: id, turn });
+      addTurn.run(thread, turn.seq, turn.exchange, body, seal);
+    },
+    exchange(thread, head, id, status) {
+      const { body, seal } = sealRecord({ kind: 'exchange', thread: head.id, id, status });
+      setExchange.run(thread, id, body, seal);
+      index(thread, head, id, status === 'done');
+    },
+    compaction(thread, record) {
+      const { body, seal } = sealRecord(record);
+      addCompaction.run(thread, body, seal);
+    },
+    workflow(thread, id, tool, seq, state) {
+      if (state === null) {
+        dropWorkflow.run(thread, tool);
+        return;
+      }
+      const { body, seal } = sealRecord({ kind: 'workflow', thread: id, tool, seq, state });
+      setWorkflow.run(thread, tool, body, seal);
+    },
+    blob(sha, text) {
+      if (hasBlob.get(sha)) return;
+      const body = text.toWellFormed();
+      addBlob.run(sha, body, sealBlob(sha, body));
+    },
+    reference: (thread, sha) => void addReference.run(thread, sha),
+    tombstone(record) {
+      const { body, seal } = sealRecord(record);
+      addTombstone.run(record.id, record.at, body, seal);
+    },
+    erase,
+  };
+}
+
+/** Keeps the search index of one exchange in step with whether it is done. */
+function wordIndex(db: DatabaseSync): (thread: number, head: HeadState, id: ExchangeId, done: boolean) => void {
+  const turnsOf = db.prepare('SELECT n FROM turns WHERE thread = ? AND exchange = ?');
+  const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
+  const indexed = db.prepare('SELECT 1 FROM turn_words WHERE rowid = ?');
+  const add = db.prepare('INSERT INTO turn_words (rowid, scope, words) VALUES (?, ?, ?)');
+  const drop = db.prepare('DELETE FROM turn_words WHERE rowid = ?');
+  return (thread, { owner, workspace }, id, done) => {
+    for (const row of turnsOf.all(thread, id)) {
+      const n = Number(row.n);
+      if (done === (indexed.get(n) !== undefined)) continue;
+      if (!done) {
+        drop.run(n);
+        continue;
+      }
+      // A damaged turn is found by whoever reads the thread; it is no reason to refuse what is new.
+      const words = foldWords(recordOf(turn.get(n), 'turn')?.turn.content ?? '');
+      add.run(n, `${scopeWord(owner)} ${scopeWord(owner, workspace)}`, words);
+    }
+  };
+}
+
+function eraser(db: DatabaseSync): (thread: number) => void {
+  const indexed = db.prepare('SELECT t.n FROM turns t JOIN turn_words w ON w.rowid = t.n WHERE t.thread = ?');
+  const references = db.prepare('SELECT sha FROM blob_refs WHERE thread = ?');
+  const dropThread = db.prepare('DELETE FROM threads WHERE n = ?');
+  const dropWords = db.prepare('DELETE FROM turn_words WHERE rowid = ?');
+  const dropBlob = db.prepare(
+    'DELETE FROM blobs WHERE sha = ?1 AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE sha = ?1)',
+  );
+  return thread => {
+    const turns = indexed.all(thread);
+    const blobs = references.all(thread);
+    // First, because taking words out of the index needs a little room and a full file has none before this.
+    dropThread.run(thread);
+    for (const { sha } of blobs) dropBlob.run(String(sha));
+    for (const { n } of turns) dropWords.run(Number(n));
+  };
+}

@@ -1,0 +1,170 @@
+import { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { type Outcome, sqliteBatch, type Transaction } from '../../memory/stores/sqlite-batch.ts';
+import type { WriteRequest, WriterAnswer, WriterOptions, WriterRequest } from '../../memory/stores/sqlite-protocol.ts';
+import { isDamage, packFailure, sqliteFailure } from './failure.ts';
+import { type Connect, inodeOf, sqliteOpen } from './open.ts';
+import { sqliteWrites } from './writes.ts';
+
+/** The most requests that share one transaction: the first of them waits for the last. */
+const batchSize = 256;
+/** How often the file may be replaced under one batch before that counts as a failure. */
+const maxReopens = 3;
+
+interface Held extends Transaction {
+  inode: number;
+}
+
+type Reply = (answer: WriterAnswer) => void;
+
+/**
+ * The one writer of a process, in a thread of its own: waiting for a lock or for the disk stops nothing else. It answers a
+ * request once it is durable.
+ */
+class Writer {
+  readonly #options: WriterOptions;
+  readonly #connect: Connect;
+  readonly #reply: Reply;
+  readonly #end: () => void;
+  #queue: WriterRequest[] = [];
+  #held: Held | undefined;
+  /** Damage that a full check does not find again would be looked for without an end. */
+  #inspected = false;
+
+  constructor(options: WriterOptions, connect: Connect, reply: Reply, end: () => void) {
+    this.#options = options;
+    this.#connect = connect;
+    this.#reply = reply;
+    this.#end = end;
+  }
+
+  take(message: WriterRequest): void {
+    this.#queue.push(message);
+    // After the messages that are waiting at this moment: they go into the same transaction.
+    if (this.#queue.length === 1) setImmediate(() => this.#drain());
+  }
+
+  #drain(): void {
+    const queue = this.#queue;
+    this.#queue = [];
+    let batch: { id: number; now: number; request: WriteRequest }[] = [];
+    for (const { id, now, request } of queue) {
+      if (request.op !== 'open' && request.op !== 'inspect' && request.op !== 'close') {
+        batch.push({ id, now, request });
+        if (batch.length < batchSize) continue;
+      }
+      this.#write(batch);
+      batch = [];
+      if (request.op === 'open') this.#control(id, () => this.#open(now, false));
+      if (request.op === 'inspect') this.#control(id, () => this.#inspect(now));
+      if (request.op === 'close') this.#close(id);
+    }
+    this.#write(batch);
+  }
+
+  #write(batch: readonly { id: number; now: number; request: WriteRequest }[]): void {
+    const [first] = batch;
+    if (!first) return;
+    const requests = batch.map(({ request }) => request);
+    const outcomes = sqliteBatch(() => this.#begin(first.now), requests);
+    let damage = false;
+    for (const [index, { id }] of batch.entries()) {
+      const outcome = outcomes[index] ?? { error: new Error('the writer lost a request') };
+      damage ||= 'error' in outcome && isDamage(outcome.error);
+      this.#answer(id, outcome);
+    }
+    if (damage) this.#heal(first.now);
+  }
+
+  /** Opens a transaction on the file that the path leads to at this moment. */
+  #begin(now: number): Held {
+    for (let tries = 0; tries < maxReopens; tries++) {
+      const held = this.#held ?? this.#open(now, false).held;
+      held.db.exec('BEGIN IMMEDIATE');
+      // Somebody replaced the file, or deleted it: what went into the old one would be lost.
+      if (inodeOf(this.#options.file) === held.inode) return held;
+      held.db.exec('ROLLBACK');
+      this.#drop();
+    }
+    throw new Error(`${this.#options.file} is replaced again and again`);
+  }
+
+  #open(now: number, thorough: boolean): { held: Held; repaired: boolean } {
+    if (this.#held && inodeOf(this.#options.file) !== this.#held.inode) this.#drop();
+    if (this.#held) return { held: this.#held, repaired: false };
+    const onWarning = (warning: string) => this.#reply({ warning });
+    const { db, inode, repaired } = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning });
+    this.#held = { db, inode, writes: sqliteWrites(db) };
+    return { held: this.#held, repaired };
+  }
+
+  #inspect(now: number): { repaired: boolean } {
+    if (this.#inspected) return { repaired: false };
+    this.#drop();
+    const { repaired } = this.#open(now, true);
+    this.#inspected = !repaired;
+    return { repaired };
+  }
+
+  #heal(now: number): void {
+    try {
+      this.#inspect(now);
+    } catch (error) {
+      // The requests have their answers; the next one opens the file again and is told.
+      this.#reply({ warning: sqliteFailure(error, this.#options.file).message });
+    }
+  }
+
+  #drop(): void {
+    this.#held?.db.close();
+    this.#held = undefined;
+  }
+
+  #control(id: number, run: () => { repaired: boolean }): void {
+    try {
+      this.#answer(id, { value: run().repaired ? 1 : 0 });
+    } catch (error) {
+      this.#answer(id, { error });
+    }
+  }
+
+  #close(id: number): void {
+    try {
+      // Other processes may be reading: what cannot be moved now is moved by the last of them.
+      this.#held?.db.exec('PRAGMA busy_timeout = 200; PRAGMA wal_checkpoint(TRUNCATE)');
+      this.#drop();
+      this.#answer(id, { value: 0 });
+    } catch (error) {
+      this.#answer(id, { error });
+    } finally {
+      this.#end();
+    }
+  }
+
+  #answer(id: number, outcome: Outcome): void {
+    if ('value' in outcome) this.#reply({ id, value: outcome.value });
+    else this.#reply({ id, failure: packFailure(sqliteFailure(outcome.error, this.#options.file)) });
+  }
+}
+
+/** Serves the thread that started this one. */
+export function startWriter(connect: Connect): void {
+  const port = parentPort;
+  if (!port) return;
+  const options: WriterOptions = workerData;
+  const writer = new Writer(
+    options,
+    connect,
+    answer => port.postMessage(answer),
+    () => port.close(),
+  );
+  port.on('message', (message: WriterRequest) => writer.take(message));
+}
+
+// Another program for this thread starts the writer by itself.
+if (isProgram()) startWriter((file, { timeout }) => new DatabaseSync(file, { timeout }));
+
+function isProgram(): boolean {
+  const options: WriterOptions | null = workerData;
+  return options !== null && options.program === undefined;
+}

@@ -1,0 +1,140 @@
+import type { DatabaseSync } from 'node:sqlite';
+import type { ExchangeId, ThreadId } from '../../core/ids.ts';
+import type { ExchangeStatus, ThreadHead } from '../../core/thread.ts';
+import { type SqliteFacts, sqliteFacts } from '../../memory/stores/sqlite-facts.ts';
+import { type SqliteJobs, sqliteJobs } from '../../memory/stores/sqlite-jobs.ts';
+import { sqliteLeases } from '../../memory/stores/sqlite-leases.ts';
+import { ended, endedParameters } from '../../memory/stores/sqlite-prunable.ts';
+import {
+  blobsOfTurns,
+  changedHead,
+  refuseExisting,
+  refuseNotLive,
+  tombstoneLifeMs,
+} from '../../memory/stores/thread-change.ts';
+import { type HeadState, splitHead } from '../records.ts';
+import type { ThreadChange, Unused } from '../store.ts';
+import { type SqliteSpend, sqliteSpend } from './spend.ts';
+import { damaged, recordOf, sqliteRows } from './tables.ts';
+
+/** How many threads one transaction of a prune removes, so that nobody waits long behind it. */
+export const pruneStep = 50;
+
+/** The changes of the contract. Each one expects to run inside a transaction of its caller. */
+export interface SqliteWrites
+  extends Pick<SqliteJobs, 'createJob' | 'endJob'>,
+    Pick<SqliteFacts, 'swapFact'>,
+    Pick<SqliteSpend, 'addSpend' | 'holdSpend'> {
+  create(head: ThreadHead, over?: 'revive'): void;
+  commit(id: ThreadId, change: ThreadChange): number;
+  remove(id: ThreadId, now: number): boolean;
+  /** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
+  prune(now: number, unused?: Unused): number;
+  lease(id: string, holder: string, ttlMs: number, now: number): boolean;
+  release(id: string, holder: string): void;
+}
+
+export function sqliteWrites(db: DatabaseSync): SqliteWrites {
+  const rows = sqliteRows(db);
+  const { createJob, endJob, ...jobs } = sqliteJobs(db);
+  const { swapFact, dropExpiredFacts } = sqliteFacts(db);
+  const { addSpend, holdSpend, pruneSpend } = sqliteSpend(db);
+  const find = db.prepare('SELECT n, body, seal FROM threads WHERE id = ?');
+  const findLive = db.prepare('SELECT n FROM threads WHERE id = ? AND expires_at > ?');
+  const findTombstone = db.prepare('SELECT 1 FROM tombstones WHERE id = ?');
+  const dropTombstone = db.prepare('DELETE FROM tombstones WHERE id = ?');
+  const findExchange = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? AND id = ?');
+
+  /** The exchanges that a change touches, with the status each of them has after it. */
+  function statuses(thread: number, { turns = [], exchange }: ThreadChange): Map<ExchangeId, ExchangeStatus> {
+    const found = new Map<ExchangeId, ExchangeStatus>();
+    for (const { exchange: id } of turns) {
+      if (!found.has(id)) found.set(id, recordOf(findExchange.get(thread, id), 'exchange')?.status ?? 'pending');
+    }
+    return exchange ? found.set(exchange.id, exchange.status) : found;
+  }
+
+  function append(thread: number, head: HeadState, change: ThreadChange): void {
+    const { turns = [], blobs = [], workflow, compaction } = change;
+    const { id, seq } = head;
+    for (const { sha256, text } of blobs) rows.blob(sha256, text);
+    for (const turn of turns) rows.turn(thread, id, turn);
+    for (const [exchange, status] of statuses(thread, change)) rows.exchange(thread, head, exchange, status);
+    for (const sha of new Set([...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)])) rows.reference(thread, sha);
+    if (workflow) rows.workflow(thread, id, workflow.tool, seq, workflow.state);
+    if (compaction) rows.compaction(thread, { kind: 'compaction', thread: id, compaction });
+  }
+
+  return {
+    create(head, over) {
+      if (find.get(head.id) || (!over && findTombstone.get(head.id))) refuseExisting(head.id);
+      if (over) dropTombstone.run(head.id);
+      rows.thread(...splitHead(head));
+    },
+
+    commit(id, change) {
+      const row = find.get(id);
+      if (!row) return refuseNotLive(id);
+      const thread = Number(row.n);
+      const old = recordOf(row, 'head')?.head ?? damaged(id, 'its head');
+      const head = changedHead(old, change);
+      append(thread, head, change);
+      rows.head(thread, head);
+      return head.seq;
+    },
+
+    remove(id, now) {
+      const row = findLive.get(id, now);
+      if (!row) return false;
+      rows.erase(Number(row.n));
+      jobs.dropOfThread(id);
+      rows.tombstone({ kind: 'tombstone', id, state: 'deleted', at: now });
+      return true;
+    },
+
+    prune: pruner(db, rows, now => {
+      jobs.dropExpired(now);
+      dropExpiredFacts(now);
+      pruneSpend(now);
+    }),
+    createJob,
+    endJob,
+    swapFact,
+    addSpend,
+    holdSpend,
+    ...sqliteLeases(db),
+  };
+}
+
+function pruner(
+  db: DatabaseSync,
+  rows: ReturnType<typeof sqliteRows>,
+  dropExpired: (now: number) => void,
+): (now: number, unused?: Unused) => number {
+  const expired = db.prepare(
+    `SELECT n, body, seal FROM threads t WHERE ${ended}
+     AND NOT EXISTS (SELECT 1 FROM threads c WHERE c.parent = t.id) LIMIT ${pruneStep}`,
+  );
+  const oldTombstones = db.prepare('DELETE FROM tombstones WHERE at <= ?');
+  const lapsed = db.prepare('DELETE FROM leases WHERE expires_at <= ?');
+  return (now, unused) => {
+    const which = endedParameters(now, unused);
+    oldTombstones.run(now - tombstoneLifeMs);
+    lapsed.run(now);
+    dropExpired(now);
+    let gone = 0;
+    // Again, because a thread that others were forked off may go once they went.
+    for (let found = expired.all(which); found.length > 0 && gone < pruneStep; found = expired.all(which)) {
+      for (const row of found) {
+        const head = recordOf(row, 'head')?.head;
+        rows.erase(Number(row.n));
+        if (!head) continue;
+        const isExpired = head.expiresAt <= now;
+        const state = isExpired ? 'expired' : 'deleted';
+        rows.tombstone({ kind: 'tombstone', id: head.id, state, at: isExpired ? head.expiresAt : now });
+      }
+      gone += found.length;
+    }
+    return gone;
+  };
+}

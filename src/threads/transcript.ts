@@ -1,0 +1,168 @@
+import type { FileRecord } from '../core/file.ts';
+import type { Sha256 } from '../core/ids.ts';
+import type { Message, Part } from '../core/message.ts';
+import { cutMiddle, linesBetween, numberLines, printablePath } from '../core/text.ts';
+import type { Compaction, StoredTurn, Thread, Trim, Turn } from '../core/thread.ts';
+import { estimateTokens, tokensPerMessage } from '../core/tokens.ts';
+
+/** Texts of the store by their hash. */
+export type Blobs = ReadonlyMap<Sha256, string>;
+
+/** The turns that a prompt of one window class is made of. */
+export interface Selection {
+  compaction?: Compaction;
+  turns: StoredTurn[];
+}
+
+/**
+ * Which turns stand in a prompt: all done ones, or those after the newest compaction that was made for this window class or
+ * a larger one. Nothing is dropped between compactions, so that a prompt only ever grows at its end.
+ */
+export function selectTurns(thread: Thread, windowClass: number): Selection {
+  const done = thread.turns.filter(turn => turn.status === 'done');
+  const compaction = thread.compactions
+    .filter(candidate => candidate.window >= windowClass)
+    .reduce<Compaction | undefined>((best, next) => (best && best.upToSeq > next.upToSeq ? best : next), undefined);
+  if (!compaction) return { turns: done };
+  return { compaction, turns: done.filter(turn => turn.seq > compaction.upToSeq) };
+}
+
+/** The blobs that rendering a selection needs. */
+export function blobsOf({ compaction, turns }: Selection): Sha256[] {
+  const hashes = new Set<Sha256>();
+  for (const turn of turns) {
+    for (const image of turn.images) hashes.add(image.blob);
+    if (trimOf(compaction, turn)) continue;
+    for (const file of turn.files) {
+      const hash = file.shown ?? file.base;
+      if (hash && file.form !== 'unchanged' && file.form !== 'changed') hashes.add(hash);
+    }
+  }
+  return [...hashes];
+}
+
+/** The stored part of a prompt: the same turns give the same bytes, whichever model or tool is asked next. */
+export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Message[] {
+  const messages: Message[] = [];
+  if (compaction) messages.push(textMessage('user', compaction.summary));
+  let previous: Turn | undefined;
+  for (const turn of turns) {
+    const text = renderTurn(turn, previous, blobs, trimOf(compaction, turn));
+    const parts: Part[] = [{ type: 'text', text }];
+    for (const image of turn.images) {
+      const data = blobs.get(image.blob);
+      if (data !== undefined)
+        parts.push({ type: 'image', mediaType: image.mediaType, data: Buffer.from(data, 'base64') });
+    }
+    if (!trimOf(compaction, turn)) messages.push(...documentMessages(turn, blobs));
+    messages.push({ role: turn.role, section: 'turn', parts });
+    previous = turn;
+  }
+  return messages;
+}
+
+/** One message a document, before the turn that brought it: so that vendors can be told apart what is material. */
+function documentMessages({ files }: Pick<Turn, 'files'>, blobs: Blobs): Message[] {
+  return files.flatMap(file => {
+    const text = renderDocument(file, blobs);
+    return text === undefined ? [] : [{ ...textMessage('user', text), document: true }];
+  });
+}
+
+function textMessage(role: Message['role'], text: string): Message {
+  return { role, section: 'turn', parts: [{ type: 'text', text }] };
+}
+
+function trimOf(compaction: Compaction | undefined, turn: Turn): Trim | undefined {
+  return compaction?.trims.find(trim => trim.seq === turn.seq);
+}
+
+/**
+ * A turn as text. An assistant's is its bare answer, since models imitate whatever heads their answers; who wrote it is
+ * said at the top of the next user turn.
+ */
+export function renderTurn(turn: Turn, previous: Turn | undefined, blobs: Blobs, trim?: Trim): string {
+  const content = trim?.chars === undefined ? turn.content : cutMiddle(turn.content, trim.chars);
+  if (turn.role === 'assistant') return content;
+  const header = [`[turn ${turn.seq} · ${turn.toolName}]`];
+  if (previous?.role === 'assistant') header.push(`[the answer above: ${previous.toolName} by ${modelOf(previous)}]`);
+  const files = trim ? turn.files.map(file => noteOf(file)) : turn.files.map(file => renderFile(file, blobs));
+  return [header.join(' '), content, ...files].join('\n\n');
+}
+
+function modelOf(turn: Turn): string {
+  return turn.modelProvider && turn.modelName ? `${turn.modelProvider}:${turn.modelName}` : 'an unnamed model';
+}
+
+function noteOf(file: FileRecord): string {
+  return `--- FILE LEFT OUT (shown earlier, ask for it again): ${printablePath(file.path)} ---`;
+}
+
+/** One file of a turn between its markers. */
+export function renderFile(file: FileRecord, blobs: Blobs): string {
+  // A name with a line break must not be able to close its own marker.
+  const path = printablePath(file.path);
+  switch (file.form) {
+    case 'deleted':
+      return `--- FILE DELETED: ${path} ---`;
+    case 'unchanged':
+      return `--- FILE UNCHANGED: ${path} ---`;
+    case 'changed':
+      return `--- FILE CHANGED, NOT SHOWN (no room): ${path} ---`;
+    case 'diff':
+      return `--- BEGIN DIFF: ${path} ---\n${textOf(file.shown, blobs)}\n--- END DIFF: ${path} ---`;
+    case 'outline':
+      return condensed('OUTLINE', path, file, blobs);
+    case 'summary':
+      return condensed('SUMMARY', path, file, blobs);
+    case 'full':
+    case 'range':
+      return file.document ? `--- DOCUMENT: ${path} (its text stands above) ---` : shownText('FILE', file, blobs);
+  }
+}
+
+/** A document of a turn between its markers; undefined for what stands in the turn itself. */
+export function renderDocument(file: FileRecord, blobs: Blobs): string | undefined {
+  const apart = file.document && (file.form === 'full' || file.form === 'range');
+  return apart ? shownText('DOCUMENT', file, blobs) : undefined;
+}
+
+/** The whole text or its range, with numbered lines: none of them can look like a marker. */
+function shownText(kind: 'FILE' | 'DOCUMENT', file: FileRecord, blobs: Blobs): string {
+  const path = printablePath(file.path);
+  const text = textOf(file.base, blobs);
+  if (file.form === 'full') return between(kind, path, `${file.lines} lines`, numberLines(text));
+  const { from, to } = file.range ?? { from: 1, to: file.lines };
+  return between(kind, path, `lines ${from}-${to} of ${file.lines}`, numberLines(linesBetween(text, from, to), from));
+}
+
+function between(kind: string, path: string, extent: string, numbered: string): string {
+  return `--- BEGIN ${kind}: ${path} (${extent}) ---\n${numbered}\n--- END ${kind}: ${path} ---`;
+}
+
+/** Each of its lines begins with the lines of the file that it stands for. */
+function condensed(what: 'OUTLINE' | 'SUMMARY', path: string, { lines, shown }: FileRecord, blobs: Blobs): string {
+  const extent = `${lines} lines, too long to show whole; each entry begins with its lines`;
+  return `--- BEGIN ${what}: ${path} (${extent}) ---\n${textOf(shown, blobs)}\n--- END ${what}: ${path} ---`;
+}
+
+function textOf(hash: Sha256 | undefined, blobs: Blobs): string {
+  const text = hash === undefined ? undefined : blobs.get(hash);
+  return text ?? '[the text is no longer in the store]';
+}
+
+/** What a turn costs in every prompt it stands in. */
+export function turnTokens(turn: Omit<Turn, 'tokens'>, previous: Turn | undefined, blobs: Blobs): number {
+  const text = estimateTokens(renderTurn({ ...turn, tokens: 0 }, previous, blobs));
+  return text + documentTokens(turn.files, blobs) + imageTokens * turn.images.length;
+}
+
+function documentTokens(files: readonly FileRecord[], blobs: Blobs): number {
+  return files.reduce((sum, file) => {
+    const text = renderDocument(file, blobs);
+    return text === undefined ? sum : sum + estimateTokens(text) + tokensPerMessage;
+  }, 0);
+}
+
+/** What vendors charge for an image at the most, about. */
+export const imageTokens = 1_600;

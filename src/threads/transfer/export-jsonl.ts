@@ -1,0 +1,67 @@
+import { bugError } from '../../core/errors.ts';
+import type { Sha256 } from '../../core/ids.ts';
+import type { StoredTurn, Thread } from '../../core/thread.ts';
+import { createSumChain } from '../../memory/transfer/sealed-lines.ts';
+import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
+
+/** A text of the store; undefined when it is no longer there, or can't be served. */
+export type ReadBlob = (hash: Sha256) => Promise<string | undefined>;
+
+/** A thread with the turns it begins with, as `threads.find` gives it, and the texts it refers to. */
+export interface Exported {
+  thread: Thread;
+  blob: ReadBlob;
+}
+
+/**
+ * A thread as lines of JSON, each with its line end; the same bytes for the same thread, in whichever store it lives. A fork
+ * comes whole, with the turns it begins with, so that it is the same thread where its original is not known. Texts are read
+ * one at a time, when their line is due.
+ */
+export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<string> {
+  const chain = createSumChain();
+  const line = (record: FileRecordLine) => `${chain.seal(JSON.stringify(inOrder(record)))}\n`;
+  yield `${chain.seal(JSON.stringify({ format: formatName, version: formatVersion }))}\n`;
+  const { id, toolName, title, createdAt, updatedAt, totals, initialContext, turns } = thread;
+  const startSeq = thread.seq - turns.length;
+  yield line({
+    kind: 'head',
+    head: { id, toolName, title, createdAt, updatedAt, totals, startSeq, initialContext },
+  });
+  for (const turn of turns) yield line({ kind: 'turn', turn: atRest(turn) });
+  for (const compaction of thread.compactions) yield line({ kind: 'compaction', compaction });
+  for (const tool of Object.keys(thread.workflows).toSorted()) {
+    const state = thread.workflows[tool];
+    if (state) yield line({ kind: 'workflow', tool, state });
+  }
+  let blobs = 0;
+  for (const hash of blobsOfThread(thread)) {
+    const text = await blob(hash);
+    if (text === undefined) continue;
+    yield line({ kind: 'blob', sha256: hash, text });
+    blobs++;
+  }
+  yield line({ kind: 'end', turns: turns.length, blobs });
+}
+
+/** The hashes that a thread's turns refer to, in the order of their first use. */
+function blobsOfThread({ turns }: Pick<Thread, 'turns'>): Set<Sha256> {
+  const found = new Set<Sha256>();
+  for (const { files, images } of turns) {
+    for (const { base, shown } of files) for (const hash of [base, shown]) if (hash) found.add(hash);
+    for (const image of images) found.add(image.blob);
+  }
+  return found;
+}
+
+/** Where it is read, nobody is answering it any more. */
+function atRest(turn: StoredTurn): StoredTurn {
+  return turn.status === 'pending' ? { ...turn, status: 'interrupted' } : turn;
+}
+
+function inOrder(record: FileRecordLine): FileRecordLine {
+  const checked = checkedRecord(record);
+  if ('problem' in checked)
+    throw bugError(`A stored ${record.kind} does not fit the format of files: ${checked.problem}`);
+  return checked;
+}

@@ -1,0 +1,111 @@
+import { hash } from 'node:crypto';
+import { type Sha256, sha256 } from '../../core/ids.ts';
+import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
+import type { Mask } from '../../core/ports.ts';
+import type { StoredTurn } from '../../core/thread.ts';
+import type { FileRecordLine } from './records.ts';
+
+/** Masks what a file brings in, as everything is that comes into the store. What was masked before stays as it is. */
+export interface RecordMask {
+  /** The record without secrets. Texts get another hash by that, which turns that refer to them learn from `renamed`. */
+  record(line: FileRecordLine): Promise<FileRecordLine>;
+  /** Texts that are not what they were, or that the file does not bring: their hash before → their hash now. */
+  readonly renamed: Map<string, Sha256>;
+  /** Texts that are bytes in base64: there are no secrets in those, but what looks like some. */
+  readonly pictures: Set<Sha256>;
+  /** Kind of secret → how many were masked. */
+  readonly found: Readonly<Record<string, number>>;
+}
+
+/** What stands in a turn for a text that its file does not bring: the hash of no text that anybody stores. */
+export function lostText(of: Sha256): Sha256 {
+  return sha256(hash('sha256', `lost ${of}`));
+}
+
+/** Turns come before the texts they refer to: a second reading is given what the first one found out of them. */
+export function createRecordMask(
+  mask: Mask,
+  scope: string,
+  { renamed, pictures }: Pick<RecordMask, 'renamed' | 'pictures'>,
+): RecordMask {
+  const found: Record<string, number> = {};
+
+  async function text(value: string, by?: 'model'): Promise<string> {
+    const masked = await mask(value, scope, by);
+    for (const [kind, count] of Object.entries(masked.found)) found[kind] = (found[kind] ?? 0) + count;
+    return masked.text;
+  }
+
+  async function json(value: Json | undefined): Promise<Json | undefined> {
+    if (typeof value === 'string') return text(value);
+    if (Array.isArray(value)) return (await Promise.all(value.map(json))).map(item => item ?? null);
+    return isRecord(value) ? object(value) : value;
+  }
+
+  async function object(value: JsonObject): Promise<JsonObject> {
+    const entries = Object.entries(value).map(async ([key, inner]) => [key, await json(inner)] as const);
+    return Object.fromEntries(await Promise.all(entries));
+  }
+
+  async function turn(given: StoredTurn): Promise<StoredTurn> {
+    const citations = given.citations.map(async citation => ({
+      ...citation,
+      title: await text(citation.title),
+      url: await text(citation.url),
+      ...(citation.snippet !== undefined && { snippet: await text(citation.snippet) }),
+    }));
+    const now = (sha: Sha256 | undefined) => (sha === undefined ? undefined : (renamed.get(sha) ?? sha));
+    const files = given.files.map(file => ({
+      ...file,
+      ...(file.base && { base: now(file.base) }),
+      ...(file.shown && { shown: now(file.shown) }),
+    }));
+    const images = given.images.map(image => ({ ...image, blob: renamed.get(image.blob) ?? image.blob }));
+    return {
+      ...given,
+      content: await text(given.content, given.role === 'assistant' ? 'model' : undefined),
+      citations: await Promise.all(citations),
+      files,
+      images,
+    };
+  }
+
+  async function blob(given: Extract<FileRecordLine, { kind: 'blob' }>): Promise<FileRecordLine> {
+    if (pictures.has(given.sha256)) return given;
+    const masked = await text(given.text);
+    if (masked === given.text) return given;
+    const now = sha256(hash('sha256', masked));
+    renamed.set(given.sha256, now);
+    return { ...given, sha256: now, text: masked };
+  }
+
+  return {
+    renamed,
+    pictures,
+    found,
+    async record(line) {
+      switch (line.kind) {
+        case 'head': {
+          const { title, initialContext, ...rest } = line.head;
+          return {
+            kind: 'head',
+            head: { ...rest, title: await text(title), initialContext: await object(initialContext) },
+          };
+        }
+        case 'turn':
+          return { kind: 'turn', turn: await turn(line.turn) };
+        case 'compaction':
+          return {
+            kind: 'compaction',
+            compaction: { ...line.compaction, summary: await text(line.compaction.summary, 'model') },
+          };
+        case 'workflow':
+          return { ...line, state: await object(line.state) };
+        case 'blob':
+          return blob(line);
+        case 'end':
+          return line;
+      }
+    },
+  };
+}

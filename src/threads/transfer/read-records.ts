@@ -1,0 +1,164 @@
+import { hash } from 'node:crypto';
+import { inputError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import type { ExchangeStatus, StoredTurn } from '../../core/thread.ts';
+import { fileLines, type OpenBytes } from '../../memory/transfer/file-lines.ts';
+import { createSumChain } from '../../memory/transfer/sealed-lines.ts';
+import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
+
+/** A record that is what it says it is, in its place. */
+export interface NumberedRecord {
+  record: FileRecordLine;
+  /** From 1. */
+  line: number;
+  /** Of the file up to this line: tells whether it is the same at another reading. */
+  sum: string;
+}
+
+const order: Readonly<Record<FileRecordLine['kind'], number>> = {
+  head: 0,
+  turn: 1,
+  compaction: 2,
+  workflow: 3,
+  blob: 4,
+  end: 5,
+};
+/** Nobody nests deeper; what does is made to break whoever walks through it. */
+const deepest = 100;
+
+/**
+ * The records of a thread's file, one after the other. All that can be wrong with it is refused with the number of the line:
+ * it comes from anywhere.
+ */
+export async function* readRecords(open: OpenBytes, signal?: AbortSignal): AsyncGenerator<NumberedRecord> {
+  const chain = createSumChain();
+  const inPlace = createOrder();
+  let line = 0;
+  for await (const text of fileLines(open, signal)) {
+    line++;
+    if (line === 1) checkHeader(text);
+    const json = chain.open(text);
+    if (json === undefined) throw broken(line, 'it was changed, moved or cut off since it was written');
+    if (line === 1) continue;
+    const record = checkedRecord(parsed(json, line));
+    const problem = 'problem' in record ? record.problem : inPlace.problem(record);
+    if (problem !== undefined || 'problem' in record) throw broken(line, problem ?? 'it is no record');
+    yield { record, line, sum: chain.sum };
+  }
+  if (!inPlace.ended()) throw broken(line + 1, 'the file ends too early');
+}
+
+function checkHeader(text: string): void {
+  let header: unknown;
+  try {
+    header = JSON.parse(text);
+  } catch {
+    // Whatever it is, it is not ours: the sentence below says so.
+  }
+  if (!isRecord(header) || header.format !== formatName || typeof header.version !== 'number') {
+    throw inputError('This is no thread that was exported as JSONL.', {
+      next: 'Name a file that was exported with format jsonl; md and html are for reading alone.',
+    });
+  }
+  if (header.version <= formatVersion) return;
+  const version = String(header.version).slice(0, 20);
+  throw inputError(`The file is of version ${version} of the format; this program reads up to ${formatVersion}.`, {
+    class: 'newer_version',
+    next: 'Update this program: a newer one wrote the file.',
+  });
+}
+
+function parsed(json: string, line: number): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    throw broken(line, 'it is no JSON');
+  }
+}
+
+function broken(line: number, why: string): Error {
+  return inputError(`Line ${line} of the file is broken: ${why}.`, {
+    class: 'broken_file',
+    next: 'Export the thread again, and import the file as it was written; nothing was imported.',
+    data: { line },
+  });
+}
+
+interface Order {
+  /** What does not fit what came before, if anything. */
+  problem(record: FileRecordLine): string | undefined;
+  ended(): boolean;
+}
+
+/** Holds each record against those before it. */
+function createOrder(): Order {
+  let rank = -1;
+  let seq = 0;
+  let turns = 0;
+  let lastTool = '';
+  const statuses = new Map<string, ExchangeStatus>();
+  const wanted = new Set<string>();
+  let blobs = 0;
+
+  function turnProblem(turn: StoredTurn): string | undefined {
+    const { exchange, status, files, images } = turn;
+    if (turn.seq !== seq + 1) return `turn ${turn.seq} does not follow turn ${seq}`;
+    if ((statuses.get(exchange) ?? status) !== status) return 'its exchange ended in another way before';
+    statuses.set(exchange, status);
+    for (const { base, shown, range } of files) {
+      if (range && range.from > range.to) return 'a range of lines ends before it begins';
+      for (const sha of [base, shown]) if (sha) wanted.add(sha);
+    }
+    for (const { blob } of images) wanted.add(blob);
+    seq++;
+    turns++;
+    return undefined;
+  }
+
+  function contentProblem(record: FileRecordLine): string | undefined {
+    switch (record.kind) {
+      case 'head':
+        seq = record.head.startSeq;
+        return tooDeep(record.head.initialContext);
+      case 'turn':
+        return turnProblem(record.turn);
+      case 'compaction':
+        return record.compaction.upToSeq > seq ? `there is no turn ${record.compaction.upToSeq}` : undefined;
+      case 'workflow':
+        if (record.tool <= lastTool) return `the state of ${record.tool} is not in its order`;
+        lastTool = record.tool;
+        return tooDeep(record.state);
+      case 'blob':
+        // Taken off the list: the second of its kind is wanted by nobody.
+        if (!wanted.delete(record.sha256)) return 'no turn refers to this text, or it was there before';
+        blobs++;
+        return hash('sha256', record.text) === record.sha256 ? undefined : 'the text does not have the hash it claims';
+      case 'end':
+        return record.turns === turns && record.blobs === blobs
+          ? undefined
+          : 'the numbers of records are not those said';
+    }
+  }
+
+  return {
+    problem(record) {
+      const next = order[record.kind];
+      const repeats = record.kind !== 'head' && record.kind !== 'end';
+      if (rank === -1 ? next !== 0 : next < rank || (next === rank && !repeats)) {
+        return `${record.kind} does not belong here`;
+      }
+      rank = next;
+      return contentProblem(record);
+    },
+    ended: () => rank === order.end,
+  };
+}
+
+function tooDeep(value: unknown): string | undefined {
+  let level: unknown[] = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > deepest) return `it is nested more than ${deepest} levels deep`;
+    level = level.flatMap(inner => (typeof inner === 'object' && inner !== null ? Object.values(inner) : []));
+  }
+  return undefined;
+}

@@ -1,0 +1,66 @@
+import { isAppError } from '../../core/errors.ts';
+import type { Clock, Emit, Mask, Random } from '../../core/ports.ts';
+import type { Thread } from '../../core/thread.ts';
+import type { Place } from '../../memory/lookup.ts';
+import type { Imported, ImportOptions } from '../../memory/transfer/importing.ts';
+import type { Threads } from '../threads.ts';
+import { exportHtml } from './export-html.ts';
+import { type Exported, exportJsonl, type ReadBlob } from './export-jsonl.ts';
+import { exportMarkdown } from './export-markdown.ts';
+import { importJsonl } from './import-jsonl.ts';
+
+/** `jsonl` can be imported again; the others are for reading. */
+const exportFormats = ['jsonl', 'md', 'html'] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
+export interface TransferParts {
+  threads: Threads;
+  clock: Clock;
+  random: Random;
+  mask: Mask;
+  emit: Emit;
+}
+
+/** A thread on its way out. */
+export interface Export {
+  thread: Thread;
+  /** The file's text, in order; texts of the store are read as they are due. */
+  pieces: AsyncIterable<string>;
+}
+
+/** Threads as files, and back. */
+export interface Transfer {
+  /** Throws like `Threads.find` when there is no such thread. */
+  export(reference: string, place: Place, format: ExportFormat): Promise<Export>;
+  import(options: ImportOptions): Promise<Imported>;
+}
+
+const writers: Readonly<Record<ExportFormat, (exported: Exported) => AsyncIterable<string>>> = {
+  jsonl: exportJsonl,
+  md: exportMarkdown,
+  html: exportHtml,
+};
+
+export function createTransfer(parts: TransferParts): Transfer {
+  const { threads, emit } = parts;
+  const { store, exclusively, lifetimeMs } = threads;
+
+  const blob: ReadBlob = async hash => {
+    try {
+      return (await store.blobs([hash])).get(hash);
+    } catch (error) {
+      if (!isAppError(error) || error.details.class !== 'corrupt') throw error;
+      // The rest of the thread is worth having without it.
+      emit({ type: 'warning', where: 'export', message: error.message });
+      return undefined;
+    }
+  };
+
+  return {
+    async export(reference, place, format) {
+      const thread = await threads.find(reference, place);
+      return { thread, pieces: writers[format]({ thread, blob }) };
+    },
+    import: options => importJsonl({ ...parts, store, exclusively, lifetimeMs }, options),
+  };
+}

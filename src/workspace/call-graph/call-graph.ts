@@ -1,0 +1,227 @@
+import { throwIfAborted } from '../../core/errors.ts';
+import type { Meaning, Why } from '../../files/graph/meaning.ts';
+import type { SourceSet } from '../../files/graph/source-set.ts';
+import type { Call, CallKind, Outline } from '../outline/outline.ts';
+import { createResolver, type Resolver } from './resolve-calls.ts';
+import { createSymbolIndex, type Declared, type SymbolIndex } from './symbols.ts';
+
+/** A function, class or other symbol; without `declared` the code of a file outside of all functions. */
+export interface GraphNode {
+  id: number;
+  outline: Outline;
+  declared?: Declared;
+  /** `Class.method`, `outer.inner`; of a file's own code `(top level)`. */
+  name: string;
+}
+
+export type EdgeKind = CallKind | 'extends' | 'implements' | 'embeds';
+
+export interface GraphEdge {
+  from: GraphNode;
+  to: GraphNode;
+  kind: EdgeKind;
+  /** Where, in the file of `from`; in order. */
+  lines: number[];
+  /** Another edge of the same place leads elsewhere: only one of them, or none, is what happens. */
+  ambiguous?: string;
+}
+
+/** A use whose target is not among the files read, or not known before the program runs. */
+export interface OpenEnd {
+  from: GraphNode;
+  /** As it is written. */
+  target: string;
+  kind: EdgeKind;
+  line: number;
+  why: Why;
+}
+
+export interface ModuleEdge {
+  from: Outline;
+  to: Outline;
+  line: number;
+}
+
+export interface CallGraph {
+  nodes: readonly GraphNode[];
+  edges: readonly GraphEdge[];
+  openEnds: readonly OpenEnd[];
+  imports: readonly ModuleEdge[];
+}
+
+/** Methods of one name that may be meant where the receiver's type is not known; with more of them the name says nothing. */
+const mostNamesakes = 5;
+
+interface Build {
+  sources: SourceSet;
+  index: SymbolIndex;
+  resolver: Resolver;
+  nodes: Map<Declared | Outline, GraphNode>;
+  edges: Map<string, GraphEdge>;
+  openEnds: OpenEnd[];
+}
+
+/** Who calls whom in a set of files, by their syntax: what it leaves open is listed as open. */
+export function buildCallGraph(sources: SourceSet, signal?: AbortSignal): CallGraph {
+  const index = createSymbolIndex(sources);
+  const resolver = createResolver(sources, index);
+  const nodes = new Map<Declared | Outline, GraphNode>();
+  for (const outline of sources.outlines) nodes.set(outline, { id: nodes.size, outline, name: '(top level)' });
+  for (const declared of index.all) {
+    nodes.set(declared, { id: nodes.size, outline: declared.outline, declared, name: qualifiedName(index, declared) });
+  }
+  const build: Build = { sources, index, resolver, nodes, edges: new Map(), openEnds: [] };
+  for (const outline of sources.outlines) {
+    throwIfAborted(signal);
+    for (const call of outline.calls) addCall(build, outline, call);
+    addRelations(build, outline);
+  }
+  return {
+    nodes: [...nodes.values()],
+    edges: [...build.edges.values()],
+    openEnds: build.openEnds,
+    imports: importsOf(sources),
+  };
+}
+
+function qualifiedName(index: SymbolIndex, { outline, symbol, owner }: Declared): string {
+  const names = [symbol.name];
+  const seen = new Set<Declared>();
+  let scope = symbol.scope;
+  let above = owner;
+  for (;;) {
+    const around = above ?? index.at(outline, outline.scopes[scope]?.symbol ?? -1);
+    // A symbol whose error-ridden source seems to hold itself.
+    if (!around || seen.has(around)) return names.join('.');
+    seen.add(around);
+    names.unshift(around.symbol.name);
+    if (around.outline !== outline) return names.join('.');
+    scope = around.symbol.scope;
+    above = around.owner;
+  }
+}
+
+function addEdge({ edges }: Build, { from, to, kind, ambiguous }: Omit<GraphEdge, 'lines'>, line: number): void {
+  const key = `${from.id} ${to.id} ${kind} ${ambiguous}`;
+  const edge = edges.get(key) ?? { from, to, kind, lines: [], ambiguous };
+  edges.set(key, edge);
+  if (!edge.lines.includes(line)) edge.lines.push(line);
+}
+
+function callerOf({ nodes, index }: Build, outline: Outline, scope: number): GraphNode | undefined {
+  const symbol = outline.scopes[scope]?.symbol;
+  const declared = symbol === undefined ? undefined : index.at(outline, symbol);
+  return nodes.get(declared ?? outline);
+}
+
+function addCall(build: Build, outline: Outline, call: Call): void {
+  const from = callerOf(build, outline, call.scope);
+  if (!from) return;
+  // What `super(…)` calls is the parent's constructor.
+  const target = call.target[0] === 'super' && call.target.length === 1 ? ['super', 'constructor'] : call.target;
+  const meaning = build.resolver.meaning(outline, call.scope, target);
+  if (meaning.kind === 'symbols') addSymbols(build, from, call, meaning.found);
+  else if (call.kind !== 'passes') addOpen(build, from, call, meaning);
+}
+
+function addSymbols(build: Build, from: GraphNode, call: Call, found: readonly Declared[]): void {
+  const targets = found.flatMap(each => whatRuns(build, each, call.kind));
+  const why = targets.length > 1 ? 'one of several' : undefined;
+  for (const { to, kind } of targets) addEdge(build, { from, to, kind, ambiguous: why }, call.line);
+}
+
+const constructors = ['constructor', '__init__'];
+
+/** The node behind a name: of a class that is called its constructor, where it has one of its own. */
+function whatRuns({ index, nodes }: Build, declared: Declared, kind: CallKind): { to: GraphNode; kind: CallKind }[] {
+  const { symbol } = declared;
+  if (symbol.kind === 'object' && kind !== 'calls') return [];
+  if (kind === 'passes' && symbol.kind !== 'function' && symbol.kind !== 'method' && symbol.kind !== 'class') return [];
+  const isType = symbol.kind !== 'function' && symbol.kind !== 'method';
+  const own = isType && kind !== 'passes' ? constructors.flatMap(name => index.members(declared, name)) : [];
+  const to = nodes.get(own[0] ?? declared);
+  if (!to) return [];
+  const constructs = isType || constructors.includes(symbol.name);
+  return [{ to, kind: constructs && kind === 'calls' ? 'constructs' : kind }];
+}
+
+function addOpen(build: Build, from: GraphNode, call: Call, meaning: Meaning): void {
+  const why = meaning.kind === 'unknown' ? meaning.why : 'run_time';
+  const name = call.target.at(-1) ?? '?';
+  const namesakes =
+    why === 'run_time' && call.target.length > 1
+      ? build.index.methods(name).filter(({ outline }) => kindred(outline, from.outline))
+      : [];
+  if (namesakes.length > 0 && namesakes.length <= mostNamesakes) {
+    for (const each of namesakes) {
+      const to = build.nodes.get(each);
+      if (to) addEdge(build, { from, to, kind: call.kind, ambiguous: 'by name only' }, call.line);
+    }
+    return;
+  }
+  build.openEnds.push({ from, target: written(call), kind: call.kind, line: call.line, why });
+}
+
+function kindred(a: Outline, b: Outline): boolean {
+  const family = ({ language }: Outline) => (language === 'python' || language === 'go' ? language : 'script');
+  return family(a) === family(b);
+}
+
+function written({ target }: Call): string {
+  return target.map(part => (part === '?' ? '…' : part)).join('.');
+}
+
+function addRelations(build: Build, outline: Outline): void {
+  for (const { symbol, kind, target, line } of outline.relations) {
+    const declared = build.index.at(outline, symbol);
+    const from = declared && build.nodes.get(declared);
+    if (!declared || !from) continue;
+    const meaning = build.resolver.meaning(outline, declared.symbol.scope, target);
+    if (meaning.kind !== 'symbols') {
+      const why = meaning.kind === 'unknown' ? meaning.why : 'run_time';
+      build.openEnds.push({ from, target: target.join('.'), kind, line, why });
+      continue;
+    }
+    const ambiguous = meaning.found.length > 1 ? 'one of several' : undefined;
+    for (const each of meaning.found) {
+      const to = build.nodes.get(each);
+      if (to) addEdge(build, { from, to, kind, ambiguous }, line);
+    }
+  }
+  addGoImplementations(build, outline);
+}
+
+/** Go says nowhere which types an interface has: those with all its methods. */
+function addGoImplementations(build: Build, outline: Outline): void {
+  const { index, resolver, nodes } = build;
+  if (outline.language !== 'go') return;
+  for (const [number, symbol] of outline.symbols.entries()) {
+    const declared = symbol.kind === 'interface' ? index.at(outline, number) : undefined;
+    const to = declared && nodes.get(declared);
+    for (const type of declared ? resolver.members.subtypes(declared) : []) {
+      const from = nodes.get(type);
+      if (from && to) addEdge(build, { from, to, kind: 'implements' }, type.symbol.from);
+    }
+  }
+}
+
+function importsOf(sources: SourceSet): ModuleEdge[] {
+  const edges: ModuleEdge[] = [];
+  for (const outline of sources.outlines) {
+    const passedOn = outline.exports.flatMap(({ from, line }) =>
+      from === undefined ? [] : [{ from, name: '*', line }],
+    );
+    const seen = new Set<Outline>([outline]);
+    for (const { from, name, line } of [...outline.imports, ...passedOn]) {
+      for (const module of sources.find(outline, from)) {
+        const inner = name === '*' ? undefined : sources.submodule(module, name);
+        for (const to of sources.filesOf(inner ?? module)) {
+          if (seen.has(to)) continue;
+          seen.add(to);
+          edges.push({ from: outline, to, line });
+        }
+      }
+    }
+  }
+  return edges;
+}

@@ -1,0 +1,196 @@
+import { instances, type Meaning, merged, symbolsOf, unknown } from '../../files/graph/meaning.ts';
+import { createMembers, type Members } from '../../files/graph/members.ts';
+import type { SourceSet } from '../../files/graph/source-set.ts';
+import type { Chain, Outline } from '../outline/outline.ts';
+import type { Declared, SymbolIndex } from './symbols.ts';
+
+/** Finds what names mean, as far as syntax tells: what would have to be guessed is said to be unknown. */
+export interface Resolver {
+  meaning(outline: Outline, scope: number, chain: Chain): Meaning;
+  members: Members;
+}
+
+/** Values that lead from one to the next are followed this far; circles end here too. */
+const deepest = 12;
+
+interface Ask {
+  sources: SourceSet;
+  index: SymbolIndex;
+  members: Members;
+  outline: Outline;
+  scope: number;
+  depth: number;
+}
+
+export function createResolver(sources: SourceSet, index: SymbolIndex): Resolver {
+  const meaning: Resolver['meaning'] = (outline, scope, chain) =>
+    follow({ sources, index, members, outline, scope, depth: 0 }, chain);
+  const members = createMembers(index, meaning);
+  return { meaning, members };
+}
+
+function follow(ask: Ask, chain: Chain): Meaning {
+  if (ask.depth > deepest) return unknown('run_time');
+  const [first = '?', ...rest] = chain;
+  let found = apply(ask, first, name => lookUp(ask, name));
+  for (const part of rest) {
+    const object = found;
+    found = apply(ask, part, name => member(ask, object, name));
+  }
+  return found;
+}
+
+/** One part of a chain, and what its call gives where it is called. */
+function apply(ask: Ask, part: string, find: (name: string) => Meaning): Meaning {
+  if (!part.endsWith('()')) return find(part);
+  const name = part.slice(0, -2);
+  return name === 'super' ? find(name) : callOf(ask, find(name));
+}
+
+function callOf(ask: Ask, callee: Meaning): Meaning {
+  if (callee.kind === 'module') return callOf(ask, exported(deeper(ask), callee.modules, 'default'));
+  if (callee.kind !== 'symbols') return callee.kind === 'unknown' ? callee : unknown('run_time');
+  return merged(callee.found.map(each => resultOf(ask, each)));
+}
+
+function resultOf(ask: Ask, callee: Declared): Meaning {
+  const { kind, returns, scope } = callee.symbol;
+  if (kind !== 'function' && kind !== 'method') return instances([callee]);
+  return returns ? follow({ ...deeper(ask), outline: callee.outline, scope }, returns) : unknown('run_time');
+}
+
+/** A name without a receiver, from the innermost scope outwards. */
+function lookUp(ask: Ask, name: string): Meaning {
+  if (name === '?') return unknown('run_time');
+  if (name === 'super') return parentsAround(ask);
+  const { outline } = ask;
+  for (let at: number | undefined = ask.scope; at !== undefined; at = outline.scopes[at]?.parent) {
+    const scope = outline.scopes[at];
+    if (scope?.kind === 'class' && at !== ask.scope) continue;
+    if (scope?.self?.name === name) return follow({ ...deeper(ask), scope: scope.parent ?? 0 }, scope.self.type);
+    const found = inScope({ ...ask, scope: at }, name);
+    if (found) return found;
+  }
+  return imported(ask, name) ?? beside(ask, name) ?? starred(ask, name) ?? unknown('undeclared');
+}
+
+function inScope(ask: Ask, name: string): Meaning | undefined {
+  const symbols = ask.index.named(ask.outline, ask.scope, name);
+  const held = ask.index.held(ask.outline, ask.scope, name);
+  if (!held) return symbols.length > 0 ? symbolsOf(symbols) : undefined;
+  if (held === 'unsure' || symbols.length > 0) return unknown('run_time');
+  // `x = x or y` says nothing of itself.
+  return held.value[0]?.replace('()', '') === name ? outward(ask, held.value) : follow(deeper(ask), held.value);
+}
+
+function outward(ask: Ask, value: Chain): Meaning {
+  const parent = ask.outline.scopes[ask.scope]?.parent;
+  if (parent !== undefined) return follow({ ...deeper(ask), scope: parent }, value);
+  return unknown('run_time');
+}
+
+function imported(ask: Ask, name: string): Meaning | undefined {
+  const entries = ask.outline.imports.filter(entry => entry.local === name);
+  if (entries.length === 0) return undefined;
+  return merged(
+    entries.map(entry => {
+      const modules = ask.sources.find(ask.outline, entry.from);
+      if (entry.name === '*')
+        return modules.length > 0 ? { kind: 'module', modules } : absent(ask, ask.outline, entry.from);
+      if (modules.length > 0) return exported(deeper(ask), modules, entry.name);
+      return absent(ask, ask.outline, entry.from);
+    }),
+  );
+}
+
+function absent({ sources }: Ask, outline: Outline, specifier: string): Meaning {
+  return unknown(sources.isOurs(outline, specifier) ? 'not_read' : 'package');
+}
+
+/** The other files of a Go package share its names. */
+function beside(ask: Ask, name: string): Meaning | undefined {
+  if (ask.outline.language !== 'go') return undefined;
+  const found = exported(deeper(ask), [ask.sources.moduleOf(ask.outline)], name);
+  return found.kind === 'unknown' && found.why === 'not_there' ? undefined : found;
+}
+
+function starred(ask: Ask, name: string): Meaning | undefined {
+  const entries = ask.outline.imports.filter(entry => entry.local === '*');
+  const modules = entries.flatMap(entry => ask.sources.find(ask.outline, entry.from));
+  const found = modules.length > 0 ? exported(deeper(ask), modules, name) : undefined;
+  if (found && !(found.kind === 'unknown' && found.why === 'not_there')) return found;
+  return entries.some(entry => ask.sources.find(ask.outline, entry.from).length === 0) ? unknown('package') : undefined;
+}
+
+/** A name that modules offer to others. */
+function exported(ask: Ask, modules: readonly string[], name: string): Meaning {
+  if (ask.depth > deepest) return unknown('run_time');
+  const found = modules.flatMap(module => {
+    const inFiles = ask.sources.filesOf(module).flatMap(outline => exportedBy({ ...ask, outline, scope: 0 }, name));
+    const inner = inFiles.length === 0 ? ask.sources.submodule(module, name) : undefined;
+    return inner === undefined ? inFiles : [{ kind: 'module', modules: [inner] } as const];
+  });
+  return found.length > 0 ? merged(found) : unknown('not_there');
+}
+
+function exportedBy(ask: Ask, name: string): Meaning[] {
+  const { outline } = ask;
+  if (outline.language === 'go') return present(inScope(ask, name));
+  if (outline.language === 'python') return present(inScope(ask, name) ?? imported(ask, name) ?? starred(ask, name));
+  const own = outline.exports.filter(entry => entry.as === name);
+  const entries = own.length > 0 || name === 'default' ? own : outline.exports.filter(entry => entry.as === '*');
+  const found = entries.map(entry => {
+    if (entry.from === undefined) return inScope(ask, entry.name) ?? imported(ask, entry.name) ?? unknown('run_time');
+    const modules = ask.sources.find(outline, entry.from);
+    if (modules.length === 0) return absent(ask, outline, entry.from);
+    if (entry.as !== '*' && entry.name === '*') return { kind: 'module', modules } as const;
+    return exported(deeper(ask), modules, entry.as === '*' ? name : entry.name);
+  });
+  // Of several `export *` those that don't have the name don't count.
+  const having = found.filter(each => each.kind !== 'unknown' || each.why !== 'not_there');
+  return having.length > 1 ? having.filter(each => each.kind !== 'unknown') : having;
+}
+
+/** What stands after a dot. */
+function member(ask: Ask, object: Meaning, name: string): Meaning {
+  switch (object.kind) {
+    case 'unknown':
+      return object;
+    case 'module':
+      return exported(deeper(ask), object.modules, name);
+    case 'instance':
+      return ask.members.find(object.types, name, object.exact ?? false);
+    case 'symbols':
+      return memberOfSymbols(ask, object, name);
+  }
+}
+
+function memberOfSymbols(ask: Ask, object: Meaning & { kind: 'symbols' }, name: string): Meaning {
+  const [first] = object.found;
+  const callable = first?.symbol.kind === 'function' || first?.symbol.kind === 'method';
+  // The function itself, called in another way.
+  if (callable) return ['bind', 'call', 'apply'].includes(name) ? object : unknown('run_time');
+  if (ask.depth > deepest) return unknown('run_time');
+  return ask.members.find(object.found, name, true);
+}
+
+function parentsAround(ask: Ask): Meaning {
+  const { outline } = ask;
+  for (let at: number | undefined = ask.scope; at !== undefined; at = outline.scopes[at]?.parent) {
+    const self = outline.scopes[at]?.self;
+    if (!self) continue;
+    const own = follow({ ...deeper(ask), scope: outline.scopes[at]?.parent ?? 0 }, self.type);
+    if (own.kind !== 'instance') return unknown('run_time');
+    const parents = own.types.flatMap(type => ask.members.parents(type));
+    return parents.length > 0 ? { kind: 'instance', types: parents, exact: true } : unknown('package');
+  }
+  return unknown('run_time');
+}
+
+function deeper(ask: Ask): Ask {
+  return { ...ask, depth: ask.depth + 1 };
+}
+
+function present(meaning: Meaning | undefined): Meaning[] {
+  return meaning ? [meaning] : [];
+}

@@ -1,0 +1,160 @@
+import { dirname, join, relative } from 'node:path';
+import { limitError } from '../../core/errors.ts';
+import type { Skip } from '../../core/file.ts';
+import type { Clock } from '../../core/ports.ts';
+import { printablePath } from '../../core/text.ts';
+import type { GoModule } from '../../files/graph/source-set.ts';
+import { traceApart } from '../../files/graph/trace-apart.ts';
+import { languageOf, otherLanguageOf } from '../../files/outline/language.ts';
+import { isSkip, skip } from '../../files/skip.ts';
+import { type CollectedFile, collectFiles } from '../collect-files.ts';
+import { readFile } from '../read-file.ts';
+import type { Sandbox } from '../sandbox.ts';
+import type { TraceRequest } from './trace.ts';
+import type { Source, TracedSources, TraceInput } from './trace-sources.ts';
+
+export interface ProjectTrace extends TraceRequest {
+  /** Files and directories as the caller named them; none: the whole project. */
+  files: readonly string[];
+  root: string;
+  signal: AbortSignal;
+}
+
+/** Traces a target through the sources that the caller named, or through the project. */
+export type Tracer = (trace: ProjectTrace) => Promise<TracedProject>;
+
+export interface TracerOptions {
+  sandbox: Sandbox;
+  home: string;
+  maxNamedFiles: number;
+  clock: Pick<Clock, 'after'>;
+}
+
+export interface TracedProject {
+  /** Absent when there was no source to read. */
+  traced?: TracedSources;
+  /** Files that were parsed. */
+  files: number;
+  skipped: Skip[];
+  /** Languages of files that no grammar here can read. */
+  otherLanguages: string[];
+  /** Files with syntax errors, relative to the root. */
+  broken: string[];
+}
+
+/** Of one file and of all: hand-written source is smaller, and a parse stays within a second or two. */
+const maxFileBytes = 1024 * 1024;
+const maxTotalBytes = 8 * 1024 * 1024;
+const maxFiles = 2_000;
+/** After it no further file is looked for or parsed. */
+const readMs = 20_000;
+/** After it there is no answer. */
+const totalMs = 60_000;
+
+export function createTracer(options: TracerOptions): Tracer {
+  return async trace => {
+    const late = new Int32Array(new SharedArrayBuffer(4));
+    const over = new AbortController();
+    const stopReading = options.clock.after(readMs, () => Atomics.store(late, 0, 1));
+    const stopAll = options.clock.after(totalMs, () => over.abort(tookTooLong()));
+    try {
+      return await traceProject(options, { ...trace, signal: AbortSignal.any([trace.signal, over.signal]) }, late);
+    } finally {
+      stopReading();
+      stopAll();
+    }
+  };
+}
+
+function tookTooLong() {
+  return limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
+    next: 'Name the files or folders that matter in relevant_files, or trace by reading.',
+  });
+}
+
+async function traceProject(
+  { sandbox, home, maxNamedFiles }: TracerOptions,
+  trace: ProjectTrace,
+  late: TraceInput['late'],
+): Promise<TracedProject> {
+  const { root, signal } = trace;
+  const others = new Set<string>();
+  const wanted = (path: string) => {
+    const other = otherLanguageOf(path);
+    if (other) others.add(other);
+    return languageOf(path) !== undefined;
+  };
+  const { files, skipped } = await collectFiles(sandbox, trace.files.length > 0 ? trace.files : [root], {
+    home,
+    maxNamedFiles,
+    root,
+    signal,
+    late: () => Atomics.load(late, 0) === 1,
+    wanted,
+    maxBytes: maxFileBytes,
+    maxDirectoryBytes: maxTotalBytes,
+    maxFilesPerDirectory: maxFiles,
+  });
+  const { sources, over } = withinBytes(files.filter(file => wanted(file.path)));
+  const known = {
+    files: sources.length,
+    skipped: [...skipped, ...over],
+    otherLanguages: [...others].sort(),
+    broken: [],
+  };
+  if (sources.length === 0) return known;
+  const goModules = await findGoModules(sandbox, root, sources, signal);
+  const { mode, target, hints } = trace;
+  const traced = await traceApart({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
+  const unread = traced.unread.map(path =>
+    skip(path, 'over_budget', `Reading took ${readMs / 1_000} seconds; name fewer files.`),
+  );
+  return {
+    ...known,
+    files: known.files - unread.length,
+    skipped: [...known.skipped, ...unread],
+    traced,
+    broken: traced.broken.map(path => printablePath(relative(root, path))),
+  };
+}
+
+/** Named files are bounded too: nobody waits for fifty megabytes of generated code. */
+function withinBytes(files: readonly CollectedFile[]): { sources: Source[]; over: Skip[] } {
+  const sources: Source[] = [];
+  const over: Skip[] = [];
+  let used = 0;
+  for (const { path, text, size } of files) {
+    const language = languageOf(path);
+    if (!language) continue;
+    used += size;
+    if (used <= maxTotalBytes) sources.push({ path, language, text });
+    else over.push(skip(path, 'over_budget', `At most ${maxTotalBytes} bytes of source are traced; name fewer files.`));
+  }
+  return { sources, over };
+}
+
+const goModFileBytes = 256 * 1024;
+
+/** The `go.mod` files above the Go sources: they say which imports are the project's own. */
+async function findGoModules(
+  sandbox: Sandbox,
+  root: string,
+  sources: readonly Source[],
+  signal: AbortSignal,
+): Promise<GoModule[]> {
+  const folders = new Set<string>();
+  for (const { path, language } of sources) {
+    if (language !== 'go') continue;
+    for (let at = dirname(path); !folders.has(at); at = dirname(at)) {
+      folders.add(at);
+      if (at === root || at === dirname(at)) break;
+    }
+  }
+  const found: GoModule[] = [];
+  for (const directory of folders) {
+    const file = await readFile(sandbox, join(directory, 'go.mod'), { maxBytes: goModFileBytes, signal });
+    const importPath = isSkip(file) ? undefined : /^module\s+"?([^\s"]+)/m.exec(file.text)?.[1];
+    if (importPath) found.push({ directory, importPath });
+  }
+  return found;
+}

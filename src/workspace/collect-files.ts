@@ -1,0 +1,259 @@
+import { relative, sep } from 'node:path';
+import { inParallel } from '../core/concurrency.ts';
+import { limitError, throwIfAborted } from '../core/errors.ts';
+import type { LineRange, Skip, TextFile } from '../core/file.ts';
+import { isSkip, skip } from '../files/skip.ts';
+import { classifyFile, classRank } from '../files/walk/file-order.ts';
+import { parsePathReference } from './paths.ts';
+import { clampRange, locateReference, readFile } from './read-file.ts';
+import type { Sandbox } from './sandbox.ts';
+import { walkDirectory } from './walk.ts';
+
+export interface CollectOptions {
+  /** Where relative paths start. */
+  root: string;
+  home: string;
+  /** References in one call; 50 unless told. */
+  maxNamedFiles?: number;
+  /** Bytes of one file; 10 MB unless told. */
+  maxBytes?: number;
+  /** Files taken from one directory; 2,000 unless told. */
+  maxFilesPerDirectory?: number;
+  /** Bytes of all files taken from directories together; 32 MB unless told. Named files are not counted. */
+  maxDirectoryBytes?: number;
+  /** Entries looked at in one directory; 200,000 unless told. */
+  maxEntries?: number;
+  /** Levels of folders below a directory; 100 unless told. */
+  maxDepth?: number;
+  /** Which files of directories are read; all unless told. */
+  wanted?(path: string): boolean;
+  /** True once looking through directories has taken long enough; what is left is told as skipped. */
+  late?(): boolean;
+  signal?: AbortSignal;
+}
+
+export interface CollectedFile extends TextFile {
+  /** True when the caller named it, false when it was found in a directory. */
+  named: boolean;
+  /** The lines that were asked for. Absent: all of them. */
+  range?: LineRange;
+}
+
+export interface Collection {
+  /** The named ones in the order named; then what directories had, by kind (source first), the smaller first. */
+  files: CollectedFile[];
+  skipped: Skip[];
+}
+
+interface NamedFile {
+  input: string;
+  path: string;
+  /** Every range that was asked for, with the words it was asked in. Undefined: the whole file was. */
+  ranges?: { input: string; range: LineRange }[];
+}
+
+/** A file found in a directory that may be read. */
+interface Candidate {
+  path: string;
+  /** The place of its kind in the order. */
+  rank: number;
+  size: number;
+}
+
+const megabyte = 1024 * 1024;
+const atOnce = 8;
+const skipsShown = 20;
+
+/** Reads the files and directories that a caller named. Each file comes once, whatever names lead to it. */
+export async function collectFiles(
+  sandbox: Sandbox,
+  references: readonly string[],
+  options: CollectOptions,
+): Promise<Collection> {
+  const unique = [...new Set(references)];
+  const limit = options.maxNamedFiles ?? 50;
+  if (unique.length > limit) throw tooManyNamed(unique.length, limit);
+
+  const { files: named, directories, skipped } = await sortReferences(sandbox, unique, options);
+  const files: CollectedFile[] = [];
+  for (const read of await inParallel(named, atOnce, file => readNamed(sandbox, file, options))) {
+    if (read.file) files.push(read.file);
+    skipped.push(...read.skipped);
+  }
+
+  const seen = new Set(named.map(file => file.path));
+  const candidates: Candidate[] = [];
+  const leftOut: Skip[][] = [];
+  for (const [directory, input] of directories) {
+    const found = await searchDirectory(sandbox, directory, input, seen, options);
+    candidates.push(...found.candidates);
+    leftOut.push(found.skipped);
+  }
+  const read = await readCandidates(sandbox, candidates, options);
+  files.push(...read.files);
+  return { files, skipped: [...skipped, ...leftOut.flatMap(shortened), ...shortened(read.skipped)] };
+}
+
+function tooManyNamed(named: number, limit: number): Error {
+  return limitError('files', `${named} files and directories were named; at most ${limit} are taken in one call.`, {
+    next: `Name at most ${limit}, or name the directory that holds them.`,
+    data: { named, limit },
+  });
+}
+
+/** Finds out what each reference is. A file named twice is one file: whole if it was once named whole, else all ranges. */
+async function sortReferences(sandbox: Sandbox, references: readonly string[], { root, home, signal }: CollectOptions) {
+  const files = new Map<string, NamedFile>();
+  const directories = new Map<string, string>();
+  const skipped: Skip[] = [];
+  const located = await inParallel(references, atOnce, async input => {
+    throwIfAborted(signal);
+    const reference = parsePathReference(input, root, home);
+    if (isSkip(reference)) return reference;
+    const found = await locateReference(sandbox, reference);
+    return isSkip(found) ? found : { input, ...found };
+  });
+  for (const found of located) {
+    if (isSkip(found)) skipped.push(found);
+    else if (found.kind === 'directory' && found.range) {
+      skipped.push(skip(found.input, 'bad_range', 'A directory has no lines; name it without a range.'));
+    } else if (found.kind === 'directory') directories.set(found.path, found.input);
+    else files.set(found.path, joined(files.get(found.path), found));
+  }
+  return { files: [...files.values()], directories, skipped };
+}
+
+function joined(
+  before: NamedFile | undefined,
+  { input, path, range }: { input: string; path: string; range?: LineRange },
+): NamedFile {
+  const first = before?.input ?? input;
+  if (!range || (before && !before.ranges)) return { input: first, path };
+  return { input: first, path, ranges: [...(before?.ranges ?? []), { input, range }] };
+}
+
+/** Several ranges of one file become the one that spans them; those that do not exist are reported. */
+async function readNamed(
+  sandbox: Sandbox,
+  { input, path, ranges }: NamedFile,
+  options: CollectOptions,
+): Promise<{ file?: CollectedFile; skipped: Skip[] }> {
+  const file = await readFile(sandbox, path, readOptions(options));
+  if (isSkip(file)) return { skipped: [skip(input, file.code, file.reason)] };
+  if (!ranges) return { file: { ...file, named: true }, skipped: [] };
+  const skipped: Skip[] = [];
+  let span: LineRange | undefined;
+  for (const asked of ranges) {
+    const range = clampRange(asked.input, asked.range, file.lines);
+    if (isSkip(range)) skipped.push(range);
+    else span = { from: Math.min(range.from, span?.from ?? range.from), to: Math.max(range.to, span?.to ?? range.to) };
+  }
+  return span ? { file: { ...file, named: true, range: span }, skipped } : { skipped };
+}
+
+function readOptions({ maxBytes = 10 * megabyte, signal }: CollectOptions) {
+  return { maxBytes, signal };
+}
+
+/** What a directory offers, at most `maxFilesPerDirectory`; marks it as seen. */
+async function searchDirectory(
+  sandbox: Sandbox,
+  directory: string,
+  input: string,
+  seen: Set<string>,
+  options: CollectOptions,
+) {
+  const { maxDepth = 100, maxEntries = 200_000, maxFilesPerDirectory = 2_000, wanted = () => true, signal } = options;
+  const walk = await walkDirectory(sandbox, directory, { maxDepth, maxEntries, late: options.late }, signal);
+  const skipped = walk.skipped;
+  if (walk.files.length === 0) {
+    skipped.push(skip(input, 'empty_directory', 'It has no file that is neither ignored, hidden nor build output.'));
+  }
+  const ranked = walk.files
+    .filter(path => !seen.has(path) && wanted(path))
+    .map(path => ({ path, rank: rankOf(path, directory) }))
+    .sort((a, b) => a.rank - b.rank);
+  if (ranked.length > maxFilesPerDirectory) {
+    const left = ranked.length - maxFilesPerDirectory;
+    const reason = `${left} of its ${ranked.length} files were left out (at most ${maxFilesPerDirectory} of a directory are read); name those you need.`;
+    skipped.unshift(skip(input, 'too_many_files', reason));
+  }
+  const taken = ranked.slice(0, maxFilesPerDirectory);
+  const located = await inParallel(taken, atOnce, async file => {
+    throwIfAborted(signal);
+    const found = await sandbox.locate(file.path);
+    return isSkip(found) ? found : { ...file, size: found.size };
+  });
+  const candidates: Candidate[] = [];
+  for (const found of located) {
+    if (isSkip(found)) skipped.push(found);
+    else candidates.push(found);
+  }
+  for (const { path } of candidates) seen.add(path);
+  return { candidates, skipped };
+}
+
+function rankOf(path: string, directory: string, text?: string): number {
+  return classRank(classifyFile(relative(directory, path).split(sep).join('/'), text));
+}
+
+/** Reads the best candidates until the bytes for directories are used up. */
+async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options: CollectOptions) {
+  const budget = options.maxDirectoryBytes ?? 32 * megabyte;
+  const { maxBytes, signal } = readOptions(options);
+  const skipped: Skip[] = [];
+  const chosen: Candidate[] = [];
+  let used = 0;
+  for (const candidate of candidates.sort(byRank)) {
+    // a file that is too large is refused when it is opened and uses nothing up
+    const cost = candidate.size > maxBytes ? 0 : candidate.size;
+    if (used + cost > budget) {
+      skipped.push(
+        skip(candidate.path, 'over_budget', `Files of directories have ${budget} bytes together; name it to read it.`),
+      );
+      continue;
+    }
+    used += cost;
+    chosen.push(candidate);
+  }
+  const outcomes = await inParallel(chosen, atOnce, async candidate => {
+    const file = await readFile(sandbox, candidate.path, { maxBytes, signal });
+    return isSkip(file) ? file : { file, rank: generatedRank(candidate, file) };
+  });
+  const read: { file: TextFile; rank: number }[] = [];
+  for (const outcome of outcomes) {
+    if (isSkip(outcome)) skipped.push(outcome);
+    else read.push(outcome);
+  }
+  const files = read
+    .sort((a, b) => byRank({ ...a.file, rank: a.rank }, { ...b.file, rank: b.rank }))
+    .map(({ file }): CollectedFile => ({ ...file, named: false }));
+  return { files, skipped };
+}
+
+/** Only the text may tell that a tool wrote a file. */
+function generatedRank({ path, rank }: Candidate, { text }: TextFile): number {
+  const generated = classRank('generated');
+  return classifyFile(path, text) === 'generated' ? generated : rank;
+}
+
+function byRank(a: Candidate, b: Candidate): number {
+  return a.rank - b.rank || a.size - b.size || (a.path < b.path ? -1 : 1);
+}
+
+/** The first of many skips, and one that counts the others by their code. */
+function shortened(skips: Skip[]): Skip[] {
+  if (skips.length <= skipsShown) return skips;
+  const rest = skips.slice(skipsShown);
+  const counts = Map.groupBy(rest, each => each.code);
+  const sorted = [...counts].sort(([, a], [, b]) => b.length - a.length);
+  const [most] = sorted;
+  if (!most) return skips;
+  const detail = sorted.map(([code, list]) => `${list.length} ${code}`).join(', ');
+  const more = {
+    path: rest[0]?.path ?? '',
+    code: most[0],
+    reason: `This and ${rest.length - 1} more were left out: ${detail}.`,
+  };
+  return [...skips.slice(0, skipsShown), more];
+}

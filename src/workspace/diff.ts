@@ -1,0 +1,21 @@
+import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
+import { printablePath } from '../core/text.ts';
+
+/** Lines that may be added and removed in all; the work grows with the square of it. */
+const maxChangedLines = 4_000;
+const maxMs = 500;
+
+/**
+ * What changed in a file, with three lines of context: '' when nothing did, undefined when the texts are so far apart that a
+ * diff would take too long (send the file instead).
+ */
+export function unifiedDiff(path: string, before: string, after: string): string | undefined {
+  if (before === after) return '';
+  const name = printablePath(path);
+  return createTwoFilesPatch(name, name, before, after, undefined, undefined, {
+    context: 3,
+    headerOptions: FILE_HEADERS_ONLY,
+    maxEditLength: maxChangedLines,
+    timeout: maxMs,
+  });
+}

@@ -1,0 +1,267 @@
+import { join } from 'node:path';
+import { AppError, limitError } from '../../core/errors.ts';
+import type { Mask } from '../../core/ports.ts';
+import { countLines, printablePath } from '../../core/text.ts';
+import { type AddedSecret, maskPatch } from '../../files/git/mask-patch.ts';
+import { parseStatus } from '../../files/git/status.ts';
+import { isSecretFile } from '../../files/secret-files.ts';
+import { isSkip } from '../../files/skip.ts';
+import { readFile } from '../read-file.ts';
+import type { Sandbox } from '../sandbox.ts';
+import { type ChangeStatus, type DiffEntry, parseEntries, splitPatches } from './diff.ts';
+import type { RepositoryPlace } from './repositories.ts';
+import { type GitCommand, type GitOutput, type GitProcessOptions, runGit } from './run-git.ts';
+
+export interface GitOptions extends GitProcessOptions {
+  sandbox: Sandbox;
+  /** Home directory, for `~` in paths. */
+  homeDir: string;
+  /** Every patch goes through it. */
+  mask: Mask;
+}
+
+export interface ChangesRequest {
+  /** A folder in a repository, or above several; relative to `root`. */
+  path: string;
+  root: string;
+  /** What is compared with this commit's last common ancestor; staged and unstaged are not told apart then. */
+  compareTo?: string;
+  staged: boolean;
+  /** Files that git does not know yet included. */
+  unstaged: boolean;
+  /** Keys the mask. */
+  scope: string;
+  signal?: AbortSignal;
+}
+
+export interface RepositoryChanges {
+  /** Absolute. */
+  path: string;
+  /** Absent when no branch is checked out. */
+  branch?: string;
+  /** Hash of the last commit; absent while there is none. */
+  head?: string;
+  upstream?: string;
+  ahead?: number;
+  behind?: number;
+  /** The commit that was compared with. */
+  comparedWith?: string;
+  files: ChangedFile[];
+  /** Files in the middle of a merge. */
+  conflicted: string[];
+  /** What was not read, one sentence each. */
+  notes: string[];
+}
+
+/** One file of a change. A file that is staged and changed again comes twice. */
+export interface ChangedFile {
+  /** In its repository. */
+  path: string;
+  from?: string;
+  /** `compared`: between the commit that was named and the files as they are. */
+  area: 'staged' | 'unstaged' | 'untracked' | 'compared';
+  status: ChangeStatus;
+  /** Lines; absent for what has none. */
+  added?: number;
+  removed?: number;
+  binary: boolean;
+  submodule: boolean;
+  /** By its name it holds credentials: its content is never shown. */
+  secretFile: boolean;
+  /** Masked. */
+  patch?: string;
+  /** Why there is none. */
+  withheld?: string;
+  /** Secrets that the change brings in. */
+  secrets: AddedSecret[];
+}
+
+const mostUntracked = 300;
+const untrackedBytes = 1024 * 1024;
+const patchChars = 8 * 1024 * 1024;
+const diffOptions = [
+  '--no-ext-diff',
+  '--no-textconv',
+  '--no-color',
+  '--find-renames',
+  '--submodule=short',
+  '--ignore-submodules=dirty',
+  '--unified=5',
+  '--src-prefix=a/',
+  '--dst-prefix=b/',
+  '--no-relative',
+];
+
+/** Runs git on one repository; `input` is what it reads from its standard input. */
+type Run = (args: readonly string[], input?: string) => Promise<GitOutput>;
+
+export async function readChanges(
+  options: GitOptions,
+  place: RepositoryPlace,
+  request: ChangesRequest,
+): Promise<RepositoryChanges> {
+  const run = await filterlessGit(options, place, request.signal);
+  const output = await well(run, place, [
+    'status',
+    '--porcelain=v2',
+    '--branch',
+    '-z',
+    '--untracked-files=all',
+    '--ignore-submodules=dirty',
+  ]);
+  const { untracked, conflicted, ...status } = parseStatus(output.stdout);
+  const notes = output.complete ? [] : ['There are more untracked files than could be listed.'];
+  const base = request.compareTo === undefined ? undefined : await commonCommit(run, request.compareTo);
+  if (request.compareTo !== undefined && base === undefined) notes.push(`It has no commit "${request.compareTo}".`);
+  const compared = base !== undefined;
+  const files: ChangedFile[] = [];
+  const read = async (area: ChangedFile['area'], args: readonly string[]) => {
+    files.push(...(await diff({ run, place, options, request, notes }, area, args)));
+  };
+  if (compared) await read('compared', [base]);
+  if (request.staged && !compared) await read('staged', ['--cached']);
+  if (request.unstaged && !compared) await read('unstaged', []);
+  if (request.unstaged || compared) files.push(...(await newFiles(options, place, request, untracked, notes)));
+  return { path: place.top, ...status, comparedWith: base, files, conflicted, notes };
+}
+
+/**
+ * With the filters that the repository names switched off: git would start their programs for files that changed. Asking
+ * for the settings starts nothing.
+ */
+export async function filterlessGit(
+  options: GitOptions,
+  place: RepositoryPlace,
+  signal: AbortSignal | undefined,
+): Promise<Run> {
+  const command = { place, signal };
+  const listed = await well(args => runGit(options, { ...command, args }), place, [
+    'config',
+    '--list',
+    '-z',
+    '--name-only',
+  ]);
+  if (!listed.complete) {
+    throw limitError('size', `${printablePath(place.top)} has more git settings than can be read.`, {
+      next: 'Validate another repository, or make its .git/config smaller.',
+    });
+  }
+  const names = new Set(listed.stdout.split('\0').flatMap(name => /^(filter\..*)\.[^.]+$/s.exec(name)?.[1] ?? []));
+  const settings: GitCommand['settings'] = [...names].flatMap(name => [
+    [`${name}.clean`, ''] as const,
+    [`${name}.smudge`, ''] as const,
+    [`${name}.process`, ''] as const,
+    [`${name}.required`, 'false'] as const,
+  ]);
+  return (args, input) => runGit(options, { ...command, args, settings, input });
+}
+
+async function well(run: Run, place: RepositoryPlace, args: readonly string[]): Promise<GitOutput> {
+  const output = await run(args);
+  if (output.exitCode === 0 || !output.complete) return output;
+  const said = output.stderr.trim().split('\n', 1)[0] ?? '';
+  throw new AppError('input', `git can't read ${printablePath(place.top)}: ${said}`, {
+    code: 'INVALID_INPUT_FORMAT',
+    class: 'files',
+    next: `See what "git ${args[0]}" says there, put it right, and send the step again.`,
+  });
+}
+
+/** Where the work on top of a ref began; the ref itself where histories share nothing. */
+async function commonCommit(run: Run, ref: string): Promise<string | undefined> {
+  const named = await run(['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`]);
+  const commit = hashIn(named);
+  if (commit === undefined) return undefined;
+  return hashIn(await run(['merge-base', commit, 'HEAD'])) ?? commit;
+}
+
+function hashIn({ exitCode, stdout }: GitOutput): string | undefined {
+  return exitCode === 0 ? /^[0-9a-f]{40,64}$/m.exec(stdout)?.[0] : undefined;
+}
+
+interface Reading {
+  run: Run;
+  place: RepositoryPlace;
+  options: GitOptions;
+  request: ChangesRequest;
+  notes: string[];
+}
+
+async function diff(
+  { run, place, options, request, notes }: Reading,
+  area: ChangedFile['area'],
+  args: readonly string[],
+): Promise<ChangedFile[]> {
+  const entries = await well(run, place, ['diff', '--raw', '--numstat', '-z', ...diffOptions, ...args, '--']);
+  const patches = await well(run, place, ['diff', '--patch', ...diffOptions, ...args, '--']);
+  if (!entries.complete || !patches.complete) notes.push(`The ${area} changes are too large to be read whole.`);
+  const byPath = splitPatches(patches.stdout, patches.complete);
+  const files: ChangedFile[] = [];
+  for (const entry of parseEntries(entries.stdout)) {
+    const patch = byPath.get(entry.path);
+    files.push(await shown(options, request.scope, { ...entry, area, secretFile: isSecret(place, entry) }, patch));
+  }
+  return files;
+}
+
+function isSecret(place: RepositoryPlace, { path, from }: Pick<DiffEntry, 'path' | 'from'>): boolean {
+  return isSecretFile(join(place.top, path)) || (from !== undefined && isSecretFile(join(place.top, from)));
+}
+
+async function shown(
+  { mask }: GitOptions,
+  scope: string,
+  file: Omit<ChangedFile, 'secrets' | 'patch' | 'withheld'>,
+  patch: string | undefined,
+): Promise<ChangedFile> {
+  const withheld = file.secretFile
+    ? 'by its name it holds credentials'
+    : file.binary
+      ? 'binary'
+      : patch === undefined
+        ? 'too large, or in conflict'
+        : undefined;
+  if (withheld !== undefined || patch === undefined) return { ...file, secrets: [], withheld };
+  const masked = await maskPatch(patch, mask, scope);
+  return { ...file, patch: masked.patch, secrets: masked.secrets };
+}
+
+/** Read as any other file is: through the sandbox. */
+async function newFiles(
+  options: GitOptions,
+  place: RepositoryPlace,
+  { scope, signal }: ChangesRequest,
+  paths: readonly string[],
+  notes: string[],
+): Promise<ChangedFile[]> {
+  // A folder is a repository of its own, which is found as one.
+  const names = paths.filter(path => !path.endsWith('/'));
+  if (names.length > mostUntracked) notes.push(`Only ${mostUntracked} of ${names.length} untracked files were read.`);
+  const files: ChangedFile[] = [];
+  let left = patchChars;
+  for (const path of names.slice(0, mostUntracked)) {
+    const secretFile = isSecret(place, { path });
+    const file = { path, area: 'untracked', status: 'added', binary: false, submodule: false, secretFile } as const;
+    const read = secretFile
+      ? undefined
+      : await readFile(options.sandbox, join(place.top, path), { maxBytes: untrackedBytes, signal });
+    if (!read) files.push({ ...file, secrets: [], withheld: 'by its name it holds credentials' });
+    else if (isSkip(read)) {
+      files.push({ ...file, binary: read.code === 'binary', secrets: [], withheld: read.code.replaceAll('_', ' ') });
+    } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });
+    else {
+      left -= read.text.length;
+      const known = { ...file, added: countLines(read.text), removed: 0 };
+      files.push(await shown(options, scope, known, newFilePatch(path, read.text)));
+    }
+  }
+  return files;
+}
+
+function newFilePatch(path: string, text: string): string {
+  const name = printablePath(path);
+  const head = `diff --git a/${name} b/${name}\nnew file (untracked)\n--- /dev/null\n+++ b/${name}\n`;
+  if (text === '') return head;
+  const lines = (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n');
+  return `${head}@@ -0,0 +1,${lines.length} @@\n${lines.map(line => `+${line}\n`).join('')}`;
+}

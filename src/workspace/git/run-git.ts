@@ -1,0 +1,166 @@
+import { spawn } from 'node:child_process';
+import { AppError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
+import type { Clock } from '../../core/ports.ts';
+import type { RepositoryPlace } from './repositories.ts';
+
+export interface GitProcessOptions {
+  clock: Clock;
+  /** The environment of this process; git gets only what it needs of it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
+  /** Milliseconds for one command; 30,000 unless told. */
+  timeoutMs?: number;
+}
+
+export interface GitOutput {
+  /** 0 when all went well. */
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+  /** False when git had more to say than `maxBytes`; it was ended then. */
+  complete: boolean;
+}
+
+export interface GitCommand {
+  place: RepositoryPlace;
+  args: readonly string[];
+  /** What it reads from its standard input; absent: nothing. */
+  input?: string;
+  /** Bytes of output that are kept; 8 MB unless told. */
+  maxBytes?: number;
+  /** Settings that win over all of the repository's. */
+  settings?: readonly (readonly [name: string, value: string])[];
+  signal?: AbortSignal;
+}
+
+const passedOn = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'SYSTEMROOT', 'USERPROFILE', 'TMPDIR', 'TEMP', 'TMP'];
+const megabyte = 1024 * 1024;
+const errorChars = 2_000;
+
+/** No setting of a repository may start a program: a checkout of a stranger's is looked at like any other. */
+const harmless: readonly (readonly [string, string])[] = [
+  ['core.fsmonitor', 'false'],
+  ['core.hooksPath', '/dev/null'],
+  ['core.pager', 'cat'],
+  ['core.quotePath', 'true'],
+  ['core.sshCommand', 'false'],
+  ['core.gitProxy', ''],
+  ['core.askPass', ''],
+  ['credential.helper', ''],
+  ['diff.external', ''],
+  ['diff.submodule', 'short'],
+  ['protocol.allow', 'never'],
+];
+
+/**
+ * Runs git on one repository: without a shell, in a process group of its own that ends with the time limit
+ * or the call. Where the repository and its files are is said outright, so that none of its settings can point elsewhere.
+ */
+export async function runGit(options: GitProcessOptions, command: GitCommand): Promise<GitOutput> {
+  throwIfAborted(command.signal);
+  const { place, args, maxBytes = 8 * megabyte } = command;
+  const env = environment(options.programEnv, command);
+  return new Promise((resolve, reject) => {
+    const child = spawn('git', ['--no-pager', '--literal-pathspecs', ...args], {
+      cwd: place.top,
+      env,
+      stdio: ['pipe', 'pipe', 'pipe'],
+      detached: true,
+      windowsHide: true,
+    });
+    // It may end without reading all of it; its exit code says why.
+    child.stdin.on('error', () => {});
+    child.stdin.end(command.input ?? '');
+    const out: Buffer[] = [];
+    let bytes = 0;
+    let stderr = '';
+    let ending: 'full' | 'late' | 'cancelled' | undefined;
+    const end = (why: NonNullable<typeof ending>) => {
+      ending ??= why;
+      killGroup(child.pid);
+    };
+    const stopTimer = options.clock.after(options.timeoutMs ?? 30_000, () => end('late'));
+    const onAbort = () => end('cancelled');
+    command.signal?.addEventListener('abort', onAbort, { once: true });
+    const clean = () => {
+      stopTimer();
+      command.signal?.removeEventListener('abort', onAbort);
+    };
+    child.stdout.on('data', (chunk: Buffer) => {
+      out.push(chunk.subarray(0, Math.max(0, maxBytes - bytes)));
+      bytes += chunk.length;
+      if (bytes > maxBytes) end('full');
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      if (stderr.length < errorChars) stderr += chunk.toString('utf8');
+    });
+    child.on('error', error => {
+      clean();
+      reject(cannotRun(error));
+    });
+    child.on('close', exitCode => {
+      clean();
+      if (ending === 'cancelled') return reject(cancelled(command.signal));
+      if (ending === 'late') return reject(tooSlow(place));
+      const stdout = Buffer.concat(out).toString('utf8');
+      resolve({ exitCode: exitCode ?? 1, stdout, stderr: stderr.slice(0, errorChars), complete: ending !== 'full' });
+    });
+  });
+}
+
+function environment(
+  own: GitProcessOptions['programEnv'],
+  { place, settings = [] }: GitCommand,
+): Record<string, string> {
+  const kept = passedOn.flatMap(name => (own[name] === undefined ? [] : [[name, own[name]] as const]));
+  const all = [...harmless, ...settings];
+  const numbered = all.flatMap(([name, value], at) => [
+    [`GIT_CONFIG_KEY_${at}`, name],
+    [`GIT_CONFIG_VALUE_${at}`, value],
+  ]);
+  return {
+    ...Object.fromEntries(kept),
+    ...Object.fromEntries(numbered),
+    GIT_CONFIG_COUNT: String(all.length),
+    GIT_DIR: place.gitDir,
+    GIT_WORK_TREE: place.top,
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_NO_LAZY_FETCH: '1',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    // A name that no transport has: missing objects are not fetched from anywhere.
+    GIT_ALLOW_PROTOCOL: 'none',
+    GIT_PAGER: 'cat',
+    LC_ALL: 'C',
+  };
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended by itself; `close` comes in any case.
+  }
+}
+
+function cancelled(signal: AbortSignal | undefined): unknown {
+  try {
+    throwIfAborted(signal);
+  } catch (error) {
+    return error;
+  }
+  return new AppError('cancelled', 'git was stopped.', { code: 'CANCELLED', class: 'cancelled' });
+}
+
+function cannotRun(error: Error): AppError {
+  return configError(`git can't be started (${error.message}).`, {
+    next: 'Install git 2.31 or newer and make sure that the server finds it on its PATH.',
+    cause: error,
+  });
+}
+
+function tooSlow(place: RepositoryPlace): AppError {
+  return limitError('over_capacity', `git took too long in ${place.top} and was stopped.`, {
+    next: 'Try again, name the folder of one repository in "path", or see whether "git status" is slow there by itself.',
+  });
+}

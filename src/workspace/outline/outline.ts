@@ -1,0 +1,106 @@
+import type { Language } from '../../files/outline/language.ts';
+
+/**
+ * What is written before a dot, and what after it: `this.store.save` is `['this', 'store', 'save']`. A part that is called or
+ * constructed ends in `()`; so does a type, because a value of it is what its constructor would give. `?` is anything else.
+ */
+export type Chain = readonly string[];
+
+export type SymbolKind = 'function' | 'method' | 'class' | 'interface' | 'type' | 'object';
+
+/** A stretch of source with names of its own. Number 0 is the file. */
+export interface Scope {
+  /** Number of the scope around it; absent for the file. */
+  parent?: number;
+  /** `class`: its names are members, which code inside reaches only through a receiver. */
+  kind: 'file' | 'class' | 'function' | 'block';
+  /** Number of the symbol whose source this is part of; absent outside of all. */
+  symbol?: number;
+  /** The receiver's name in a method (`this`, Python's `self`, whatever Go calls it), and its type. */
+  self?: { name: string; type: Chain };
+}
+
+export interface OutlineSymbol {
+  name: string;
+  kind: SymbolKind;
+  /** Lines, from 1. */
+  from: number;
+  to: number;
+  /** Where its name is declared. */
+  scope: number;
+  /** Its own scope: members of a class, names of a function. */
+  body?: number;
+  /** Number of the class, interface or object that it is a member of. */
+  owner?: number;
+  /** Name of the type that a Go method belongs to: it may stand in another file. */
+  ownerName?: string;
+  /** A signature without a body. */
+  declared: boolean;
+  /** What a call of it gives, where that is written down. */
+  returns?: Chain;
+}
+
+/** A name that comes from another file. */
+export interface Import {
+  /** The name here; `*` for all of them. */
+  local: string;
+  /** The module as written. */
+  from: string;
+  /** The name there; `*` for the module itself. */
+  name: string;
+  line: number;
+}
+
+/** A name that other files may use. */
+export interface Export {
+  /** The name outside; `*` for all of `from`'s. */
+  as: string;
+  /** The name here, or in `from`; `*` for the module itself. */
+  name: string;
+  /** The module that it is passed on from. */
+  from?: string;
+  line: number;
+}
+
+/** A variable, parameter or field. */
+export interface Variable {
+  scope: number;
+  name: string;
+  /** What it holds, where the source says so in place. */
+  value?: Chain;
+  /** Set to this later: it is declared here or in a scope around. */
+  assigned?: boolean;
+}
+
+export type CallKind = 'calls' | 'constructs' | 'passes' | 'renders';
+
+/** One place that uses a function or class. */
+export interface Call {
+  scope: number;
+  target: Chain;
+  kind: CallKind;
+  line: number;
+}
+
+export interface TypeRelation {
+  /** Number of the class or interface. */
+  symbol: number;
+  kind: 'extends' | 'implements' | 'embeds';
+  target: Chain;
+  line: number;
+}
+
+/** What one file declares and uses, by its syntax alone. */
+export interface Outline {
+  path: string;
+  language: Language;
+  scopes: Scope[];
+  symbols: OutlineSymbol[];
+  imports: Import[];
+  exports: Export[];
+  variables: Variable[];
+  calls: Call[];
+  relations: TypeRelation[];
+  /** It has syntax errors: what they hide is missing. */
+  broken: boolean;
+}

@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import type { Clock } from '../core/ports.ts';
+
+/** A running program and all that it started. */
+export interface ProcessFamily {
+  /** The program itself, which leads a process group of its own. */
+  pid: number;
+  /** `NAME=value` in the environment of all of them, where the system shows it. */
+  mark: string;
+}
+
+interface Process {
+  pid: number;
+  parent: number;
+  group: number;
+  /** When it began: a number that is given again belongs to another process. */
+  start: string;
+  marked: boolean;
+}
+
+const pollMs = 40;
+const forceMs = 3_000;
+
+/**
+ * Ends a family: first asks each of it once, then, after `graceMs`, forces. CLIs start their tools in groups and sessions of their
+ * own, so that a signal to one group is not enough: whoever descends from the program or bears its mark is ended. Resolves when
+ * none is left, or after some seconds when the system does not let go of one. Never throws. On Windows the runner ends the
+ * tree itself.
+ */
+export async function endProcesses(
+  family: ProcessFamily,
+  { platform, clock, graceMs }: { platform: string; clock: Clock; graceMs: number },
+): Promise<void> {
+  if (platform === 'win32') return;
+  const asked = new Map<number, string>();
+  const began = clock.monotonic();
+  for (;;) {
+    const members = await membersOf(family, asked, platform);
+    if (members.length === 0) return;
+    const elapsed = clock.monotonic() - began;
+    if (elapsed > graceMs + forceMs) return;
+    for (const { pid, start } of members) {
+      if (elapsed >= graceMs) signal(pid, 'SIGKILL');
+      else if (asked.get(pid) !== start) signal(pid, 'SIGTERM');
+      asked.set(pid, start);
+    }
+    await clock.sleep(pollMs);
+  }
+}
+
+function signal(pid: number, name: 'SIGTERM' | 'SIGKILL'): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended since it was seen.
+  }
+}
+
+/** Who belongs to a family now; `seen` were found to before, and do although their parents are gone. */
+async function membersOf(
+  family: ProcessFamily,
+  seen: ReadonlyMap<number, string>,
+  platform: string,
+): Promise<Process[]> {
+  const all = platform === 'linux' ? await fromProc(family.mark) : await fromPs();
+  const members = new Map<number, Process>();
+  // Parents have mostly smaller numbers, but not always: until nobody is added.
+  for (let size = -1; size !== members.size; ) {
+    size = members.size;
+    for (const each of all) {
+      const { pid, parent, group, start, marked } = each;
+      const belongs = marked || group === family.pid || seen.get(pid) === start || members.has(parent);
+      if (belongs && pid !== process.pid && pid > 1) members.set(pid, each);
+    }
+  }
+  return [...members.values()];
+}
+
+async function fromProc(mark: string): Promise<Process[]> {
+  const names = (await readdir('/proc').catch(() => [])).filter(name => /^\d+$/.test(name));
+  const found = await Promise.all(names.map(name => processIn(name, `${mark}\0`)));
+  return found.filter(each => each !== undefined);
+}
+
+/** Undefined for one that has ended, also where nobody has taken notice of it yet. */
+async function processIn(name: string, mark: string): Promise<Process | undefined> {
+  try {
+    const stat = await readFile(`/proc/${name}/stat`, 'latin1');
+    // The name in brackets may hold anything, brackets included.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, parent, group] = fields;
+    if (state === 'Z' || state === 'X') return undefined;
+    const environment = await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '');
+    return {
+      pid: Number(name),
+      parent: Number(parent),
+      group: Number(group),
+      start: fields[19] ?? '',
+      marked: environment.includes(mark),
+    };
+  } catch {
+    // It ended while it was looked at.
+    return undefined;
+  }
+}
+
+async function fromPs(): Promise<Process[]> {
+  try {
+    const { stdout } = await promisify(execFile)('/bin/ps', ['-A', '-o', 'pid=,ppid=,pgid=,stat=,lstart=']);
+    return stdout.split('\n').flatMap(line => {
+      const [pid, parent, group, state = '', ...start] = line.trim().split(/\s+/);
+      if (!pid || state.startsWith('Z')) return [];
+      return [
+        { pid: Number(pid), parent: Number(parent), group: Number(group), start: start.join(' '), marked: false },
+      ];
+    });
+  } catch {
+    // Without a list, the runner's signal to the group has to do.
+    return [];
+  }
+}

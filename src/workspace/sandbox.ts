@@ -1,0 +1,324 @@
+import { constants, type Dir, type Dirent, existsSync, realpathSync, type Stats } from 'node:fs';
+import { type FileHandle, lstat, open, opendir, readlink, realpath } from 'node:fs/promises';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { configError, securityError } from '../core/errors.ts';
+import type { Skip } from '../core/file.ts';
+import { printablePath } from '../core/text.ts';
+import { isSecretFile } from '../files/secret-files.ts';
+import { errorCode, isSkip, skip, skipFor } from '../files/skip.ts';
+
+export interface SandboxOptions {
+  /** Absolute paths of the directories that may be read. One that does not exist admits nothing. */
+  roots: readonly string[];
+  /** Whether files on the list of secret files may be read. */
+  allowSecrets: boolean;
+  /** Absolute paths of this program's own folders: nothing of them is written for a model, wherever the roots are. Absent: none. */
+  own?: readonly string[];
+  /** Where the system shows its open descriptors as links; `/proc/self/fd` unless told. Without them, the way there is watched. */
+  descriptors?: string;
+}
+
+/** Something inside the roots, as it was a moment ago: good for choosing what to do, not for trusting a path. */
+export interface Located {
+  /** Absolute, with every symbolic link resolved. */
+  path: string;
+  kind: 'file' | 'directory';
+  /** Bytes. */
+  size: number;
+  /** Of the last change, epoch milliseconds. */
+  mtimeMs: number;
+}
+
+/** A regular file, open for reading and judged by what was opened. The receiver closes the handle. */
+export interface Opened {
+  handle: FileHandle;
+  path: string;
+  stats: Stats;
+}
+
+export interface Entry {
+  name: string;
+  kind: 'file' | 'directory' | 'link' | 'other';
+}
+
+export interface Listing {
+  path: string;
+  /** Sorted by name. */
+  entries: Entry[];
+  /** False when there were more entries than asked for. */
+  complete: boolean;
+}
+
+/** The only way from a path to the content of a user's files. All paths given to it are absolute. */
+export interface Sandbox {
+  /** With every symbolic link resolved. */
+  readonly roots: readonly string[];
+  /** Whether a path lies in a folder of this program's own, as it is written or as it really is. */
+  isOwn(path: string): boolean;
+  locate(path: string): Promise<Located | Skip>;
+  /** Never waits for a writer or a device. */
+  open(path: string): Promise<Opened | Skip>;
+  /** At most `limit` entries of a directory. */
+  list(path: string, limit: number): Promise<Listing | Skip>;
+  /** The real path of a directory inside the roots; throws an `AppError` of kind `security` for anything else. */
+  assertWithin(path: string): Promise<string>;
+}
+
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY;
+const listFlags = readFlags | constants.O_DIRECTORY;
+/** What opening says when a path that was there a moment ago now is a link, a file for a directory, or gone. */
+const swapCodes: readonly string[] = ['ELOOP', 'ENOENT', 'ENOTDIR', 'EISDIR'];
+const deletedMark = ' (deleted)';
+const longestPath = 8_192;
+const kernelFolders = ['/proc', '/sys', '/dev'];
+
+/**
+ * Judges a path by where its real components lead, after opening it: what was opened is asked for its own path, so a link
+ * swapped in between check and use is noticed. Links that stay inside the roots are fine.
+ *
+ * Hard links are ordinary files here. A hard link has no other name that could be judged, making one takes rights on
+ * the file it points to, and package managers store whole dependency trees as hard links.
+ */
+export function createSandbox({
+  roots,
+  allowSecrets,
+  own = [],
+  descriptors = '/proc/self/fd',
+}: SandboxOptions): Sandbox {
+  const realRoots = roots.flatMap(realRoot);
+  const hasLinks = existsSync(descriptors);
+
+  /** `given` is what was asked for, `real` what it leads to: a file that is secret by either name is secret. */
+  function judge(given: string, real: string, isFile: boolean): Skip | undefined {
+    if (!isWithin(realRoots, real)) return outside(given, realRoots);
+    if (!isFile || allowSecrets || !(isSecretFile(given) || isSecretFile(real))) return undefined;
+    return skip(given, 'secret', 'It is on the list of secret files, which are read only if the operator allows it.');
+  }
+
+  async function locate(path: string): Promise<Located | Skip> {
+    if (!isAbsolute(path) || path.includes('\0') || path.length > longestPath) {
+      return skip(path, 'bad_path', `A path is absolute, has no NUL character and at most ${longestPath} characters.`);
+    }
+    try {
+      const real = await realpath(path);
+      if (!isWithin(realRoots, real)) return outside(path, realRoots);
+      const stats = await lstat(real);
+      const refused = judge(path, real, !stats.isDirectory());
+      if (refused) return refused;
+      return stats.isDirectory() || stats.isFile() ? locatedAs(real, stats) : notRegular(path, stats);
+    } catch (error) {
+      const failure = skipFor(path, error);
+      // what is outside the roots is not even told to be missing
+      return isWithin(realRoots, await deepestReal(path)) ? failure : outside(path, realRoots);
+    }
+  }
+
+  /** Opens what `locate` found and asks the descriptor where it leads. Undefined: it was swapped meanwhile. */
+  async function openJudged<Result extends object>(
+    given: string,
+    located: Located,
+    flags: number,
+    use: (opened: Opened, leadsWhere: () => Promise<string | undefined>) => Promise<Result | Skip | undefined>,
+  ): Promise<Result | Skip | undefined> {
+    let handle: FileHandle | undefined;
+    let outcome: Result | Skip | undefined;
+    try {
+      const way = hasLinks ? '' : await wayTo(realRoots, located.path);
+      if (way === undefined) return undefined;
+      const opened = await open(located.path, flags);
+      handle = opened;
+      const stats = await opened.stat();
+      const leadsWhere = () =>
+        hasLinks ? linkedPath(opened, stats, descriptors) : watchedPath(realRoots, located.path, stats, way);
+      const path = await leadsWhere();
+      if (path !== undefined)
+        outcome = judge(given, path, located.kind === 'file') ?? (await use({ handle, path, stats }, leadsWhere));
+      return outcome;
+    } catch (error) {
+      return swapCodes.includes(errorCode(error) ?? '') ? undefined : skipFor(given, error);
+    } finally {
+      const handedOver = outcome !== undefined && 'handle' in outcome;
+      if (!handedOver) await handle?.close();
+    }
+  }
+
+  async function openFile(path: string): Promise<Opened | Skip> {
+    return persistently(path, async () => {
+      const located = await locate(path);
+      if (isSkip(located)) return located;
+      if (located.kind === 'directory') return skip(path, 'not_regular', 'It is a directory, not a file.');
+      return openJudged(path, located, readFlags, async opened =>
+        opened.stats.isFile() ? opened : notRegular(path, opened.stats),
+      );
+    });
+  }
+
+  async function list(path: string, limit: number): Promise<Listing | Skip> {
+    return persistently(path, async () => {
+      const located = await locate(path);
+      if (isSkip(located)) return located;
+      if (located.kind === 'file') return skip(path, 'not_regular', 'It is a file, not a directory.');
+      return openJudged(path, located, listFlags, async (opened, leadsWhere) => {
+        const dir = await opendir(hasLinks ? `${descriptors}/${opened.handle.fd}` : opened.path, { bufferSize: 512 });
+        const found = await takeEntries(dir, limit);
+        return hasLinks || (await leadsWhere()) !== undefined ? { path: opened.path, ...found } : undefined;
+      });
+    });
+  }
+
+  async function assertWithin(path: string): Promise<string> {
+    const located = await locate(path);
+    const problem = isSkip(located)
+      ? located.reason
+      : located.kind === 'file'
+        ? 'It is a file, not a directory.'
+        : undefined;
+    if (problem === undefined && !isSkip(located)) return located.path;
+    throw securityError(`${printablePath(path)} cannot be used as a directory: ${problem}`, {
+      next: `Name a directory inside ${realRoots.map(printablePath).join(', ') || 'a root that the operator has set'}.`,
+    });
+  }
+
+  return { roots: realRoots, isOwn: judgeOwn(own), locate, open: openFile, list, assertWithin };
+}
+
+function locatedAs(path: string, stats: Stats): Located {
+  const { mtimeMs } = stats;
+  return stats.isFile()
+    ? { path, kind: 'file', size: stats.size, mtimeMs }
+    : { path, kind: 'directory', size: 0, mtimeMs };
+}
+
+function realRoot(root: string): string[] {
+  if (!isAbsolute(root)) {
+    throw configError(`The root "${root}" is no absolute path.`, { next: 'Write every root in full, from / on.' });
+  }
+  try {
+    return [realpathSync.native(root)];
+  } catch (error) {
+    // a root that is not there must not close the others
+    if (errorCode(error) === undefined) throw error;
+    return [];
+  }
+}
+
+/** By path segments: `/work/app-evil` is not in `/work/app`. Kernel folders are closed to roots that merely contain them. */
+function isWithin(roots: readonly string[], path: string): boolean {
+  const kernel = kernelFolders.find(folder => contains(folder, path));
+  return roots.some(root => contains(root, path) && (kernel === undefined || contains(kernel, root)));
+}
+
+function contains(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+function outside(path: string, roots: readonly string[]): Skip {
+  const allowed =
+    roots.length > 0 ? `Files are read only inside ${roots.map(printablePath).join(', ')}` : 'No directory may be read';
+  return skip(path, 'outside_roots', `${allowed}; the operator can add roots with POLYLOGUE_ROOTS.`);
+}
+
+/** Tries again when something was swapped in between, as editors do that save by renaming. */
+async function persistently<Result extends object>(
+  path: string,
+  attempt: () => Promise<Result | Skip | undefined>,
+): Promise<Result | Skip> {
+  for (let left = 3; left > 0; left--) {
+    const outcome = await attempt();
+    if (outcome !== undefined) return outcome;
+  }
+  return skip(path, 'unreadable', 'It is being replaced all the time; try again when it has come to rest.');
+}
+
+function notRegular(path: string, stats: Stats): Skip {
+  const kinds: [boolean, string][] = [
+    [stats.isFIFO(), 'a named pipe'],
+    [stats.isSocket(), 'a socket'],
+    [stats.isCharacterDevice() || stats.isBlockDevice(), 'a device'],
+    [stats.isDirectory(), 'a directory'],
+  ];
+  const kind = kinds.find(([is]) => is)?.[1] ?? 'no regular file';
+  return skip(path, 'not_regular', `It is ${kind}; only regular files are read.`);
+}
+
+async function deepestReal(path: string): Promise<string> {
+  for (let at = resolve(path); ; at = dirname(at)) {
+    try {
+      return await realpath(at);
+    } catch (error) {
+      if (errorCode(error) === undefined || dirname(at) === at) throw error;
+    }
+  }
+}
+
+function judgeOwn(own: readonly string[]): Sandbox['isOwn'] {
+  const folders = own.flatMap(folder => [resolve(folder), deepestRealSync(folder)]);
+  return path =>
+    folders.length > 0 &&
+    [resolve(path), deepestRealSync(path)].some(each => folders.some(folder => contains(folder, each)));
+}
+
+/** Where a path really leads that may not be there yet. */
+function deepestRealSync(path: string): string {
+  for (let at = resolve(path); ; at = dirname(at)) {
+    try {
+      return join(realpathSync.native(at), relative(at, resolve(path)));
+    } catch (error) {
+      if (errorCode(error) === undefined || dirname(at) === at) throw error;
+    }
+  }
+}
+
+/** Where an open descriptor leads, as the system tells. A file that was replaced while it was open is still the one at its path. */
+async function linkedPath(handle: FileHandle, stats: Stats, descriptors: string): Promise<string> {
+  const path = await readlink(`${descriptors}/${handle.fd}`);
+  return stats.nlink === 0 && path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path;
+}
+
+/**
+ * The same for systems that do not tell: the path still leads to the very file that is open, and no folder on the way has
+ * changed since before it was opened. Undefined: something moved.
+ */
+async function watchedPath(
+  roots: readonly string[],
+  path: string,
+  stats: Stats,
+  way: string,
+): Promise<string | undefined> {
+  const now = await lstat(path);
+  const same = now.dev === stats.dev && now.ino === stats.ino;
+  return same && (await wayTo(roots, path)) === way ? path : undefined;
+}
+
+/** The folders from the root to a path with the time of their last change: renaming anything in one of them changes it. Undefined: one is a link. */
+async function wayTo(roots: readonly string[], path: string): Promise<string | undefined> {
+  const steps: string[] = [];
+  for (let at = path; !roots.includes(at) && dirname(at) !== at; ) {
+    at = dirname(at);
+    const folder = await lstat(at, { bigint: true });
+    if (!folder.isDirectory()) return undefined;
+    steps.push(`${folder.dev} ${folder.ino} ${folder.ctimeNs}`);
+  }
+  return steps.join();
+}
+
+async function takeEntries(dir: Dir, limit: number): Promise<{ entries: Entry[]; complete: boolean }> {
+  const entries: Entry[] = [];
+  let complete = true;
+  for await (const dirent of dir) {
+    if (entries.length >= limit) {
+      complete = false;
+      break;
+    }
+    entries.push({ name: dirent.name, kind: kindOf(dirent) });
+  }
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { entries, complete };
+}
+
+function kindOf(dirent: Dirent): Entry['kind'] {
+  if (dirent.isFile()) return 'file';
+  if (dirent.isDirectory()) return 'directory';
+  return dirent.isSymbolicLink() ? 'link' : 'other';
+}

@@ -1,0 +1,99 @@
+import type { LineRange } from '../../core/file.ts';
+import { safeCut } from '../../core/text.ts';
+import { sectionsOf } from '../../files/index/sections.ts';
+import type { FoundSymbol } from '../../files/work/job.ts';
+
+/** A stretch of a file that is found as one. */
+export interface Chunk extends LineRange {
+  /** What it declares, or its heading. */
+  name: string;
+  text: string;
+}
+
+/** Declarations that are shorter share a chunk with their neighbours. */
+const shortLines = 24;
+/** What is longer is cut. */
+const longestLines = 90;
+const longestChars = 8_000;
+/** A file has no more chunks than this: what comes after is data. */
+const mostChunks = 400;
+
+/**
+ * Cuts a file where its declarations end, each with the comment before it; a long class at its members. Prose is cut at its
+ * headings. Every line that says something is in just one chunk.
+ */
+export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefined): Chunk[] {
+  const lines = text.split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  const ranges = symbols && symbols.length > 0 ? bySymbol(symbols, lines.length) : bySection(text);
+  return ranges
+    .flatMap(range => pieces(range, lines))
+    .slice(0, mostChunks)
+    .map(({ from, to, name }) => ({
+      from,
+      to,
+      name,
+      text: safeCut(lines.slice(from - 1, to).join('\n'), longestChars),
+    }))
+    .filter(chunk => chunk.text.trim() !== '');
+}
+
+interface Named extends LineRange {
+  name: string;
+}
+
+function bySection(text: string): Named[] {
+  return sectionsOf(text).map(({ from, to, title }) => ({ from, to, name: title.slice(0, 120) }));
+}
+
+/** Cuts behind each declaration; what stands between two of them belongs to the second, as its comment does. */
+function bySymbol(symbols: readonly FoundSymbol[], count: number): Named[] {
+  const out: Named[] = [];
+  let from = 1;
+  for (const { name, to } of leaves(symbols)) {
+    if (to < from) {
+      const last = out.at(-1);
+      if (last) last.name = `${last.name} ${name}`;
+      continue;
+    }
+    const last = out.at(-1);
+    if (last && to - last.from < shortLines) {
+      last.to = to;
+      last.name = `${last.name} ${name}`;
+    } else out.push({ from, to: Math.min(to, count), name });
+    from = to + 1;
+  }
+  const last = out.at(-1);
+  if (from <= count) {
+    if (last && count - last.from < shortLines) last.to = count;
+    else out.push({ from, to: count, name: '' });
+  }
+  return out;
+}
+
+/** The declarations to cut at: a class that is too long for one chunk gives its members instead. */
+function leaves(symbols: readonly FoundSymbol[]): FoundSymbol[] {
+  const outer = symbols.filter(({ depth }) => depth === 0);
+  return outer.flatMap(symbol => {
+    if (symbol.to - symbol.from < longestLines) return [symbol];
+    const members = symbols.filter(
+      ({ depth, from, to }) => depth === 1 && from > symbol.from && to <= symbol.to && to > from,
+    );
+    return members.length > 1
+      ? members.map(member => ({ ...member, name: `${symbol.name} ${member.name}` }))
+      : [symbol];
+  });
+}
+
+/** A stretch that is too long in parts of equal length. */
+function pieces({ from, to, name }: Named, lines: readonly string[]): Named[] {
+  const length = to - from + 1;
+  const chars = lines.slice(from - 1, to).reduce((sum, line) => sum + line.length + 1, 0);
+  const parts = Math.min(length, Math.max(Math.ceil(length / longestLines), Math.ceil(chars / longestChars)));
+  const size = Math.ceil(length / Math.max(1, parts));
+  return Array.from({ length: Math.ceil(length / size) }, (_, index) => ({
+    from: from + index * size,
+    to: Math.min(to, from + (index + 1) * size - 1),
+    name,
+  }));
+}

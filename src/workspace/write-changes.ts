@@ -1,0 +1,171 @@
+import { constants } from 'node:fs';
+import { mkdir, open, readlink, rm, unlink } from 'node:fs/promises';
+import { basename, dirname, join, relative } from 'node:path';
+import { securityError, storageError } from '../core/errors.ts';
+import { printablePath } from '../core/text.ts';
+import { isSkip } from '../files/skip.ts';
+import { checkTarget } from '../files/write/check-target.ts';
+import { makeInside } from '../files/write/make-inside.ts';
+import { writeFailure } from '../files/write/write-failure.ts';
+import { readBytes } from './read-file.ts';
+import type { Sandbox } from './sandbox.ts';
+import { writeInside } from './write-file.ts';
+
+/** A file as it is to be; undefined: gone. */
+export interface FileChange {
+  /** Absolute. */
+  path: string;
+  text: string | undefined;
+  /** What is there must still be these bytes; null: nothing may be there. Absent: whatever is there. */
+  before?: Buffer | null;
+}
+
+export interface ChangeOptions {
+  sandbox: Sandbox;
+  /** Absolute folder for what was there before; made when needed, outside of the project. */
+  backups: string;
+  /** Tells two writings apart. */
+  unique: string;
+  signal: AbortSignal;
+}
+
+export interface ChangedPlace {
+  path: string;
+  did: 'created' | 'changed' | 'deleted';
+  /** Where the former content is; absent where there was none. */
+  backup?: string;
+}
+
+const mostBytes = 64 * 1024 * 1024;
+
+interface Former {
+  path: string;
+  bytes: Buffer | null;
+  mode: number;
+}
+
+/**
+ * Writes several files or none: what was there is kept in the folder of backups first, and when a file can't be written, those
+ * before it are put back. Throws SECURITY for places where nothing may be written, STORAGE where the system refuses.
+ */
+export async function writeChanges(options: ChangeOptions, changes: readonly FileChange[]): Promise<ChangedPlace[]> {
+  const formers: Former[] = [];
+  for (const change of changes) formers.push(await formerOf(options, change));
+  const places: ChangedPlace[] = [];
+  for (const [index, former] of formers.entries()) places.push(await kept(options, former, changes[index], index));
+  const done: Former[] = [];
+  try {
+    for (const [index, former] of formers.entries()) {
+      done.push(former);
+      await put(options, former.path, changes[index]?.text, former.mode, `${options.unique}-${index}`);
+    }
+  } catch (error) {
+    for (const former of done) await restore(options, former);
+    throw error;
+  }
+  return places;
+}
+
+/** Throws where a file may not be written: by its name, its kind or where its folder really is. Answers its real path. */
+export async function targetInside({ sandbox }: Pick<ChangeOptions, 'sandbox'>, path: string): Promise<string> {
+  checkTarget(sandbox, path);
+  const located = await sandbox.locate(path);
+  if (!isSkip(located)) {
+    checkTarget(sandbox, located.path);
+    if (located.kind === 'file') return located.path;
+    throw securityError(`${printablePath(path)} is a directory.`, { next: 'Name a file.' });
+  }
+  if (located.code !== 'not_found') throw notThere(path, located.reason);
+  return path;
+}
+
+function notThere(path: string, reason: string): Error {
+  return securityError(`${printablePath(path)} may not be written: ${reason}`, {
+    next: 'Name a file inside the project.',
+  });
+}
+
+async function formerOf({ sandbox, signal }: ChangeOptions, change: FileChange): Promise<Former> {
+  const path = await targetInside({ sandbox }, change.path);
+  const opened = await sandbox.open(path);
+  if (isSkip(opened)) {
+    if (opened.code !== 'not_found') throw notThere(path, opened.reason);
+    if (change.before) throw changedMeanwhile(path);
+    return { path, bytes: null, mode: 0o644 };
+  }
+  const { mode } = opened.stats;
+  const bytes = await readBytes(opened, path, { maxBytes: mostBytes, signal });
+  if (!Buffer.isBuffer(bytes)) throw notThere(path, bytes.reason);
+  if (change.before === null || (change.before && !change.before.equals(bytes))) throw changedMeanwhile(path);
+  return { path: opened.path, bytes, mode: mode & 0o777 };
+}
+
+function changedMeanwhile(path: string): Error {
+  return storageError(
+    'conflict',
+    `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`,
+    {
+      next: 'Read it again and make the change anew.',
+    },
+  );
+}
+
+async function kept(
+  { backups, sandbox }: ChangeOptions,
+  { path, bytes }: Former,
+  change: FileChange | undefined,
+  index: number,
+): Promise<ChangedPlace> {
+  const did = bytes === null ? 'created' : change?.text === undefined ? 'deleted' : 'changed';
+  if (bytes === null) return { path, did };
+  const root = sandbox.roots.find(each => !relative(each, path).startsWith('..'));
+  const backup = join(backups, String(index), root === undefined ? basename(path) : relative(root, path));
+  try {
+    await mkdir(dirname(backup), { recursive: true, mode: 0o700 });
+    const file = await open(backup, 'wx', 0o600);
+    await file.writeFile(bytes);
+    await file.close();
+  } catch (error) {
+    throw writeFailure(backup, error);
+  }
+  return { path, did, backup };
+}
+
+async function put(
+  { sandbox }: ChangeOptions,
+  path: string,
+  text: string | undefined,
+  mode: number,
+  unique: string,
+): Promise<void> {
+  if (text === undefined) return removeInside(sandbox, path);
+  const directory = await makeInside(sandbox, dirname(path));
+  // A link on the way may lead to where nothing is written.
+  checkTarget(sandbox, join(directory, basename(path)));
+  await writeInside(sandbox, { directory, name: basename(path), text, unique, mode });
+}
+
+async function restore(options: ChangeOptions, { path, bytes, mode }: Former): Promise<void> {
+  // The failure itself is what the caller has to know; the backup is there in any case.
+  await put(options, path, bytes?.toString('utf8'), mode, `${options.unique}-back`).catch(() => undefined);
+}
+
+/** Removes a file from a directory inside the roots; the directory is the one that was judged, whatever stands at its path now. */
+async function removeInside(sandbox: Sandbox, path: string): Promise<void> {
+  const folder = await sandbox.assertWithin(dirname(path));
+  try {
+    const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const link = `/proc/self/fd/${handle.fd}`;
+      const real = await readlink(link).catch(() => undefined);
+      // Systems without /proc have no other name for an open directory.
+      if (real === undefined) return await rm(join(folder, basename(path)), { force: true });
+      if (real !== folder) throw notThere(path, 'its directory changed meanwhile.');
+      await unlink(join(link, basename(path)));
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    throw writeFailure(path, error);
+  }
+}
