@@ -2,7 +2,7 @@
 
 export { z } from 'zod';
 export type { Extensions } from './app/extensions.ts';
-export type { Conversation, ConversationOptions } from './app/library/conversation.ts';
+export type { Conversation, ConversationOptions, TokenStats } from './app/library/conversation.ts';
 export type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './app/library/diagnose.ts';
 export type {
   PolylogueEvents,
@@ -35,7 +35,6 @@ export type { OptionSpec } from './core/option.ts';
 export type { Usage } from './core/usage.ts';
 export { version } from './core/version.ts';
 export type { AgentTool, AgentToolCall, GateVerdict, PendingCall } from './engine/modes/agent/agent.ts';
-export type { TokenStats } from './library/tally.ts';
 export type { CallParams, Connection, LanguageModel, ProviderDefinition, ProviderSettings } from './models/provider.ts';
 export { defineProvider } from './models/provider.ts';
 export type { ChatVendor } from './providers/shared/openai-dialect.ts';

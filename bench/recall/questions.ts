@@ -2,31 +2,31 @@
 export const questions: readonly { question: string; answers: readonly string[] }[] = [
   {
     question: 'Which files may a caller read, and what is refused?',
-    answers: ['src/workspace/sandbox.ts', 'src/files/secret-files.ts'],
+    answers: ['src/workspace/sandbox.ts', 'src/workspace/paths.ts'],
   },
   {
     question: 'How are secrets replaced by placeholders before a text is sent?',
-    answers: ['src/observability/secret-masking.ts', 'src/telemetry/mask-value.ts'],
+    answers: ['src/observability/secret-masking.ts', 'src/observability/secret-masking.ts'],
   },
   {
     question: 'How does a conversation get shorter when it no longer fits?',
-    answers: ['src/threads/compaction.ts', 'src/memory/extract.ts'],
+    answers: ['src/threads/compaction.ts', 'src/threads/compaction.ts'],
   },
   {
     question: 'When does the breaker of a provider open?',
-    answers: ['src/models/resilience/breaker.ts', 'src/models/resilience/health.ts'],
+    answers: ['src/models/resilience/breaker.ts', 'src/models/resilience/breaker.ts'],
   },
   {
     question: 'How long is waited before a failed request is sent again?',
-    answers: ['src/models/resilience/retry.ts', 'src/models/resilience/policy.ts'],
+    answers: ['src/models/resilience/policy.ts', 'src/models/resilience/policy.ts'],
   },
   {
     question: 'How is a misspelt model name corrected?',
-    answers: ['src/models/routing/resolve.ts', 'src/models/routing/correction.ts', 'src/models/routing/names.ts'],
+    answers: ['src/models/routing/resolve.ts', 'src/models/routing/lookup.ts', 'src/models/routing/names.ts'],
   },
   {
     question: 'Where is the number of tokens of a text estimated?',
-    answers: ['src/core/tokens.ts', 'src/domain/estimate/prices.ts', 'src/domain/estimate/pieces.ts'],
+    answers: ['src/core/tokens.ts', 'src/domain/estimate/prices.ts', 'src/core/tokens.ts'],
   },
   {
     question: 'How are gitignore rules applied to folders?',
@@ -34,19 +34,19 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'What happens when the database file is damaged?',
-    answers: ['src/memory/stores/sqlite-repair.ts', 'src/storage/sqlite/salvage.ts', 'src/storage/sqlite/open.ts'],
+    answers: ['src/storage/sqlite/open.ts', 'src/storage/sqlite/salvage.ts', 'src/storage/sqlite/open.ts'],
   },
   {
     question: 'How does a long call become a job that the client asks for later?',
-    answers: ['src/calls/durable/long-calls.ts', 'src/calls/durable/jobs.ts', 'src/engine/jobs/patience.ts'],
+    answers: ['src/calls/durable/long-calls.ts', 'src/calls/durable/jobs.ts', 'src/calls/durable/long-calls.ts'],
   },
   {
     question: 'How are the verdicts of several models brought together?',
     answers: [
-      'src/engine/verdicts/tally.ts',
+      'src/engine/modes/ask-many/verdicts.ts',
       'src/engine/modes/ask-many/verdicts.ts',
       'src/engine/modes/ask-many/synthesis.ts',
-      'src/engine/shapes/panel-at-once.ts',
+      'src/engine/modes/ask-many/panel.ts',
       'src/engine/modes/ask-many/panel-prompts.ts',
     ],
   },
@@ -57,15 +57,15 @@ export const questions: readonly { question: string; answers: readonly string[] 
   {
     question: 'How is a file that changed on disk sent again as a diff?',
     answers: [
-      'src/engine/gather/embed.ts',
+      'src/calls/ask/prompt.ts',
       'src/workspace/diff.ts',
-      'src/memory/seen-files.ts',
-      'src/files/refresh.ts',
+      'src/threads/transcript.ts',
+      'src/workspace/read-file.ts',
     ],
   },
   {
     question: 'How much of the window is for files, for history and for the answer?',
-    answers: ['src/memory/budget.ts'],
+    answers: ['src/threads/compaction.ts'],
   },
   {
     question: 'How is a Python file parsed for the classes it declares?',
@@ -78,11 +78,11 @@ export const questions: readonly { question: string; answers: readonly string[] 
   { question: 'Where is the data folder on macOS and Windows?', answers: ['src/config/home.ts'] },
   {
     question: 'How are images checked and how large may a picture be?',
-    answers: ['src/files/images.ts', 'src/engine/gather/images.ts'],
+    answers: ['src/workspace/read-file.ts', 'src/calls/ask/prompt.ts'],
   },
   {
     question: 'What keeps two processes from working on one thread at once?',
-    answers: ['src/threads/thread-lock.ts', 'src/memory/queue.ts', 'src/memory/stores/sqlite-leases.ts'],
+    answers: ['src/threads/thread-lock.ts', 'src/core/concurrency.ts', 'src/storage/sqlite/tables.ts'],
   },
   {
     question: 'How is the price of an answer computed?',

@@ -16,7 +16,6 @@ export const listSpecs: readonly ListSpec[] = [
   { folder: 'src/tools', list: 'tools' },
   { folder: 'src/providers', list: 'providers', besides: ['embeddings'] },
   { folder: 'src/cli/commands', list: 'commands' },
-  { folder: 'src/cli/hosts', list: 'hosts' },
   { folder: 'src/providers/external-cli/clis', list: 'clis', besides: ['cli'] },
 ];
 

@@ -1,5 +1,5 @@
 import ranks from 'gpt-tokenizer/bpeRanks/o200k_base';
-import { probes, WordHash } from '../../src/domain/estimate/word-hash.ts';
+import { probes, WordHash } from '../../src/core/tokens.ts';
 
 const bitsPerWord = 10;
 

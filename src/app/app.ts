@@ -4,14 +4,12 @@ import type { ToolHost } from '../core/tool-host.ts';
 import { version } from '../core/version.ts';
 import { createEarlyHost } from '../engine/early-host.ts';
 import type { FoundDaemon } from '../server/daemon/find-daemons.ts';
+import type { StdioStreams } from '../server/mcp/stdio.ts';
 import { openStdio } from '../server/mcp/stdio.ts';
-import type { StdioStreams } from '../server/stdio/stdio-transport.ts';
-import { loadAppConfig } from '../wire/wire-extensions.ts';
-import { followsList } from '../wire/wire-roots.ts';
-import { type Front, type Surroundings, wireFront } from './compose-front.ts';
+import { type Front, followsList, type Surroundings, wireFront } from './compose-front.ts';
 import type { Extensions } from './extensions.ts';
 import type { Product } from './product.ts';
-import { type AppConfig, tables } from './settings.ts';
+import { type AppConfig, loadAppConfig, tables } from './settings.ts';
 
 export { openBridge } from './compose-proxy.ts';
 export { type AppConfig, type Extensions, loadAppConfig, loadConfig, type Product, type Surroundings, tables, version };

@@ -1,12 +1,60 @@
+import { storePlace, traceSettings } from '../config/derived-settings.ts';
+import { homeProblem } from '../config/home.ts';
 import type { Clock, Random } from '../core/ports.ts';
-import type { Telemetry } from '../observability/observability.ts';
-import { placeOf, type WiredPlace } from '../wire/wire-extensions.ts';
-import { rootsOf } from '../wire/wire-roots.ts';
-import { wireTelemetry } from '../wire/wire-telemetry.ts';
-import type { Roots } from '../workspace/roots.ts';
+import { version } from '../core/version.ts';
+import { createTelemetry, type Telemetry } from '../observability/observability.ts';
+import { defaultRoots, type Roots } from '../workspace/roots.ts';
 import { type WiredOffer, wireOffer } from './compose-catalog.ts';
 import type { Extensions } from './extensions.ts';
-import { type AppConfig, providerSetup } from './settings.ts';
+import { type AppConfig, placeOf, providerSetup, type WiredPlace } from './settings.ts';
+
+/** The folders that may be read, as settings, host and working directory tell. */
+export function rootsOf(
+  { values: { app } }: AppConfig,
+  { cwd, homeDir: home }: { cwd: string; homeDir: string },
+): Promise<Roots> {
+  return defaultRoots({ explicit: app.roots ?? [], projectRoot: app.claudeProjectDir, cwd, home });
+}
+
+/** Whether roots that a client lists say more of his project than what is known: nobody else named it. */
+export function followsList({ values: { app } }: AppConfig, { roots }: Roots): boolean {
+  const { roots: set = [], claudeProjectDir } = app;
+  return set.length === 0 && (claudeProjectDir === undefined || roots.length === 0);
+}
+
+export interface TelemetrySurroundings {
+  clock: Clock;
+  random: Random;
+  writeError(line: string): void;
+}
+
+const megabyte = 1024 * 1024;
+
+/** Settings → who observes, and what is masked before they do. */
+export async function wireTelemetry(config: AppConfig, around: TelemetrySurroundings): Promise<Telemetry> {
+  const values = config.values.app;
+  const place = storePlace(values, config.home);
+  const { traces, wrong } = traceSettings(values);
+  const headers = Object.values(traces?.headers ?? {});
+  const telemetry = await createTelemetry({
+    clock: around.clock,
+    random: around.random,
+    writeError: around.writeError,
+    home: place.isPrivate ? undefined : config.home,
+    // With a header such as `Bearer TOKEN` the token alone is a secret too.
+    secrets: [...config.secrets, ...headers.flatMap(value => [value, ...value.split(' ')])],
+    logLevel: values.logLevel,
+    ...(values.commsLog && { comms: { maxBytes: values.commsLogMaxMb * megabyte } }),
+    ...(traces && { traces }),
+    version,
+  });
+  if (wrong !== undefined) telemetry.emit({ type: 'warning', where: 'traces', message: wrong });
+  if (place.redis && place.isPrivate) {
+    const message = `${config.home} can't be used: ${homeProblem(config.home)}. Logs, caches and indexes are not kept.`;
+    telemetry.emit({ type: 'warning', where: 'data folder', message });
+  }
+  return telemetry;
+}
 
 /** What only the outermost layer may touch, handed down. */
 export interface Surroundings {

@@ -1,26 +1,49 @@
 import type { ActionParts } from '../calls/actions/actions.ts';
-import { type CallExplanation, createExplainer, type RouteQuestion } from '../calls/ask/explain-call.ts';
+import {
+  type CallExplanation,
+  createCallKind,
+  createExplainer,
+  type RouteQuestion,
+} from '../calls/ask/explain-call.ts';
+import { patienceMs } from '../calls/durable/long-calls.ts';
 import { createOnce } from '../calls/durable/once.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
+import { securityError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from '../core/tool-host.ts';
-import { withoutPrograms } from '../engine/bridge/without-programs.ts';
 import type { Converse } from '../engine/conversation.ts';
 import { createEngine } from '../engine/engine.ts';
 import { createHost } from '../engine/host.ts';
-import { patienceMs } from '../engine/jobs/patience.ts';
-import { catalogueVersion } from '../engine/offer/catalogue-version.ts';
-import { createCallKind } from '../engine/routing/call-kind.ts';
+import { catalogueVersion } from '../engine/tool-table.ts';
 import type { AskModel } from '../models/ask-model.ts';
+import type { Team } from '../models/call/models.ts';
 import type { Meter } from '../models/meter.ts';
+import { programProviderId } from '../providers/external-cli/program.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
-import { wireActions } from '../wire/wire-actions.ts';
-import { wireAgent } from '../wire/wire-agent.ts';
-import type { Services } from '../wire/wire-services.ts';
 import { type WiredOffer, wireOffer } from './compose-catalog.ts';
-import { type EngineParts, wireEngine, wireMeter } from './compose-engine.ts';
+import { type EngineParts, wireActions, wireAgent, wireEngine, wireMeter } from './compose-engine.ts';
+import type { Services } from './compose-models.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
+
+/** The models for somebody who may only read some directories: no program is among them, for none can be kept there. */
+export function withoutPrograms<Models extends Pick<Team, 'ask' | 'providers'>>(team: Models): Models {
+  return {
+    ...team,
+    async ask(question) {
+      if (question.candidates.some(({ model }) => model.provider === programProviderId)) throw notForThem();
+      return team.ask(question);
+    },
+    providers: async options => (await team.providers(options)).filter(({ id }) => id !== programProviderId),
+  };
+}
+
+function notForThem() {
+  return securityError('CLIs are not for callers whose directories are limited: they read what their user may read.', {
+    class: 'restricted',
+    next: 'Name a model, or ask the operator for a token without roots.',
+  });
+}
 
 /** What all callers of one process share. */
 export interface SharedParts

@@ -1,18 +1,28 @@
 import { join } from 'node:path';
+import { readCliFiles, readModelFiles } from '../config/definition-files.ts';
 import { concurrency, listVariable, routingPolicy } from '../config/derived-settings.ts';
-import { readModelFiles } from '../config/endpoints/read-model-files.ts';
-import { nearName } from '../config/near-name.ts';
 import { readIfPresent } from '../config/settings-files.ts';
+import { isAppError } from '../core/errors.ts';
 import type { Clock, Emit, Random, SharedState, TellComms } from '../core/ports.ts';
-import { createKeptTexts } from '../memory/shared-state/kept-texts.ts';
+import { nearName } from '../core/text.ts';
 import { createTeam, type Team } from '../models/call/models.ts';
-import type { ProviderDefinition } from '../models/provider.ts';
-import type { UnknownName } from '../models/survey/unknown-names.ts';
+import type { UnknownName } from '../models/catalogue/survey.ts';
+import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
+import type { DocumentLibrary, VendorEmbedder, VendorFiles, WebSearcher } from '../models/vendor-services.ts';
+import { namedEmbedder } from '../providers/embeddings.ts';
+import { type Bridge, createBridge } from '../providers/external-cli/cli-registry.ts';
+import { configuredClis } from '../providers/external-cli/configured-clis.ts';
 import { type Programs, programProviderId } from '../providers/external-cli/program.ts';
 import { programProvider } from '../providers/external-cli/provider.ts';
 import { providers } from '../providers/index.gen.ts';
+import { kimiDoor } from '../providers/moonshot/api.ts';
+import { createKimiFiles } from '../providers/moonshot/files.ts';
+import { accountOf, createDocumentLibrary } from '../providers/shared/document-library.ts';
 import { ownEndpoints } from '../providers/shared/own-server.ts';
-import type { AppConfig } from './settings.ts';
+import { glmDoor, searchEngineOf } from '../providers/zhipu/api.ts';
+import { createGlmFiles, createGlmWebSearch } from '../providers/zhipu/services.ts';
+import { createKeptTexts } from '../storage/shared-state.ts';
+import { type AppConfig, providerSetup } from './settings.ts';
 
 export interface ModelSurroundings {
   clock: Clock;
@@ -85,4 +95,100 @@ const namesOfNoneAt = 'lists of models';
 function textOf({ provider, name, near }: UnknownName): string {
   const hint = near === undefined ? '' : ` The nearest that is known is ${near}.`;
   return `${listVariable(provider)}: no model that is known is meant by "${name}", so that it has no effect.${hint}`;
+}
+
+export interface CliSurroundings {
+  homeDir: string;
+  platform: string;
+  programEnv: Readonly<Record<string, string | undefined>>;
+  /** Where a CLI works when a call names no project. */
+  root: string;
+  clock: Clock;
+  random: Random;
+  emit: Emit;
+}
+
+/** Settings and the operator's files → other vendors' agents. What is wrong with the files is told as warnings. */
+export function wireClis({ values: { app }, home }: AppConfig, around: CliSurroundings): Bridge {
+  const places = [
+    // Where PAL had them: whoever comes from there keeps them.
+    { path: join(around.homeDir, '.pal', 'cli_clients') },
+    { path: join(home, 'clis') },
+    ...(app.cliClients === undefined ? [] : [{ path: app.cliClients, asked: true }]),
+  ];
+  const { files, warnings } = readCliFiles(places, readIfPresent);
+  const found = configuredClis(files, app.cliTimeoutSeconds * 1_000);
+  for (const message of [...warnings, ...found.warnings]) around.emit({ type: 'warning', where: 'clis', message });
+  return createBridge({ ...around, mayWrite: app.cliAllowWrites && !app.readOnly }, found.clis);
+}
+
+/** What vendors do beside answering. Each is there only where its vendor is configured. */
+export interface Services {
+  /** Ids of the providers that can be asked. */
+  configured: readonly string[];
+  documents?: DocumentLibrary;
+  web?: WebSearcher;
+  /** Files of GLM's agents. */
+  glmFiles?: VendorFiles;
+  embedder?: VendorEmbedder;
+  /** Why there is none, where one is named. */
+  noEmbedder?: string;
+}
+
+const megabyte = 1024 * 1024;
+
+const usualMegabytes = 100;
+
+export interface ServiceSurroundings {
+  clock: Clock;
+  state: SharedState;
+  emit: Emit;
+  extraProviders?: readonly ProviderDefinition[];
+}
+
+/** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
+export function wireServices(config: AppConfig, { clock, state, emit, extraProviders }: ServiceSurroundings): Services {
+  const { settingsOf, usable, configured } = providerSetup(config, extraProviders);
+  const { embeddingModel, offline } = config.values.app;
+  const now = () => clock.now();
+  const sound = <Service extends object>(make: () => Service): Service | undefined => {
+    try {
+      return make();
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      emit({ type: 'warning', where: 'configuration', message: error.message });
+      return undefined;
+    }
+  };
+  const embedderOf = (name: string): Pick<Services, 'embedder' | 'noEmbedder'> => {
+    const missing = (why: string) => ({ noEmbedder: `There are no vectors, so words alone decide: ${why}` });
+    try {
+      const embedder = namedEmbedder(name, settingsOf, now);
+      if (usable(name.split(':', 1)[0]?.trim().toLowerCase() ?? '')) return { embedder };
+      const mode = offline ? '--offline' : '--local-only';
+      return missing(`EMBEDDING_MODEL is ${name}, which is not on this machine or network, and ${mode} is on.`);
+    } catch (error) {
+      if (!isAppError(error)) throw error;
+      emit({ type: 'warning', where: 'configuration', message: error.message });
+      return missing(error.message);
+    }
+  };
+  return {
+    configured,
+    ...(configured.includes('moonshot') && sound(() => kimiServices(settingsOf('moonshot'), { clock, state }))),
+    ...(configured.includes('zhipu') && sound(() => glmServices(settingsOf('zhipu'), now))),
+    ...(embeddingModel !== undefined && embedderOf(embeddingModel)),
+  };
+}
+
+function kimiServices(settings: ProviderSettings, { clock, state }: { clock: Clock; state: SharedState }) {
+  const door = kimiDoor(settings, () => clock.now());
+  const files = createKimiFiles(door, Number(settings.filesMaxMb ?? usualMegabytes) * megabyte);
+  const account = accountOf(settings.apiKey ?? '');
+  return { documents: createDocumentLibrary({ provider: door.provider, files, account, state, clock }) };
+}
+
+function glmServices(settings: ProviderSettings, now: () => number) {
+  const door = glmDoor(settings, now);
+  return { web: createGlmWebSearch(door, searchEngineOf(settings, door.baseUrl)), glmFiles: createGlmFiles(door) };
 }

@@ -1,5 +1,5 @@
+import { createMaskedStream } from '../calls/ask/redaction.ts';
 import type { CommsExchange, CommsReader, Random } from '../core/ports.ts';
-import { createMaskedStream } from '../engine/secrets/masked-stream.ts';
 import type { ModelAnswer } from '../models/ask-model.ts';
 import type { Team } from '../models/call/models.ts';
 import { createRepeat, type RepeatCall } from '../models/call/replay.ts';

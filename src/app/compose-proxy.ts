@@ -4,7 +4,7 @@ import { needHome } from '../config/home.ts';
 import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Bridge } from '../server/proxy/proxy.ts';
-import { rootsOf } from '../wire/wire-roots.ts';
+import { rootsOf } from './compose-front.ts';
 import { type AppConfig, tables } from './settings.ts';
 
 export interface BridgeSettings {

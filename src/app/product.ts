@@ -2,9 +2,9 @@ import type { CallExplanation, RouteQuestion } from '../calls/ask/explain-call.t
 import type { ToolHost } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import type { Converse } from '../engine/conversation.ts';
-import type { OwnTransfer } from '../memory/transfer/own-transfer.ts';
 import type { Telemetry } from '../observability/observability.ts';
 import type { Store } from '../storage/store.ts';
+import type { OwnTransfer } from '../threads/transfer/transfer.ts';
 import type { Roots } from '../workspace/roots.ts';
 import type { SearchIndexes } from '../workspace/search-index/search-index.ts';
 import type { DaemonSettings, WiredDaemon } from './compose-daemon.ts';

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
+import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
-import type { Surroundings } from './app.ts';
+import type { Surroundings } from './compose-front.ts';
 
 const clock: Clock = {
   now: () => Date.now(),
@@ -41,4 +43,53 @@ export function realSurroundings(): Surroundings {
     random: { uuid: randomUUID, fraction: Math.random },
     writeError: line => void process.stderr.write(line),
   };
+}
+
+export interface NetworkSettings {
+  readonly httpsProxy?: string;
+  readonly httpProxy?: string;
+  readonly noProxy?: readonly string[];
+  readonly extraCaCerts?: string;
+}
+
+const thisMachine = ['localhost', '127.0.0.1', '[::1]'];
+
+/**
+ * Sends what this process asks of the net through the configured proxy, and trusts the configured authorities. Node does
+ * neither by itself for settings that come from a file, nor the first for those of the environment.
+ */
+export async function useProxy(settings: NetworkSettings, alreadyTrusted: string | undefined): Promise<void> {
+  const { httpsProxy, httpProxy, noProxy = [], extraCaCerts } = settings;
+  if (httpsProxy !== undefined || httpProxy !== undefined) {
+    const { setGlobalProxyFromEnv } = await import('node:http');
+    setGlobalProxyFromEnv({
+      ...(httpsProxy !== undefined && { https_proxy: proxyAddress(httpsProxy, 'HTTPS_PROXY') }),
+      ...(httpProxy !== undefined && { http_proxy: proxyAddress(httpProxy, 'HTTP_PROXY') }),
+      no_proxy: [...thisMachine, ...noProxy].join(','),
+    });
+  }
+  // What the environment names, Node has read before the first line of any program.
+  if (extraCaCerts !== undefined && extraCaCerts !== alreadyTrusted) await trust(extraCaCerts);
+}
+
+/** Names without a scheme are common and mean http; other schemes than http and https can't be spoken here. */
+function proxyAddress(value: string, name: string): string {
+  const url = URL.parse(value.includes('://') ? value : `http://${value}`);
+  if (url && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '') return url.href;
+  throw configError(`${name} is no address of an http proxy.`, {
+    next: `Set ${name} to an address such as http://proxy.example:3128, or unset it.`,
+  });
+}
+
+async function trust(path: string): Promise<void> {
+  const { getCACertificates, setDefaultCACertificates } = await import('node:tls');
+  try {
+    setDefaultCACertificates([...getCACertificates('default'), readFileSync(path, 'utf8')]);
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw configError(`The certificates of NODE_EXTRA_CA_CERTS can't be used: ${why}`, {
+      next: 'Name a readable PEM file, or unset it.',
+      cause,
+    });
+  }
 }

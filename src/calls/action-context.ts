@@ -1,16 +1,35 @@
 import type { ThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
+import type { JsonObject } from '../core/json.ts';
 import type { RecentEvent } from '../core/ports.ts';
 import type { Thread, ThreadHead } from '../core/thread.ts';
 import type { Principal } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import type { ProviderState } from '../models/call/models.ts';
 import type { ProviderCapabilities } from '../models/catalogue/survey.ts';
-import type { SearchHit } from '../models/extras/glm/search-hits.ts';
-import type { VendorCache } from '../models/vendor-services.ts';
-import type { SearchRequest } from '../providers/zhipu/services.ts';
-import type { TransferActions } from './actions/transfers.ts';
-import type { UploadActions } from './actions/uploads.ts';
+import type { KeptDocument, SearchHit, SearchRequest, VendorCache } from '../models/vendor-services.ts';
+import type { ExportFormat } from '../threads/transfer/transfer.ts';
+
+/** What a tool may do with threads as files, bound to one caller; files are read and written inside the roots alone. */
+export interface TransferActions {
+  /** Keys of the reply. Without a path the file's text is among them, where it fits. */
+  export(request: { continuationId: string; format: ExportFormat; outputPath?: string }): Promise<JsonObject>;
+  import(request: { filePath: string; asNew: boolean }): Promise<JsonObject>;
+}
+
+/** What became of one file that was to be uploaded. */
+export type UploadOutcome =
+  | { filename: string; fileId: string; status: string; bytes: number; fresh: boolean; text: string }
+  | { filename: string; error: { code: string; message: string; next?: string } };
+
+/** Documents at the vendor, for one caller. All of it throws an `AppError`. */
+export interface UploadActions {
+  /** In the order of the paths. One that fails does not stop the others; when all do, the first failure is thrown. */
+  add(paths: readonly string[]): Promise<UploadOutcome[]>;
+  list(): Promise<KeptDocument[]>;
+  /** False when the vendor had it no more. */
+  remove(id: string): Promise<boolean>;
+}
 
 /** Searches the web without a model. Throws an `AppError`. */
 export interface WebActions {

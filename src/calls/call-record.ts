@@ -3,15 +3,47 @@ import type { RequestId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Message } from '../core/message.ts';
 import type { Candidate, Effort, ModelInfo } from '../core/model.ts';
+import type { Clock } from '../core/ports.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../core/thread.ts';
-import type { ToolRequest, UserQuestion } from '../core/tool-host.ts';
-import type { Progress } from '../engine/progress.ts';
-import type { Budget } from '../memory/budget.ts';
+import type { ProgressUpdate, ToolRequest, UserQuestion } from '../core/tool-host.ts';
 import type { ModelAnswer, ProgramWish, WebSearch } from '../models/ask-model.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
 import type { Category, ModelRequest } from '../models/routing/roster.ts';
 import type { ThreadChange } from '../storage/store.ts';
+import type { Budget } from '../threads/compaction.ts';
 import type { EvidencePiece, ToolDefinition } from './tool.ts';
+
+/** Tells the client how a call is getting on: each stage at once, the text that streams in every few seconds. */
+export interface Progress {
+  stage(message: string): void;
+  streamed(delta: string): void;
+}
+
+/** Takes what is to be told. */
+export type Report = (update: ProgressUpdate) => void;
+
+const everyMs = 5_000;
+
+export function createProgress(clock: Clock, report: Report): Progress {
+  let step = 0;
+  let current = '';
+  let chars = 0;
+  let last = Number.NEGATIVE_INFINITY;
+  const tell = (message: string) => {
+    last = clock.monotonic();
+    report({ progress: ++step, message });
+  };
+  return {
+    stage(message) {
+      current = message;
+      tell(message);
+    },
+    streamed(delta) {
+      chars += delta.length;
+      if (clock.monotonic() - last >= everyMs) tell(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
+    },
+  };
+}
 
 /** A call whose arguments were understood. The record of a call only grows: each step of the pipeline adds its part. */
 export interface Parsed {

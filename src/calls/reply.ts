@@ -1,11 +1,51 @@
+import { jsonrepair } from 'jsonrepair';
 import { type AppError, bugError, type ErrorCode, isAppError } from '../core/errors.ts';
-import type { Json, JsonObject } from '../core/json.ts';
+import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Thread, ThreadTotals } from '../core/thread.ts';
 import type { UserQuestion } from '../core/tool-host.ts';
-import { roundedUsd } from '../domain/money.ts';
-import { usageDocument } from '../engine/spend/usage-document.ts';
+import {
+  type Fee,
+  type FeeKind,
+  type Fees,
+  feeKinds,
+  feeUnits,
+  knownUsd,
+  roundedUsd,
+  type Usage,
+} from '../core/usage.ts';
 import type { AttemptRecord } from '../models/ask-model.ts';
 import type { Answered, FileReport, Parsed, SummaryCost } from './call-record.ts';
+
+/** Tokens and fees as replies tell them. */
+export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite, fees }: Usage): JsonObject {
+  return {
+    input,
+    output,
+    reasoning,
+    cache_read: cacheRead,
+    cache_write: cacheWrite,
+    fees: fees && feesDocument(fees),
+  };
+}
+
+function feesDocument(fees: Fees): JsonObject {
+  const told = feeKinds.flatMap((kind): [FeeKind, JsonObject][] => {
+    const fee = fees[kind];
+    return fee ? [[kind, feeDocument(kind, fee)]] : [];
+  });
+  return Object.fromEntries(told);
+}
+
+/** What nobody knows the price of is said to be so, never to cost nothing. */
+function feeDocument(kind: FeeKind, fee: Fee): JsonObject {
+  const { amount, unpriced = 0 } = fee;
+  const usd = knownUsd(fee);
+  return {
+    [feeUnits[kind]]: Number(amount.toFixed(3)),
+    cost_usd: usd === undefined ? undefined : roundedUsd(usd),
+    not_priced: unpriced > 0 ? Number(unpriced.toFixed(3)) : undefined,
+  };
+}
 
 /** JSON-RPC's number for each of our codes. */
 const rpcCodes: Record<ErrorCode, number> = {
@@ -217,4 +257,49 @@ function pruned(document: JsonObject): JsonObject {
   });
   // Not by assignment: keys may come from callers, and one of them is `__proto__`.
   return Object.fromEntries(kept);
+}
+
+/** What a model may answer instead of an answer: a request to the caller, as a JSON object with one of these statuses. */
+const specialStatuses = new Set([
+  'files_required_to_continue',
+  'full_codereview_required',
+  'focused_review_required',
+  'test_sample_needed',
+  'more_tests_required',
+  'investigation_paused',
+  'refactoring_paused',
+  'no_bug_found',
+]);
+
+/** The JSON object in a model's answer: bare, fenced, or between prose; slightly broken ones are mended. */
+export function objectIn(text: string): Record<string, unknown> | undefined {
+  const fenced = /```(?:json)?\s*\n([\s\S]*?)\n?```/.exec(text)?.[1];
+  const braces = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
+  for (const candidate of [text.trim(), fenced?.trim(), braces]) {
+    if (!candidate?.startsWith('{')) continue;
+    const parsed = parse(candidate);
+    if (parsed) return parsed;
+  }
+  return undefined;
+}
+
+function parse(text: string): Record<string, unknown> | undefined {
+  for (const read of [JSON.parse, (broken: string) => JSON.parse(jsonrepair(broken))]) {
+    try {
+      const value: unknown = read(text);
+      if (isRecord(value)) return value;
+    } catch {
+      // Not JSON, or beyond repair: the caller treats the answer as text.
+    }
+  }
+  return undefined;
+}
+
+/** The special status that an answer as a whole consists of. Prose that merely quotes one is an answer. */
+export function specialStatus(text: string): { status: string; object: Record<string, unknown> } | undefined {
+  const trimmed = text.trim();
+  if (!trimmed.startsWith('{') && !trimmed.startsWith('```')) return undefined;
+  const object = objectIn(trimmed);
+  const status = object?.status;
+  return object && typeof status === 'string' && specialStatuses.has(status) ? { status, object } : undefined;
 }

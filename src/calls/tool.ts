@@ -2,20 +2,31 @@ import type { z } from 'zod';
 import type { JobReply } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Effort } from '../core/model.ts';
-import type { WrapperShape } from '../engine/fanout/shape.ts';
 import type { Category } from '../models/routing/roster.ts';
-import type { TracedProject, Tracer } from '../workspace/call-graph/tracer.ts';
-import type { ChangedFile, RepositoryChanges } from '../workspace/git/changes.ts';
+import type { Tracer } from '../workspace/call-graph/tracer.ts';
 import type { Git } from '../workspace/git/git.ts';
 import type { ActionContext } from './action-context.ts';
 
+/** One text to several models at once, each by itself and without a thread; every model has a slot of its own in the reply. */
+export interface WrapperShape {
+  kind: 'wrapper';
+  /** Which model suits where none is named. */
+  category: Category;
+  /** Where the text comes from: the field `text`, or the file that `file_path` names. */
+  from: 'text' | 'file';
+  /** Where the answers go: into the reply, or into files, one a model. */
+  to: 'reply' | 'files';
+  /** One more model reads the question with all answers and decides; this is what it is told. */
+  decision?: string;
+}
+
 export type { ProviderState } from '../models/call/models.ts';
+
 export type { ProviderCapabilities } from '../models/catalogue/survey.ts';
-export type { VendorCache } from '../models/vendor-services.ts';
-export type { KeptDocument } from '../providers/shared/document-library.ts';
-export type { ActionContext } from './action-context.ts';
-export type { UploadOutcome } from './actions/uploads.ts';
-export type { ChangedFile, RepositoryChanges, TracedProject };
+export type { KeptDocument, VendorCache } from '../models/vendor-services.ts';
+export type { TracedProject } from '../workspace/call-graph/tracer.ts';
+export type { ChangedFile, RepositoryChanges } from '../workspace/git/changes.ts';
+export type { ActionContext, UploadOutcome } from './action-context.ts';
 
 /** What a tool does to the world; the protocol's annotations are derived from it. */
 export interface Effects {

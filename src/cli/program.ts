@@ -1,16 +1,44 @@
-import { realpathSync } from 'node:fs';
-import { loadAppConfig } from '../app/app.ts';
-import { realSurroundings } from '../app/surroundings.ts';
+import { fstatSync, realpathSync } from 'node:fs';
+import { loadAppConfig } from '../app/settings.ts';
+import { realSurroundings, useProxy } from '../app/surroundings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import { type AppError, isAppError } from '../core/errors.ts';
-import type { Invocation } from './command/command.ts';
+import { type AppError, inputError, isAppError } from '../core/errors.ts';
+import { type Invocation, isOn } from './command/command.ts';
 import { createOutput, type Output } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
-import { isOn } from './flags.ts';
-import { readPiped } from './read-piped.ts';
-import { useProxy } from './use-proxy.ts';
+
+const maxBytes = 4_194_304;
+
+/** The text that was piped or redirected into the program; undefined where its input is a terminal or nothing. */
+export async function readPiped(input: NodeJS.ReadStream & { fd: number }): Promise<string | undefined> {
+  if (input.isTTY || !hasContent(input.fd)) return undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of input) {
+    const bytes = Buffer.from(chunk);
+    size += bytes.length;
+    if (size > maxBytes) {
+      throw inputError(`The input is larger than ${maxBytes} bytes.`, {
+        next: 'Write it into a file of the project and name that file with --file.',
+      });
+    }
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function hasContent(fd: number): boolean {
+  try {
+    const stats = fstatSync(fd);
+    return stats.isFIFO() || stats.isFile() || stats.isSocket();
+  } catch {
+    // A closed standard input has nothing to say.
+    return false;
+  }
+}
 
 const failedExit = 1;
+
 const misusedExit = 2;
 
 /** Runs what the command line asks for; without arguments, as hosts start it, it serves MCP on standard input and output. */

@@ -1,8 +1,8 @@
 import { Command, Option } from 'commander';
 import { tables, version } from '../app/app.ts';
 import { flagHelp } from '../config/describe.ts';
-import { nearName } from '../config/near-name.ts';
 import type { OptionSpec } from '../core/option.ts';
+import { nearName } from '../core/text.ts';
 import type { CommandDefinition, FlagSpec, Invocation } from './command/command.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';

@@ -1,6 +1,6 @@
 import type { OptionSpec } from '../core/option.ts';
 import type { OptionTable } from './option-values.ts';
-import { allowedText } from './parse-value.ts';
+import { allowedText } from './option-values.ts';
 
 type NamedSpec = readonly [name: string, spec: OptionSpec];
 

@@ -2,8 +2,7 @@ import { type AppError, bugError, configError, type FieldError } from '../core/e
 import type { EndpointSettings, OptionSpec } from '../core/option.ts';
 import { absolutePath, type Environment, pathsOf, resolveHome, type Surroundings } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
-import { areValuesOf, type OptionTables, type OptionValue, type TableValues } from './option-values.ts';
-import { parseValue } from './parse-value.ts';
+import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
 import { type ReadFile, readSettings, type Settings } from './settings-files.ts';
 
 export interface ConfigSources<Tables extends OptionTables> extends Surroundings {

@@ -61,3 +61,141 @@ function fits(spec: OptionSpec, value: unknown): boolean {
 function isWord(spec: OptionSpec, value: unknown): boolean {
   return typeof value === 'string' && (spec.choices === undefined || spec.choices.includes(value));
 }
+
+export type ParsedValue = { ok: true; value: OptionValue } | { ok: false; problem: string; allowed: string };
+
+/** How the place that a value comes from reads paths. */
+export interface PathRules {
+  /** Makes a path absolute and expands `~`. */
+  resolve(path: string): string;
+  /** Separates the paths of a list beside the comma. */
+  delimiter: string;
+}
+
+const truths: ReadonlyMap<string, boolean> = new Map([
+  ['true', true],
+  ['on', true],
+  ['yes', true],
+  ['1', true],
+  ['false', false],
+  ['off', false],
+  ['no', false],
+  ['0', false],
+]);
+
+/** Reads one value as text, or as the JSON type that fits. */
+export function parseValue(spec: OptionSpec, raw: unknown, paths: PathRules): ParsedValue {
+  switch (spec.type) {
+    case 'boolean':
+      return parseBoolean(spec, raw);
+    case 'number':
+      return parseNumber(spec, raw);
+    case 'list':
+      return parseList(spec, raw, /[,\n]/, word => word);
+    case 'paths':
+      return parseList(spec, raw, paths.delimiter === ';' ? /[,;\n]/ : /[,:\n]/, paths.resolve);
+    case 'path':
+      return parseWord(spec, raw, paths.resolve);
+    case 'url':
+    case 'string':
+      return parseWord(spec, raw, word => word);
+  }
+}
+
+/** What an option takes, as the end of a sentence. */
+export function allowedText(spec: OptionSpec): string {
+  if (spec.choices) return `${isList(spec) ? 'a list of ' : ''}${spec.choices.join(', ')}`;
+  switch (spec.type) {
+    case 'boolean':
+      return 'on or off';
+    case 'number':
+      return `a ${spec.fractional ? '' : 'whole '}number${rangeText(spec)}`;
+    case 'list':
+      return 'words separated by commas';
+    case 'paths':
+      return 'paths separated by commas';
+    case 'path':
+      return 'a path';
+    case 'url':
+      return 'an address that begins with http:// or https://';
+    case 'string':
+      return 'a text on one line';
+  }
+}
+
+function isList(spec: OptionSpec): boolean {
+  return spec.type === 'list' || spec.type === 'paths';
+}
+
+function rangeText({ min, max }: OptionSpec): string {
+  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
+  if (min !== undefined) return ` of at least ${min}`;
+  return max === undefined ? '' : ` of at most ${max}`;
+}
+
+function refused(spec: OptionSpec, raw: unknown, what: string): ParsedValue {
+  return { ok: false, problem: `${shown(spec, raw)} ${what}`, allowed: allowedText(spec) };
+}
+
+/** A value as an error may show it: never a secret, nor what could be one that was put in the wrong place. */
+function shown(spec: OptionSpec, raw: unknown): string {
+  const harmless = /^[\w.,+ -]{1,20}$/;
+  const text = typeof raw === 'string' || typeof raw === 'number' || typeof raw === 'boolean' ? String(raw) : undefined;
+  const open = spec.secret !== true && spec.type !== 'url';
+  return open && text !== undefined && harmless.test(text) ? `"${text}"` : 'its value';
+}
+
+function parseBoolean(spec: OptionSpec, raw: unknown): ParsedValue {
+  const value = typeof raw === 'boolean' ? raw : truths.get(String(raw).toLowerCase());
+  return value === undefined ? refused(spec, raw, 'is neither on nor off') : { ok: true, value };
+}
+
+function parseNumber(spec: OptionSpec, raw: unknown): ParsedValue {
+  const decimal = typeof raw === 'number' || (typeof raw === 'string' && /^[+-]?\d+(\.\d+)?$/.test(raw));
+  const value = decimal ? Number(raw) : Number.NaN;
+  if (!Number.isFinite(value)) return refused(spec, raw, 'is not a number');
+  if (!spec.fractional && !Number.isSafeInteger(value)) return refused(spec, raw, 'is not a whole number');
+  if (spec.min !== undefined && value < spec.min) return refused(spec, raw, 'is too small');
+  if (spec.max !== undefined && value > spec.max) return refused(spec, raw, 'is too large');
+  return { ok: true, value };
+}
+
+function parseWord(spec: OptionSpec, raw: unknown, finish: (word: string) => string): ParsedValue {
+  if (typeof raw !== 'string' && typeof raw !== 'number') return refused(spec, raw, 'is not a text');
+  const word = String(raw);
+  if (hasControlCharacter(word)) return refused(spec, raw, 'contains a line break or another control character');
+  if (spec.type === 'url' && !isWebAddress(word)) return refused(spec, raw, 'is not an address');
+  const chosen = choice(spec, word);
+  return chosen === undefined ? refused(spec, raw, 'is not one of its choices') : { ok: true, value: finish(chosen) };
+}
+
+function parseList(spec: OptionSpec, raw: unknown, separator: RegExp, finish: (word: string) => string): ParsedValue {
+  const list = Array.isArray(raw) ? raw : typeof raw === 'string' ? raw.split(separator) : undefined;
+  if (list === undefined) return refused(spec, raw, 'is not a list');
+  const words = new Set<string>();
+  for (const entry of list) {
+    const trimmed: unknown = typeof entry === 'string' ? entry.trim() : entry;
+    if (trimmed === '') continue;
+    const word = parseWord(spec, trimmed, finish);
+    if (!word.ok) return word;
+    words.add(String(word.value));
+  }
+  return { ok: true, value: [...words] };
+}
+
+function choice(spec: OptionSpec, given: string): string | undefined {
+  if (!spec.choices) return given;
+  const lower = given.toLowerCase();
+  const known = spec.choices.find(word => word.toLowerCase() === lower);
+  if (known !== undefined || !spec.synonyms || !Object.hasOwn(spec.synonyms, lower)) return known;
+  return spec.synonyms[lower];
+}
+
+function hasControlCharacter(text: string): boolean {
+  return /\p{Cc}/u.test(text);
+}
+
+function isWebAddress(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '';
+}

@@ -1,14 +1,33 @@
 import { readFileSync, statSync } from 'node:fs';
+import { parseEnv } from 'node:util';
 import { configError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
+import { nearName } from '../core/text.ts';
 import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
-import { parseEnvFile } from './env-file.ts';
 import { type Environment, pathsOf, type Surroundings } from './home.ts';
 import { documentLayer, type Layer, namesLayer } from './layers.ts';
-import { nearName } from './near-name.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
+
+export interface EnvFile {
+  values: Readonly<Record<string, string>>;
+  /** Names whose value ends at a `#` that was probably meant to belong to it. */
+  cut: readonly string[];
+}
+
+/** Reads the text of a `.env` file: `NAME=value` lines, quotes, `#` comments, `export`. Values are not expanded. */
+export function parseEnvFile(text: string): EnvFile {
+  const content = text.startsWith('\uFEFF') ? text.slice(1) : text;
+  const values: Record<string, string> = Object.create(null);
+  for (const [name, value] of Object.entries(parseEnv(content))) if (value !== undefined) values[name] = value;
+  const cut = content.split(/\r?\n/).flatMap(line => {
+    // Other readers keep a `#` without a space before it; the built-in one starts a comment there.
+    const name = /^\s*(?:export\s+)?([\w.-]+)\s*=\s*(?!["'`])[^\s#]+#\S/.exec(line)?.[1];
+    return name === undefined ? [] : [name];
+  });
+  return { values, cut };
+}
 
 /** The text of a file, undefined when there is none. Throws when it can't be read. */
 export type ReadFile = (path: string) => string | undefined;

@@ -1,6 +1,190 @@
-import { pieceEnd } from '../domain/estimate/pieces.ts';
-import { pieceTokens } from '../domain/estimate/vocabulary.ts';
 import { safeCut } from './text.ts';
+import { vocabularyFilter } from './vocabulary.gen.ts';
+
+/** What one UTF-16 unit is to o200k, which cuts a text into pieces before it merges any. */
+const kinds = { unknown: 0, newline: 1, space: 2, upper: 3, lower: 4, letter: 5, digit: 6, mark: 7 } as const;
+
+let table: Uint8Array | undefined;
+
+function kindAt(text: string, at: number): number {
+  const code = text.charCodeAt(at);
+  if (Number.isNaN(code)) return kinds.unknown;
+  table ??= new Uint8Array(0x10000);
+  const known = table[code];
+  if (known) return known;
+  const kind = kindOf(String.fromCharCode(code));
+  table[code] = kind;
+  return kind;
+}
+
+function kindOf(character: string): number {
+  if (/[\r\n]/.test(character)) return kinds.newline;
+  if (/\s/.test(character)) return kinds.space;
+  if (/[\p{Lu}\p{Lt}]/u.test(character)) return kinds.upper;
+  if (/\p{Ll}/u.test(character)) return kinds.lower;
+  if (/[\p{Lm}\p{Lo}\p{M}]/u.test(character)) return kinds.letter;
+  return /\p{N}/u.test(character) ? kinds.digit : kinds.mark;
+}
+
+const blank = 32;
+
+const slash = 47;
+
+const apostrophe = 39;
+
+function isLetter(kind: number): boolean {
+  return kind === kinds.upper || kind === kinds.lower || kind === kinds.letter;
+}
+
+/** Where the piece ends that begins at `at`: a word with what stands before it, three digits, marks, or white space. */
+export function pieceEnd(text: string, at: number): number {
+  const kind = kindAt(text, at);
+  if (isLetter(kind)) return wordEnd(text, at);
+  if (kind === kinds.digit) return digitsEnd(text, at);
+  const next = kindAt(text, at + 1);
+  if (kind !== kinds.newline && isLetter(next)) return wordEnd(text, at + 1);
+  if (kind === kinds.mark) return marksEnd(text, at);
+  if (next === kinds.mark && text.charCodeAt(at) === blank) return marksEnd(text, at + 1);
+  return spaceEnd(text, at);
+}
+
+/** A word ends where a capital follows a small letter; `'s` and its like belong to it. */
+function wordEnd(text: string, from: number): number {
+  let at = from;
+  let kind = kindAt(text, at);
+  while (kind === kinds.upper || kind === kinds.letter) kind = kindAt(text, ++at);
+  while (kind === kinds.lower || kind === kinds.letter) kind = kindAt(text, ++at);
+  if (text.charCodeAt(at) !== apostrophe) return at;
+  return at + (/^'(?:s|t|re|ve|m|ll|d)/i.exec(text.slice(at, at + 3))?.[0].length ?? 0);
+}
+
+function digitsEnd(text: string, from: number): number {
+  let at = from;
+  while (at < from + 3 && kindAt(text, at) === kinds.digit) at++;
+  return at;
+}
+
+/** Marks take line ends and slashes along. */
+function marksEnd(text: string, from: number): number {
+  let at = from;
+  while (kindAt(text, at) === kinds.mark) at++;
+  while (kindAt(text, at) === kinds.newline || text.charCodeAt(at) === slash) at++;
+  return at;
+}
+
+/** White space is one piece up to its last line end; what follows leaves its last unit to what stands after it. */
+function spaceEnd(text: string, from: number): number {
+  let at = from;
+  let lineEnd = from;
+  for (;;) {
+    const kind = kindAt(text, at);
+    if (kind !== kinds.space && kind !== kinds.newline) break;
+    at++;
+    if (kind === kinds.newline) lineEnd = at;
+  }
+  if (lineEnd > from) return lineEnd;
+  return at < text.length && at - from > 1 ? at - 1 : at;
+}
+
+/** Two hashes of one text; they grow by one UTF-16 unit at a time. */
+export class WordHash {
+  #a = 0;
+  #b = 0;
+
+  constructor() {
+    this.reset();
+  }
+
+  reset(): void {
+    this.#a = 0x811c9dc5;
+    this.#b = 0x9e3779b9;
+  }
+
+  add(code: number): void {
+    this.#a = Math.imul(this.#a ^ code, 0x01000193) >>> 0;
+    this.#b = Math.imul(this.#b + code, 0x85ebca6b) >>> 0;
+  }
+
+  /** Which of the `size` bits of a filter is the probe's for this text. */
+  bit(probe: number, size: number): number {
+    const start = (this.#a ^ (this.#a >>> 16)) >>> 0;
+    const step = ((this.#b ^ (this.#b >>> 15)) | 1) >>> 0;
+    return (start + probe * step) % size;
+  }
+}
+
+/** Bits that one word sets in a filter. */
+export const probes = 6;
+
+/** UTF-16 units of the longest word there is. */
+const longestWord = 128;
+
+/** So many lengths in a row that are no word end the search for a longer one. */
+const patience = 2;
+
+const hash = new WordHash();
+
+let filter: Buffer | undefined;
+
+/** Whether there is a word with the present hash; one in a hundred that are none is taken for one. */
+function isWord(): boolean {
+  filter ??= Buffer.from(vocabularyFilter, 'base64');
+  const size = filter.length * 8;
+  for (let probe = 0; probe < probes; probe++) {
+    const bit = hash.bit(probe, size);
+    if (((filter[bit >>> 3] ?? 0) & (1 << (bit & 7))) === 0) return false;
+  }
+  return true;
+}
+
+function isWhole(text: string, from: number, to: number): boolean {
+  if (to - from > longestWord) return false;
+  hash.reset();
+  for (let at = from; at < to; at++) hash.add(text.charCodeAt(at));
+  return isWord();
+}
+
+/** Length of the longest word that stands at `from`; 0 where not even the character is one. */
+function longestAt(text: string, from: number, to: number): number {
+  const end = Math.min(to, from + longestWord);
+  let longest = 0;
+  let misses = 0;
+  hash.reset();
+  for (let at = from; at < end && misses < patience; at++) {
+    hash.add(text.charCodeAt(at));
+    if (isWord()) {
+      longest = at - from + 1;
+      misses = 0;
+    } else misses++;
+  }
+  return longest;
+}
+
+/** Tokens of a UTF-16 unit that no word begins with: its bytes are put together from parts of characters. */
+function unknownPrice(code: number): number {
+  if (code < 0x80) return 1;
+  if (code < 0x800) return 2;
+  return code >= 0xd800 && code < 0xe000 ? 1.7 : 2.25;
+}
+
+function inWords(text: string, from: number, to: number): number {
+  let tokens = 0;
+  for (let at = from; at < to; ) {
+    const length = longestAt(text, at, to);
+    tokens += length > 0 ? 1 : unknownPrice(text.charCodeAt(at));
+    at += Math.max(1, length);
+  }
+  return tokens;
+}
+
+/** Tokens of a piece that o200k merges by itself: one where it is a word, else as many as the longest words that make it up. */
+export function pieceTokens(text: string, from: number, to: number): number {
+  if (isWhole(text, from, to)) return 1;
+  const tokens = inWords(text, from, to);
+  if (tokens <= 2) return tokens;
+  // What is merged first decides, and a whole word after its blank or mark is merged early.
+  return Math.min(tokens, 1 + (isWhole(text, from + 1, to) ? 1 : inWords(text, from + 1, to)));
+}
 
 function piecesTokens(text: string): number {
   let tokens = 0;
@@ -28,7 +212,9 @@ export function estimateTokens(text: string, factor = 1): number {
 
 /** A call counts its preamble, question and tail in several places, and the next call the same preamble again. */
 const lately = new Map<string, number>();
+
 const mostLately = 64;
+
 const [shortest, longest] = [64, 20_000];
 
 function scanned(text: string): number {
@@ -68,3 +254,6 @@ export function prefixWithin(text: string, tokens: number): string {
   }
   return safeCut(text, low);
 }
+
+/** What vendors charge for an image at the most, about. */
+export const imageTokens = 1_600;

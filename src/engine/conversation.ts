@@ -5,19 +5,83 @@ import { type RequestId, requestId } from '../core/ids.ts';
 import { type Message, textOf } from '../core/message.ts';
 import type { Candidate } from '../core/model.ts';
 import type { Random } from '../core/ports.ts';
+import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
-import { isSkip } from '../files/skip.ts';
 import type { AskModel } from '../models/ask-model.ts';
 import type { Meter } from '../models/meter.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
 import type { ModelRequest } from '../models/routing/roster.ts';
-import { parsePathReference } from '../workspace/paths.ts';
+import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
-import { markFrom } from './agent/own-blocks.ts';
-import { createRefresher } from './agent/refresh-files.ts';
-import { readShown } from './converse/read-shown.ts';
-import type { AgentEvent, AgentInput, AgentResult, AgentTool } from './modes/agent/agent.ts';
+import { type AgentEvent, type AgentInput, type AgentResult, type AgentTool, markFrom } from './modes/agent/agent.ts';
+import { createRefresher } from './modes/agent/plan-run.ts';
 import { runAgent } from './modes/agent/run-agent.ts';
+
+export interface Shown {
+  /** One block of text a file, masked. */
+  texts: string[];
+  /** Absolute paths of files that are shown. */
+  paths: string[];
+  skipped: Skip[];
+  warnings: string[];
+}
+
+export interface ShownRequest {
+  root: string;
+  files: readonly string[];
+  message: string;
+  search: boolean;
+  scope: string;
+  /** Who pays for vectors; absent: the operator. */
+  payer?: { owner: string };
+  signal: AbortSignal;
+}
+
+const mostHits = 12;
+
+/** The files of a request as its model reads them: whole, or the lines that were named, each line with its number. */
+export async function readShown(options: ComposeOptions, request: ShownRequest): Promise<Shown> {
+  const shown: Shown = { texts: [], paths: [], skipped: [], warnings: [] };
+  if (request.files.length > options.maxNamedFiles) throw tooMany(request.files.length, options.maxNamedFiles);
+  for (const input of request.files) await show(options, request, input, shown);
+  if (request.search) {
+    const index = await options.indexes.of(request.root);
+    const { signal, payer } = request;
+    await index.refresh({ signal, payer });
+    for (const { path, from, to } of await index.search(request.message, mostHits, signal, payer)) {
+      if (!shown.paths.includes(path)) await show(options, request, `${path}:${from}-${to}`, shown);
+    }
+  }
+  return shown;
+}
+
+async function show(
+  { sandbox, home, maxFileBytes, mask }: ComposeOptions,
+  { root, scope, signal }: ShownRequest,
+  input: string,
+  shown: Shown,
+): Promise<void> {
+  const reference = parsePathReference(input, root, home);
+  if (isSkip(reference)) return void shown.skipped.push(reference);
+  const outcome = await readTextFile(sandbox, reference, { maxBytes: maxFileBytes, signal });
+  if (!outcome.ok) return void shown.skipped.push(outcome.skip);
+  const { file, range } = outcome;
+  // Masked as a whole: part of a file may not show that what stands in it is a secret.
+  const { text } = await mask(file.text, scope);
+  const lines = range ? linesBetween(text, range.from, range.to) : text;
+  const name = printablePath(file.path);
+  const which = range ? ` (lines ${range.from}-${range.to})` : '';
+  shown.texts.push(
+    `--- BEGIN FILE: ${name}${which} ---\n${numberLines(lines, range?.from)}\n--- END FILE: ${name} ---`,
+  );
+  if (!shown.paths.includes(file.path)) shown.paths.push(file.path);
+}
+
+function tooMany(count: number, limit: number): Error {
+  return limitError('files', `${count} files were named; at most ${limit} go along.`, {
+    next: 'Name fewer, or raise MAX_NAMED_FILES.',
+  });
+}
 
 export interface ConverseParts {
   route(request: ModelRequest): Promise<Resolution>;
@@ -74,7 +138,9 @@ export interface ConverseResult extends AgentResult {
 export type Converse = (request: ConverseRequest) => Promise<ConverseResult>;
 
 const toolName = 'send';
+
 const groups = new Set(['reads', 'all']);
+
 /** Of the window, for what is sent. */
 const sentShare = 0.9;
 

@@ -1,5 +1,16 @@
-import type { HostPrompts, ToolHost, ToolListing } from '../core/tool-host.ts';
-import { resourceTemplates } from './offer/resources.ts';
+import type { HostPrompts, ResourceTemplate, ToolHost, ToolListing } from '../core/tool-host.ts';
+
+export const scheme = 'polylogue://';
+
+export const json = 'application/json';
+
+export const resourceTemplates: readonly ResourceTemplate[] = [
+  ['threads/{id}', 'thread', 'Thread', 'A stored conversation, turn by turn.', json],
+  ['threads/{id}/turns/{seq}', 'turn', 'Turn', 'One turn of a thread, whole.', 'text/markdown'],
+  ['jobs/{id}', 'job', 'Job', 'A call that goes on by itself, and its reply.', json],
+].map(([path = '', name = '', title = '', description = '', mimeType = '']) => {
+  return { uriTemplate: scheme + path, name, title, description, mimeType };
+});
 
 /** What hosts ask for before the first call. */
 export interface Told {

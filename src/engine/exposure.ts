@@ -1,5 +1,26 @@
-import type { ToolDefinition } from '../calls/tool.ts';
-import { workflowTool } from './offer/workflow-tool.ts';
+import { z } from 'zod';
+import { workflowFields } from '../calls/fields.ts';
+import { defineTool, type ToolDefinition } from '../calls/tool.ts';
+import type { Permissions } from '../core/tool-host.ts';
+
+/** All tools that work in steps, as one: what they have in common is said once. None where there are no such tools. */
+export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[] {
+  const [first, ...others] = tools.filter(({ shape }) => shape.kind === 'workflow').map(({ name }) => name);
+  if (first === undefined) return [];
+  // Taken all the same: the call goes on to the tool that knows them.
+  const { files_checked: _checked, issues_found: _issues, use_assistant_model: _expert, ...fields } = workflowFields;
+  const definition = defineTool({
+    name: 'workflow',
+    title: 'Work in steps, with an expert',
+    description: 'Investigate, review, debug or plan in steps; an expert model judges the last one.',
+    toolset: 'core',
+    tier: 'user',
+    effects: { writes: false, destroys: false, network: true, idempotent: false },
+    fields: { kind: z.enum([first, ...others]), ...fields },
+    shape: { kind: 'dispatch', by: 'kind', to: [first, ...others] },
+  });
+  return [definition];
+}
 
 export interface ExposurePolicy {
   /** `lean`: a handful of tools; `standard`: those of `toolsets`; `full`: all there are. */
@@ -32,6 +53,7 @@ export interface Offer {
 
 /** Always offered: without them nobody can find out what is wrong. */
 export const alwaysOn: ReadonlySet<string> = new Set(['version', 'listmodels']);
+
 /** The tools of the lean profile, with the fields that it advertises; without a list: all. The others are taken all the same. */
 const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
   chat: ['prompt', 'absolute_file_paths', 'model', 'continuation_id'],
@@ -39,6 +61,7 @@ const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
   threads: undefined,
   job: undefined,
 };
+
 const leanTools = new Set(Object.keys(leanFields));
 
 export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy): Offer {
@@ -90,4 +113,48 @@ function leanly(tool: ToolDefinition): ToolDefinition {
     fields: Object.fromEntries(fields.filter(([name]) => shown.includes(name))),
     accepts: { ...tool.accepts, ...Object.fromEntries(quiet) },
   };
+}
+
+/** What of a process's tools one caller may use: never more than the process offers. */
+export function narrow(
+  tools: readonly ToolDefinition[],
+  policy: ExposurePolicy,
+  { toolsets, allow, deny, readOnly }: Pick<Permissions, 'toolsets' | 'allow' | 'deny' | 'readOnly'>,
+): Offer {
+  const isAllowed = anyOf(allow);
+  const isDenied = anyOf(deny) ?? (() => false);
+  const mayUse = ({ name, toolset }: ToolDefinition) =>
+    !isDenied(name) &&
+    (isAllowed?.(name) ?? true) &&
+    (toolsets === undefined || toolsets.includes(toolset) || alwaysOn.has(name));
+  const offer = exposed(tools.filter(mayUse), { ...policy, readOnly: policy.readOnly || readOnly });
+  // The tool that leads to the others is made of what is left; it can be refused by its own name alone.
+  const listed = offer.tools.filter(({ name }) => !isDenied(name));
+  const isNarrow = toolsets !== undefined || allow !== undefined || deny !== undefined;
+  return { ...offer, tools: listed, unknown: isNarrow ? unknownOf(tools, toolsets) : offer.unknown };
+}
+
+function anyOf(globs: readonly string[] | undefined): ((name: string) => boolean) | undefined {
+  return globs && (name => globs.some(glob => fits(name.toLowerCase(), glob.toLowerCase().split('*'))));
+}
+
+/** Whether a name is these parts with any letters between them. */
+function fits(name: string, [first = '', ...others]: readonly string[]): boolean {
+  const last = others.pop();
+  if (last === undefined) return name === first;
+  if (!name.startsWith(first)) return false;
+  let at = first.length;
+  for (const part of others) {
+    const found = name.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return name.length - last.length >= at && name.endsWith(last);
+}
+
+function unknownOf(tools: readonly ToolDefinition[], toolsets: Permissions['toolsets'] = []): string[] {
+  const known = new Set<string>(tools.map(({ toolset }) => toolset));
+  return toolsets
+    .filter(name => !known.has(name))
+    .map(name => `There is no toolset "${name}"; there are ${[...known].join(', ')}.`);
 }

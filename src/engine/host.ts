@@ -1,16 +1,264 @@
 import type { ModelActions } from '../calls/action-context.ts';
+import { onceFacts } from '../calls/durable/call-log.ts';
 import type { Jobs } from '../calls/durable/jobs.ts';
-import { detachLong } from '../calls/durable/long-calls.ts';
+import { detachLong, untilGone } from '../calls/durable/long-calls.ts';
 import type { Once } from '../calls/durable/once.ts';
 import { type ReplyFormat, rendered } from '../calls/format-reply.ts';
+import { isAppError } from '../core/errors.ts';
+import { isThreadId } from '../core/ids.ts';
+import type { Job } from '../core/job.ts';
 import type { Clock, Emit } from '../core/ports.ts';
-import type { HostPrompts, Principal, ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
+import type { Thread, ThreadHead } from '../core/thread.ts';
+import type {
+  HostPrompts,
+  HostResources,
+  Principal,
+  ResourceListing,
+  ResourceText,
+  ToolHost,
+  ToolReply,
+  ToolRequest,
+} from '../core/tool-host.ts';
+import type { Store } from '../storage/store.ts';
 import type { Threads } from '../threads/threads.ts';
+import { json, resourceTemplates, scheme } from './early-host.ts';
 import type { Offer } from './exposure.ts';
-import { createChanges } from './offer/changes.ts';
-import { createResources } from './offer/resources.ts';
-import { onceFacts } from './once/once-facts.ts';
-import { untilGone } from './once/until-gone.ts';
+
+/** `path`: `threads/ID` or `jobs/ID`. */
+export type ChangeListener = (path: string) => void;
+
+/** Which threads and jobs changed, whichever process changed them. Looks at the store while somebody watches, and only then. */
+export interface Changes {
+  /** Calls `listener` until `signal` is aborted. Resolves once nothing is missed any more; never rejects. */
+  watch(owner: string, listener: ChangeListener, signal: AbortSignal): Promise<void>;
+  /** Looks now, because this process changed something. */
+  look(): void;
+}
+
+/** What another process changed is noticed after this long. */
+const pollMs = 1_000;
+
+/** The newest threads and jobs that are looked at: more than change between two looks. */
+const window = 200;
+
+interface Watched {
+  listeners: Set<ChangeListener>;
+  /** Path → a mark of its last change. Absent: not looked at yet. */
+  known?: ReadonlyMap<string, string>;
+}
+
+export function createChanges(options: { store: Store; clock: Clock; emit: Emit }): Changes {
+  const { clock, emit } = options;
+  const owners = new Map<string, Watched>();
+  let last = Promise.resolve();
+  let mark: string | undefined;
+  let waiting = false;
+  let failing = false;
+  let stopTimer = () => {};
+
+  /** Looks follow each other, so that no change is told twice. */
+  function look(): Promise<void> {
+    if (waiting) return last;
+    waiting = true;
+    last = last.then(lookOnce).then(
+      () => {
+        failing = false;
+      },
+      error => {
+        // The next look finds what this one could not, and one word about it is enough.
+        if (!failing)
+          emit({ type: 'warning', where: 'resources', message: String(isAppError(error) ? error.message : error) });
+        failing = true;
+        mark = undefined;
+      },
+    );
+    return last;
+  }
+
+  async function lookOnce(): Promise<void> {
+    waiting = false;
+    if (owners.size === 0) return;
+    // Taken first: what changes while the lists are read is found by the next look.
+    const now = await options.store.mark();
+    const changed = now !== mark;
+    mark = now;
+    for (const [owner, watched] of owners) {
+      if (!changed && watched.known) continue;
+      const state = await stateOf(options.store, owner, clock.now());
+      const paths = watched.known ? differences(watched.known, state) : [];
+      watched.known = state;
+      for (const path of paths) for (const listener of watched.listeners) listener(path);
+    }
+  }
+
+  function pollLater(): void {
+    stopTimer = clock.after(pollMs, () => {
+      void look();
+      pollLater();
+    });
+  }
+
+  function forget(owner: string, listener: ChangeListener): void {
+    const watched = owners.get(owner);
+    watched?.listeners.delete(listener);
+    if (watched?.listeners.size === 0) owners.delete(owner);
+    if (owners.size === 0) stopTimer();
+  }
+
+  return {
+    watch(owner, listener, signal) {
+      if (signal.aborted) return Promise.resolve();
+      if (owners.size === 0) pollLater();
+      const watched = owners.get(owner) ?? { listeners: new Set() };
+      owners.set(owner, watched);
+      watched.listeners.add(listener);
+      signal.addEventListener('abort', () => forget(owner, listener), { once: true });
+      return watched.known ? Promise.resolve() : look();
+    },
+    look() {
+      if (owners.size > 0) void look();
+    },
+  };
+}
+
+async function stateOf(store: Store, owner: string, now: number): Promise<ReadonlyMap<string, string>> {
+  const query = { owner, limit: window, now };
+  const [heads, jobs] = await Promise.all([store.list(query), store.jobs(query)]);
+  return new Map([
+    ...heads.map(({ id, seq, updatedAt }) => [`threads/${id}`, `${updatedAt} ${seq}`] as const),
+    ...jobs.map(({ id, status, updatedAt }) => [`jobs/${id}`, `${updatedAt} ${status}`] as const),
+  ]);
+}
+
+/** What is new, changed or gone. One that was only pushed out of the window counts too: who reads it again finds it as it was. */
+function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
+  const gone = [...before.keys()].filter(path => !after.has(path));
+  return [...[...after].filter(([path, now]) => before.get(path) !== now).map(([path]) => path), ...gone];
+}
+
+export interface ResourceParts {
+  threads: Threads;
+  jobs: Jobs;
+  models: ModelActions;
+  clock: Clock;
+  changes: Changes;
+}
+
+const mostListed = 50;
+
+const models: ResourceListing = {
+  uri: `${scheme}models`,
+  name: 'models',
+  title: 'Models',
+  description: 'The models that can be asked now.',
+  mimeType: json,
+};
+
+/** What can be read by its address. */
+export function createResources(parts: ResourceParts): HostResources {
+  const { threads, jobs, clock } = parts;
+  return {
+    templates: () => resourceTemplates,
+
+    async list({ owner, root }) {
+      const now = clock.now();
+      const heads = await threads.store.list({ owner, workspace: root, limit: mostListed, now });
+      const found = await jobs.list(owner, mostListed);
+      return [models, ...heads.map(threadListing), ...found.map(jobListing)];
+    },
+
+    async read(uri, principal) {
+      if (!uri.startsWith(scheme)) return undefined;
+      try {
+        return await readPath(parts, uri.slice(scheme.length), principal);
+      } catch (error) {
+        // An id that names nothing of this owner's is simply not there.
+        if (isAppError(error) && error.kind === 'input') return undefined;
+        throw error;
+      }
+    },
+
+    watch: (owner, listener, signal) => parts.changes.watch(owner, path => listener(scheme + path), signal),
+  };
+}
+
+async function readPath(parts: ResourceParts, path: string, principal: Principal): Promise<ResourceText | undefined> {
+  const [kind, id = '', part, seq, ...more] = path.split('/');
+  if (more.length > 0) return undefined;
+  if (path === 'models') return document(await modelRows(parts.models));
+  if (kind === 'jobs' && part === undefined) {
+    const job = await parts.jobs.find(id, principal.owner);
+    return document(jobDocument(job));
+  }
+  if (kind !== 'threads' || !isThreadId(id)) return undefined;
+  const thread = await parts.threads.find(id, { owner: principal.owner, workspace: principal.root });
+  if (part === undefined) return document(threadDocument(thread));
+  const turn = part === 'turns' ? thread.turns.find(candidate => String(candidate.seq) === seq) : undefined;
+  return turn && { mimeType: 'text/markdown', text: turn.content };
+}
+
+function document(value: object): ResourceText {
+  return { mimeType: json, text: JSON.stringify(value) };
+}
+
+async function modelRows({ providers, defaultModel }: ModelActions) {
+  const rows = (await providers())
+    .filter(provider => provider.configured)
+    .flatMap(provider => provider.models)
+    .map(({ provider, id, name, aliases, window, maxOutput, input, reasoning }) => {
+      return { model: `${provider}:${id}`, name, aliases, window, max_output: maxOutput, input, reasoning };
+    });
+  return { default_model: defaultModel, models: rows };
+}
+
+function jobDocument({ id, tool, thread, status, createdAt, updatedAt, expiresAt, reply }: Job) {
+  return {
+    job_id: id,
+    status,
+    tool,
+    continuation_id: thread,
+    created_at: isoTime(createdAt),
+    updated_at: isoTime(updatedAt),
+    expires_at: isoTime(expiresAt),
+    reply: reply?.document,
+  };
+}
+
+function threadDocument({ id, title, toolName, createdAt, updatedAt, expiresAt, totals, turns }: Thread) {
+  return {
+    continuation_id: id,
+    title,
+    tool: toolName,
+    created_at: isoTime(createdAt),
+    updated_at: isoTime(updatedAt),
+    expires_at: isoTime(expiresAt),
+    tokens: totals.tokens,
+    turns: turns.map(turn => ({
+      turn: turn.seq,
+      role: turn.role,
+      tool: turn.toolName,
+      model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
+      at: isoTime(turn.timestamp),
+      status: turn.status,
+      content: turn.content,
+      files: turn.files.map(({ path, form }) => ({ path, form })),
+    })),
+  };
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString();
+}
+
+function threadListing({ id, title, toolName, updatedAt }: ThreadHead): ResourceListing {
+  const description = `Thread begun with ${toolName}, last used ${isoTime(updatedAt)}.`;
+  return { uri: `${scheme}threads/${id}`, name: id, title: title || toolName, description, mimeType: json };
+}
+
+function jobListing({ id, tool, status, createdAt }: Job): ResourceListing {
+  const description = `Call of ${tool} that began ${isoTime(createdAt)}: ${status}.`;
+  return { uri: `${scheme}jobs/${id}`, name: id, title: `${tool}: ${status}`, description, mimeType: json };
+}
 
 export interface HostOptions {
   /** The pipeline of a call. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { nearestNames, schemaOf, type ToolSchema } from '../calls/arguments.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { AppError, inputError, securityError } from '../core/errors.ts';
@@ -5,6 +6,30 @@ import type { JsonObject } from '../core/json.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolListing, ToolRequest } from '../core/tool-host.ts';
 import type { Offer } from './exposure.ts';
+
+/** Raised by hand when a tool changes: major when callers must change, minor when they may. */
+export const release = '1.10.0';
+
+/** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
+export function catalogueVersion(tools: readonly ToolListing[]): string {
+  const schemas = tools.map(({ name, inputSchema }) => [name, inputSchema]);
+  return `${release}+${createHash('sha256').update(JSON.stringify(schemas)).digest('hex').slice(0, 8)}`;
+}
+
+/** What a host tells its model of the tools as a whole; hosts cut it at 2 KB. */
+export function instructionsFor(tools: readonly ToolDefinition[]): string {
+  const workflows = tools.filter(({ shape }) => shape.kind === 'workflow').map(({ name }) => name);
+  return [
+    'Polylogue asks other models and remembers the conversation.',
+    'Pass the continuation_id of a reply (or "last") to any tool and any model to go on; files are sent once, then as changes.',
+    'Use exactly the model that the user names; else leave model out.',
+    workflows.length > 0 &&
+      `${workflows.join(', ')} go step by step: do the required_actions yourself before you send the next step.`,
+    'Never guess a continuation_id: "threads" lists them.',
+  ]
+    .filter(Boolean)
+    .join(' ');
+}
 
 /** Longer ones are no names of ours and are cut wherever they are told. */
 export const longestToolName = 80;

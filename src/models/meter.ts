@@ -1,12 +1,151 @@
 import { isAppError } from '../core/errors.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
-import type { SpendEntry } from '../core/usage.ts';
-import { feesUsd } from '../domain/fees.ts';
-import { type CallAccount, type Held, isLimited, putAside } from '../engine/spend/put-aside.ts';
-import { type Pricing, withKnownPrices } from '../engine/spend/quote.ts';
+import { dayOf, feesUsd, type SpendEntry } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
-import { callLimit, isBrokenOff, refuseRetry, type SpendCaps } from './budget.ts';
+import {
+  type CallLimit,
+  callLimit,
+  isBrokenOff,
+  type Pricing,
+  promptTokens,
+  type Quote,
+  quote,
+  type Room,
+  refuseCost,
+  refuseRetry,
+  refuseUnpriced,
+  type SpendCaps,
+  usefulAnswer,
+  withKnownPrices,
+} from './budget.ts';
+
+/** The money of one call of a tool. */
+export interface CallAccount {
+  limit?: CallLimit;
+  /** Spent, or put aside for questions under way. */
+  used: number;
+}
+
+/** What was put aside for one question. */
+export interface Held {
+  usd: number;
+  /** The most that the answer may come to; `limited`: less than was asked for. */
+  maxOutputTokens: number;
+  limited: boolean;
+  /** Its number in the ledger; absent: it stands in the account of the call alone. */
+  id?: string;
+}
+
+export interface PutAsideParts {
+  ledger: Pick<SpendLedger, 'used' | 'hold'>;
+  caps: SpendCaps;
+  pricing: Pricing;
+  clock: Clock;
+  random: Random;
+}
+
+/** A process that died in the middle of a call holds its money for this long. */
+const holdMs = 3_600_000;
+
+/** Sums of dollars are off by less than this. */
+const rounding = 1e-9;
+
+/** How often others may take what is free before this one gives up. */
+const mostTries = 20;
+
+/**
+ * Puts aside what a question may cost at the worst, before anybody is asked: so calls under way can't pass a limit together.
+ * Where only a shorter answer can be paid, it is limited to that. Undefined: nothing limits this question, or it is free.
+ */
+export async function putAside(
+  parts: PutAsideParts,
+  question: ModelQuestion,
+  account: CallAccount,
+): Promise<Held | undefined> {
+  const { payer, sharers, candidates, messages, webSearch } = question;
+  if (!isLimited(parts, payer, account)) return undefined;
+  const price = quote(candidates, promptTokens(messages, candidates), parts.pricing, webSearch);
+  if (price.unpriced) throw refuseUnpriced(price.unpriced);
+  const most = Math.min(question.maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
+  const least = Math.min(most, usefulAnswer(candidates).least);
+  return hold(parts, { payer, sharers, ...price, most, least }, account);
+}
+
+/** What something may cost, and who pays. */
+export interface Ask extends Pick<ModelQuestion, 'payer' | 'sharers'>, Pick<Quote, 'fixed' | 'perToken'> {
+  /** Tokens of an answer that are wanted, and without which it is of no use. */
+  most: number;
+  least: number;
+}
+
+/** Whether anything limits what this payer may spend. */
+export function isLimited(
+  parts: Pick<PutAsideParts, 'caps'>,
+  payer: ModelQuestion['payer'],
+  account: CallAccount,
+): boolean {
+  const { thread, day } = limitsOf(parts, payer);
+  return account.limit !== undefined || thread !== undefined || day !== undefined;
+}
+
+function limitsOf({ caps }: Pick<PutAsideParts, 'caps'>, payer: ModelQuestion['payer']) {
+  const { perThread, perDay } = payer ? caps : {};
+  return { thread: payer?.thread === undefined ? undefined : perThread, day: perDay };
+}
+
+/** Puts the money aside, in the account of the call and, where a limit goes beyond the call, in the ledger. */
+export async function hold(parts: PutAsideParts, ask: Ask, account: CallAccount): Promise<Held | undefined> {
+  const { payer, sharers = 1, fixed, perToken, most, least } = ask;
+  if (fixed + perToken === 0 || !isLimited(parts, payer, account)) return undefined;
+  const limits = limitsOf(parts, payer);
+  const shared = limits.thread !== undefined || limits.day !== undefined;
+  for (let tries = 1; ; tries++) {
+    const room = await tightestRoom(parts, payer, account, limits);
+    const affordable = (usd: number) => (perToken === 0 ? most : Math.floor((usd - fixed) / perToken + 1e-6));
+    const share = account.limit ? (account.limit.usd - account.used) / sharers : room.free;
+    const maxOutputTokens = Math.min(most, affordable(room.free), Math.max(least, affordable(share)));
+    if (maxOutputTokens < least || fixed > room.free + rounding || tries > mostTries) {
+      throw refuseCost(fixed + least * perToken, room, parts.clock.now());
+    }
+    const usd = fixed + maxOutputTokens * perToken;
+    account.used += usd;
+    const held = { usd, maxOutputTokens, limited: maxOutputTokens < most };
+    if (!shared || !payer) return held;
+    const id = parts.random.uuid();
+    const scope = scopeOf(parts.clock, payer);
+    const wanted = { ...scope, id, usd, expiresAt: scope.now + holdMs };
+    if (await parts.ledger.hold({ ...wanted, threadLimit: limits.thread, dayLimit: limits.day }))
+      return { ...held, id };
+    // Another process took it in between.
+    account.used -= usd;
+  }
+}
+
+async function tightestRoom(
+  { ledger, clock }: PutAsideParts,
+  payer: ModelQuestion['payer'],
+  account: CallAccount,
+  limits: { thread: number | undefined; day: number | undefined },
+): Promise<Room> {
+  const shared = limits.day !== undefined || limits.thread !== undefined;
+  const used = payer && shared ? await ledger.used(scopeOf(clock, payer)) : undefined;
+  const rooms: Room[] = [];
+  if (used && limits.day !== undefined) {
+    rooms.push({ name: 'MAX_COST_PER_DAY', usd: limits.day, free: limits.day - used.day });
+  }
+  if (used && limits.thread !== undefined) {
+    rooms.push({ name: 'MAX_COST_PER_THREAD', usd: limits.thread, free: limits.thread - used.thread });
+  }
+  // Last, and without a wait behind it: other questions of this call may have put money aside meanwhile.
+  if (account.limit) rooms.push({ ...account.limit, free: account.limit.usd - account.used });
+  return rooms.reduce((a, b) => (b.free <= a.free ? b : a));
+}
+
+function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
+  const now = clock.now();
+  return { owner: payer.owner, day: dayOf(now), now, ...(payer.thread && { thread: payer.thread }) };
+}
 
 export interface MeterOptions {
   ask: AskModel;

@@ -1,12 +1,13 @@
 import { isAppError } from '../core/errors.ts';
-import type { Emit } from '../core/ports.ts';
+import type { Embedder, Emit } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
-import { noUsage, type SpendEntry } from '../core/usage.ts';
-import type { Fee, FeeKind } from '../domain/fees.ts';
-import { hold, isLimited, type PutAsideParts } from '../engine/spend/put-aside.ts';
+import { estimateTokens } from '../core/tokens.ts';
+import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.ts';
 import type { ModelQuestion } from './ask-model.ts';
 import { callLimit, isBrokenOff, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
+import { hold, isLimited, type PutAsideParts } from './meter.ts';
+import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
 
 /** Something that a vendor does beside answering, and charges for. */
 export interface Service {
@@ -86,4 +87,49 @@ async function write(
     const message = isAppError(error) ? error.message : String(error);
     emit({ type: 'warning', where: 'ledger', message });
   }
+}
+
+/** Searches the web for somebody who pays for it. */
+export interface PaidSearcher {
+  /** Id of the provider that searches. */
+  provider: string;
+  search(request: SearchRequest, payer: Service['payer'], signal: AbortSignal): Promise<SearchHit[]>;
+}
+
+export function paidSearcher({ provider, engine, search }: WebSearcher, tool: string, pay: Pay): PaidSearcher {
+  return {
+    provider,
+    search(request, payer, signal) {
+      const used = request.engine ?? engine;
+      return pay({ payer, tool, provider, used, kind: 'web_search', most: 1 }, async tell => {
+        const hits = await search(request, signal);
+        tell(1);
+        return hits;
+      });
+    },
+  };
+}
+
+/** The vendor's own count is higher than the estimate where a text is no prose. */
+const margin = 1.5;
+
+/** The index belongs to whoever runs Polylogue: where nobody else is named, they pay. */
+export function paidEmbedder(embedder: VendorEmbedder, tool: string, pay: Pay): Embedder {
+  const { model: name } = embedder;
+  const at = name.indexOf(':');
+  return {
+    model: name,
+    embed(texts, signal, payer = { owner: 'local' }) {
+      const most = Math.ceil(margin * texts.reduce((sum, text) => sum + 1 + estimateTokens(text), 0));
+      const service = {
+        payer,
+        tool,
+        provider: name.slice(0, at),
+        used: name.slice(at + 1),
+        kind: 'embedding' as const,
+        most,
+      };
+      return pay(service, tell => embedder.embed(texts, signal, tell));
+    },
+  };
 }

@@ -1,14 +1,100 @@
+import { BlockList, isIP } from 'node:net';
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
   LanguageModelV4ProviderTool,
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
-import type { Effort, InputKind, ModelInfo } from '../core/model.ts';
+import { configError } from '../core/errors.ts';
+import { type Effort, efforts, type InputKind, type ModelInfo } from '../core/model.ts';
 import type { OptionSpec } from '../core/option.ts';
 import type { Clock, SharedState } from '../core/ports.ts';
 import type { CallLimits, ModelQuestion, WebSearch } from './ask-model.ts';
-import type { UsesIn } from './fees/counted-uses.ts';
+import type { UsesIn } from './fees.ts';
+
+/**
+ * The supported effort nearest to the wanted one: itself, else the next lower, else the next higher. `none` never stands
+ * in for another effort, because that would switch thinking off. Undefined when nothing fits.
+ */
+export function closestEffort(wanted: Effort, supported: readonly Effort[]): Effort | undefined {
+  if (supported.includes(wanted)) return wanted;
+  const at = efforts.indexOf(wanted);
+  const lower = efforts.slice(0, at).reverse();
+  const higher = efforts.slice(at + 1);
+  return [...lower, ...higher].find(effort => effort !== 'none' && supported.includes(effort));
+}
+
+/** How much of a thinking budget's range an effort uses. */
+const budgetShare: Readonly<Record<Effort, number>> = {
+  none: 0,
+  minimal: 0,
+  low: 0.1,
+  medium: 0.35,
+  high: 0.7,
+  xhigh: 0.85,
+  max: 1,
+};
+
+/** Tokens that an effort stands for at a model that takes a thinking budget. */
+export function budgetFor(effort: Effort, range: { min: number; max: number }): number {
+  return Math.round(range.min + (range.max - range.min) * budgetShare[effort]);
+}
+
+/** The base URL of a vendor as it was configured, checked, without the slash at its end. */
+export function checkedBaseUrl(value: string, envName: string): string {
+  const url = URL.parse(value.trim());
+  if (!url || !/^https?:$/.test(url.protocol)) {
+    throw refused(envName, 'is no http or https address');
+  }
+  // fetch refuses such addresses, and they would end up in messages.
+  if (url.username !== '' || url.password !== '') throw refused(envName, 'carries a user or password');
+  if (url.search !== '' || url.hash !== '') throw refused(envName, 'carries a query or fragment');
+  return url.href.replace(/\/+$/, '');
+}
+
+function refused(envName: string, problem: string) {
+  return configError(`${envName} ${problem}.`, {
+    next: `Set ${envName} to the whole base address, version path included, such as http://127.0.0.1:8000/v1.`,
+  });
+}
+
+const privateNetworks = [
+  ['127.0.0.0', 8, 'ipv4'],
+  ['10.0.0.0', 8, 'ipv4'],
+  ['172.16.0.0', 12, 'ipv4'],
+  ['192.168.0.0', 16, 'ipv4'],
+  ['169.254.0.0', 16, 'ipv4'],
+  ['0.0.0.0', 32, 'ipv4'],
+  ['::1', 128, 'ipv6'],
+  ['fc00::', 7, 'ipv6'],
+  ['fe80::', 10, 'ipv6'],
+] as const;
+
+function isPrivate(address: string, family: 'ipv4' | 'ipv6'): boolean {
+  const ranges = new BlockList();
+  for (const [network, prefix, form] of privateNetworks) ranges.addSubnet(network, prefix, form);
+  return ranges.check(address, family);
+}
+
+/** Whether an address points at this machine or its own network: loopback, private ranges, and names without a public suffix. */
+export function isLocalUrl(value: string): boolean {
+  const host = URL.parse(value.trim())
+    ?.hostname.replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '');
+  if (!host) return false;
+  // Most are names, and are asked about at the start: what knows all forms of addresses takes its time to be made.
+  const family = /^[\d.]+$|:/.test(host) ? isIP(host) : 0;
+  if (family !== 0) return isPrivate(host, family === 6 ? 'ipv6' : 'ipv4');
+  return !host.includes('.') || /\.(localhost|local|internal|lan|home\.arpa)$/.test(host);
+}
+
+/** Addresses of this very machine, as the proxies' exceptions have them: what goes there takes no other way. */
+const loopbackHosts: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
+
+export function isLoopbackUrl(value: string): boolean {
+  const host = URL.parse(value.trim())?.hostname;
+  return host !== undefined && loopbackHosts.includes(host);
+}
 
 /** A model behind the AI SDK's contract; only `doStream` is used. */
 export type LanguageModel = LanguageModelV4;

@@ -1,6 +1,45 @@
 import { isRecord, type JsonObject } from '../core/json.ts';
 import type { SharedState } from '../core/ports.ts';
 
+/** A file as a vendor keeps it. */
+export interface VendorFile {
+  id: string;
+  filename: string;
+  bytes: number;
+  /** Epoch seconds. */
+  createdAt: number;
+  /** In the vendor's words: `ok`, `ready`, `error` … */
+  status: string;
+}
+
+/** A vendor's store of files. All of it throws an `AppError`. */
+export interface VendorFiles {
+  /** Bytes of one file at the most. */
+  maxBytes: number;
+  upload(file: { name: string; bytes: Uint8Array }, signal: AbortSignal): Promise<VendorFile>;
+  list(signal: AbortSignal): Promise<VendorFile[]>;
+  /** False when there is no such file. */
+  remove(id: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** One that also reads what it keeps. */
+export interface ReadingVendorFiles extends VendorFiles {
+  /** The text of a file; undefined when there is no such file. */
+  content(id: string, signal: AbortSignal): Promise<string | undefined>;
+}
+
+/** What a search of the web found. */
+export interface SearchHit {
+  title: string;
+  url: string;
+  /** The part of the page that matters, as the engine sees it. */
+  snippet?: string;
+  /** As the engine writes it. */
+  date?: string;
+  /** Name of the site. */
+  site?: string;
+}
+
 /** A prompt's beginning that is kept at a vendor, and paid for while it is. */
 export interface VendorCache {
   provider: string;
@@ -44,4 +83,75 @@ export function readVendorCache(value: JsonObject | undefined): VendorCache | un
   if (typeof tokens !== 'number' || typeof created !== 'number' || typeof expires !== 'number') return undefined;
   const paths = Array.isArray(files) ? files.filter(path => typeof path === 'string') : [];
   return { provider, model, thread, name, hash, messages, tokens, created, expires, files: paths };
+}
+
+/** Makes vectors at a vendor. */
+export interface VendorEmbedder {
+  /** `provider:model`: vectors of different models can't be compared. */
+  model: string;
+  /** One vector a text, in their order. `tell` gets the tokens of each request that was answered. Throws an `AppError`. */
+  embed(texts: readonly string[], signal: AbortSignal, tell?: (tokens: number) => void): Promise<Float32Array[]>;
+}
+
+/** A document as it is handed over. */
+export interface Document {
+  /** Its file name, for the vendor and for errors. */
+  name: string;
+  bytes: Uint8Array;
+  /** Of the bytes. */
+  sha256: string;
+  /** Whose it is. */
+  owner: string;
+}
+
+export interface UploadedDocument extends VendorFile {
+  /** False where the vendor had it already. */
+  fresh: boolean;
+  /** What stands in it. */
+  text: string;
+}
+
+/** A file of the account, and whether it came from here. */
+export interface KeptDocument extends VendorFile {
+  ours: boolean;
+}
+
+/** Documents that a vendor reads for its models. All of it throws an `AppError`. */
+export interface DocumentLibrary {
+  /** Id of the provider whose models get documents this way. */
+  provider: string;
+  /** Bytes of one document at the most. */
+  maxBytes: number;
+  /** Whether a file is of a kind that is no plain text and that the vendor reads; told by its name. */
+  reads(path: string): boolean;
+  /** The text of a document, which is uploaded unless the vendor still has it. */
+  read(document: Document, signal: AbortSignal): Promise<UploadedDocument>;
+  /** The text of what was uploaded before. */
+  readById(id: string, owner: string, signal: AbortSignal): Promise<{ filename: string; text: string }>;
+  /** What the owner may see: its own; the one owner of a server without accounts sees all files of the account. */
+  list(owner: string, signal: AbortSignal): Promise<KeptDocument[]>;
+  /** False when the vendor had it no more. */
+  remove(id: string, owner: string, signal: AbortSignal): Promise<boolean>;
+}
+
+/** One search of the web. */
+export interface SearchRequest {
+  query: string;
+  /** 1 to 50. */
+  count: number;
+  /** How old pages may be; absent: any age. */
+  recency?: 'oneDay' | 'oneWeek' | 'oneMonth' | 'oneYear' | 'noLimit';
+  /** The only site to search. */
+  domain?: string;
+  /** The vendor's id of an engine; absent: the configured one. */
+  engine?: string;
+}
+
+/** Searches the web without a model. Throws an `AppError`. */
+export interface WebSearcher {
+  /** Id of the provider that searches. */
+  provider: string;
+  /** Searched with where a request names none. */
+  engine: string;
+  search(request: SearchRequest, signal: AbortSignal): Promise<SearchHit[]>;
 }

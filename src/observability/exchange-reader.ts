@@ -1,9 +1,8 @@
 import { readFile, rm } from 'node:fs/promises';
 import { isRecord, numberIn, textIn } from '../core/json.ts';
 import type { CommsExchange, CommsFilter, CommsLine, CommsReader } from '../core/ports.ts';
-import { partPath } from '../telemetry/comms/part-files.ts';
-import { isCode } from '../telemetry/log/put-aside.ts';
-import { commsPlaces } from './exchange-log.ts';
+import { commsPlaces, partPath } from './exchange-log.ts';
+import { isCode } from './file-logs.ts';
 
 /** More files than a log of the largest size has; the first that is missing ends it. */
 const mostFiles = 1_000;

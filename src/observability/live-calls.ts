@@ -1,5 +1,5 @@
-import type { RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
-import type { Sink } from '../telemetry/sink.ts';
+import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
+import type { Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
 const most = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
@@ -111,4 +111,72 @@ function sizeOf(observation: RecentEvent | undefined): number {
 function runningFirst(a: WatchedCall, b: WatchedCall): number {
   const running = Number(b.endedAt === undefined) - Number(a.endedAt === undefined);
   return running || b.startedAt - a.startedAt;
+}
+
+/** Events that are kept in memory; the oldest go first. */
+const mostKept = 2_000;
+
+/** Calls whose owner is remembered: those under way, and those that never said that they ended. */
+const mostCalls = 5_000;
+
+export interface RecentSink extends Sink {
+  recent: Recent;
+}
+
+/** What happened in this process lately. An event belongs to the owner of its call; what belongs to no call is shown to nobody. */
+export function createRecent(): RecentSink {
+  const owners = new Map<string, string>();
+  let kept: (RecentEvent & { owner: string; text: string })[] = [];
+
+  return {
+    name: 'recent',
+    write(observations) {
+      for (const { at, event } of observations) {
+        const reqId = 'reqId' in event ? event.reqId : undefined;
+        if (reqId === undefined) continue;
+        if (event.type === 'call.start') owners.set(reqId, event.owner);
+        const owner = owners.get(reqId);
+        if (owner !== undefined) kept.push({ at, event, owner, text: JSON.stringify(event).toLowerCase() });
+        if (event.type === 'call.end') owners.delete(reqId);
+      }
+      if (kept.length > mostKept * 1.25) kept = kept.slice(-mostKept);
+      for (const reqId of owners.keys()) {
+        if (owners.size <= mostCalls) break;
+        owners.delete(reqId);
+      }
+    },
+    recent({ owner, words, limit }) {
+      const wanted = words.map(word => word.toLowerCase());
+      const own = kept.filter(each => each.owner === owner && wanted.every(word => each.text.includes(word)));
+      return limit < 1 ? [] : own.slice(-limit).map(({ at, event }) => ({ at, event }));
+    },
+  };
+}
+
+/** A warning that belongs to no call: something is set up badly. */
+export interface Warned {
+  where: string;
+  message: string;
+}
+
+/** What goes on for ever must not fill the memory; the first ones tell what is wrong. */
+const mostWarnings = 100;
+
+export interface WarnedSink extends Sink {
+  /** The oldest first. */
+  warned: readonly Warned[];
+}
+
+export function createWarned(): WarnedSink {
+  const warned: Warned[] = [];
+  return {
+    name: 'warned',
+    warned,
+    write(observations) {
+      for (const { event } of observations) {
+        if (event.type !== 'warning' || event.reqId !== undefined || warned.length >= mostWarnings) continue;
+        warned.push({ where: event.where, message: event.message });
+      }
+    },
+  };
 }

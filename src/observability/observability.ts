@@ -1,17 +1,12 @@
 import { join } from 'node:path';
 import type { Clock, CommsReader, Emit, Mask, Random, Recent, TellComms, WatchedCalls } from '../core/ports.ts';
-import { maskKey } from '../telemetry/mask-key.ts';
-import type { Registry } from '../telemetry/metrics/registry.ts';
-import type { Sink } from '../telemetry/sink.ts';
-import { createActivity } from '../telemetry/sinks/activity.ts';
-import { createAudit } from '../telemetry/sinks/audit.ts';
-import { createBreadcrumbs } from '../telemetry/sinks/breadcrumbs.ts';
-import { createRecent } from '../telemetry/sinks/recent.ts';
-import { createWarned, type Warned } from '../telemetry/sinks/warned.ts';
+import type { Sink } from './event-bus.ts';
 import { createBus } from './event-bus.ts';
-import { createLiveCalls } from './live-calls.ts';
+import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
+import { createLiveCalls, createRecent, createWarned, type Warned } from './live-calls.ts';
+import type { Registry } from './metrics.ts';
 import { createMetrics } from './metrics.ts';
-import { createMask, type SecretMask } from './secret-masking.ts';
+import { createMask, maskKey, type SecretMask } from './secret-masking.ts';
 import { createStderr, type LogLevel } from './stderr-log.ts';
 import type { TraceSettings } from './tracing.ts';
 

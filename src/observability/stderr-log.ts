@@ -1,5 +1,5 @@
 import type { AppEvent } from '../core/events.ts';
-import type { Observation, Sink } from '../telemetry/sink.ts';
+import type { Observation, Sink } from './event-bus.ts';
 
 /** From the least to the most important; `silent` writes nothing. */
 const levels = ['debug', 'info', 'warning', 'error', 'silent'] as const;

@@ -1,22 +1,116 @@
-import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4ProviderTool,
+  LanguageModelV4StreamPart,
+} from '@ai-sdk/provider';
+import { isRecord } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
-import { budgetFor, closestEffort } from '../models/effort.ts';
-import { checkedBaseUrl } from '../models/extras/endpoint.ts';
-import { postJson, toldCount } from '../models/extras/post-json.ts';
-import { requestBody } from '../models/extras/request-body.ts';
-import { anthropicSearches, anthropicSearchTools, withQuotes } from '../models/extras/search/anthropic-search.ts';
-import type { Fetch } from '../models/extras/wire/vendor-fetch.ts';
-import { countedSearches } from '../models/fees/counted-uses.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { countedSearches } from '../models/fees.ts';
+import {
+  budgetFor,
+  type CallParams,
+  type Connection,
+  checkedBaseUrl,
+  closestEffort,
+  defineProvider,
+  type ProviderSettings,
+} from '../models/provider.ts';
+import { type Fetch, postJson, requestBody, toldCount } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/plain-answer.ts';
 
+/** The same model, each part of whose stream becomes what `map` makes of it. */
+export function mappedParts(
+  model: LanguageModelV4,
+  map: (part: LanguageModelV4StreamPart) => LanguageModelV4StreamPart[],
+): LanguageModelV4 {
+  return {
+    specificationVersion: 'v4',
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doGenerate: options => model.doGenerate(options),
+    async doStream(options) {
+      const result = await model.doStream(options);
+      const mapping = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
+        transform(part, controller) {
+          for (const mapped of map(part)) controller.enqueue(mapped);
+        },
+      });
+      return { ...result, stream: result.stream.pipeThrough(mapping) };
+    },
+  };
+}
+
+const tooOld = /^claude-(?:2|instant|3-(?:opus|sonnet|haiku)-|3-5-sonnet-20240620)/;
+
+export function anthropicSearches({ id }: ModelInfo): boolean {
+  return !tooOld.test(id);
+}
+
+/** The plain search: the newer ones run code at the vendor to filter what they found. */
+export function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+  if (!webSearch) return [];
+  const args = { maxUses: webSearch.maxRounds };
+  return [{ type: 'provider', id: 'anthropic.web_search_20250305', name: 'web_search', args }];
+}
+
+/**
+ * The model with what the package leaves in corners: how old a page is, the words that were quoted of it, and that the vendor
+ * paused a long search instead of ending the answer.
+ */
+export function withQuotes(model: LanguageModelV4): LanguageModelV4 {
+  const quoting = mappedParts(model, part => {
+    if (part.type === 'source') return [dated(part)];
+    return part.type === 'text-end' ? [part, ...quotes(part)] : [part];
+  });
+  return { ...quoting, doStream: options => mappedParts(quoting, pausesTold()).doStream(options) };
+}
+
+/** `pause_turn`: what came is no whole answer. With a text it can be gone on with; without one it has to be asked for again. */
+function pausesTold(): (part: LanguageModelV4StreamPart) => LanguageModelV4StreamPart[] {
+  let written = false;
+  return part => {
+    if (part.type === 'text-delta') written ||= part.delta.trim() !== '';
+    if (part.type !== 'finish' || part.finishReason.raw !== 'pause_turn') return [part];
+    return [{ ...part, finishReason: { unified: written ? 'length' : 'interrupted', raw: part.finishReason.raw } }];
+  };
+}
+
+type Source = Extract<LanguageModelV4StreamPart, { type: 'source' }>;
+
+function dated(part: Source): Source {
+  const age = part.providerMetadata?.anthropic?.pageAge;
+  return typeof age === 'string' ? { ...part, providerMetadata: { anthropic: { date: age } } } : part;
+}
+
+function quotes({ id, providerMetadata }: Extract<LanguageModelV4StreamPart, { type: 'text-end' }>): Source[] {
+  const told = providerMetadata?.anthropic?.citations;
+  const citations: unknown[] = Array.isArray(told) ? told : [];
+  return citations.flatMap((citation, index): Source[] => {
+    if (!isRecord(citation) || citation.type !== 'web_search_result_location') return [];
+    const { url, title, cited_text: snippet } = citation;
+    if (typeof url !== 'string' || typeof snippet !== 'string') return [];
+    const named = typeof title === 'string' ? { title } : {};
+    const key = `${id}-${index}`;
+    return [
+      { type: 'source', sourceType: 'url', id: key, url, ...named, providerMetadata: { anthropic: { snippet } } },
+    ];
+  });
+}
+
 const ownBaseUrl = 'https://api.anthropic.com/v1';
+
 const apiVersion = '2023-06-01';
+
 /** The vendor refuses smaller budgets. */
 const smallestBudget = 1024;
+
 /** What must be left for the answer beside the thinking. */
 const smallestAnswer = 1000;
+
 const group = 'Providers';
 
 export const anthropic = defineProvider({

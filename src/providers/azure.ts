@@ -1,10 +1,107 @@
+import { configError } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
-import { azureAddress } from '../models/extras/azure/azure-address.ts';
-import { deploymentModels } from '../models/extras/azure/deployment-models.ts';
-import { chatOptions, responsesOptions } from '../models/extras/wire/open-ai-options.ts';
-import type { Fetch } from '../models/extras/wire/vendor-fetch.ts';
-import { type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { type Connection, checkedBaseUrl, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import type { Fetch } from './shared/http.ts';
+import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
 import { answerFetch } from './shared/plain-answer.ts';
+
+export interface AzureSettings {
+  endpoint: string;
+  apiVersion?: string;
+  apiStyle?: string;
+}
+
+export interface AzureAddress {
+  /** Chat Completions instead of Responses. */
+  chat: boolean;
+  /** What the packages put their paths behind. */
+  baseUrl(deployment: string): string;
+  query: Readonly<Record<string, string>>;
+}
+
+/** From this version on there are Responses; ISO dates compare as texts. */
+const firstResponses = '2025-03-01';
+
+/**
+ * Where deployments are asked. The undated interface has them in the body; dated versions have one address a deployment for
+ * chat and one for all for Responses. The endpoint may be given with `/openai` or `/openai/v1` behind it, as portals show it.
+ */
+export function azureAddress({ endpoint, apiVersion = 'v1', apiStyle }: AzureSettings): AzureAddress {
+  const root = checkedBaseUrl(endpoint, 'AZURE_OPENAI_ENDPOINT').replace(/\/openai(\/v1)?$/, '');
+  const version = apiVersion.trim().toLowerCase();
+  if (/^(v1|preview|latest)$/.test(version)) {
+    const query: Record<string, string> = version === 'v1' ? {} : { 'api-version': version };
+    return { chat: apiStyle === 'chat', baseUrl: () => `${root}/openai/v1`, query };
+  }
+  if (!/^\d{4}-\d{2}-\d{2}(-preview)?$/.test(version)) {
+    throw configError('AZURE_OPENAI_API_VERSION is no version of the interface.', {
+      next: 'Set it to v1, preview or a date such as 2024-10-21, or leave it unset.',
+    });
+  }
+  const chat = apiStyle === undefined ? version < firstResponses : apiStyle === 'chat';
+  return {
+    chat,
+    baseUrl: deployment => `${root}/openai${chat ? `/deployments/${encodeURIComponent(deployment)}` : ''}`,
+    query: { 'api-version': version },
+  };
+}
+
+/** Assumed of a deployment whose model nobody named. */
+const assumed = { window: 128_000, maxOutput: 16_384, score: 5 };
+
+/**
+ * The deployments that the operator names, `name=model` by comma: what is `known` of OpenAI's model, under the
+ * deployment's name. Those in `reasoning` think, whatever is known of them. A name that stands twice counts once.
+ */
+export function deploymentModels(
+  list: string | undefined,
+  reasoning: string | undefined,
+  known: readonly ModelInfo[],
+): ModelInfo[] {
+  const thinkers = new Set(entriesOf(reasoning));
+  const models = new Map<string, ModelInfo>();
+  for (const entry of [...entriesOf(list), ...thinkers]) {
+    const [name = '', model = name] = entry.split('=').map(text => text.trim());
+    if (name === '' || models.has(name)) continue;
+    models.set(name, deployed(name, model === '' ? name : model, thinkers.has(name), known));
+  }
+  return [...models.values()];
+}
+
+function entriesOf(list: string | undefined): string[] {
+  return (list ?? '')
+    .split(',')
+    .map(entry => entry.trim())
+    .filter(entry => entry !== '');
+}
+
+function deployed(name: string, model: string, thinks: boolean, all: readonly ModelInfo[]): ModelInfo {
+  const wanted = model.toLowerCase();
+  const known = all.find(
+    ({ provider, id, aliases }) => provider === 'openai' && (id.toLowerCase() === wanted || aliases.includes(wanted)),
+  );
+  const facts = known ?? unknown(model);
+  const efforts = thinks && facts.efforts.length === 0 ? (['low', 'medium', 'high'] as const) : facts.efforts;
+  const own = { provider: 'azure', id: name, name: `${facts.name} (${name})`, aliases: [] };
+  return { ...facts, ...own, efforts, reasoning: thinks || facts.reasoning };
+}
+
+function unknown(name: string): ModelInfo {
+  return {
+    provider: 'azure',
+    id: name,
+    name,
+    aliases: [],
+    ...assumed,
+    input: ['text'],
+    efforts: [],
+    reasoning: false,
+    temperature: 'range',
+    tools: false,
+    allowCodeGeneration: false,
+    status: 'active',
+  };
+}
 
 const group = 'Providers';
 

@@ -1,6 +1,6 @@
-import { isLocalUrl, isLoopbackUrl } from '../models/extras/endpoint.ts';
-import { defineProvider, type ProviderSettings } from '../models/provider.ts';
-import { connectOwnServer, ownModel, usualWindow } from './shared/own-server.ts';
+import { usualWindow } from '../models/catalogue/overlay.ts';
+import { defineProvider, isLocalUrl, isLoopbackUrl, type ProviderSettings } from '../models/provider.ts';
+import { connectOwnServer, ownModel } from './shared/own-server.ts';
 
 const group = 'Providers';
 

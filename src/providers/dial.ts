@@ -1,13 +1,49 @@
-import type { ModelInfo } from '../core/model.ts';
-import { closestEffort } from '../models/effort.ts';
-import { dialList } from '../models/extras/dial-list.ts';
-import { checkedBaseUrl, isLocalUrl } from '../models/extras/endpoint.ts';
-import { chatUsage } from '../models/extras/wire/chat-usage.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import { isRecord } from '../core/json.ts';
+import type { InputKind, ModelInfo } from '../core/model.ts';
+import {
+  type CallParams,
+  type Connection,
+  checkedBaseUrl,
+  closestEffort,
+  defineProvider,
+  isLocalUrl,
+  type LiveModel,
+  type ProviderSettings,
+} from '../models/provider.ts';
+import { type LiveListSource, listPage } from './shared/list-models.ts';
+import { chatUsage } from './shared/openai-dialect.ts';
 import { answerFetch } from './shared/plain-answer.ts';
 
+/** The deployments of `GET {baseUrl}/models` in DIAL's form that can be conversed with. Throws like `liveList`. */
+export async function dialList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
+  const body = await listPage(source, '', signal);
+  const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
+  return rows.flatMap(row => {
+    const { id, capabilities } = row;
+    if (typeof id !== 'string' || id === '') return [];
+    if (isRecord(capabilities) && capabilities.chat_completion === false) return [];
+    return [{ id, ...windowOf(row.limits), ...inputOf(row.input_attachment_types) }];
+  });
+}
+
+function windowOf(limits: unknown): { window?: number } {
+  if (!isRecord(limits)) return {};
+  const window = [limits.max_total_tokens, limits.max_prompt_tokens].find(
+    value => typeof value === 'number' && Number.isInteger(value) && value > 0,
+  );
+  return typeof window === 'number' ? { window } : {};
+}
+
+/** Said only where the operator of the server wrote it down. */
+function inputOf(types: unknown): { input?: readonly InputKind[] } {
+  if (!Array.isArray(types)) return {};
+  return { input: types.some(type => /^(image\/|\*\/)/.test(String(type))) ? ['text', 'image'] : ['text'] };
+}
+
 const ownHost = 'https://core.dialx.ai';
+
 const usualVersion = '2024-12-01-preview';
+
 const group = 'Providers';
 
 export const dial = defineProvider({

@@ -1,23 +1,16 @@
 import { configError } from '../core/errors.ts';
 import { isRecord, type JsonObject } from '../core/json.ts';
 import { estimateTokens } from '../core/tokens.ts';
-import { checkedBaseUrl } from '../models/extras/endpoint.ts';
-import type { ProviderSettings } from '../models/provider.ts';
+import { checkedBaseUrl, type ProviderSettings } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
+import type { VendorEmbedder } from '../models/vendor-services.ts';
 import { type VendorDoor, vendorJson } from './shared/http.ts';
 import { glmDoor } from './zhipu/api.ts';
 
 /** What vendors take in one request at the least. */
 const mostTexts = 64;
-const timeoutMs = 60_000;
 
-/** Makes vectors at a vendor. */
-export interface VendorEmbedder {
-  /** `provider:model`: vectors of different models can't be compared. */
-  model: string;
-  /** One vector a text, in their order. `tell` gets the tokens of each request that was answered. Throws an `AppError`. */
-  embed(texts: readonly string[], signal: AbortSignal, tell?: (tokens: number) => void): Promise<Float32Array[]>;
-}
+const timeoutMs = 60_000;
 
 /** Any server with OpenAI's `POST /embeddings`. */
 function createEmbedder(door: VendorDoor, model: string): VendorEmbedder {

@@ -1,7 +1,12 @@
 import type { JSONObject } from '@ai-sdk/provider';
-import { closestEffort } from '../models/effort.ts';
-import { checkedBaseUrl } from '../models/extras/endpoint.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import {
+  type CallParams,
+  type Connection,
+  checkedBaseUrl,
+  closestEffort,
+  defineProvider,
+  type ProviderSettings,
+} from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/plain-answer.ts';
 import { withThoughtsApart } from './shared/stream-transforms.ts';

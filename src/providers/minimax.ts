@@ -1,11 +1,15 @@
 import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
-import { closestEffort } from '../models/effort.ts';
-import { adjustedModel } from '../models/extras/adjusted-model.ts';
-import { checkedBaseUrl } from '../models/extras/endpoint.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import {
+  type CallParams,
+  type Connection,
+  checkedBaseUrl,
+  closestEffort,
+  defineProvider,
+  type ProviderSettings,
+} from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/plain-answer.ts';
-import { withThoughtsApart } from './shared/stream-transforms.ts';
+import { adjustedModel, withThoughtsApart } from './shared/stream-transforms.ts';
 
 const ownBaseUrl = 'https://api.minimax.io/anthropic/v1';
 const apiVersion = '2023-06-01';

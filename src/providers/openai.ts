@@ -1,17 +1,50 @@
-import { checkedBaseUrl } from '../models/extras/endpoint.ts';
+import type { JSONObject, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
+import { isRecord } from '../core/json.ts';
+import type { ModelInfo } from '../core/model.ts';
+import { type UsesIn, use } from '../models/fees.ts';
 import {
-  openAiSearches,
-  openAiSearchOptions,
-  openAiSearchTools,
-  openAiUses,
-  withEffortForSearch,
-} from '../models/extras/search/open-ai-search.ts';
-import { chatOptions, responsesOptions } from '../models/extras/wire/open-ai-options.ts';
-import { type Connection, defineProvider, type ProviderSettings } from '../models/provider.ts';
+  type CallParams,
+  type Connection,
+  checkedBaseUrl,
+  defineProvider,
+  type ProviderSettings,
+} from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
+import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
 import { answerFetch } from './shared/plain-answer.ts';
 
+/** The families that the vendor's documents name for its search; the small ones of older generations can't. */
+const searching = /^(?:gpt-4o|gpt-4\.1(?!-nano)|gpt-[5-9]|o3(?!-mini)|o4)/;
+
+export function openAiSearches({ id }: ModelInfo): boolean {
+  return searching.test(id);
+}
+
+export function openAiSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+  if (!webSearch) return [];
+  const args = webSearch.contentSize === undefined ? {} : { searchContextSize: webSearch.contentSize };
+  return [{ type: 'provider', id: 'openai.web_search', name: 'web_search', args }];
+}
+
+/** A search is charged; to open a page that it found, or to look for words in it, is not. */
+export const openAiUses: UsesIn = part => {
+  if (part.type !== 'tool-result' || part.toolName !== 'web_search') return undefined;
+  const action = isRecord(part.result) ? part.result.action : undefined;
+  return isRecord(action) && action.type !== 'search' ? undefined : use('web_search', 1);
+};
+
+/** Citations with titles come only where the bare list of addresses is not asked for. */
+export function openAiSearchOptions({ webSearch }: CallParams): JSONObject {
+  return webSearch ? { includeWebSearchSources: false, maxToolCalls: webSearch.maxRounds } : {};
+}
+
+/** The vendor refuses its search together with the effort `minimal`. */
+export function withEffortForSearch(params: CallParams): CallParams {
+  return params.webSearch && params.effort === 'minimal' ? { ...params, effort: 'low' } : params;
+}
+
 const ownBaseUrl = 'https://api.openai.com/v1';
+
 const group = 'Providers';
 
 export const openai = defineProvider({

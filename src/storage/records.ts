@@ -1,8 +1,114 @@
 import { hash } from 'node:crypto';
-import type { ExchangeId, ThreadId } from '../core/ids.ts';
+import { bugError, storageError } from '../core/errors.ts';
+import type { ExchangeId, JobId, Sha256, ThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
 import type { Compaction, ExchangeStatus, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
-import type { SpendRow } from '../core/usage.ts';
+import { addUsage, dayOf, feesUsd, type SpendEntry, type SpendRow } from '../core/usage.ts';
+import type { JobEnd, ThreadChange } from './store.ts';
+
+export function refuseExistingJob(id: JobId): never {
+  throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job an id of its own.' });
+}
+
+/** Answers what a job becomes; undefined when it ended before. */
+export function endedJob(job: Job, { thread, ...end }: JobEnd): Job | undefined {
+  if (job.status !== 'running') return undefined;
+  return { ...job, ...end, thread: thread ?? job.thread };
+}
+
+/** Sums of dollars are off by less than this. */
+export const rounding = 1e-9;
+
+const dayMs = 24 * 3_600_000;
+
+/** The day that many days before a time. */
+export function daysBefore(now: number, days: number): string {
+  return dayOf(now - days * dayMs);
+}
+
+/** A row with a single call. Where nobody knows what its tokens cost, its fees count all the same. */
+export function rowOf({ at, costUsd, ...entry }: SpendEntry): SpendRow {
+  const known = costUsd ?? feesUsd(entry.usage.fees);
+  return { ...entry, day: dayOf(at), calls: 1, unpriced: costUsd === undefined ? 1 : 0, costUsd: known };
+}
+
+/** What tells a row from all others. */
+export function keyOf({ owner, day, thread, tool, provider, model }: SpendRow): string {
+  return hash('sha256', JSON.stringify([owner, day, thread ?? '', tool, provider, model])).slice(0, 40);
+}
+
+export function sumOf(row: SpendRow, other: SpendRow): SpendRow {
+  return {
+    ...row,
+    calls: row.calls + other.calls,
+    unpriced: row.unpriced + other.unpriced,
+    usage: addUsage(row.usage, other.usage),
+    costUsd: row.costUsd + other.costUsd,
+  };
+}
+
+export function withoutThread({ thread: _, ...row }: SpendRow): SpendRow {
+  return row;
+}
+
+/** How long an id is remembered after its thread went. */
+export const tombstoneLifeMs = 90 * 86_400_000;
+
+const notLiveNext = 'Begin a new thread: this one takes no more turns.';
+
+export function refuseExisting(id: ThreadId): never {
+  throw storageError('conflict', `Thread ${id} exists already, or did and was removed.`, {
+    next: 'Give the new thread an id of its own.',
+  });
+}
+
+export function refuseNotLive(id: ThreadId): never {
+  throw storageError('conflict', `Thread ${id} is not there any more, or never was.`, { next: notLiveNext });
+}
+
+/** Answers what the head becomes; throws when the change does not fit the thread as it is. */
+export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(head: Head, change: ThreadChange): Head {
+  const { id, seq, expiresAt, totals } = head;
+  if (expiresAt <= change.updatedAt) {
+    throw storageError('conflict', `Thread ${id} expired at ${new Date(expiresAt).toISOString()}.`, {
+      next: notLiveNext,
+    });
+  }
+  if (change.baseSeq !== seq) {
+    throw storageError(
+      'conflict',
+      `Thread ${id} stands at turn ${seq}, not ${change.baseSeq}: another call changed it.`,
+      {
+        next: 'Read the thread again and repeat the call.',
+        data: { seq },
+      },
+    );
+  }
+  const turns = change.turns ?? [];
+  const misplaced = turns.find((turn, index) => turn.seq !== seq + 1 + index);
+  if (misplaced) throw bugError(`Turn ${misplaced.seq} does not follow turn ${seq} of thread ${id} without a gap.`);
+  return {
+    ...head,
+    title: change.title ?? head.title,
+    updatedAt: change.updatedAt,
+    expiresAt: change.expiresAt,
+    totals: { tokens: totals.tokens + (change.tokens ?? 0), costUsd: totals.costUsd + (change.costUsd ?? 0) },
+    seq: seq + turns.length,
+  };
+}
+
+/** The blobs without which the turns cannot be shown again. */
+export function blobsOfTurns(turns: readonly Turn[]): Set<Sha256> {
+  const found = new Set<Sha256>();
+  for (const { files, images } of turns) {
+    for (const { base, shown } of files) {
+      if (base) found.add(base);
+      if (shown) found.add(shown);
+    }
+    for (const { blob } of images) found.add(blob);
+  }
+  return found;
+}
 
 /** What is known of a thread from its beginning; the arguments of the first call may be long, so they are written once. */
 export interface Origin

@@ -1,8 +1,77 @@
-import { storageError } from '../core/errors.ts';
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createQueue } from '../core/concurrency.ts';
+import { bugError, storageError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
-import type { Clock, SharedState } from '../core/ports.ts';
-import { createQueue } from '../memory/queue.ts';
+import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
 import type { Fact, Store } from './store.ts';
+
+const namePattern = /^[a-z0-9][a-z0-9._-]{0,99}$/;
+
+/** Nothing that is kept here comes near it; a file that does is not ours. */
+const mostBytes = 32 * 1_048_576;
+
+/** Texts as files of one folder, which is made with the first of them. Only the operator may read them. */
+export function createKeptTexts({ folder, random }: { folder: string; random: Random }): KeptTexts {
+  const pathOf = (name: string) => {
+    if (!namePattern.test(name)) throw bugError(`"${name}" is no name for a kept text.`);
+    return join(folder, name);
+  };
+  return {
+    async read(name) {
+      const path = pathOf(name);
+      try {
+        const { size } = await stat(path);
+        return size > mostBytes ? undefined : await readFile(path, 'utf8');
+      } catch {
+        // Not there, or not readable: it can be had again.
+        return undefined;
+      }
+    },
+    async write(name, text) {
+      const path = pathOf(name);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      // Another process may read or write it now: it sees the old text or the new one, never half of one.
+      const draft = `${path}.${random.uuid()}.tmp`;
+      try {
+        await writeFile(draft, text, { mode: 0o600 });
+        await rename(draft, path);
+      } catch (error) {
+        await rm(draft, { force: true });
+        throw error;
+      }
+    },
+  };
+}
+
+interface Kept {
+  value: JsonObject;
+  /** Epoch milliseconds. */
+  expiresAt: number;
+}
+
+/** Shared state of one process alone: for stores that no other process sees. Values are copied in and out. */
+export function createLocalState(clock: Clock): SharedState {
+  const values = new Map<string, Kept>();
+  const live = (key: string): JsonObject | undefined => {
+    const kept = values.get(key);
+    if (kept && kept.expiresAt <= clock.now()) values.delete(key);
+    return kept && kept.expiresAt > clock.now() ? structuredClone(kept.value) : undefined;
+  };
+  return {
+    get: async key => live(key),
+    async list(prefix) {
+      const found = [...values.keys()].filter(key => key.startsWith(prefix)).map(key => [key, live(key)] as const);
+      return new Map(found.flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const])));
+    },
+    async change(key, ttlMs, change) {
+      const value = change(live(key));
+      if (value === undefined) values.delete(key);
+      else values.set(key, { value: structuredClone(value), expiresAt: clock.now() + ttlMs });
+      return value;
+    },
+  };
+}
 
 /** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
 const maxTries = 200;
@@ -50,4 +119,9 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
       }
     },
   };
+}
+
+/** Shared as far as the store is. */
+export function openState(store: Store, clock: Clock): SharedState {
+  return store.kind === 'memory' ? createLocalState(clock) : createStoredState(store, clock);
 }

@@ -1,13 +1,135 @@
-import { cutMiddle, safeCut } from '../core/text.ts';
+import { limitError } from '../core/errors.ts';
+import type { FileRecord } from '../core/file.ts';
+import { cutMiddle, printablePath, safeCut } from '../core/text.ts';
 import type { Compaction, StoredTurn, Thread, Trim } from '../core/thread.ts';
 import { estimateTokens, tokensPerMessage } from '../core/tokens.ts';
-import { extract, filesLine } from '../memory/extract.ts';
 import { renderTurn, type Selection } from './transcript.ts';
+
+/** From this window on a larger part goes to content: the answer no longer needs 40 %. */
+const wideWindow = 300_000;
+
+export interface BudgetRequest {
+  /** The model's window in tokens. */
+  window: number;
+  /** The most tokens the model may answer with. */
+  maxOutput: number;
+  /** Tokens that can't be left out: preamble, question, tail. */
+  reserved: number;
+}
+
+/** How one prompt's window is divided. All figures are tokens; `answer + reserved + rest` is never more than `window`. */
+export interface Budget {
+  window: number;
+  answer: number;
+  reserved: number;
+  /** For history and files together. */
+  rest: number;
+  /** The most that history may take; above it the thread is compacted. */
+  history: number;
+  /** What files get however long the history is. What the history leaves unused is theirs too. */
+  filesGuaranteed: number;
+}
+
+/** Divides a window. Throws LIMIT with the numbers when the reserved parts alone are too much. */
+export function planBudget({ window, maxOutput, reserved }: BudgetRequest): Budget {
+  const wide = window >= wideWindow;
+  const answer = Math.min(maxOutput, Math.floor(window * (wide ? 0.2 : 0.4)));
+  const rest = window - answer - reserved;
+  if (rest < 0) {
+    throw limitError(
+      'tokens',
+      `The request takes about ${reserved} tokens, the model has room for ${window - answer}.`,
+      {
+        next: 'Shorten the text, put it into a file and name that, or choose a model with a larger window (listmodels shows them).',
+        data: { window, answer, reserved },
+      },
+    );
+  }
+  return {
+    window,
+    answer,
+    reserved,
+    rest,
+    history: Math.floor(rest * (wide ? 0.4 : 0.5)),
+    filesGuaranteed: Math.floor(rest * (wide ? 0.4 : 0.3)),
+  };
+}
+
+/** The largest power of two that is not above the window: models of one class share a thread's compactions. */
+export function windowClass(window: number): number {
+  return 2 ** Math.floor(Math.log2(Math.max(1, window)));
+}
+
+/** What a reader of a summary must not miss: decisions, causes, constraints, open questions. */
+const weighty =
+  /\b(decid\w*|decision|agree\w*|chos\w*|must|never|always|only|because|cause\w*|root|fix\w*|bug|fail\w*|error|risk\w*|constraint\w*|require\w*|conclu\w*|recommend\w*|open question|unknown|next)\b/i;
+
+const pathLike = /[\w./-]+\.[a-z]{1,5}\b(:\d+)?/;
+
+/**
+ * A summary without a model: of each turn its first line and the lines that carry decisions, causes, paths and numbers, in
+ * order, the newest exchanges in more detail. At most `budget` tokens.
+ */
+export function extract(turns: readonly StoredTurn[], budget: number): string {
+  const files = filesLine(turns);
+  let left = budget - estimateTokens(files);
+  const lines: string[] = [];
+  // Newest first gets its share first; each turn gets half of what is left at the most, so the oldest still get a line.
+  for (const turn of turns.toReversed()) {
+    const allowance = Math.max(24, Math.min(Math.floor(left / 2), Math.floor((budget / turns.length) * 2)));
+    const line = `- ${labelOf(turn)}: ${digest(turn.content, allowance)}`;
+    const cost = estimateTokens(line) + 1;
+    if (cost > left) break;
+    left -= cost;
+    lines.push(line);
+  }
+  const leftOut = turns.length - lines.length;
+  const note = leftOut > 0 ? `- (${leftOut} earlier turns are not summarised; they are in the store)\n` : '';
+  return `${note}${lines.toReversed().join('\n')}${files}`;
+}
+
+function labelOf(turn: StoredTurn): string {
+  return turn.role === 'user' ? `turn ${turn.seq}, ${turn.toolName}` : `answer by ${turn.modelName ?? 'a model'}`;
+}
+
+/** The files that turns brought along, as the last line of a summary; empty where there were none. */
+export function filesLine(turns: readonly StoredTurn[]): string {
+  const shown = (file: FileRecord) => file.form !== 'deleted';
+  const paths = [...new Set(turns.flatMap(turn => turn.files.filter(shown).map(file => file.path)))];
+  return paths.length === 0 ? '' : `\nFiles discussed: ${paths.slice(-40).map(printablePath).join(', ')}`;
+}
+
+function digest(content: string, tokens: number): string {
+  const lines = content
+    .split('\n')
+    .map(line => line.trim())
+    .filter(line => line !== '' && !line.startsWith('```'));
+  const picked = new Set([0]);
+  const byWeight = lines.map((line, index) => ({ index, weight: weightOf(line) })).sort((a, b) => b.weight - a.weight);
+  let left = tokens - estimateTokens(lines[0] ?? '');
+  for (const { index, weight } of byWeight) {
+    const cost = estimateTokens(lines[index] ?? '');
+    if (weight === 0 || cost > left) continue;
+    left -= cost;
+    picked.add(index);
+  }
+  const text = [...picked]
+    .sort((a, b) => a - b)
+    .map(index => lines[index])
+    .join(' ');
+  return estimateTokens(text) <= tokens ? text : `${safeCut(text, Math.floor(tokens * 2.5))}…`;
+}
+
+function weightOf(line: string): number {
+  return (weighty.test(line) ? 2 : 0) + (pathLike.test(line) ? 1 : 0) + (/\d/.test(line) ? 0.5 : 0);
+}
 
 /** A compaction cuts to this part of the budget at once, so that the prompt's beginning stays put for long afterwards. */
 const cutTo = 0.6;
+
 /** Of what is kept: the most that the summary, first request included, may take. */
 const summaryShare = 0.25;
+
 const pinnedShare = 0.3;
 
 export interface CompactionRequest {

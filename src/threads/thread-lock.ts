@@ -1,7 +1,7 @@
+import { createQueue } from '../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../core/errors.ts';
 import type { ThreadId } from '../core/ids.ts';
 import type { Clock, Emit } from '../core/ports.ts';
-import { createQueue } from '../memory/queue.ts';
 import type { Store } from '../storage/store.ts';
 
 export interface LeaseOptions {

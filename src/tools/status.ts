@@ -2,8 +2,7 @@ import { defineTool, type VendorCache } from '../calls/tool.ts';
 import type { Job } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { SpendRow } from '../core/usage.ts';
-import { type KindSum, knownUsd, spendByKind } from '../domain/fees.ts';
-import { roundedUsd } from '../domain/money.ts';
+import { type KindSum, knownUsd, roundedUsd, spendByKind } from '../core/usage.ts';
 
 export const status = defineTool({
   name: 'status',

@@ -6,7 +6,7 @@ import { isThreadId, type ThreadId } from '../core/ids.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
 import { endsExchange, type StoredTurn, type Thread, type ThreadHead } from '../core/thread.ts';
-import { roundedUsd } from '../domain/money.ts';
+import { roundedUsd } from '../core/usage.ts';
 
 /** Of a reply's room: what a page's turns take; the rest is for what stands around them. */
 const pageShare = 0.8;

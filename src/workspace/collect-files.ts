@@ -2,12 +2,10 @@ import { relative, sep } from 'node:path';
 import { inParallel } from '../core/concurrency.ts';
 import { limitError, throwIfAborted } from '../core/errors.ts';
 import type { LineRange, Skip, TextFile } from '../core/file.ts';
-import { isSkip, skip } from '../files/skip.ts';
-import { classifyFile, classRank } from '../files/walk/file-order.ts';
-import { parsePathReference } from './paths.ts';
+import { isSkip, parsePathReference, skip } from './paths.ts';
 import { clampRange, locateReference, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
-import { walkDirectory } from './walk.ts';
+import { classifyFile, classRank, walkDirectory } from './walk.ts';
 
 export interface CollectOptions {
   /** Where relative paths start. */

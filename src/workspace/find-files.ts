@@ -1,13 +1,195 @@
 import { relative, sep } from 'node:path';
 import { inParallel } from '../core/concurrency.ts';
-import { inputError, throwIfAborted } from '../core/errors.ts';
+import { inputError, limitError, throwIfAborted } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { isSkip } from '../files/skip.ts';
-import { globMatcher } from '../files/walk/match-glob.ts';
-import { readFile } from './read-file.ts';
+import { isSkip, parsePathReference } from './paths.ts';
+import { locateReference, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
-import { walkDirectory } from './walk.ts';
+import { classifyFile, walkDirectory } from './walk.ts';
+
+const checkedAtOnce = 16;
+
+/** Which of these paths name nothing inside the roots. Whether something outside them exists is not told. */
+export async function missingPaths(
+  sandbox: Sandbox,
+  paths: readonly string[],
+  { root, home }: { root: string; home: string },
+): Promise<string[]> {
+  const verdicts = await inParallel(paths, checkedAtOnce, async input =>
+    (await exists(sandbox, input, root, home)) ? [] : [input],
+  );
+  return verdicts.flat();
+}
+
+async function exists(sandbox: Sandbox, input: string, root: string, home: string): Promise<boolean> {
+  const reference = parsePathReference(input, root, home);
+  if (isSkip(reference)) return false;
+  for (const path of [reference.path, reference.literal]) {
+    if (path === undefined) continue;
+    const located = await sandbox.locate(path);
+    // What may not be read is not told apart from what is there.
+    if (!isSkip(located) || located.code !== 'not_found') return true;
+  }
+  return false;
+}
+
+export interface ListOptions {
+  /** Where relative paths start. */
+  root: string;
+  home: string;
+  /** Files in all; 1,000 unless told. */
+  maxFiles?: number;
+  signal?: AbortSignal;
+}
+
+const atOnce = 8;
+
+const walkLimits = { maxDepth: 100, maxEntries: 200_000 };
+
+/**
+ * The files that references stand for, without reading them: a file is itself, whatever it holds; of a folder, the source
+ * files below it. Absolute and resolved, each once, in the order named. What is not there or may not be read is left out.
+ */
+export async function listSourceFiles(
+  sandbox: Sandbox,
+  references: readonly string[],
+  { root, home, maxFiles = 1_000, signal }: ListOptions,
+): Promise<string[]> {
+  const lists = await inParallel([...new Set(references)], atOnce, async input => {
+    throwIfAborted(signal);
+    const reference = parsePathReference(input, root, home);
+    if (isSkip(reference)) return [];
+    const found = await locateReference(sandbox, reference);
+    if (isSkip(found)) return [];
+    return found.kind === 'file' ? [found.path] : sourcesBelow(sandbox, found.path, signal);
+  });
+  const files = [...new Set(lists.flat())];
+  if (files.length > maxFiles) throw tooMany(files.length, maxFiles);
+  return files;
+}
+
+async function sourcesBelow(sandbox: Sandbox, directory: string, signal?: AbortSignal): Promise<string[]> {
+  const { files } = await walkDirectory(sandbox, directory, walkLimits, signal);
+  return files.filter(path => classifyFile(relative(directory, path).split(sep).join('/')) === 'source');
+}
+
+function tooMany(count: number, limit: number): Error {
+  return limitError('files', `The named folders hold ${count} source files; at most ${limit} are counted in one go.`, {
+    next: 'Name a folder with fewer files, and the others in a later run.',
+    data: { named: count, limit },
+  });
+}
+
+/** One place of a name: a character, any (`?`), any number of them (`*`), or one of a class. */
+type Piece = { star: true } | { star: false; fits(char: string): boolean; dot: boolean };
+
+const mostAlternatives = 64;
+
+/**
+ * Tells paths with `/` that fit a pattern of `*`, `**`, `?`, `[a-z]` and `{a,b}`; names that begin with a dot have to be named so.
+ * No pattern and no name makes it slow: the work grows with the product of their lengths at most. Undefined: too many alternatives.
+ */
+export function globMatcher(glob: string): ((path: string) => boolean) | undefined {
+  const globs = alternatives(glob.replaceAll('\\', '/'));
+  if (globs === undefined) return undefined;
+  const compiled = globs.map(one => {
+    const names = one.split('/');
+    // Something has to be there below the folder.
+    const whole = names.at(-1) === '**' ? [...names, '*'] : names;
+    return whole.map(name => (name === '**' ? '**' : piecesOf(name)));
+  });
+  return path => {
+    const names = path.split('/');
+    return compiled.some(steps => fitsPath(steps, names));
+  };
+}
+
+function alternatives(glob: string): string[] | undefined {
+  let globs = [glob];
+  for (;;) {
+    if (globs.length > mostAlternatives) return undefined;
+    const next = globs.flatMap(one => {
+      const found = /\{([^{}]*,[^{}]*)\}/.exec(one);
+      const [whole = '', inner = ''] = found ?? [];
+      if (!found) return [one];
+      return inner.split(',').map(each => one.slice(0, found.index) + each + one.slice(found.index + whole.length));
+    });
+    if (next.length === globs.length && next.every((one, index) => one === globs[index])) return globs;
+    globs = next;
+  }
+}
+
+function piecesOf(name: string): Piece[] {
+  const pieces: Piece[] = [];
+  for (let at = 0; at < name.length; at++) {
+    const char = name.charAt(at);
+    const end = char === '[' ? name.indexOf(']', at + (/^[!^]/.test(name.slice(at + 1)) ? 3 : 2)) : -1;
+    if (char === '*') {
+      const before = pieces.at(-1);
+      if (!before?.star) pieces.push({ star: true });
+    } else if (char === '?') pieces.push({ star: false, fits: () => true, dot: false });
+    else if (end !== -1) {
+      pieces.push({ star: false, fits: classOf(name.slice(at + 1, end)), dot: false });
+      at = end;
+    } else pieces.push({ star: false, fits: other => other === char, dot: char === '.' });
+  }
+  return pieces;
+}
+
+function classOf(body: string): (char: string) => boolean {
+  const not = /^[!^]/.test(body);
+  const chars = not ? body.slice(1) : body;
+  const ranges: [string, string][] = [];
+  for (let at = 0; at < chars.length; at++) {
+    const from = chars.charAt(at);
+    const isRange = chars.charAt(at + 1) === '-' && at + 2 < chars.length;
+    ranges.push([from, isRange ? chars.charAt(at + 2) : from]);
+    if (isRange) at += 2;
+  }
+  return char => ranges.some(([from, to]) => from <= char && char <= to) !== not;
+}
+
+/** Where in the path each step may begin: `**` lets it begin at every name from there on that has no dot before it. */
+function fitsPath(steps: readonly (readonly Piece[] | '**')[], names: readonly string[]): boolean {
+  let reached = names.map(() => false);
+  reached = [true, ...reached];
+  for (const step of steps) {
+    const next = reached.map(() => false);
+    for (const [at, name] of [...names, undefined].entries()) {
+      if (step === '**') {
+        const before = names[at - 1];
+        next[at] = reached[at] === true || (next[at - 1] === true && before?.startsWith('.') === false);
+      } else if (reached[at] && name !== undefined) next[at + 1] = fitsName(step, name);
+    }
+    reached = next;
+  }
+  return reached.at(-1) === true;
+}
+
+/** Only the last `*` is ever tried again: what those before it took is as good as anything else. */
+function fitsName(pieces: readonly Piece[], name: string): boolean {
+  const [first] = pieces;
+  if (name.startsWith('.') && (first?.star || first?.dot === false)) return false;
+  let piece = 0;
+  let star = -1;
+  let from = 0;
+  for (let at = 0; at < name.length; ) {
+    const wanted = pieces[piece];
+    if (wanted?.star) {
+      star = piece++;
+      from = at;
+    } else if (wanted?.fits(name.charAt(at))) {
+      piece++;
+      at++;
+    } else if (star !== -1) {
+      piece = star + 1;
+      at = ++from;
+    } else return false;
+  }
+  while (pieces[piece]?.star) piece++;
+  return piece === pieces.length;
+}
 
 export interface FindRequest {
   /** Absolute: a directory, or a file. */
@@ -24,8 +206,6 @@ export interface TextMatch {
   text: string;
 }
 
-const walkLimits = { maxDepth: 100, maxEntries: 200_000 };
-const atOnce = 8;
 const searchedBytes = 1024 * 1024;
 
 /** Judges paths; throws for patterns that nobody needs, and that would be turned into very many others. */

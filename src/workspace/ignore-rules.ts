@@ -1,7 +1,7 @@
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import createIgnore, { type Ignore } from 'ignore';
 import type { Skip } from '../core/file.ts';
-import { isSkip, skip } from '../files/skip.ts';
+import { isSkip, skip } from './paths.ts';
 import { readBytes } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 

@@ -1,7 +1,154 @@
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { LineRange, Skip } from '../core/file.ts';
-import { skip } from '../files/skip.ts';
+import type { LineRange, Skip, SkipCode } from '../core/file.ts';
+import { printablePath } from '../core/text.ts';
+
+/**
+ * Files that hold credentials, as patterns: `*` stands for any characters within one name; a pattern with folders must
+ * match the end of the path. Upper and lower case are the same. The list is part of the documentation.
+ */
+export const secretFiles: readonly { title: string; patterns: readonly string[] }[] = [
+  { title: 'Environment files', patterns: ['.env', '.env.*', '.envrc'] },
+  {
+    title: 'Private keys and key stores',
+    patterns: [
+      'id_rsa',
+      'id_dsa',
+      'id_ecdsa',
+      'id_ecdsa_sk',
+      'id_ed25519',
+      'id_ed25519_sk',
+      '*.pem',
+      '*.key',
+      '*.p8',
+      '*.p12',
+      '*.pfx',
+      '*.ppk',
+      '*.jks',
+      '*.keystore',
+      '.ssh/*',
+      '.gnupg/*',
+      '.gnupg/private-keys-v1.d/*',
+    ],
+  },
+  { title: 'Password databases', patterns: ['*.kdbx', '*.kdb', '.htpasswd', '.pgpass', '.my.cnf'] },
+  {
+    title: 'Credentials of tools',
+    patterns: [
+      '.npmrc',
+      '.pypirc',
+      '.netrc',
+      '_netrc',
+      '.git-credentials',
+      '.dockercfg',
+      '.docker/config.json',
+      '.kube/config',
+      '.aws/credentials',
+      '.azure/accesstokens.json',
+      '.azure/msal_token_cache.json',
+      'application_default_credentials.json',
+      'gcloud/credentials.db',
+      'gcloud/access_tokens.db',
+      'gh/hosts.yml',
+      '.cargo/credentials',
+      '.cargo/credentials.toml',
+      '.gem/credentials',
+      '.vault-token',
+      '.s3cfg',
+      '.boto',
+    ],
+  },
+];
+
+/** Files that match the list above and hold no secret all the same. */
+export const harmlessFiles: readonly string[] = [
+  '.env.example',
+  '.env.*.example',
+  '.env.sample',
+  '.env.*.sample',
+  '.env.template',
+  '.env.*.template',
+  '*.pub',
+  '.ssh/config',
+  '.ssh/known_hosts',
+  '.ssh/known_hosts.old',
+  '.ssh/authorized_keys',
+];
+
+const isListed = matcher(secretFiles.flatMap(group => group.patterns));
+
+const isHarmless = matcher(harmlessFiles);
+
+const copySuffix = /(?:~|\.bak|\.old|\.orig|\.save)$/;
+
+/** Whether a path is on the list, judged by its names alone. Copies (`.env.bak`, `id_rsa~`) count as what they copy. */
+export function isSecretFile(path: string): boolean {
+  const names = path.toLowerCase().split(/[\\/]/).filter(Boolean);
+  if (isHarmless(names)) return false;
+  if (isListed(names)) return true;
+  const name = names.pop() ?? '';
+  return copySuffix.test(name) && isListed([...names, name.replace(copySuffix, '')]);
+}
+
+function matcher(patterns: readonly string[]): (names: readonly string[]) => boolean {
+  const compiled = patterns.map(pattern => pattern.split('/').map(nameTest));
+  return names =>
+    compiled.some(tests => {
+      const tail = names.slice(-tests.length);
+      return tail.length === tests.length && tests.every((test, at) => test(tail[at] ?? ''));
+    });
+}
+
+/** No pattern of the lists has more than one `*` in a name, so a prefix and a suffix are all there is to compare. */
+function nameTest(pattern: string): (name: string) => boolean {
+  const [before = '', after] = pattern.split('*');
+  if (after === undefined) return name => name === pattern;
+  return name => name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after);
+}
+
+export function skip(path: string, code: SkipCode, reason: string): Skip {
+  return { path: printablePath(path), code, reason };
+}
+
+/** Tells a refusal from what a function of this room answers otherwise. */
+export function isSkip<Other extends object>(outcome: Other | Skip): outcome is Skip {
+  return 'code' in outcome && 'reason' in outcome;
+}
+
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Puts a failed system call into words; anything that is no failed system call is thrown on. */
+export function skipFor(path: string, error: unknown): Skip {
+  const code = errorCode(error);
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return skip(path, 'not_found', 'There is no such file; check the spelling and where relative paths start.');
+    case 'EACCES':
+    case 'EPERM':
+      return skip(path, 'unreadable', 'The server may not read it; change its permissions or name another file.');
+    case 'ELOOP':
+      return skip(
+        path,
+        'unreadable',
+        'Its symbolic links lead in a circle or changed meanwhile; name the file itself.',
+      );
+    case 'ENAMETOOLONG':
+      return skip(path, 'bad_path', 'The path is longer than this system allows.');
+    case 'ENXIO':
+    case 'ENODEV':
+    case 'EISDIR':
+      return skip(path, 'not_regular', 'It is no regular file; only regular files are read.');
+    default:
+      if (error instanceof Error && 'errno' in error) {
+        return skip(path, 'unreadable', `The system could not read it (${code ?? 'unknown error'}); try again later.`);
+      }
+      throw error;
+  }
+}
 
 /** What a caller named, as an absolute path. Nothing has been looked up yet. */
 export interface PathReference {
@@ -16,6 +163,7 @@ export interface PathReference {
 }
 
 const longest = 8_192;
+
 const rangeSuffix = /^(.+):(\d{1,9})(?:-(\d{1,9}))?$/s;
 
 /** Reads what a caller named: absolute or relative to `root`, `~/…`, a `file://` URL, each with `:10` or `:10-80` behind it. */

@@ -1,12 +1,71 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
+import { isAbsolute } from 'node:path';
 import { throwIfAborted } from '../core/errors.ts';
-import type { LineRange, Skip, TextFile } from '../core/file.ts';
+import type { Fingerprint, LineRange, Skip, TextFile } from '../core/file.ts';
 import { sha256 } from '../core/ids.ts';
 import { countLines } from '../core/text.ts';
-import { decodeText } from '../files/decode.ts';
-import { isSkip, skip, skipFor } from '../files/skip.ts';
-import type { PathReference } from './paths.ts';
+import { isSkip, type PathReference, parsePathReference, skip, skipFor } from './paths.ts';
 import type { Located, Opened, Sandbox } from './sandbox.ts';
+
+/** Above this share of bytes that make no sense as UTF-8, a file is taken for binary. */
+const mostInvalid = 0.1;
+
+/** Above this share of control characters (white space and escapes aside) too. */
+const mostControl = 0.1;
+
+/** Characters looked at for them: a binary file shows itself early. */
+const sample = 65_536;
+
+/**
+ * The text in a file's bytes, or undefined when they are no text. UTF-8 and, with a byte-order mark, UTF-16; the mark is
+ * removed and line ends become `\n`. A few broken bytes become U+FFFD; text in an old 8-bit encoding is read as Windows-1252.
+ */
+export function decodeText(bytes: Buffer): string | undefined {
+  const text =
+    bytes[0] === 0xff && bytes[1] === 0xfe
+      ? utf16(bytes, 'utf-16le')
+      : bytes[0] === 0xfe && bytes[1] === 0xff
+        ? utf16(bytes, 'utf-16be')
+        : utf8(bytes);
+  if (text === undefined || hasManyControls(text)) return undefined;
+  return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
+}
+
+/** A NUL character means that it was no UTF-16 (UTF-32 begins with the same mark). */
+function utf16(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): string | undefined {
+  const text = new TextDecoder(encoding).decode(bytes);
+  if (text.includes('\0')) return undefined;
+  return count(text, isReplacement) > text.length * mostInvalid ? undefined : text;
+}
+
+function utf8(bytes: Buffer): string | undefined {
+  if (bytes.includes(0)) return undefined;
+  const text = new TextDecoder().decode(bytes);
+  if (isUtf8(bytes)) return text;
+  if (count(text, isReplacement) > bytes.length * mostInvalid) return undefined;
+  const understood = count(text, code => code > 0x7f && !isReplacement(code));
+  return understood === 0 ? new TextDecoder('windows-1252').decode(bytes) : text;
+}
+
+function hasManyControls(text: string): boolean {
+  const start = text.slice(0, sample);
+  return count(start, isControl) > start.length * mostControl;
+}
+
+function isReplacement(code: number): boolean {
+  return code === 0xfffd;
+}
+
+function isControl(code: number): boolean {
+  return code < 0x20 && !(code >= 0x08 && code <= 0x0d) && code !== 0x1b;
+}
+
+function count(text: string, test: (code: number) => boolean): number {
+  let found = 0;
+  for (let at = 0; at < text.length; at++) if (test(text.charCodeAt(at))) found++;
+  return found;
+}
 
 export interface ReadOptions {
   /** The most a file may have, counted as it is read. */
@@ -127,4 +186,93 @@ export async function* readPieces({ handle }: Opened, path: string): AsyncGenera
   } finally {
     await handle.close();
   }
+}
+
+/** An image that a model may be shown. */
+export interface ImageFile {
+  /** Absolute path, or `data:` for one that came in the call. */
+  source: string;
+  mediaType: string;
+  bytes: Buffer;
+}
+
+export interface ImageOptions {
+  root: string;
+  home: string;
+  /** Bytes of one image. */
+  maxBytes: number;
+  signal?: AbortSignal;
+}
+
+const signatures: readonly (readonly [mediaType: string, matches: (bytes: Buffer) => boolean])[] = [
+  ['image/png', bytes => bytes.subarray(0, 8).equals(Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]))],
+  ['image/jpeg', bytes => bytes[0] === 0xff && bytes[1] === 0xd8 && bytes[2] === 0xff],
+  ['image/gif', bytes => /^GIF8[79]a/.test(bytes.toString('latin1', 0, 6))],
+  ['image/webp', bytes => bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP'],
+];
+
+/** Reads an image by path or data URL. What it is is judged by its bytes, not by its name. */
+export async function readImage(sandbox: Sandbox, input: string, options: ImageOptions): Promise<ImageFile | Skip> {
+  const found = /^data:/i.test(input) ? fromDataUrl(input, options.maxBytes) : await fromFile(sandbox, input, options);
+  if (isSkip(found)) return found;
+  const mediaType = signatures.find(([, matches]) => matches(found.bytes))?.[0];
+  if (mediaType) return { ...found, mediaType };
+  return skip(found.source, 'binary', 'It is no image that models take: PNG, JPEG, GIF or WebP.');
+}
+
+type Bytes = Pick<ImageFile, 'source' | 'bytes'>;
+
+function fromDataUrl(input: string, maxBytes: number): Bytes | Skip {
+  const data = /^data:[\w/+.-]*;base64,([A-Za-z0-9+/=\s]*)$/i.exec(input)?.[1];
+  if (data === undefined) return skip('data:', 'bad_path', 'A data URL must be base64: data:image/png;base64,…');
+  if (data.length > maxBytes * 1.4) return skip('data:', 'too_large', `An image has at most ${maxBytes} bytes.`);
+  return { source: 'data:', bytes: Buffer.from(data, 'base64') };
+}
+
+async function fromFile(sandbox: Sandbox, input: string, options: ImageOptions): Promise<Bytes | Skip> {
+  const reference = parsePathReference(input, options.root, options.home);
+  if (isSkip(reference)) return reference;
+  const path = reference.literal ?? reference.path;
+  const opened = await sandbox.open(path);
+  if (isSkip(opened)) return opened;
+  const bytes = await readBytes(opened, path, options);
+  return Buffer.isBuffer(bytes) ? { source: opened.path, bytes } : bytes;
+}
+
+/** A file as it was last read. */
+export interface KnownFile extends Fingerprint {
+  path: string;
+}
+
+export type FileCheck = 'unchanged' | 'deleted' | { changed: TextFile } | { skip: Skip };
+
+/**
+ * Looks whether a file is still what it was. Size and time of the last change come first; only when one of them differs is the
+ * file read and its hash compared, so that a file that was merely touched counts as unchanged.
+ */
+export async function checkFile(sandbox: Sandbox, known: KnownFile, options: ReadOptions): Promise<FileCheck> {
+  const opened = await sandbox.open(known.path);
+  if (isSkip(opened)) return opened.code === 'not_found' ? 'deleted' : { skip: opened };
+  const { size, mtimeMs } = opened.stats;
+  await opened.handle.close();
+  if (opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs) return 'unchanged';
+
+  const file = await readFile(sandbox, known.path, options);
+  if (isSkip(file)) return file.code === 'not_found' ? 'deleted' : { skip: file };
+  return file.sha256 === known.sha256 ? 'unchanged' : { changed: file };
+}
+
+/**
+ * The same for a document, whose text only a vendor can read: that it changed is told, and the caller names it again. What never
+ * was a file here (an upload that was named by its id) stays what it is.
+ */
+export async function checkDocument(sandbox: Sandbox, known: KnownFile): Promise<FileCheck> {
+  if (!isAbsolute(known.path)) return 'unchanged';
+  const opened = await sandbox.open(known.path);
+  if (isSkip(opened)) return opened.code === 'not_found' ? 'deleted' : { skip: opened };
+  const { size, mtimeMs } = opened.stats;
+  await opened.handle.close();
+  if (opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs) return 'unchanged';
+  const reason = 'It changed since its text was read; name it again to send the new text.';
+  return { skip: skip(known.path, 'unreadable', reason) };
 }

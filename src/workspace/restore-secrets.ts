@@ -1,4 +1,57 @@
-import { type Originals, placeholder } from '../files/put-back/originals.ts';
+import { securityError } from '../core/errors.ts';
+import type { Mask } from '../core/ports.ts';
+import { isSkip } from './paths.ts';
+import { readFile } from './read-file.ts';
+import type { Sandbox } from './sandbox.ts';
+
+/** What placeholders stand for. */
+export type Originals = ReadonlyMap<string, string>;
+
+export interface OriginalsRequest {
+  /** The placeholders that are looked for. */
+  wanted: ReadonlySet<string>;
+  /** Files that were masked, the likeliest first; absolute. */
+  paths: readonly string[];
+  /** What they were masked under: thread ids. */
+  scopes: readonly string[];
+  sandbox: Sandbox;
+  mask: Mask;
+  maxBytes: number;
+  signal?: AbortSignal;
+}
+
+/** With the flag `g`: for matching and replacing all. */
+export const placeholder = /\[masked:\w{1,40}:[0-9a-f]{8}\]/g;
+
+export function placeholdersIn(text: string): Set<string> {
+  return new Set(text.match(placeholder));
+}
+
+/**
+ * Finds what placeholders stand for by masking the files again, as they are now: nobody keeps a secret for this. What is not in
+ * those files any more, or what two secrets share, is not found. Nothing outside the roots is looked at.
+ */
+export async function findOriginals(request: OriginalsRequest): Promise<Originals> {
+  const { sandbox, mask, maxBytes, signal } = request;
+  const found = new Map<string, string>();
+  const shared = new Set<string>();
+  if (request.wanted.size === 0) return found;
+  for (const path of request.paths) {
+    const file = await readFile(sandbox, path, { maxBytes, signal });
+    if (isSkip(file)) continue;
+    for (const scope of request.scopes) {
+      const { places = [] } = await mask(file.text, scope);
+      for (const { start, end, placeholder: name } of places) {
+        if (!request.wanted.has(name)) continue;
+        const original = file.text.slice(start, end);
+        if ((found.get(name) ?? original) !== original) shared.add(name);
+        found.set(name, original);
+      }
+    }
+  }
+  for (const name of shared) found.delete(name);
+  return found;
+}
 
 /** A text with its secrets in their places again. */
 export interface PutBack {
@@ -100,4 +153,17 @@ function grow(hunk: Hunk, mark: string, more: number, shift: Shift): void {
 
 function headOf({ oldFrom, oldLines, newFrom, newLines }: Hunk, line: string): string {
   return line.replace(hunkHead, `@@ -${oldFrom},${oldLines} +${newFrom},${newLines} @@`);
+}
+
+/** A patch that may be applied: every masked secret in it is the real one again. Throws SECURITY where one can't be found. */
+export function putBackPatch(patch: string, originals: Originals): Omit<PutBack, 'left'> {
+  const { text, count, left } = putBack(patch, originals);
+  const [first] = left;
+  if (!first) return { text, count };
+  const lines = [...new Set(left.map(({ line }) => line))].slice(0, 10).join(', ');
+  throw securityError(`The patch has ${first.placeholder} in place of a secret that is in no file of this thread.`, {
+    class: 'masked',
+    next: `Leave the masked lines out of the patch (lines ${lines} of it), or name the file that holds the secret and ask again.`,
+    data: { lines: left.map(({ line }) => line).slice(0, 50) },
+  });
 }

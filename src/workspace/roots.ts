@@ -1,6 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { errorCode } from '../files/skip.ts';
+import { errorCode } from './paths.ts';
 
 export interface RootSources {
   /** Roots that the operator set (`POLYLOGUE_ROOTS`, `PROJECT_ROOT`); taken as they are, whatever they are. */

@@ -4,8 +4,7 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { configError, securityError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { isSecretFile } from '../files/secret-files.ts';
-import { errorCode, isSkip, skip, skipFor } from '../files/skip.ts';
+import { errorCode, isSecretFile, isSkip, skip, skipFor } from './paths.ts';
 
 export interface SandboxOptions {
   /** Absolute paths of the directories that may be read. One that does not exist admits nothing. */

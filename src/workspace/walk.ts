@@ -3,8 +3,6 @@ import { setImmediate } from 'node:timers/promises';
 import { inParallel } from '../core/concurrency.ts';
 import { throwIfAborted } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
-import { isSkip, skip } from '../files/skip.ts';
-import { isMarkedFolder, isSkippedFolder } from '../files/walk/build-folders.ts';
 import {
   chainAbove,
   chainWeight,
@@ -13,7 +11,107 @@ import {
   type IgnoreContext,
   isIgnored,
 } from './ignore-rules.ts';
+import { isSkip, parsePathReference, skip } from './paths.ts';
+import { locateReference } from './read-file.ts';
 import type { Entry, Listing, Sandbox } from './sandbox.ts';
+
+/**
+ * Which folders a walk does not enter, unless one was named itself:
+ * - hidden ones: the name begins with a dot (hidden files are read like others);
+ * - folders whose name can hardly mean anything but dependencies, output or caches;
+ * - folders with a name that is just as often source, when a file in them shows that a tool made them;
+ * - any folder that is tagged as a cache by a CACHEDIR.TAG file.
+ * What git ignores is left out besides. Anything else is entered, so that `vendor/` or `out/` with real code is not lost.
+ */
+const buildFolders: readonly string[] = [
+  'node_modules',
+  'bower_components',
+  'jspm_packages',
+  '__pycache__',
+  'dist',
+  'build',
+  'target',
+  'coverage',
+  'htmlcov',
+  'DerivedData',
+];
+
+/** Name of a folder → names of entries, one of which gives it away. */
+const markedFolders: Readonly<Record<string, readonly string[]>> = {
+  env: ['pyvenv.cfg'],
+  venv: ['pyvenv.cfg'],
+  virtualenv: ['pyvenv.cfg'],
+  vendor: ['modules.txt', 'autoload.php', 'bundle'],
+  out: ['_next', 'production', 'build.ninja', 'args.gn'],
+  site: ['sitemap.xml', 'sitemap.xml.gz'],
+  _build: ['doctrees', '.doctrees', 'dev', 'prod', 'log'],
+  obj: ['project.assets.json'],
+};
+
+const cacheTag = 'CACHEDIR.TAG';
+
+/** By its name alone: before it is listed. */
+export function isSkippedFolder(name: string): boolean {
+  return name.startsWith('.') || name.endsWith('.egg-info') || buildFolders.includes(name);
+}
+
+/** By what is in it. */
+export function isMarkedFolder(name: string, entries: ReadonlySet<string>): boolean {
+  const markers = Object.hasOwn(markedFolders, name) ? markedFolders[name] : undefined;
+  return entries.has(cacheTag) || (markers ?? []).some(marker => entries.has(marker));
+}
+
+/** What a file is for, the most telling first: the order in which the files of a directory are sent. */
+const fileClasses = ['source', 'test', 'doc', 'config', 'log', 'generated'] as const;
+
+export type FileClass = (typeof fileClasses)[number];
+
+const testFolders = /(?:^|\/)(?:tests?|__tests__|specs?|__mocks__|fixtures|testdata)\//i;
+
+const testNames = /(?:^test_|[._-](?:test|spec|tests)(?:\.[^.]+)+$|_test\.[^.]+$|Tests?\.(?:java|kt|cs|swift|scala)$)/;
+
+const generatedNames =
+  /(?:\.min\.(?:js|mjs|css)|\.map|\.snap|\.lock|\.lockb|[._]pb2?(?:_grpc)?\.(?:go|py|ts|js|h|cc)|\.g\.dart|\.gen\.[^.]+|[._-]generated\.[^.]+|\.tsbuildinfo)$/i;
+
+const lockNames = [
+  'package-lock.json',
+  'npm-shrinkwrap.json',
+  'pnpm-lock.yaml',
+  'go.sum',
+  'gradle.lockfile',
+  'packages.lock.json',
+];
+
+const docNames =
+  /(?:\.(?:md|mdx|rst|adoc|txt|tex|org|asciidoc)|^(?:readme|changelog|license|licence|notice|authors|contributing)(?:\.[^.]*)?)$/i;
+
+const textConfigNames = /^(?:requirements.*|constraints|cmakelists)\.txt$/i;
+
+const logNames = /\.(?:log|logs|out|err|csv|tsv|jsonl|ndjson|trace|dump)(?:\.\d+)?$/i;
+
+const sourceNames =
+  /\.(?:[cm]?[jt]sx?|vue|svelte|astro|py|pyi|ipynb|rb|php|java|kts?|scala|groovy|clj[cs]?|cs|fs|vb|go|rs|zig|c|h|cc|cpp|cxx|hh|hpp|m|mm|swift|dart|lua|r|jl|ex|exs|erl|hs|ml|mli|elm|nim|pl|pm|sh|bash|zsh|fish|ps1|bat|cmd|sql|graphql|gql|proto|tf|hcl|html?|css|scss|sass|less|asm|s|sol|cu|glsl|wgsl|v|sv|vhd|f90|pas|d|cr|nix)$/i;
+
+const generatedText =
+  /@generated\b|\bcode generated\b.{0,200}\bdo not edit\b|\bautomatically generated\b.{0,200}\bdo not (?:edit|modify)\b/i;
+
+/** By its path below the directory that was named; `text`, when it is known, may show that a tool wrote it. */
+export function classifyFile(path: string, text?: string): FileClass {
+  const name = basename(path);
+  if (generatedNames.test(name) || lockNames.includes(name)) return 'generated';
+  if (text !== undefined && generatedText.test(text.slice(0, 2_000))) return 'generated';
+  if (textConfigNames.test(name)) return 'config';
+  if (logNames.test(name)) return 'log';
+  if (docNames.test(name)) return 'doc';
+  if (testFolders.test(path) || testNames.test(name)) return 'test';
+  if (sourceNames.test(name)) return 'source';
+  // configuration and whatever nobody knows
+  return 'config';
+}
+
+export function classRank(kind: FileClass): number {
+  return fileClasses.indexOf(kind);
+}
 
 export interface WalkLimits {
   /** Levels of folders below the start. */
@@ -38,7 +136,9 @@ interface Folder {
 }
 
 const openAtOnce = 8;
+
 const linksJudged = 100;
+
 /** Comparisons of an entry with a rule after which others get their turn. */
 const workBetweenPauses = 50_000;
 
@@ -149,4 +249,68 @@ function linkSkip(path: string): Skip {
     'not_regular',
     'It is a symbolic link, which is not followed inside directories; name it to read it.',
   );
+}
+
+export interface MeasureOptions {
+  /** Where relative paths start. */
+  root: string;
+  home: string;
+  /** A file that is larger will not be read. */
+  maxBytes: number;
+  signal?: AbortSignal;
+}
+
+/** A file that a reference leads to, unread. */
+export interface MeasuredFile {
+  path: string;
+  /** An estimate where lines were named. */
+  bytes: number;
+}
+
+const atOnce = 8;
+
+const mostFiles = 2_000;
+
+const mostDirectoryBytes = 32 * 1024 * 1024;
+
+const walkLimits = { maxDepth: 100, maxEntries: 50_000 };
+
+const bytesPerLine = 40;
+
+/** How large the named files and directories are, by the disk's word alone. What may not be read counts nothing. */
+export async function measureFiles(
+  sandbox: Sandbox,
+  references: readonly string[],
+  options: MeasureOptions,
+): Promise<MeasuredFile[]> {
+  const found = await inParallel([...new Set(references)], atOnce, input => measureOne(sandbox, input, options));
+  const byPath = new Map(found.flat().map(file => [file.path, file]));
+  return [...byPath.values()];
+}
+
+async function measureOne(sandbox: Sandbox, input: string, options: MeasureOptions): Promise<MeasuredFile[]> {
+  throwIfAborted(options.signal);
+  const reference = parsePathReference(input, options.root, options.home);
+  if (isSkip(reference)) return [];
+  const found = await locateReference(sandbox, reference);
+  if (isSkip(found)) return [];
+  if (found.kind === 'directory') return measureDirectory(sandbox, found.path, options);
+  const { path, size, range } = found;
+  if (size > options.maxBytes) return [];
+  const bytes = range ? Math.min(size, (range.to - range.from + 1) * bytesPerLine) : size;
+  return [{ path, bytes }];
+}
+
+async function measureDirectory(sandbox: Sandbox, directory: string, options: MeasureOptions): Promise<MeasuredFile[]> {
+  const walk = await walkDirectory(sandbox, directory, walkLimits, options.signal);
+  const located = await inParallel(walk.files.slice(0, mostFiles), atOnce, async path => {
+    throwIfAborted(options.signal);
+    return sandbox.locate(path);
+  });
+  let left = mostDirectoryBytes;
+  return located.flatMap(file => {
+    if (isSkip(file) || file.size > options.maxBytes || file.size > left) return [];
+    left -= file.size;
+    return [{ path: file.path, bytes: file.size }];
+  });
 }

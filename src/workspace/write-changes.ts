@@ -3,13 +3,10 @@ import { mkdir, open, readlink, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { isSkip } from '../files/skip.ts';
-import { checkTarget } from '../files/write/check-target.ts';
-import { makeInside } from '../files/write/make-inside.ts';
-import { writeFailure } from '../files/write/write-failure.ts';
+import { isSkip } from './paths.ts';
 import { readBytes } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
-import { writeInside } from './write-file.ts';
+import { checkTarget, makeInside, writeFailure, writeInside } from './write-file.ts';
 
 /** A file as it is to be; undefined: gone. */
 export interface FileChange {

@@ -1,12 +1,125 @@
 import { constants } from 'node:fs';
-import { copyFile, link, lstat, open, readlink, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { securityError } from '../core/errors.ts';
-import { errorCode } from '../files/skip.ts';
-import { checkTarget } from '../files/write/check-target.ts';
-import { numberedName } from '../files/write/file-name.ts';
-import { writeFailure } from '../files/write/write-failure.ts';
+import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 'node:fs/promises';
+import { basename, dirname, extname, join, sep } from 'node:path';
+import { inputError, isAppError, securityError, storageError } from '../core/errors.ts';
+import { printablePath } from '../core/text.ts';
+import { errorCode, isSecretFile, isSkip } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
+
+/** Refuses places where a text of a model has no business: secret files, what git runs or believes, and what we do ourselves. */
+export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string): void {
+  const what = forbidden(sandbox, path);
+  if (what === undefined) return;
+  throw securityError(`${printablePath(path)} is ${what} and is not written.`, {
+    next: 'Name another place inside the project.',
+  });
+}
+
+function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | undefined {
+  if (path.split(sep).some(part => part.toLowerCase() === '.git')) return 'inside a .git directory';
+  if (isSecretFile(path)) return 'on the list of secret files';
+  return sandbox.isOwn(path) ? 'inside the data folder of Polylogue (POLYLOGUE_HOME)' : undefined;
+}
+
+/** Below what file systems take (255 bytes), so that a number and a draft's name still fit. */
+const longestBytes = 180;
+
+/** Names that Windows keeps for devices, whatever follows their first dot. */
+const devices = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
+
+/**
+ * Parts joined by `_` into a file name that every platform takes: no separators, colons, control characters or dots and
+ * spaces at its ends, and not too long; the first part is cut first. Two different names may become one.
+ */
+export function fileName(parts: readonly [string, ...string[]], extension: string): string {
+  const [first, ...others] = parts.map(safePart);
+  const tail = [...others.map(part => within(part, longestBytes / 3)).map(part => `_${part}`), `.${extension}`].join(
+    '',
+  );
+  const head = within(first ?? '', Math.max(8, longestBytes - Buffer.byteLength(tail)));
+  const name = `${head === '' ? 'prompt' : head}${tail}`;
+  return devices.test(name) ? `_${name}` : name;
+}
+
+/** `a.md`, `a-2.md`, `a-3.md` … */
+export function numberedName(name: string, number: number): string {
+  if (number === 1) return name;
+  const extension = extname(name);
+  return `${name.slice(0, name.length - extension.length)}-${number}${extension}`;
+}
+
+function safePart(text: string): string {
+  return text
+    .normalize('NFC')
+    .replace(/[^\p{L}\p{M}\p{N}._+@=-]+/gu, '-')
+    .replace(/^[-.]+|[-.]+$/g, '');
+}
+
+function within(text: string, bytes: number): string {
+  let cut = text;
+  while (Buffer.byteLength(cut) > bytes) cut = [...cut].slice(0, -1).join('');
+  return cut.replace(/[-.]+$/, '');
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EROFS: 'the file system is read-only',
+  EACCES: 'the server may not write there',
+  EPERM: 'the server may not write there',
+  ENOENT: 'the directory is gone',
+  ENOTDIR: 'the directory is gone',
+};
+
+const full: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT'];
+
+/** A failed system call as an error of ours; anything else comes back as it is. */
+export function writeFailure(path: string, error: unknown): unknown {
+  const code = errorCode(error);
+  if (isAppError(error) || !(error instanceof Error) || code === undefined || !('errno' in error)) return error;
+  const shown = printablePath(path);
+  if (code === 'ENAMETOOLONG') {
+    return inputError(`${shown} is longer than this system allows.`, { next: 'Choose a shorter name.', cause: error });
+  }
+  const reason = full.includes(code) ? 'the disk is full' : (reasons[code] ?? `the system refused (${code})`);
+  return storageError(full.includes(code) ? 'storage_full' : 'unavailable', `${shown} can't be written: ${reason}.`, {
+    next: 'Name a directory of the project that can be written, or make room there, and send the call again.',
+    cause: error,
+  });
+}
+
+/**
+ * The real path of a directory inside the roots; what is missing of it is made, one folder after the other, each judged by
+ * where it really is. Throws SECURITY for anything else.
+ */
+export async function makeInside(sandbox: Sandbox, path: string): Promise<string> {
+  const missing: string[] = [];
+  let at = path;
+  for (;;) {
+    const located = await sandbox.locate(at);
+    if (!isSkip(located) || located.code !== 'not_found' || dirname(at) === at) break;
+    missing.unshift(basename(at));
+    at = dirname(at);
+  }
+  let real = await sandbox.assertWithin(at);
+  for (const name of missing) real = await makeFolder(sandbox, join(real, name));
+  return real;
+}
+
+async function makeFolder(sandbox: Sandbox, path: string): Promise<string> {
+  let made = true;
+  try {
+    await mkdir(path);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw writeFailure(path, error);
+    made = false;
+  }
+  try {
+    return await sandbox.assertWithin(path);
+  } catch (error) {
+    // A folder on the way was swapped for a link: what was made where it leads is taken away again.
+    if (made) await rmdir(path).catch(() => {});
+    throw error;
+  }
+}
 
 export interface Writing {
   directory: string;

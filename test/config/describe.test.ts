@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { describeOptions, envSample, flagHelp } from '../../src/config/describe.ts';
-import { parseEnvFile } from '../../src/config/env-file.ts';
 import { options } from '../../src/config/options.ts';
+import { parseEnvFile } from '../../src/config/settings-files.ts';
 import type { OptionSpec } from '../../src/core/option.ts';
 
 const apiKey: OptionSpec = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseEnvFile } from '../../src/config/env-file.ts';
+import { parseEnvFile } from '../../src/config/settings-files.ts';
 
 describe('a .env file', () => {
   it('has names, quotes, comments, exports, a byte-order mark and Windows line ends', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { nearName } from '../../src/config/near-name.ts';
+import { nearName } from '../../src/core/text.ts';
 import { ownTime } from '../support/own-time.ts';
 
 const known = ['DEFAULT_MODEL', 'defaultModel', 'LOCALE', 'MAX_FILE_BYTES', 'MAX_NAMED_FILES', 'openai.apiKey'];

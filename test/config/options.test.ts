@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { parseValue } from '../../src/config/option-values.ts';
 import { options } from '../../src/config/options.ts';
-import { parseValue } from '../../src/config/parse-value.ts';
 import type { OptionSpec } from '../../src/core/option.ts';
 
 const all: [string, OptionSpec][] = Object.entries(options);

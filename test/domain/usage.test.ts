@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { addUsage, costOf, ratesFor, type SpendRow, spendBy, spendTotal } from '../../src/core/usage.ts';
-import { dollars, roundedUsd, usdText } from '../../src/domain/money.ts';
+import {
+  addUsage,
+  costOf,
+  dollars,
+  ratesFor,
+  roundedUsd,
+  type SpendRow,
+  spendBy,
+  spendTotal,
+  usdText,
+} from '../../src/core/usage.ts';
 
 const usage = { input: 1_000, output: 500, reasoning: 100, cacheRead: 400, cacheWrite: 100 };
 

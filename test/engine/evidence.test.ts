@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { fitEvidence } from '../../src/calls/ask/prompt.ts';
 import { estimateTokens } from '../../src/core/tokens.ts';
-import { fitEvidence } from '../../src/engine/gather/evidence.ts';
 
 const lines = (count: number) => Array.from({ length: count }, (_, at) => `line ${at}`).join('\n');
 

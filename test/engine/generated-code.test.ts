@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { splitGeneratedCode } from '../../src/engine/answer/generated-code.ts';
+import { splitGeneratedCode } from '../../src/engine/modes/prompt.ts';
 
 describe('code in an answer', () => {
   it('is cut out where it stands, behind letters that grow in lower case too', () => {

@@ -1,8 +1,7 @@
 import { mkdirSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkFile } from '../../src/files/refresh.ts';
-import { readFile } from '../../src/workspace/read-file.ts';
+import { checkFile, readFile } from '../../src/workspace/read-file.ts';
 import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { tempTree } from './temp-tree.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { harmlessFiles, isSecretFile, secretFiles } from '../../src/files/secret-files.ts';
+import { harmlessFiles, isSecretFile, secretFiles } from '../../src/workspace/paths.ts';
 
 describe('isSecretFile', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createEmitter } from '../../src/library/emitter.ts';
+import { createEmitter } from '../../src/app/library/conversation.ts';
 
 const refresh = { type: 'refresh' as const, round: 1, files: [], conversation: 'c' };
 

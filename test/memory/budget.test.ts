@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isAppError } from '../../src/core/errors.ts';
-import { planBudget, windowClass } from '../../src/memory/budget.ts';
+import { planBudget, windowClass } from '../../src/threads/compaction.ts';
 
 describe('planBudget', () => {
   it('gives 60 % of a narrow window to content and guarantees shares of the rest', () => {

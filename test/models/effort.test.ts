@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { budgetFor, closestEffort } from '../../src/models/effort.ts';
+import { budgetFor, closestEffort } from '../../src/models/provider.ts';
 
 describe('closestEffort', () => {
   it.each([

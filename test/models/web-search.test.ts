@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Candidate, ModelInfo } from '../../src/core/model.ts';
-import { costOf } from '../../src/core/usage.ts';
-import { feesUsd } from '../../src/domain/fees.ts';
+import { costOf, feesUsd } from '../../src/core/usage.ts';
 import type { ModelQuestion, WebSearch } from '../../src/models/ask-model.ts';
 import { createAskModel } from '../../src/models/call/call.ts';
 import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
+import type { Observation, Sink } from '../../src/observability/event-bus.ts';
 import { createBus } from '../../src/observability/event-bus.ts';
-import type { Observation, Sink } from '../../src/telemetry/sink.ts';
 import { manualClock } from '../support/clock.ts';
 
 const warning = (message: string): AppEvent => ({ type: 'warning', where: 'test', message });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLane } from '../../src/telemetry/lane.ts';
+import { createLane } from '../../src/observability/event-bus.ts';
 import { manualClock } from '../support/clock.ts';
 
 describe('a lane', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { joinSpans } from '../../src/telemetry/spans.ts';
+import { joinSpans } from '../../src/observability/secret-tokens.ts';
 
 describe('joining finds', () => {
   it('covers everything that any find covers, and takes the kind of the surest', () => {

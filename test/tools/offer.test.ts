@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { schemaOf } from '../../src/calls/arguments.ts';
 import { type ExposurePolicy, exposed } from '../../src/engine/exposure.ts';
-import { catalogueVersion } from '../../src/engine/offer/catalogue-version.ts';
 import { createPrompts } from '../../src/engine/prompts.ts';
-import { createToolTable } from '../../src/engine/tool-table.ts';
+import { catalogueVersion, createToolTable } from '../../src/engine/tool-table.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 import { schemas } from '../../src/tools/schemas.gen.ts';
 

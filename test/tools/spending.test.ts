@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { spendBy } from '../../src/core/usage.ts';
-import { kindWords, spendByKind } from '../../src/domain/fees.ts';
+import { kindWords, spendBy, spendByKind } from '../../src/core/usage.ts';
 import { startSession } from '../support/mcp-session.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';

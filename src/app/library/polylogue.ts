@@ -1,4 +1,3 @@
-import { useProxy } from '../../cli/use-proxy.ts';
 import { readIfPresent } from '../../config/settings-files.ts';
 import { configError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
@@ -6,12 +5,18 @@ import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { CommsExchange, CommsFilter } from '../../core/ports.ts';
 import type { ProgressUpdate } from '../../core/tool-host.ts';
-import { createSend } from '../../library/create-send.ts';
-import { createEmitter, type Emitter } from '../../library/emitter.ts';
-import { createTally, type TokenStats } from '../../library/tally.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
-import { realSurroundings } from '../surroundings.ts';
-import { type Conversation, type ConversationOptions, createConversation } from './conversation.ts';
+import { realSurroundings, useProxy } from '../surroundings.ts';
+import {
+  type Conversation,
+  type ConversationOptions,
+  createConversation,
+  createEmitter,
+  createSend,
+  createTally,
+  type Emitter,
+  type TokenStats,
+} from './conversation.ts';
 import {
   analysisIn,
   type ErrorAnalysis,

@@ -1,6 +1,6 @@
 import { inputError } from '../../core/errors.ts';
 import { type Message, textOf } from '../../core/message.ts';
-import type { SendIn } from '../../library/create-send.ts';
+import type { SendIn } from './conversation.ts';
 import type { SendResult } from './options.ts';
 
 export interface ShortenOptions {

@@ -2,8 +2,7 @@ import { isThreadId } from '../../core/ids.ts';
 import type { Clock, Emit, Recent } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import { dayOf } from '../../core/usage.ts';
-import { type ToldCall, tellFiles } from '../../engine/actions/tell-files.ts';
-import type { PaidSearcher } from '../../engine/spend/paid-services.ts';
+import type { PaidSearcher } from '../../models/paid-services.ts';
 import type { Threads } from '../../threads/threads.ts';
 import type {
   ActionContext,
@@ -16,7 +15,7 @@ import type {
 } from '../action-context.ts';
 import type { Jobs } from '../durable/jobs.ts';
 import { createTransferActions, type TransferParts } from './transfers.ts';
-import { type UploadParts, uploadActions } from './uploads.ts';
+import { type ToldCall, tellFiles, type UploadParts, uploadActions } from './uploads.ts';
 
 export interface ActionParts {
   emit: Emit;

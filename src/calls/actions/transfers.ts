@@ -1,19 +1,16 @@
 import { basename, dirname, join } from 'node:path';
 import { inputError, limitError, securityError } from '../../core/errors.ts';
 import type { Skip, SkipCode } from '../../core/file.ts';
-import type { JsonObject } from '../../core/json.ts';
 import type { Random } from '../../core/ports.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import type { Principal } from '../../core/tool-host.ts';
-import type { TellFiles } from '../../engine/actions/tell-files.ts';
-import { isSkip } from '../../files/skip.ts';
-import { checkTarget } from '../../files/write/check-target.ts';
-import { makeInside } from '../../files/write/make-inside.ts';
-import type { ExportFormat, Transfer } from '../../threads/transfer/transfer.ts';
-import { parsePathReference } from '../../workspace/paths.ts';
+import type { Transfer } from '../../threads/transfer/transfer.ts';
+import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { readPieces } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
-import { writeInside } from '../../workspace/write-file.ts';
+import { checkTarget, makeInside, writeInside } from '../../workspace/write-file.ts';
+import type { TransferActions } from '../action-context.ts';
+import type { TellFiles } from './uploads.ts';
 
 export interface TransferParts {
   transfer: Transfer;
@@ -24,13 +21,6 @@ export interface TransferParts {
   /** The most tokens of one reply. */
   replyTokens: number;
   told: TellFiles;
-}
-
-/** What a tool may do with threads as files, bound to one caller; files are read and written inside the roots alone. */
-export interface TransferActions {
-  /** Keys of the reply. Without a path the file's text is among them, where it fits. */
-  export(request: { continuationId: string; format: ExportFormat; outputPath?: string }): Promise<JsonObject>;
-  import(request: { filePath: string; asNew: boolean }): Promise<JsonObject>;
 }
 
 /** Of a reply's room: what a file's text takes, with the signs that JSON adds to it. */

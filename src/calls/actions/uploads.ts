@@ -2,28 +2,46 @@ import { createHash } from 'node:crypto';
 import { inParallel } from '../../core/concurrency.ts';
 import { type AppError, configError, inputError, isAppError, limitError, securityError } from '../../core/errors.ts';
 import type { Skip, SkipCode } from '../../core/file.ts';
-import type { Mask } from '../../core/ports.ts';
+import type { Emit, Mask } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
-import type { TellFiles } from '../../engine/actions/tell-files.ts';
-import { decodeText } from '../../files/decode.ts';
-import { isSkip } from '../../files/skip.ts';
-import type { DocumentLibrary, KeptDocument } from '../../providers/shared/document-library.ts';
-import { parsePathReference } from '../../workspace/paths.ts';
-import { readBytes } from '../../workspace/read-file.ts';
+import type { DocumentLibrary } from '../../models/vendor-services.ts';
+import { isSkip, parsePathReference } from '../../workspace/paths.ts';
+import { decodeText, readBytes } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
+import type { UploadActions, UploadOutcome } from '../action-context.ts';
 
-/** What became of one file that was to be uploaded. */
-export type UploadOutcome =
-  | { filename: string; fileId: string; status: string; bytes: number; fresh: boolean; text: string }
-  | { filename: string; error: { code: string; message: string; next?: string } };
+/** Which call an event belongs to. */
+export interface ToldCall {
+  reqId: string;
+  tool: string;
+}
 
-/** Documents at the vendor, for one caller. All of it throws an `AppError`. */
-export interface UploadActions {
-  /** In the order of the paths. One that fails does not stop the others; when all do, the first failure is thrown. */
-  add(paths: readonly string[]): Promise<UploadOutcome[]>;
-  list(): Promise<KeptDocument[]>;
-  /** False when the vendor had it no more. */
-  remove(id: string): Promise<boolean>;
+/** Tells the observers which files an action read and wrote, and which it was refused. */
+export interface TellFiles {
+  /** `code`: why it was not read. */
+  read(path: string, code?: SkipCode): void;
+  /** Does it, and tells what came of it. `pathOf` its result: where the file is. */
+  writing<Result>(path: string, write: () => Promise<Result>, pathOf: (result: Result) => string): Promise<Result>;
+}
+
+export function tellFiles(emit: Emit, call: ToldCall): TellFiles {
+  return {
+    read(path, code) {
+      const skipped = code === undefined ? [] : [{ path, code }];
+      emit({ type: 'files.read', ...call, embedded: code === undefined ? [path] : [], skipped });
+    },
+    async writing(path, write, pathOf) {
+      try {
+        const result = await write();
+        emit({ type: 'files.written', ...call, path: pathOf(result) });
+        return result;
+      } catch (error) {
+        const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
+        emit({ type: 'files.written', ...call, path, code });
+        throw error;
+      }
+    },
+  };
 }
 
 export interface UploadParts {
@@ -36,6 +54,7 @@ export interface UploadParts {
 }
 
 const atOnce = 3;
+
 /** Keys the masks of texts that go to the vendor: the same for all, so that equal files stay equal. */
 const maskScope = 'uploads';
 

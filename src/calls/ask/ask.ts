@@ -1,25 +1,111 @@
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
+import type { Message } from '../../core/message.ts';
 import { type Candidate, type Effort, efforts, type ModelInfo } from '../../core/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../../core/thread.ts';
-import { estimateTokens } from '../../core/tokens.ts';
-import { capAnswer } from '../../engine/answer/cap.ts';
-import { completeIfCut } from '../../engine/answer/complete-cut.ts';
-import { rememberLocal } from '../../engine/local.ts';
-import { searchFor } from '../../engine/routing/web-search.ts';
-import { clearPrompt } from '../../engine/secrets/clear-prompt.ts';
-import { maskAnswer } from '../../engine/secrets/mask-answer.ts';
-import { createMaskedStream } from '../../engine/secrets/masked-stream.ts';
-import type { AskModel, ModelQuestion } from '../../models/ask-model.ts';
-import { nobody } from '../../models/asking/last-answer.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
+import { addUsage } from '../../core/usage.ts';
+import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
+import { nobody } from '../../models/call/call-run.ts';
+import { splitSuffix } from '../../models/routing/names.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
-import { splitSuffix } from '../../models/routing/suffixes.ts';
 import type { Threads } from '../../threads/threads.ts';
-import type { Answered, AskPlan, Gathered, Resumed, Routed, Standing } from '../call-record.ts';
-import { continuationOffer, failure, metadataOf, type Reply, success } from '../reply.ts';
+import { turnTokens } from '../../threads/transcript.ts';
+import type { Answered, AskPlan, Gathered, LocalPlan, Resumed, Routed, Standing } from '../call-record.ts';
+import { capAnswer } from '../format-reply.ts';
+import { continuationOffer, failure, localMetadata, metadataOf, type Reply, success } from '../reply.ts';
 import { gather } from './gather.ts';
 import type { ComposeOptions } from './options.ts';
-import { planCall, type RouteOptions } from './route-call.ts';
+import { clearPrompt, createMaskedStream, maskAnswer } from './redaction.ts';
+import { planCall, type RouteOptions, searchFor } from './route-call.ts';
+
+/** Less room than this is not worth another call. */
+const leastTokens = 256;
+
+const goOn =
+  'Your answer was cut off at its limit. Go on exactly where it stopped, in the middle of the word if need be. Repeat nothing, add no preface.';
+
+/**
+ * An answer that the vendor cut at its limit, asked on once: the model sees what it wrote and goes on. What comes back is one
+ * answer with the usage of both calls; `finish` tells whether it is still cut. When going on fails, the answer is what came first.
+ */
+export async function completeIfCut(
+  ask: AskModel,
+  question: ModelQuestion,
+  answer: ModelAnswer,
+  usedTokens: number,
+): Promise<ModelAnswer> {
+  if (answer.finish.kind !== 'length' || answer.partial || answer.text.trim() === '') return answer;
+  const written = Math.ceil(estimateTokens(answer.text) * tokenFactor(answer.model.id));
+  const room = answer.model.window - usedTokens - written - estimateTokens(goOn) - 2 * tokensPerMessage;
+  const maxOutputTokens = Math.min(question.maxOutputTokens, room);
+  if (maxOutputTokens < leastTokens) return answer;
+  // The tail stays the last instruction that is no part of the conversation; what follows it is one more exchange.
+  const messages: Message[] = [
+    ...question.messages.map(message =>
+      message.section === 'tail' ? { ...message, section: 'turn' as const } : message,
+    ),
+    { role: 'assistant', section: 'turn', parts: [{ type: 'text', text: answer.text }] },
+    { role: 'user', section: 'turn', parts: [{ type: 'text', text: goOn }] },
+  ];
+  let rest: ModelAnswer;
+  try {
+    rest = await ask({ ...question, candidates: [answer.candidate], messages, maxOutputTokens });
+  } catch (error) {
+    // What came was paid for and is worth more than an error; only who cancelled wants nothing.
+    if (question.signal.aborted || !isAppError(error)) throw error;
+    const warning = `The answer was cut at its limit, and going on failed: ${error.message}`;
+    return { ...answer, warnings: [...answer.warnings, warning] };
+  }
+  return {
+    ...rest,
+    text: answer.text + rest.text,
+    usage: addUsage(answer.usage, rest.usage),
+    costUsd: answer.costUsd === undefined ? rest.costUsd : answer.costUsd + (rest.costUsd ?? 0),
+    citations: [...answer.citations, ...rest.citations],
+    attempts: [...answer.attempts, ...rest.attempts],
+    latencyMs: answer.latencyMs + rest.latencyMs,
+    queuedMs: (answer.queuedMs ?? 0) + (rest.queuedMs ?? 0),
+    warnings: [
+      ...new Set([...answer.warnings, ...rest.warnings, 'The answer was cut at its limit and continued once.']),
+    ],
+  };
+}
+
+export interface LocalOptions {
+  threads: Threads;
+  compose: ComposeOptions;
+}
+
+/** A call that no model answers: what the caller contributed becomes a turn of its own, readable by everybody after it. */
+export async function rememberLocal(
+  { threads, compose }: LocalOptions,
+  call: Resumed,
+  plan: LocalPlan,
+): Promise<Reply> {
+  const exchange = compose.newExchange();
+  const draft: Turn = {
+    seq: call.thread.seq + 1,
+    role: 'user',
+    content: plan.contribution,
+    timestamp: compose.clock.now(),
+    exchange,
+    toolName: call.tool.name,
+    files: [],
+    images: [],
+    citations: [],
+    tokens: 0,
+  };
+  const previous = call.thread.turns.findLast(turn => turn.status === 'done');
+  const turn = { ...draft, tokens: turnTokens(draft, previous, new Map()) };
+  const thread = await threads.add(call.thread, exchange, { turns: [turn], status: 'done', workflow: plan.workflow });
+  return success({
+    ...plan.document,
+    continuation_id: thread.id,
+    continuation_offer: continuationOffer(thread, compose.maxTurns, thread.turns.length),
+    metadata: { ...plan.metadata, ...localMetadata(call, compose.clock.monotonic() - call.startedAt) },
+  });
+}
 
 export interface AskOptions extends RouteOptions {
   threads: Threads;

@@ -4,7 +4,7 @@ import { type Sha256, sha256 } from '../../core/ids.ts';
 import type { Mask } from '../../core/ports.ts';
 import { printablePath } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import type { StandingFile } from '../../memory/seen-files.ts';
+import type { StandingFile } from '../../threads/transcript.ts';
 import { type Blobs, renderDocument, renderFile } from '../../threads/transcript.ts';
 import type { CollectedFile } from '../../workspace/collect-files.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';

@@ -1,10 +1,10 @@
 import type { Clock, Emit, Mask } from '../../core/ports.ts';
 import type { Turn } from '../../core/thread.ts';
 import type { AskModel } from '../../models/ask-model.ts';
+import type { CountPrompt } from '../../models/call/models.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
-import type { CountPrompt } from '../../models/sources/count-prompt.ts';
-import type { DocumentLibrary } from '../../providers/shared/document-library.ts';
+import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import type { Store } from '../../storage/store.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { SearchIndexes } from '../../workspace/search-index/search-index.ts';

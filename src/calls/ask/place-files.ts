@@ -4,11 +4,10 @@ import { throwIfAborted } from '../../core/errors.ts';
 import type { FileRecord, LineRange } from '../../core/file.ts';
 import { countLines, numberLines, printablePath } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { placeSearched } from '../../engine/condense/place-searched.ts';
-import { fileRelevance } from '../../engine/condense/relevance.ts';
-import { relevantRanges } from '../../engine/condense/relevant-ranges.ts';
-import { classifyFile, classRank } from '../../files/walk/file-order.ts';
+import { covers } from '../../threads/transcript.ts';
 import type { CollectedFile } from '../../workspace/collect-files.ts';
+import { classifyFile, classRank } from '../../workspace/walk.ts';
+import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
 import {
   costOf,
   countMasked,
@@ -21,22 +20,164 @@ import {
   skipForRoom,
   take,
 } from './file-embedding.ts';
+import type { FoundFile } from './search-files.ts';
+
+/** Places that had no room which are named. */
+const mostTold = 5;
+
+/** Sends what a search found, as long as there is room; what stands in the prompt already is not sent again. */
+export async function placeSearched(request: EmbedRequest, out: Embedded, found: readonly FoundFile[]): Promise<void> {
+  let told = 0;
+  for (const { file, ranges } of found) {
+    const wanted = ranges.filter(range => !isThere(request, out, file, range));
+    if (wanted.length === 0) continue;
+    const { base, text, found: secrets } = await masked(request, file);
+    const blobs = new Map([[base, text]]);
+    const records = new Map(wanted.map(range => [recordOf(file, 'range', base, range), range]));
+    const placed = [...records.keys()].filter(record => take(request, out, record, blobs));
+    // In the prompt, the ranges of a file stand in its order.
+    out.records.splice(-placed.length || out.records.length, placed.length, ...placed.toSorted(byLine));
+    if (placed.length > 0) countMasked(out, secrets);
+    for (const record of placed) out.report.found.push(placeOf(file.path, records.get(record)));
+    for (const [record, range] of records) {
+      if (placed.includes(record) || told++ >= mostTold) continue;
+      skipForRoom(out, placeOf(file.path, range), 'what use_search found here does not fit');
+    }
+  }
+}
+
+function isThere(request: EmbedRequest, out: Embedded, file: FoundFile['file'], range: LineRange): boolean {
+  const standing = request.standing.get(file.path);
+  // A file that changed is sent as a change, all of it.
+  if (standing && (standing.sha256 !== file.sha256 || covers(standing, range))) return true;
+  return out.records.some(
+    ({ path, form, range: shown }) =>
+      path === file.path &&
+      (form === 'full' ||
+        form === 'diff' ||
+        (form === 'range' && shown !== undefined && shown.from <= range.from && shown.to >= range.to)),
+  );
+}
+
+function byLine(a: FileRecord, b: FileRecord): number {
+  return (a.range?.from ?? 0) - (b.range?.from ?? 0);
+}
+
+function placeOf(path: string, range: LineRange | undefined): string {
+  return range ? `${printablePath(path)}:${range.from}-${range.to}` : printablePath(path);
+}
+
+/** Longer words tell more. */
+function weightOf(word: string): number {
+  return Math.min(4, word.length / 4);
+}
+
+/** How much of what is asked for a text speaks of: 0 when of nothing. Both are lower-case. */
+export function relevance(words: readonly string[], text: string): number {
+  let score = 0;
+  for (const word of words) if (text.includes(word)) score += weightOf(word);
+  return score;
+}
+
+/** The same for a file: its name tells more than its text. */
+export function fileRelevance(words: readonly string[], path: string, text: string): number {
+  return relevance(words, path.toLowerCase()) * 3 + relevance(words, text.toLowerCase());
+}
+
+/** Longer stretches are looked at in windows of this many lines. */
+const windowLines = 40;
+
+const longestSymbol = 80;
+
+const mostCandidates = 3_000;
+
+/** Once so many in a row had no room, there is none. */
+const mostRefused = 20;
+
+/** Stretches of one file that are shown. */
+const mostRanges = 24;
+
+/** Stretches this near to each other are shown as one. */
+const nearby = 3;
+
+/**
+ * The lines of a file that speak of what is asked for, the most telling first, as long as `fits` says that there is room for
+ * all of them together. In the order of the file; empty when nothing in it does.
+ */
+export async function relevantRanges(
+  text: string,
+  symbols: readonly FoundSymbol[] | undefined,
+  words: readonly string[],
+  fits: (ranges: readonly LineRange[]) => boolean,
+): Promise<LineRange[]> {
+  if (words.length === 0) return [];
+  const lines = text.toLowerCase().split('\n');
+  if (lines.at(-1) === '') lines.pop();
+  const scored: { range: LineRange; score: number }[] = [];
+  for (const [index, range] of candidates(lines.length, symbols).entries()) {
+    if (index % 100 === 99) await nextTurn();
+    const score = relevance(words, lines.slice(range.from - 1, range.to).join('\n'));
+    if (score > 0) scored.push({ range, score });
+  }
+  scored.sort((a, b) => b.score - a.score || a.range.from - b.range.from);
+  const best = scored[0]?.score ?? 0;
+  let chosen: LineRange[] = [];
+  let refused = 0;
+  for (const { range, score } of scored) {
+    if (score < best / 2 || refused >= mostRefused) break;
+    const next = merged([...chosen, range]);
+    if (next.length <= mostRanges && fits(next)) {
+      chosen = next;
+      refused = 0;
+    } else refused++;
+  }
+  return chosen;
+}
+
+function candidates(count: number, symbols: readonly FoundSymbol[] | undefined): LineRange[] {
+  const named = (symbols ?? []).filter(({ from, to }) => to - from < longestSymbol && to <= count);
+  if (named.length > 0) return named.slice(0, mostCandidates).map(({ from, to }) => ({ from, to }));
+  const windows: LineRange[] = [];
+  for (let from = 1; from <= count && windows.length < mostCandidates; from += windowLines) {
+    windows.push({ from, to: Math.min(count, from + windowLines - 1) });
+  }
+  return windows;
+}
+
+function merged(ranges: readonly LineRange[]): LineRange[] {
+  const out: LineRange[] = [];
+  for (const range of ranges.toSorted((a, b) => a.from - b.from)) {
+    const last = out.at(-1);
+    if (last && range.from <= last.to + nearby)
+      out[out.length - 1] = { from: last.from, to: Math.max(last.to, range.to) };
+    else out.push(range);
+  }
+  return out;
+}
 
 /** A part of a file is only worth sending from this many lines on. */
 const leastLines = 20;
+
 /** Of what directories hold, whole files may take this much; the others are outlined in the rest. */
 const wholeShare = 0.7;
+
 /** Of what there is for a named file that does not fit, its outline may take this much. */
 const outlineShare = 0.35;
+
 /** Tokens for the outline of a file that nobody named. */
 const outlineTokens = { most: 400, least: 48 };
+
 /** Files that nobody named: more outlines than this are no overview. */
 const mostOutlined = 300;
+
 const skipsShown = 20;
+
 /** Markers and path. */
 const aroundTokens = 40;
+
 /** What parts, estimated each by itself, may come to less than the whole. */
 const seamTokens = 10;
+
 /** No text has fewer tokens than one for so many characters, but what is made to. */
 const charsPerToken = 12;
 

@@ -1,21 +1,278 @@
+import { inputError, limitError, securityError } from '../../core/errors.ts';
+import type { Skip, TextFile } from '../../core/file.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import { type Message, tailHeading } from '../../core/message.ts';
-import type { Turn } from '../../core/thread.ts';
-import { estimateTokens, tokensPerMessage } from '../../core/tokens.ts';
-import { embedFiles } from '../../engine/gather/embed.ts';
-import { fitEvidence } from '../../engine/gather/evidence.ts';
-import { type History, selectHistory } from '../../engine/gather/history.ts';
-import type { CollectedImages } from '../../engine/gather/images.ts';
-import { type Budget, planBudget } from '../../memory/budget.ts';
-import { shownTexts, standingFiles } from '../../memory/seen-files.ts';
-import { selectionTokens } from '../../threads/compaction.ts';
-import { type Blobs, blobsOf, imageTokens, renderTurn, renderTurns, turnTokens } from '../../threads/transcript.ts';
-import type { Collection } from '../../workspace/collect-files.ts';
+import { printablePath, safeCut } from '../../core/text.ts';
+import type { Compaction, ImageRecord, Thread, Turn } from '../../core/thread.ts';
+import { estimateTokens, imageTokens, tokensPerMessage } from '../../core/tokens.ts';
+import { type Budget, compact, outgrown, planBudget, selectionTokens, windowClass } from '../../threads/compaction.ts';
+import {
+  type Blobs,
+  blobsOf,
+  covers,
+  renderTurn,
+  renderTurns,
+  type Selection,
+  type StandingFile,
+  selectTurns,
+  shownTexts,
+  standingFiles,
+  turnTokens,
+} from '../../threads/transcript.ts';
+import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
+import { isSkip } from '../../workspace/paths.ts';
+import { checkDocument, checkFile, readImage } from '../../workspace/read-file.ts';
 import { questionWords } from '../../workspace/words.ts';
-import type { Routed } from '../call-record.ts';
-import type { Embedded } from './file-embedding.ts';
+import type { FileReport, Routed } from '../call-record.ts';
+import type { EvidencePiece } from '../tool.ts';
+import {
+  costOf,
+  countMasked,
+  type Embedded,
+  type EmbedRequest,
+  hashOf,
+  masked,
+  recordOf,
+  skipForRoom,
+  take,
+} from './file-embedding.ts';
 import type { ComposeOptions } from './options.ts';
+import { placeNew } from './place-files.ts';
 import type { FoundFile } from './search-files.ts';
+
+/** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
+const smallFileLines = 200;
+
+/**
+ * Decides for every file how it stands in the new turn: named ones that are not in the prompt yet are sent, those that are
+ * there are listed, and whatever changed on disk since it was sent is sent as a change, named or not.
+ */
+export async function embedFiles(request: EmbedRequest): Promise<Embedded> {
+  const report: FileReport = {
+    embedded: [],
+    outlined: [],
+    summarised: [],
+    found: [],
+    unchanged: [],
+    changed: [],
+    skipped: [],
+    masked: {},
+  };
+  const out: Embedded = { records: [], blobs: new Map(), report, tokens: 0 };
+  const handled = new Set<string>();
+  const fresh: CollectedFile[] = [];
+  for (const file of request.named) {
+    handled.add(file.path);
+    const before = request.standing.get(file.path);
+    if (!before) fresh.push(file);
+    else if (before.sha256 !== file.sha256) await embedChange(request, out, before, file);
+    else if (covers(before, file.range)) note(out, file, 'unchanged');
+    else fresh.push(file);
+  }
+  await placeNew(request, out, fresh);
+  for (const before of [...request.standing.values()].toReversed()) {
+    if (handled.has(before.path)) continue;
+    const now = await lookAgain(request, before);
+    if (now === 'deleted') deleted(out, before);
+    else if (typeof now === 'object' && 'changed' in now) await embedChange(request, out, before, now.changed);
+    else if (typeof now === 'object') report.skipped.push(now.skip);
+  }
+  return out;
+}
+
+function lookAgain({ sandbox, maxBytes, signal }: EmbedRequest, before: StandingFile) {
+  return before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
+}
+
+/** Refuses a call that named files none of which can be read, before a model is paid for it. */
+export function refuseIfNothingReadable(named: readonly string[], read: number, skipped: readonly Skip[]): void {
+  if (named.length === 0 || read > 0) return;
+  const told = skipped.slice(0, 10).map(skip => `${skip.path}: ${skip.reason}`);
+  const message = `None of the named files can be read. ${told.join(' ')}`;
+  const details = {
+    next: 'Name files or directories inside the project (PROJECT_ROOT or POLYLOGUE_ROOTS say where that is), or none at all.',
+    validationErrors: skipped.slice(0, 20).map(skip => ({ field: 'files', error: `${skip.code}: ${skip.path}` })),
+  };
+  const refused = skipped.some(
+    skip => skip.code === 'outside_roots' || skip.code === 'secret' || skip.code === 'not_regular',
+  );
+  throw refused
+    ? securityError(message, { ...details, class: 'files' })
+    : inputError(message, { ...details, class: 'files' });
+}
+
+async function embedChange(request: EmbedRequest, out: Embedded, before: StandingFile, file: TextFile): Promise<void> {
+  const { base, text, found } = await masked(request, file);
+  countMasked(out, found);
+  out.report.changed.push(printablePath(file.path));
+  const full = recordOf(file, 'full', base);
+  const oldText = request.bases.get(before.base);
+  const compared = file.lines > smallFileLines && oldText !== undefined;
+  const diff = compared ? await plainDiff(request, file.path, oldText, text) : undefined;
+  const shown = diff === undefined ? undefined : hashOf(diff);
+  const change = shown && { ...recordOf(file, 'diff', base), shown };
+  const blobs = new Map([[base, text], ...(shown && diff !== undefined ? [[shown, diff] as const] : [])]);
+  const useDiff = change && costOf(request, change, blobs) < costOf(request, full, blobs);
+  if (!take(request, out, useDiff ? change : full, blobs)) note(out, file, 'changed');
+}
+
+/** A removed line gets a dash in front and can so come to look like a marker of ours; then the file is sent whole. */
+const markerLike = /^--- (?:BEGIN|END|FILE) /m;
+
+async function plainDiff(
+  { pool, signal }: EmbedRequest,
+  path: string,
+  before: string,
+  after: string,
+): Promise<string | undefined> {
+  const diff = await pool.diff({ path, before, after }, signal);
+  return diff !== undefined && markerLike.test(diff) ? undefined : diff;
+}
+
+function note(out: Embedded, file: TextFile, form: 'unchanged' | 'changed'): void {
+  const { path, size, mtimeMs, lines, sha256: hash } = file;
+  out.records.push({ path, form, size, mtimeMs, lines, sha256: hash });
+  if (form === 'unchanged') out.report.unchanged.push(printablePath(path));
+  else skipForRoom(out, path, 'it changed, and the change does not fit');
+}
+
+function deleted(out: Embedded, before: StandingFile): void {
+  const { path, size, mtimeMs, sha256: hash } = before;
+  out.records.push({ path, form: 'deleted', size, mtimeMs, lines: 0, sha256: hash });
+  out.report.changed.push(printablePath(path));
+}
+
+export interface FittedEvidence {
+  /** Empty when there is none. */
+  text: string;
+  /** Titles of what is not there, or not whole. */
+  leftOut: string[];
+}
+
+/** A beginning is only worth showing from this many lines on. */
+const leastLines = 20;
+
+/** Room for the list of what is missing. */
+const listTokens = 200;
+
+const listed = 20;
+
+const listChars = 400;
+
+/** What fits whole comes whole, in its order; the others share what is then left, each cut at a line. */
+export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): FittedEvidence {
+  const named = pieces.map(({ title, text }) => ({ name: printablePath(title), text, shown: '' }));
+  let left = tokens - listTokens;
+  const show = (piece: (typeof named)[number], shown: string | undefined) => {
+    const cost = shown === undefined ? Number.POSITIVE_INFINITY : estimateTokens(shown);
+    if (shown === undefined || cost > left) return false;
+    piece.shown = shown;
+    left -= cost;
+    return true;
+  };
+  const large = named.filter(piece => !show(piece, enclosed(piece.name, piece.text)));
+  for (const piece of large) show(piece, beginning(piece.name, piece.text, left));
+  const leftOut = large.map(({ name }) => name);
+  const shown = named.map(piece => piece.shown).filter(Boolean);
+  if (leftOut.length > 0) shown.push(`Left out or cut for want of room: ${listOf(leftOut)}`);
+  return { text: shown.join('\n\n'), leftOut };
+}
+
+function listOf(names: readonly string[]): string {
+  const list = safeCut(names.slice(0, listed).join(', '), listChars);
+  return names.length > listed ? `${list} and ${names.length - listed} more` : list;
+}
+
+/** No line within can look like a mark of ours. */
+function enclosed(name: string, text: string, extent = ''): string {
+  const lines = (text.endsWith('\n') ? text.slice(0, -1) : text).replace(/^===/gm, ' ===');
+  return `=== BEGIN EVIDENCE: ${name}${extent} ===\n${lines}\n=== END EVIDENCE: ${name} ===`;
+}
+
+function beginning(name: string, text: string, tokens: number): string | undefined {
+  const lines = text.split('\n');
+  const cut = (count: number) =>
+    enclosed(name, lines.slice(0, count).join('\n'), ` (the first ${count} of ${lines.length} lines)`);
+  let low = 0;
+  let high = lines.length - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (estimateTokens(cut(middle)) <= tokens) low = middle;
+    else high = middle - 1;
+  }
+  return low >= leastLines ? cut(low) : undefined;
+}
+
+export interface HistoryRequest {
+  thread: Thread;
+  /** The model's window in tokens. */
+  window: number;
+  /** Tokens (o200k) that history may take. */
+  budget: number;
+  /** Turns that may stand in a prompt. */
+  maxTurns: number;
+  now: number;
+}
+
+export interface History {
+  selection: Selection;
+  /** Made just now; to be stored with the new turn. */
+  compaction?: Compaction;
+}
+
+/** The turns that go into a prompt. A thread that outgrew its share is compacted, to less and less until it fits. */
+export function selectHistory({ thread, window, budget, maxTurns, now }: HistoryRequest): History {
+  const forModel = windowClass(window);
+  const selection = selectTurns(thread, forModel);
+  if (!outgrown(selection, budget, maxTurns)) return { selection };
+  // Too many turns are too many for every window; too many tokens are so for this class and smaller ones.
+  const forClass = selectionTokens(selection) > budget ? forModel : Number.MAX_SAFE_INTEGER;
+  for (let target = budget; ; target /= 2) {
+    const compaction = compact({ thread, selection, windowClass: forClass, historyBudget: target, maxTurns, now });
+    const after = selectTurns({ ...thread, compactions: [...thread.compactions, compaction] }, forModel);
+    if (selectionTokens(after) <= budget || target < 50) return { selection: after, compaction };
+  }
+}
+
+/** Images of one call, as a turn keeps them. */
+export interface CollectedImages {
+  records: ImageRecord[];
+  /** Bytes in base64, by hash. */
+  blobs: Map<Sha256, string>;
+  skipped: Skip[];
+}
+
+const mostImages = 5;
+
+/** Vendors refuse larger ones. */
+const maxImageBytes = 20 * 1024 * 1024;
+
+/** Reads the images that the caller named. Throws LIMIT for more than vendors take in one message. */
+export async function collectImages(
+  options: ComposeOptions,
+  { plan, request, signal }: Routed,
+): Promise<CollectedImages> {
+  const named = plan.images ?? [];
+  if (named.length > mostImages) {
+    throw limitError('files', `${named.length} images were named; one call takes at most ${mostImages}.`, {
+      next: `Send at most ${mostImages} images, the others in the next call on the same thread.`,
+    });
+  }
+  const out: CollectedImages = { records: [], blobs: new Map(), skipped: [] };
+  const place = { root: request.principal.root, home: options.home, maxBytes: maxImageBytes, signal };
+  for (const source of named) {
+    const image = await readImage(options.sandbox, source, place);
+    if (isSkip(image)) {
+      out.skipped.push(image);
+      continue;
+    }
+    const text = image.bytes.toString('base64');
+    const blob = hashOf(text);
+    out.blobs.set(blob, text);
+    out.records.push({ source: image.source, mediaType: image.mediaType, blob });
+  }
+  return out;
+}
 
 export interface PromptParts {
   /** The new turn without its files. */

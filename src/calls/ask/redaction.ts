@@ -1,5 +1,14 @@
+import type { FileRecord } from '../../core/file.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
+import { type Message, textOf } from '../../core/message.ts';
 import type { Mask } from '../../core/ports.ts';
+import type { Thread } from '../../core/thread.ts';
+import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
+import type { ModelAnswer } from '../../models/ask-model.ts';
+import { scopesOf } from '../../threads/threads.ts';
+import { findOriginals, type Originals, placeholdersIn, putBack } from '../../workspace/restore-secrets.ts';
+import type { Gathered } from '../call-record.ts';
+import type { ComposeOptions } from './options.ts';
 
 /**
  * Arguments with the secrets in their texts masked, keyed by the thread they belong to: done once, before anything is made
@@ -27,4 +36,180 @@ async function maskValue(mask: Mask, value: unknown, scope: string): Promise<unk
   if (typeof value === 'string') return (await mask(value.toWellFormed(), scope)).text;
   if (Array.isArray(value)) return Promise.all(value.map(item => maskValue(mask, item, scope)));
   return isRecord(value) ? maskArguments(mask, value, scope) : value;
+}
+
+export interface ThreadFiles {
+  thread: Thread;
+  /** Files of a turn that is not in the thread yet. */
+  files: readonly FileRecord[];
+  signal: AbortSignal;
+}
+
+/** Files that are read again for this, the newest first. */
+const mostFiles = 200;
+
+/** What placeholders of a thread stand for, as far as the files that it was sent still hold that; nothing else is asked. */
+export async function threadOriginals(
+  { store, sandbox, mask, maxFileBytes }: ComposeOptions,
+  { thread, files, signal }: ThreadFiles,
+  wanted: ReadonlySet<string>,
+): Promise<Originals> {
+  if (wanted.size === 0) return new Map();
+  const sent = [...thread.turns.flatMap(turn => turn.files), ...files].toReversed();
+  // An outline shows text of its file as well, and has no base.
+  const showing = sent.filter(({ base, shown }) => (base ?? shown) !== undefined);
+  const paths = [...new Set(showing.map(({ path }) => path))].slice(0, mostFiles);
+  const scopes = await scopesOf(store, thread);
+  return findOriginals({ wanted, paths, scopes, sandbox, mask, maxBytes: maxFileBytes, signal });
+}
+
+/** A prompt whose files read as they are on the disk. */
+export interface ClearPrompt {
+  messages: Message[];
+  /** What the model sees in clear, and the thread must not keep. */
+  shown: Originals;
+}
+
+/**
+ * For models that run on this machine: the stored, masked prompt with the secrets of its files put back as it is sent.
+ * Undefined where there are none, where any candidate is elsewhere, or where it would not fit any more.
+ */
+export async function clearPrompt(
+  options: ComposeOptions,
+  gathered: Gathered,
+  runsHere: (providerId: string) => boolean,
+): Promise<ClearPrompt | undefined> {
+  const { candidates, messages, thread, turn, signal } = gathered;
+  if (!candidates.every(({ model }) => runsHere(model.provider))) return undefined;
+  const wanted = placeholdersIn(messages.map(textOf).join('\n'));
+  const shown = await threadOriginals(options, { thread, files: turn.files, signal }, wanted);
+  if (shown.size === 0) return undefined;
+  const clear = messages.map(message => ({
+    ...message,
+    parts: message.parts.map(part => (part.type === 'text' ? { ...part, text: putBack(part.text, shown).text } : part)),
+  }));
+  return fits(gathered, clear) ? { messages: clear, shown } : undefined;
+}
+
+/** Secrets are longer than what stands for them. */
+function fits({ candidates: [{ model }], messages, budget }: Gathered, clear: readonly Message[]): boolean {
+  const count = (all: readonly Message[]) => all.reduce((sum, each) => sum + estimateTokens(textOf(each)), 0);
+  const more = (count(clear) - count(messages)) * tokenFactor(model.id);
+  return budget.reserved + budget.historyUsed + budget.filesUsed + budget.answer + more <= model.window;
+}
+
+/** Parts of a secret of several lines that are long enough to be known by themselves. */
+const leastPart = 12;
+
+/**
+ * An answer as it may be stored and shown. Models make secrets up, and repeat what they found in ways the files did not have;
+ * one that was `shown` secrets may repeat them without what they are known by.
+ */
+export async function maskAnswer(
+  mask: Mask,
+  scope: string,
+  answer: ModelAnswer,
+  shown: Originals = new Map(),
+): Promise<ModelAnswer> {
+  const hide = async (text: string) => (await mask(withoutShown(text, shown), scope, 'model')).text;
+  const citations = answer.citations.map(async citation => ({
+    ...citation,
+    title: await hide(citation.title),
+    url: await hide(citation.url),
+    ...(citation.snippet !== undefined && { snippet: await hide(citation.snippet) }),
+  }));
+  return {
+    ...answer,
+    // As the store keeps it: half of a surrogate pair would come back as another character and change the prompt.
+    text: await hide(answer.text.toWellFormed()),
+    citations: await Promise.all(citations),
+    warnings: await Promise.all(answer.warnings.map(hide)),
+  };
+}
+
+/** The longest first, so that a secret within another leaves nothing of that. */
+function withoutShown(text: string, shown: Originals): string {
+  const parts = [...shown].flatMap(([placeholder, original]) =>
+    [original, ...original.split('\n').filter(line => line.length >= leastPart)].map(part => ({ part, placeholder })),
+  );
+  parts.sort((a, b) => b.part.length - a.part.length);
+  return parts.reduce((left, { part, placeholder }) => left.replaceAll(part, () => placeholder), text);
+}
+
+/** An answer as it arrives, with its secrets masked. */
+export interface MaskedStream {
+  push(delta: string): void;
+  /** Passes on what was held back; resolves once all of it is out. */
+  end(): Promise<void>;
+}
+
+const keyBegin = '-----BEGIN';
+
+const keyEnd = /-----END[^\n]*-----/;
+
+/** A longer line is only passed on whole: each of its words means going through all before it. */
+const longestLine = 8_192;
+
+/**
+ * Passes whole words on, each masked together with its line: a secret may be known only by what stands before it. The word that
+ * is still growing is held back, and so is a private key until it is whole.
+ */
+export function createMaskedStream(mask: Mask, scope: string, onText: (text: string) => void): MaskedStream {
+  /** The line that is not ended yet, and of its masked form what is out already. */
+  let line = '';
+  let out = '';
+  let work = Promise.resolve();
+
+  async function pass(text: string): Promise<void> {
+    const masked = (await mask(text, scope, 'model')).text;
+    // A secret turned out to have begun before: what is out is none of it, for it was masked with all that stood there.
+    if (!masked.startsWith(out)) return;
+    if (masked.length > out.length) onText(masked.slice(out.length));
+    out = masked;
+  }
+
+  async function ended(text: string): Promise<void> {
+    const masked = (await mask(text, scope, 'model')).text;
+    const rest = masked.slice(commonLength(masked, out));
+    if (rest !== '') onText(rest);
+    out = '';
+  }
+
+  async function advance(): Promise<void> {
+    const key = line.lastIndexOf(keyBegin);
+    const isOpen = key !== -1 && !keyEnd.test(line.slice(key));
+    const ready = isOpen ? line.slice(0, line.lastIndexOf('\n', key) + 1) : line;
+    const lines = ready.lastIndexOf('\n') + 1;
+    if (lines > 0) {
+      await ended(ready.slice(0, lines));
+      line = line.slice(lines);
+    }
+    if (isOpen || line.length > longestLine) return;
+    const words = line.search(/\s\S*$/) + 1;
+    if (words > 0) await pass(line.slice(0, words));
+  }
+
+  function then(step: () => Promise<void>): void {
+    work = work.then(step);
+    // `end` throws it; until then it is nobody's.
+    work.catch(() => {});
+  }
+
+  return {
+    push: delta =>
+      then(async () => {
+        line += delta;
+        if (/\s/.test(delta)) await advance();
+      }),
+    async end() {
+      then(() => ended(line));
+      await work;
+    },
+  };
+}
+
+function commonLength(a: string, b: string): number {
+  let length = 0;
+  while (length < b.length && a[length] === b[length]) length++;
+  return length;
 }

@@ -1,11 +1,106 @@
 import type { Emit } from '../../core/ports.ts';
-import { routeTask } from '../../engine/routing/route-task.ts';
-import type { SearchSettings } from '../../engine/routing/web-search.ts';
+import type { Thread } from '../../core/thread.ts';
+import { estimateTokens, imageTokens } from '../../core/tokens.ts';
+import type { WebSearch } from '../../models/ask-model.ts';
 import type { Classify, Opinion } from '../../models/routing/classifier.ts';
+import { documentsAmong, picturesAmong, type RouteTask } from '../../models/routing/requirements.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
-import type { AskPlan, Resumed } from '../call-record.ts';
+import { selectionTokens, windowClass } from '../../threads/compaction.ts';
+import { selectTurns } from '../../threads/transcript.ts';
+import { measureFiles } from '../../workspace/walk.ts';
+import type { AskPlan, CommonArguments, Resumed } from '../call-record.ts';
 import type { ComposeOptions } from './options.ts';
+
+/** Bytes of a text file for one token of it, with the numbers before its lines. */
+const bytesPerToken = 3;
+
+/** What a wide window would be sent of a thread. */
+const wideWindow = 1_000_000;
+
+type Place = Pick<ComposeOptions, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble'>;
+
+/** A call as the AI manager sees it: what is asked, with how much beside it. Files are measured, not read. */
+export async function routeTask(options: Place, call: Resumed, plan: AskPlan): Promise<RouteTask> {
+  const { common, tool, args, thread, request } = call;
+  const steps = tool.shape.kind === 'workflow' && typeof args.step === 'string';
+  const text = steps ? String(args.step) : plan.contribution;
+  const words = [options.preamble, plan.contribution, plan.tail, ...(plan.evidence ?? []).map(piece => piece.text)];
+  const images = plan.images ?? [];
+  const place = { root: request.principal.root, signal: call.signal };
+  const estimate =
+    words.reduce((sum, each) => sum + estimateTokens(each), 0) +
+    images.length * imageTokens +
+    (await fileTokens(options, plan.files, place)) +
+    (common.context === 'thread' ? threadTokens(thread) : 0);
+  return {
+    tool: tool.name,
+    text,
+    files: plan.files,
+    images: images.length,
+    estimatedTokens: estimate,
+    watched: request.onText !== undefined || request.onProgress !== undefined,
+    ...(common.webSearch !== undefined && { useWebsearch: common.webSearch }),
+    ...(isNamed(common.model) && { model: common.model }),
+  };
+}
+
+/** Whether a caller's word names a model, rather than leaving the choice. */
+export function isNamed(model: string | undefined): model is string {
+  return model !== undefined && !/^\s*auto\s*(?::|$)/i.test(model);
+}
+
+/** What the named files will about take; documents and pictures are no text. */
+export async function fileTokens(
+  { sandbox, home, maxFileBytes: maxBytes }: Omit<Place, 'preamble'>,
+  files: readonly string[],
+  place: { root: string; signal?: AbortSignal },
+): Promise<number> {
+  if (files.length === 0) return 0;
+  const measured = await measureFiles(sandbox, files, { ...place, home, maxBytes });
+  const paths = measured.map(({ path }) => path);
+  const noText = new Set([...documentsAmong(paths, ''), ...picturesAmong(paths, '')]);
+  const bytes = measured.reduce((sum, file) => sum + (noText.has(file.path) ? 0 : file.bytes), 0);
+  return Math.ceil(bytes / bytesPerToken);
+}
+
+function threadTokens(thread: Thread): number {
+  return selectionTokens(selectTurns(thread, windowClass(wideWindow)));
+}
+
+export interface SearchSettings extends WebSearch {
+  when: 'auto' | 'asked' | 'off';
+}
+
+/** For calls whose models are chosen one by one: only where the caller says so. */
+export function askedSearch(
+  { when, ...search }: SearchSettings,
+  { webSearch: asked }: Pick<CommonArguments, 'webSearch'>,
+): WebSearch | undefined {
+  return asked && when !== 'off' ? search : undefined;
+}
+
+/**
+ * Whether the model of a call may search the web. Once it could in a thread, it can in the thread's later turns too: vendors
+ * key their caches on the tools of a request, and one that comes and goes would cost the whole thread each time. Only the
+ * caller's own no, or the operator's, takes it away.
+ */
+export function searchFor(
+  { when, ...search }: SearchSettings,
+  { webSearch: asked }: Pick<CommonArguments, 'webSearch'>,
+  thread: Thread,
+  { plan, candidates, searches }: Resolution,
+): WebSearch | undefined {
+  if (when === 'off' || asked === false) return undefined;
+  if (asked) return search;
+  if (!searches) return undefined;
+  const [first] = candidates;
+  const before = thread.turns.findLast(
+    ({ status, modelProvider, modelName }) =>
+      status === 'done' && modelProvider === first?.model.provider && modelName === first?.model.id,
+  );
+  return plan?.tools.webSearch || before?.modelMetadata?.webSearch ? search : undefined;
+}
 
 export interface RouteOptions {
   route(request: ModelRequest): Promise<Resolution>;

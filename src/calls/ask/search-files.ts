@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { LineRange, TextFile } from '../../core/file.ts';
-import { isSkip } from '../../files/skip.ts';
+import { isSkip } from '../../workspace/paths.ts';
 import { clampRange, readFile } from '../../workspace/read-file.ts';
 import type { Routed } from '../call-record.ts';
 import type { ComposeOptions } from './options.ts';

@@ -1,9 +1,154 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { throwIfAborted } from '../../core/errors.ts';
+import type { LineRange } from '../../core/file.ts';
 import type { Sha256 } from '../../core/ids.ts';
-import { outlineText } from '../../engine/condense/outline-text.ts';
-import { summariseText } from '../../engine/condense/summarise.ts';
-import { languageOf } from '../../files/outline/language.ts';
-import type { FoundSymbol } from '../../files/work/job.ts';
+import { safeCut } from '../../core/text.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import { languageOf } from '../../workspace/outline/outline.ts';
+import { sectionsOf } from '../../workspace/search-index/chunks.ts';
+import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
 import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
+
+const longestLine = 120;
+
+/**
+ * What a file declares, a line each: its lines and how it begins. What has no room is left out from the inside: first the
+ * members, then how things begin, then the last of them. Undefined when not even one fits.
+ */
+export function outlineText(text: string, symbols: readonly FoundSymbol[], maxTokens: number): string | undefined {
+  if (symbols.length === 0) return undefined;
+  const lines = text.split('\n');
+  const outer = symbols.filter(({ depth }) => depth === 0);
+  const full = (symbol: FoundSymbol) => entry(symbol, lines[symbol.from - 1]);
+  const plain = (symbol: FoundSymbol) => entry(symbol, undefined);
+  for (const [list, write] of [
+    [symbols, full],
+    [outer, full],
+    [outer, plain],
+  ] as const) {
+    // Each line takes several tokens: what has far too many is not written to be thrown away.
+    if (list.length > maxTokens) continue;
+    const written = list.map(write).join('\n');
+    if (estimateTokens(written) <= maxTokens) return written;
+  }
+  return firstOf(outer.slice(0, Math.max(1, maxTokens)).map(plain), outer.length, maxTokens);
+}
+
+function entry({ name, kind, from, to, depth }: FoundSymbol, source: string | undefined): string {
+  const says = safeCut((source ?? '').trim().replace(/\s*\{$/, ''), longestLine);
+  return `${from}-${to}│ ${'  '.repeat(depth)}${says.includes(name) ? says : `${kind} ${name}`}`;
+}
+
+function firstOf(entries: readonly string[], all: number, maxTokens: number): string | undefined {
+  let low = 0;
+  let high = entries.length;
+  const cut = (count: number) => [...entries.slice(0, count), `… and ${all - count} more`].join('\n');
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (estimateTokens(cut(middle)) <= maxTokens) low = middle;
+    else high = middle - 1;
+  }
+  return low === 0 ? undefined : cut(low);
+}
+
+/** One part of a text that is to be made short. */
+interface PartToSummarise {
+  title: string;
+  text: string;
+  /** The summary's size at the most, by our estimate. */
+  maxTokens: number;
+}
+
+/** What a reader must not miss: decisions, causes, constraints, failures, numbers. */
+const weighty =
+  /\b(?:decid\w*|must|never|always|only|because|cause\w*|fix\w*|fail\w*|error|warn\w*|risk\w*|require\w*|limit\w*|conclu\w*|result\w*|recommend\w*|unknown|default|deprecated|breaking|exception|fatal|panic|timeout)\b/i;
+
+/** Makes one part of a text short, a line that costs no more than it may: the lines that say most, in their order. */
+function extractive({ title, text, maxTokens }: PartToSummarise): string {
+  const lines = text
+    .split('\n')
+    .map(line => line.replace(/\s+/g, ' ').trim())
+    .filter(line => line !== '' && !/^[-=*#`~|\s]+$/.test(line));
+  const byWeight = lines
+    .map((line, index) => ({ line: safeCut(line, 240), index, weight: weightOf(line, index) }))
+    .filter(({ line }) => line !== title)
+    .sort((a, b) => b.weight - a.weight || a.index - b.index);
+  let left = maxTokens - estimateTokens(title) - 2;
+  const picked: { line: string; index: number }[] = [];
+  for (const { line, index } of byWeight) {
+    const cost = estimateTokens(line) + 2;
+    if (cost > left) continue;
+    left -= cost;
+    picked.push({ line, index });
+  }
+  const kept = picked.sort((a, b) => a.index - b.index).map(({ line }) => line);
+  return [safeCut(title, Math.max(16, maxTokens * 3)), ...kept].join(' · ');
+}
+
+function weightOf(line: string, index: number): number {
+  const says = (weighty.test(line) ? 3 : 0) + (/\d/.test(line) ? 1 : 0) + (/[A-Za-z]{3}/.test(line) ? 1 : 0);
+  return says + (index === 0 ? 2 : index === 1 ? 1 : 0);
+}
+
+/** A summary of part of a text. */
+interface Summary extends LineRange {
+  text: string;
+}
+
+/** A part gets at least this many tokens; with less it is summed up together with its neighbours. */
+const leastPart = 24;
+
+const mostParts = 400;
+
+/**
+ * A long text as a list of its parts, each with its lines and what it says, within `maxTokens`. Parts that have no room each
+ * are summed up, and their summaries again, until the list fits. Undefined when there is no room for even that.
+ */
+export async function summariseText(
+  text: string,
+  maxTokens: number,
+  signal?: AbortSignal,
+): Promise<string | undefined> {
+  const sections = sectionsOf(text);
+  if (sections.length === 0 || maxTokens < leastPart * 2) return undefined;
+  const fits = Math.max(1, Math.min(mostParts, Math.floor(maxTokens / leastPart)));
+  const perPart = Math.max(leastPart, Math.floor(maxTokens / Math.min(sections.length, fits)) - 8);
+  let parts: Summary[] = [];
+  for (const [index, { from, to, title, lines }] of sections.entries()) {
+    if (index % 4 === 3) await nextTurn();
+    throwIfAborted(signal);
+    const said = extractive({ title, text: lines.join('\n'), maxTokens: perPart });
+    parts.push({ from, to, text: said.replace(/\s+/g, ' ') });
+  }
+  // Summaries of summaries: each round halves their number.
+  while (parts.length > 1 && (parts.length > fits || estimateTokens(listOf(parts)) > maxTokens)) {
+    parts = halved(parts, perPart, signal);
+  }
+  const list = listOf(parts);
+  return estimateTokens(list) <= maxTokens ? list : undefined;
+}
+
+function halved(parts: readonly Summary[], perPart: number, signal?: AbortSignal): Summary[] {
+  const out: Summary[] = [];
+  for (let at = 0; at < parts.length; at += 2) {
+    const [first, second] = [parts[at], parts[at + 1]];
+    if (!first) continue;
+    if (!second) {
+      out.push(first);
+      continue;
+    }
+    throwIfAborted(signal);
+    const [title = ''] = first.text.split(' · ');
+    const both = `${first.text}\n${second.text}`.replaceAll(' · ', '\n');
+    const said = extractive({ title, text: both, maxTokens: perPart });
+    out.push({ from: first.from, to: second.to, text: said.replace(/\s+/g, ' ') });
+  }
+  return out;
+}
+
+function listOf(parts: readonly Summary[]): string {
+  return parts.map(({ from, to, text }) => `${from}-${to}│ ${text}`).join('\n');
+}
 
 /** A file in place of which something shorter stands. */
 export interface Condensed {
@@ -29,8 +174,10 @@ export interface Condenser {
 
 /** Files whose structure is remembered: a thread asks for the same ones again and again. */
 const remembered = 500;
+
 /** Beyond this a parse takes seconds; such files are generated or data. */
 const mostParsed = 1024 * 1024;
+
 /** A file of fewer lines has nothing to leave out. */
 const leastLines = 5;
 

@@ -1,29 +1,114 @@
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
+import { safeCut } from '../../core/text.ts';
 import type { Compaction, StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
-import { windowClass } from '../../memory/budget.ts';
-import { condense } from '../../memory/summary/condense.ts';
-import { averagePrice } from '../../models/routing/categories.ts';
-import { droppedTurns, reworded, summaryRoom } from '../../threads/compaction.ts';
+import { averagePrice } from '../../models/routing/roster.ts';
+import { droppedTurns, reworded, summaryRoom, windowClass } from '../../threads/compaction.ts';
 import { selectTurns } from '../../threads/transcript.ts';
 import type { Routed, SummaryCost } from '../call-record.ts';
 import type { SummaryOptions } from './options.ts';
 import type { Prompt } from './prompt.ts';
 
+/** Says in about `tokens` tokens what a text says. A model stands behind it; it throws when there is no answer. */
+export type WriteSummary = (text: string, tokens: number) => Promise<string>;
+
+export interface CondenseRequest {
+  /** What is to be shortened, in order. */
+  parts: readonly string[];
+  /** Tokens (o200k) that the summary should take. */
+  tokens: number;
+  /** Tokens (o200k) of text that whoever writes can read at once. */
+  room: number;
+  write: WriteSummary;
+}
+
+/** Written at the same time. */
+const atOnce = 4;
+
+/** A text that takes more pieces than this is worth neither the time nor the money. */
+const mostPieces = 24;
+
+/** Least that a piece's own summary gets. */
+const leastPiece = 200;
+
+/**
+ * A summary of the parts. What is too long to be read at once is summed up piece by piece, and the summaries again, until
+ * they are short enough. Undefined when that would take too many pieces.
+ */
+export async function condense({ parts, tokens, room, write }: CondenseRequest): Promise<string | undefined> {
+  for (let left = parts; ; ) {
+    const pieces = inPieces(left, room);
+    const [only, ...others] = pieces;
+    if (only === undefined || pieces.length > mostPieces) return undefined;
+    if (others.length === 0) return write(only, tokens);
+    // Two pieces become one at the least, so that each round is shorter than the one before.
+    const each = Math.max(leastPiece, Math.floor(room / Math.max(3, pieces.length)));
+    if (each * 2 > room) return undefined;
+    left = (await written(pieces, each, write)).map(text => cutTo(text, each));
+  }
+}
+
+async function written(pieces: readonly string[], tokens: number, write: WriteSummary): Promise<string[]> {
+  const done: string[] = [];
+  for (let at = 0; at < pieces.length; at += atOnce) {
+    done.push(...(await Promise.all(pieces.slice(at, at + atOnce).map(piece => write(piece, tokens)))));
+  }
+  return done;
+}
+
+/** Neighbours together as long as they can be read at once; what is too long alone is cut. */
+function inPieces(parts: readonly string[], room: number): string[] {
+  const pieces: string[] = [];
+  let open: string[] = [];
+  let used = 0;
+  const close = () => {
+    if (open.length > 0) pieces.push(open.join('\n\n'));
+    open = [];
+    used = 0;
+  };
+  for (const part of parts.flatMap(each => slices(each, room))) {
+    const cost = estimateTokens(part) + 2;
+    if (used + cost > room) close();
+    open.push(part);
+    used += cost;
+  }
+  close();
+  return pieces;
+}
+
+function slices(text: string, room: number): string[] {
+  const found: string[] = [];
+  for (let rest = text; rest !== ''; rest = rest.slice(found.at(-1)?.length)) found.push(cutTo(rest, room - 2));
+  return found;
+}
+
+/** The beginning that costs at most `tokens`; some of it in any case, so that cutting comes to an end. */
+function cutTo(text: string, tokens: number): string {
+  let chars = Math.min(text.length, Math.max(16, tokens * 5));
+  while (chars > 16 && estimateTokens(safeCut(text, chars)) > tokens) chars = Math.floor(chars * 0.85);
+  return safeCut(text, chars) || text.slice(0, 2);
+}
+
 /** The caller waits for it: after this time the extract has to do. */
 const patienceMs = 30_000;
+
 /** Of less text than this an extract leaves out little. */
 const leastTokens = 3_000;
+
 /** A longer summary is no better. */
 const mostTokens = 4_000;
+
 /** US dollars a million tokens, three parts in and one part out. */
 const cheap = 2;
+
 /** Below this score (of 20) the words of a model are no better than an extract. */
 const leastScore = 6;
+
 /** What a model may need to think, beside the summary. */
 const thinkingTokens = 2_000;
+
 /** Of the window, for what is to be read; instructions and the answer take the rest. */
 const readShare = 0.6;
 

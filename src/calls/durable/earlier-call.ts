@@ -1,9 +1,88 @@
-import type { Principal } from '../../core/tool-host.ts';
-import type { Holding } from '../../engine/jobs/holding.ts';
-import type { Identity } from '../../engine/once/identify.ts';
-import type { SharedWork } from '../../engine/once/shared-work.ts';
-import { type StillSoOptions, stillSo, type Trace } from '../../engine/once/still-so.ts';
-import type { Logged, LoggedCall } from './call-log.ts';
+import { lstat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { inParallel } from '../../core/concurrency.ts';
+import { AppError, cancelledError, isAppError, throwIfAborted } from '../../core/errors.ts';
+import type { JobReply } from '../../core/job.ts';
+import type { JsonObject } from '../../core/json.ts';
+import type { Clock, Random } from '../../core/ports.ts';
+import type { StoredTurn, Thread } from '../../core/thread.ts';
+import type { Principal, ToolRequest } from '../../core/tool-host.ts';
+import type { Threads } from '../../threads/threads.ts';
+import { standingFiles } from '../../threads/transcript.ts';
+import { checkFile } from '../../workspace/read-file.ts';
+import type { Sandbox } from '../../workspace/sandbox.ts';
+import { walkDirectory } from '../../workspace/walk.ts';
+import { capAnswer } from '../format-reply.ts';
+import { continuationOffer, failure, success } from '../reply.ts';
+import type { CallLog, Identity, Logged, LoggedCall } from './call-log.ts';
+import type { Holding } from './jobs.ts';
+import type { SharedWork } from './long-calls.ts';
+
+export interface StillSoOptions {
+  threads: Threads;
+  sandbox: Sandbox;
+  maxFileBytes: number;
+}
+
+/** What came of an earlier call in its thread, where everything is still as it left it. */
+export interface Trace {
+  /** Absent: it works on no thread, or stored nothing yet. */
+  thread?: Thread;
+  /** The turns of its exchange: none, its question, or question and answer. */
+  turns: readonly StoredTurn[];
+}
+
+const walkLimits = { maxDepth: 100, maxEntries: 50_000 };
+
+const atOnce = 16;
+
+/** File systems take the time from a clock that is a little behind. */
+const clockLagMs = 15;
+
+/**
+ * Undefined when the world went on since the earlier call: the thread has other turns behind it, or a file that it looked at
+ * was edited. `folders` are the ones whose content it may have looked at.
+ */
+export async function stillSo(
+  options: StillSoOptions,
+  call: LoggedCall,
+  { folders, edits }: Pick<Identity, 'folders' | 'edits'>,
+  principal: Principal,
+): Promise<Trace | undefined> {
+  for (const folder of folders) if (await changedBelow(options.sandbox, folder, call.startedAt)) return undefined;
+  if (call.thread === undefined) return { turns: [] };
+  const thread = await foundThread(options.threads, call.thread, principal);
+  // Its first turn is stored before anybody is asked.
+  if (!thread) return call.baseSeq === 0 && call.status !== 'done' ? { turns: [] } : undefined;
+  const turns = thread.turns.filter(({ seq }) => seq > (call.baseSeq ?? 0));
+  if (new Set(turns.map(({ exchange }) => exchange)).size > 1) return undefined;
+  for (const file of edits ? [] : standingFiles({ turns: thread.turns }).values()) {
+    if ((await checkFile(options.sandbox, file, { maxBytes: options.maxFileBytes })) !== 'unchanged') return undefined;
+  }
+  return { thread, turns };
+}
+
+async function foundThread(threads: Threads, id: string, { owner, root }: Principal): Promise<Thread | undefined> {
+  try {
+    return await threads.find(id, { owner, workspace: root });
+  } catch (error) {
+    if (isAppError(error) && error.kind === 'input') return undefined;
+    throw error;
+  }
+}
+
+/** Whether anything below a folder was written, made or removed since; of a repository, also what is staged or checked out. */
+async function changedBelow(sandbox: Sandbox, folder: string, since: number): Promise<boolean> {
+  const { files, skipped } = await walkDirectory(sandbox, folder, walkLimits);
+  if (skipped.some(({ code }) => code === 'too_many_files')) return true;
+  const inGit = ['index', 'HEAD', 'logs/HEAD'].map(name => join(folder, '.git', name));
+  const places = new Set([folder, ...inGit, ...files, ...files.map(file => dirname(file))]);
+  const changed = await inParallel([...places], atOnce, async path => {
+    const found = await lstat(path).catch(() => undefined);
+    return found !== undefined && Math.max(found.mtimeMs, found.ctimeMs) > since - clockLagMs;
+  });
+  return changed.includes(true);
+}
 
 export interface FindOptions extends StillSoOptions {
   holding: Pick<Holding, 'isDead'>;
@@ -58,4 +137,121 @@ async function stateOf(
     return now && (now.status === 'running' ? { state: 'dead', call: now } : { state: 'ended', call: now });
   }
   return named || call.lost ? { state: 'elsewhere', call } : undefined;
+}
+
+export interface RecoverOptions {
+  /** Turns that may stand in a prompt. */
+  maxTurns: number;
+  /** The most tokens of one reply. */
+  replyTokens: number;
+}
+
+/**
+ * The reply to a call whose process died: the answer, if its thread has it; that it was interrupted, if a vendor was asked and
+ * nobody knows what he said. Undefined when nobody was asked, or the vendor refused: then the call may simply be made.
+ */
+export function recovered(
+  options: RecoverOptions,
+  call: LoggedCall,
+  { thread, turns }: Trace,
+  tool: string,
+): JobReply | undefined {
+  if (call.thread === undefined) return interrupted(call, tool);
+  const question = turns.find(({ role }) => role === 'user');
+  if (!thread || !question || question.status === 'failed') return undefined;
+  if (question.status !== 'done') return interrupted(call, tool);
+  const answer = turns.find(({ role }) => role === 'assistant');
+  return answer && success(answered(options, thread, answer));
+}
+
+function answered({ maxTurns, replyTokens }: RecoverOptions, thread: Thread, turn: StoredTurn): JsonObject {
+  const { seq, content, toolName, modelName, modelProvider, modelMetadata } = turn;
+  const make = (text: string): JsonObject => ({
+    status: 'success',
+    content: text,
+    content_type: 'text',
+    continuation_id: thread.id,
+    continuation_offer: continuationOffer(thread, maxTurns, thread.turns.length),
+    metadata: {
+      tool_name: toolName,
+      model_used: modelName,
+      provider_used: modelProvider,
+      cost_usd: modelMetadata?.costUsd,
+      finish_reason: modelMetadata?.finishReason,
+      warnings: ['recovered: the server died before the reply was made; this is the answer as the thread has it.'],
+    },
+  });
+  return capAnswer(make, { thread: thread.id, seq, text: content, asStored: true }, replyTokens);
+}
+
+/** Says so once; who wants another answer sends the call again. */
+export function interrupted({ thread, id }: LoggedCall, tool: string): JobReply {
+  const message = `The same call of ${tool} was interrupted before its answer came; nobody was asked again.`;
+  const error = new AppError('cancelled', message, {
+    code: 'INTERRUPTED',
+    class: 'interrupted',
+    next: 'Send the call once more to ask anew, which may be paid for a second time; its thread has what was stored until then.',
+    replyStatus: 'interrupted',
+    data: { ...(thread !== undefined && { continuation_id: thread }) },
+  });
+  const local = thread === undefined ? {} : { continuation_id: thread };
+  return failure(error, { toolName: tool, reqId: id, local });
+}
+
+export interface ElsewhereOptions extends StillSoOptions, RecoverOptions {
+  log: CallLog;
+  holding: Pick<Holding, 'isDead'>;
+  clock: Clock;
+  random: Random;
+}
+
+/** How often the call is looked at, and how often its process is told that somebody waits. */
+const pollMs = 250;
+
+const wantedMs = 5_000;
+
+/** For how long that is believed. */
+export const wantedFreshMs = 10_000;
+
+/** Waits for a call of another process: answers its record once it ended, or the reply if there is no record to go by. Never throws. */
+export async function awaitElsewhere(
+  options: ElsewhereOptions,
+  { id }: LoggedCall,
+  { key, edits }: Identity,
+  { request, signal }: { request: ToolRequest; signal: AbortSignal },
+): Promise<LoggedCall | JobReply> {
+  const { log, holding, clock, random } = options;
+  const failed = (error: unknown) => failure(error, { toolName: request.name, reqId: random.uuid() });
+  try {
+    let isDead = false;
+    for (let toldAt = Number.NEGATIVE_INFINITY; ; ) {
+      throwIfAborted(signal);
+      const { calls } = await log.read(key);
+      const call = calls.find(each => each.id === id);
+      if (!call) return failed(vanished());
+      if (call.status !== 'running') return call;
+      // A process that is gone may have ended the call in order since it was read.
+      if (isDead) {
+        const trace = await stillSo(options, call, { folders: [], edits }, request.principal);
+        return recovered(options, call, trace ?? { turns: [] }, request.name) ?? failed(vanished());
+      }
+      isDead = await holding.isDead(call.holder);
+      if (isDead) continue;
+      if (clock.monotonic() - toldAt >= wantedMs) {
+        toldAt = clock.monotonic();
+        await log.change(key, id, found => ({ ...found, wantedAt: clock.now() }));
+      }
+      await clock.sleep(pollMs, signal);
+    }
+  } catch (error) {
+    return failed(signal.aborted ? cancelledError(undefined, { cause: error }) : error);
+  }
+}
+
+function vanished(): AppError {
+  return new AppError('cancelled', 'The same call failed in the process that ran it.', {
+    code: 'INTERRUPTED',
+    class: 'interrupted',
+    next: 'Send the call once more: it is a new one then.',
+  });
 }

@@ -1,10 +1,9 @@
-import { isAppError } from '../../core/errors.ts';
+import { cancelledError, isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import type { Clock, Emit } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { createQuestions } from '../../engine/jobs/questions.ts';
 import { type ReplyFormat, rendered } from '../format-reply.ts';
-import type { Jobs } from './jobs.ts';
+import { createQuestions, type Jobs } from './jobs.ts';
 
 export interface DetachOptions {
   jobs: Jobs;
@@ -109,4 +108,149 @@ function announced(job: Job, stage: string | undefined, { replyFormat }: DetachO
     next: 'The work goes on. Call "job" with this job_id and wait_ms (such as 45000) to get the reply, again while it says running; action "cancel" ends it.',
   };
   return { ...rendered({ isError: false, document }, replyFormat), job };
+}
+
+/** Clients by the beginning of the name they give, and how long they wait for one call: a little less than their own limit. */
+const known: readonly (readonly [name: RegExp, seconds: number])[] = [
+  [/^claude[ -]?code/i, 1_500],
+  [/^gemini[ -]?cli/i, 550],
+];
+
+/** For Codex, which waits a minute, and for everybody we know nothing of. */
+const otherwiseSeconds = 50;
+
+/** Milliseconds that a client waits for a call before it should hear that the work goes on. */
+export function patienceMs(client: string | undefined, overrideSeconds: number | undefined): number {
+  const seconds = overrideSeconds ?? known.find(([name]) => name.test(client ?? ''))?.[1] ?? otherwiseSeconds;
+  return seconds * 1_000;
+}
+
+export interface SharedWorkOptions {
+  clock: Clock;
+  /** Milliseconds that the work goes on for nobody. */
+  graceMs: number;
+  /** Called when the last caller is gone without a word. */
+  onLost(): void;
+  /** Called when somebody waits for it again after that. */
+  onFound(): void;
+  /** Whether somebody whom this process can't see waits for it. */
+  isWanted(): Promise<boolean>;
+}
+
+/** Why work ended that was ended from outside. */
+export type Ending = 'cancelled' | 'interrupted';
+
+/** Work that outlives its caller: who comes again for it may have it. */
+export interface SharedWork {
+  /** Resolves with the reply; never rejects. */
+  reply: Promise<ToolReply>;
+  /** The reply for one caller: of the work, or that he cancelled while others still wait. */
+  join(request: ToolRequest, signal: AbortSignal): Promise<ToolReply | 'cancelled'>;
+  /** Whether somebody waits for it. */
+  isAwaited(): boolean;
+  endedBy(): Ending | undefined;
+  /** Whether it has its reply, or is told to end. */
+  isEnding(): boolean;
+  interrupt(): void;
+}
+
+type Run = (request: ToolRequest, signal: AbortSignal, isAwaited: () => boolean) => Promise<ToolReply>;
+
+export function shareWork(options: SharedWorkOptions, request: ToolRequest, run: Run): SharedWork {
+  const stop = new AbortController();
+  const callers = new Set<ToolRequest>();
+  let ending: Ending | undefined;
+  let over = false;
+  let isLost = false;
+  let stopGrace = () => {};
+
+  function end(how: Ending, reason: unknown): void {
+    ending ??= how;
+    stopGrace();
+    stop.abort(isAppError(reason) ? reason : cancelledError(undefined, { cause: reason }));
+  }
+
+  function giveGrace(): void {
+    stopGrace = options.clock.after(options.graceMs, () => {
+      options.isWanted().then(
+        wanted => (wanted ? giveGrace() : interrupt()),
+        // Nobody can say so while the store is down; what was paid for so far is worth another grace.
+        giveGrace,
+      );
+    });
+  }
+
+  function interrupt(): void {
+    end('interrupted', cancelledError('Its caller was gone, and nobody came for it.'));
+  }
+
+  function leave(caller: ToolRequest): boolean {
+    return callers.delete(caller) && callers.size === 0 && ending === undefined;
+  }
+
+  const onProgress: ToolRequest['onProgress'] = update => {
+    for (const caller of callers) caller.onProgress?.(update);
+  };
+  const reply = run({ ...request, onProgress }, stop.signal, () => callers.size > 0).finally(() => {
+    over = true;
+    stopGrace();
+  });
+
+  return {
+    reply,
+    isAwaited: () => callers.size > 0,
+    endedBy: () => ending,
+    isEnding: () => over || ending !== undefined,
+    interrupt,
+    async join(caller, signal) {
+      const gone = caller.session?.gone;
+      const left = Promise.withResolvers<'cancelled'>();
+      const onCancel = () => {
+        if (leave(caller)) end('cancelled', signal.reason);
+        else left.resolve('cancelled');
+      };
+      const onGone = () => {
+        if (!leave(caller)) return;
+        isLost = true;
+        giveGrace();
+        options.onLost();
+      };
+      if (isLost) {
+        isLost = false;
+        stopGrace();
+        options.onFound();
+      }
+      callers.add(caller);
+      signal.addEventListener('abort', onCancel, { once: true });
+      gone?.addEventListener('abort', onGone, { once: true });
+      if (signal.aborted) onCancel();
+      else if (gone?.aborted) onGone();
+      try {
+        return await Promise.race([reply, left.promise]);
+      } finally {
+        signal.removeEventListener('abort', onCancel);
+        gone?.removeEventListener('abort', onGone);
+        callers.delete(caller);
+      }
+    },
+  };
+}
+
+/** Runs a call that ends with its caller, whether he cancelled it or is merely gone. */
+export async function untilGone(request: ToolRequest, signal: AbortSignal, run: ToolHost['call']): Promise<ToolReply> {
+  const gone = request.session?.gone;
+  if (!gone) return run(request, signal);
+  const stop = new AbortController();
+  const onCancel = () => stop.abort(signal.reason);
+  const onGone = () => stop.abort(cancelledError('The connection was closed.'));
+  if (signal.aborted) onCancel();
+  if (gone.aborted) onGone();
+  signal.addEventListener('abort', onCancel, { once: true });
+  gone.addEventListener('abort', onGone, { once: true });
+  try {
+    return await run(request, stop.signal);
+  } finally {
+    signal.removeEventListener('abort', onCancel);
+    gone.removeEventListener('abort', onGone);
+  }
 }

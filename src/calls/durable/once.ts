@@ -2,22 +2,36 @@ import { cancelledError, isAppError } from '../../core/errors.ts';
 import type { JobReply } from '../../core/job.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { createHolding, type Holding } from '../../engine/jobs/holding.ts';
-import { awaitElsewhere, wantedFreshMs } from '../../engine/once/await-elsewhere.ts';
-import { ended, keyInUse, replayed } from '../../engine/once/ended.ts';
-import { type IdentifyOptions, type Identity, identify } from '../../engine/once/identify.ts';
-import type { OnceFacts } from '../../engine/once/once-facts.ts';
-import { interrupted, type RecoverOptions, recovered } from '../../engine/once/recovered.ts';
-import { type SharedWork, shareWork } from '../../engine/once/shared-work.ts';
-import type { StillSoOptions } from '../../engine/once/still-so.ts';
-import { untilGone } from '../../engine/once/until-gone.ts';
 import type { Store } from '../../storage/store.ts';
 import { type ReplyFormat, rendered } from '../format-reply.ts';
 import { failure } from '../reply.ts';
-import { type CallLog, createCallLog, type Logged, type LoggedCall } from './call-log.ts';
-import { type Earlier, findEarlier } from './earlier-call.ts';
+import type { OnceFacts } from './call-log.ts';
+import {
+  type CallLog,
+  createCallLog,
+  ended,
+  type IdentifyOptions,
+  type Identity,
+  identify,
+  keyInUse,
+  type Logged,
+  type LoggedCall,
+  replayed,
+} from './call-log.ts';
+import type { StillSoOptions } from './earlier-call.ts';
+import {
+  awaitElsewhere,
+  type Earlier,
+  findEarlier,
+  interrupted,
+  type RecoverOptions,
+  recovered,
+  wantedFreshMs,
+} from './earlier-call.ts';
 import type { Jobs } from './jobs.ts';
+import { createHolding, type Holding } from './jobs.ts';
 import type { LongCall } from './long-calls.ts';
+import { type SharedWork, shareWork, untilGone } from './long-calls.ts';
 
 type Call = ToolHost['call'];
 

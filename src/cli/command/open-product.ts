@@ -1,5 +1,8 @@
-import { type AppConfig, createProduct, type Product } from '../../app/app.ts';
-import { cancelledError } from '../../core/errors.ts';
+import { createProduct } from '../../app/app.ts';
+import type { Product } from '../../app/product.ts';
+import type { AppConfig } from '../../app/settings.ts';
+import { cancelledError, isAppError } from '../../core/errors.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { CommandContext } from './command.ts';
 
@@ -51,4 +54,30 @@ function withToolset(config: AppConfig, toolset: string | undefined): AppConfig 
 function quietly(config: AppConfig): AppConfig {
   if (config.sourceOf('app', 'logLevel') !== 'default') return config;
   return { ...config, values: { ...config.values, app: { ...config.values.app, logLevel: 'silent' } } };
+}
+
+/** Tells why a tool's call failed and what to do next; answers the exit code. */
+export function showFailure({ out, around }: CommandContext, { document }: ToolReply): number {
+  const error = isRecord(document.error) ? document.error : {};
+  out.status('');
+  if (out.json) out.document(document);
+  around.writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
+  if (typeof error.next === 'string') around.writeError(`${error.next}\n`);
+  return error.code === 'INVALID_INPUT_FORMAT' || error.code === 'MISSING_PARAMETER' ? 2 : 1;
+}
+
+/** The same for an error that the product threw: the command line was right, what it asked for failed. */
+export function tellFailure({ out, around }: CommandContext, error: unknown): number {
+  if (!isAppError(error)) throw error;
+  const { code, class: kind, next } = error.details;
+  out.status('');
+  if (out.json) out.document({ status: 'error', error: { code, class: kind, message: error.message, next } });
+  around.writeError(`polylogue: ${error.message}\n${next ? `${next}\n` : ''}`);
+  return 1;
+}
+
+/** What a reply warns of, as lines for stderr. */
+export function warningsOf({ metadata }: JsonObject): string[] {
+  const list: unknown[] = isRecord(metadata) && Array.isArray(metadata.warnings) ? metadata.warnings : [];
+  return list.map(warning => `polylogue: ${String(warning)}\n`);
 }

@@ -1,8 +1,93 @@
-import { tables } from '../../app/app.ts';
+import { tables } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import { defineCommand, type FlagSpec } from '../command/command.ts';
-import { type CompletionFlag, completionScript, shells } from '../completion-script.ts';
+
+/** A command as completion knows it. */
+export interface CompletionCommand {
+  name: string;
+  summary: string;
+  flags: readonly CompletionFlag[];
+  /** Words that may follow it. */
+  words: readonly string[];
+}
+
+/** A flag as completion knows it. */
+export interface CompletionFlag {
+  /** Without dashes. */
+  name: string;
+  /** Words that may follow it, where there are few. */
+  choices: readonly string[];
+}
+
+export const shells = ['bash', 'zsh', 'fish'] as const;
+
+export type Shell = (typeof shells)[number];
+
+/** The script that teaches a shell the commands and flags. */
+export function completionScript(
+  shell: Shell,
+  commands: readonly CompletionCommand[],
+  settings: readonly CompletionFlag[],
+): string {
+  switch (shell) {
+    case 'bash':
+      return bash(commands, settings);
+    case 'zsh':
+      return `#compdef polylogue\nautoload -U +X bashcompinit && bashcompinit\n${bash(commands, settings)}`;
+    case 'fish':
+      return fish(commands, settings);
+  }
+}
+
+function dashed(flags: readonly CompletionFlag[]): string {
+  return flags.map(({ name }) => `--${name}`).join(' ');
+}
+
+function bash(commands: readonly CompletionCommand[], settings: readonly CompletionFlag[]): string {
+  const cases = commands.map(
+    ({ name, flags, words }) => `    ${name}) words="${[...words, dashed(flags)].join(' ').trim()}" ;;`,
+  );
+  const choosing = [...commands.flatMap(({ flags }) => flags), ...settings].filter(({ choices }) => choices.length > 0);
+  return [
+    '_polylogue() {',
+    `  local word="\${COMP_WORDS[COMP_CWORD]}" command="" words="" at`,
+    '  for ((at = 1; at < COMP_CWORD; at++)); do',
+    `    case "\${COMP_WORDS[at]}" in`,
+    `      ${commands.map(({ name }) => name).join(' | ')}) command="\${COMP_WORDS[at]}"; break ;;`,
+    '    esac',
+    '  done',
+    '  case "$command" in',
+    `    "") words="${commands.map(({ name }) => name).join(' ')} --help --version" ;;`,
+    ...cases,
+    '  esac',
+    `  [[ "$word" == -* ]] && words="$words ${dashed(settings)} --help"`,
+    `  case "\${COMP_WORDS[COMP_CWORD - 1]}" in`,
+    ...choosing.map(({ name, choices }) => `    --${name}) words="${choices.join(' ')}" ;;`),
+    '  esac',
+    '  COMPREPLY=($(compgen -W "$words" -- "$word"))',
+    '}',
+    'complete -o default -F _polylogue polylogue',
+    '',
+  ].join('\n');
+}
+
+function fish(commands: readonly CompletionCommand[], settings: readonly CompletionFlag[]): string {
+  const quoted = (text: string) => `'${text.replace(/[\\']/g, '\\$&')}'`;
+  return [
+    ...commands.flatMap(({ name, summary, flags, words }) => [
+      `complete -c polylogue -n __fish_use_subcommand -a ${name} -d ${quoted(summary)}`,
+      ...words.map(word => `complete -c polylogue -n '__fish_seen_subcommand_from ${name}' -a ${word}`),
+      ...flags.map(flag => `complete -c polylogue -n '__fish_seen_subcommand_from ${name}' ${fishFlag(flag)}`),
+    ]),
+    ...settings.map(flag => `complete -c polylogue ${fishFlag(flag)}`),
+    '',
+  ].join('\n');
+}
+
+function fishFlag({ name, choices }: CompletionFlag): string {
+  return choices.length > 0 ? `-l ${name} -x -a '${choices.join(' ')}'` : `-l ${name}`;
+}
 
 export const completion = defineCommand({
   name: 'completion',

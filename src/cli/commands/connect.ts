@@ -1,7 +1,6 @@
 import { openBridge } from '../../app/app.ts';
-import { defineCommand } from '../command/command.ts';
+import { defineCommand, isOn, textFlag } from '../command/command.ts';
 import { serverEnvironment } from '../command/environment.ts';
-import { isOn, textFlag } from '../flags.ts';
 
 export const connect = defineCommand({
   name: 'connect',

@@ -1,12 +1,9 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
-import { usdText } from '../../domain/money.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
-import { openProduct } from '../command/open-product.ts';
-import { listFlag, textFlag, wordsFlag } from '../flags.ts';
-import { showFailure } from '../show-failure.ts';
-import { warningsOf } from '../warnings-of.ts';
+import { usdText } from '../../core/usage.ts';
+import { type CommandContext, defineCommand, listFlag, textFlag, wordsFlag } from '../command/command.ts';
+import { openProduct, showFailure, warningsOf } from '../command/open-product.ts';
 
 export const consensus = defineCommand({
   name: 'consensus',

@@ -1,13 +1,89 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig, tables } from '../../app/app.ts';
-import type { JsonObject } from '../../core/json.ts';
+import { tables } from '../../app/settings.ts';
+import { loadConfig } from '../../config/load.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
-import { type OpenProduct, openProduct } from '../command/open-product.ts';
-import { type Account, accountIn, keptOf } from '../demo/account.ts';
-import { editExampleProject, programFile, testFile, writeExampleProject } from '../demo/example-project.ts';
-import { showFailure } from '../show-failure.ts';
+import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
+
+/** What a built-in model was sent, as its answer tells. */
+export interface Account {
+  tokens: number;
+  messages: { sha256: string; section: string; chars: number }[];
+  /** Each with how it was sent: `full`, `diff`, `unchanged`. */
+  files: string[];
+}
+
+/** The account in a reply: in a text, or as an expert's findings. */
+export function accountIn({ content, expert_analysis: expert }: JsonObject): Account | undefined {
+  const said = isRecord(expert) ? (expert.raw_analysis ?? expert) : content;
+  const told = typeof said === 'string' ? jsonIn(said) : said;
+  if (!isRecord(told) || !Array.isArray(told.messages) || !isRecord(told.totals)) return undefined;
+  const messages = told.messages.filter(isRecord);
+  return {
+    tokens: Number(told.totals.tokens),
+    messages: messages.map(({ sha256, section, chars }) => ({
+      sha256: String(sha256),
+      section: String(section),
+      chars: Number(chars),
+    })),
+    files: messages.flatMap(({ files }) => (Array.isArray(files) ? files.filter(isRecord) : []).map(shown)),
+  };
+}
+
+function jsonIn(text: string): unknown {
+  const json = /```json\n([\s\S]*?)\n```/.exec(text)?.[1];
+  return json === undefined ? undefined : JSON.parse(json);
+}
+
+function shown({ path, form }: Record<string, unknown>): string {
+  return `${String(path).split('/').at(-1)} (${form})`;
+}
+
+/** How much of the prompt before opens this one, unchanged: what a vendor need not read again. The task at the end is never kept. */
+export function keptOf(before: Account, now: Account): number {
+  const [old, fresh] = [before, now].map(({ messages }) => messages.filter(({ section }) => section !== 'tail'));
+  const changed = old?.findIndex(({ sha256 }, at) => fresh?.[at]?.sha256 !== sha256) ?? -1;
+  const kept = changed < 0 ? old : old?.slice(0, changed);
+  const chars = (messages: Account['messages'] = []) => messages.reduce((sum, each) => sum + each.chars, 0);
+  return chars(kept) / Math.max(1, chars(old));
+}
+
+/** A small program with a fault, for the demonstration to speak about. */
+const files = {
+  'cart.ts': `export interface Item {
+  name: string;
+  cents: number;
+}
+
+/** What all items cost together. */
+export function total(items: readonly Item[]): number {
+  let sum = 0;
+  for (let n = 0; n <= items.length; n++) sum += items[n].cents;
+  return sum;
+}
+`,
+  'cart.test.ts': `import { total } from './cart.ts';
+
+test('an empty cart costs nothing', () => {
+  expect(total([])).toBe(0);
+});
+`,
+};
+
+export const programFile = 'cart.ts';
+
+export const testFile = 'cart.test.ts';
+
+export async function writeExampleProject(folder: string): Promise<void> {
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
+}
+
+/** Somebody mends the fault while nobody serves. */
+export async function editExampleProject(folder: string): Promise<void> {
+  await writeFile(join(folder, programFile), files[programFile].replace('n <= items.length', 'n < items.length'));
+}
 
 const question = 'How does the cart add up, and what could go wrong?';
 

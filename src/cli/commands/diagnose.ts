@@ -3,11 +3,8 @@ import { createInterface } from 'node:readline/promises';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, textIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
-import { type OpenProduct, openProduct } from '../command/open-product.ts';
-import { isOn, listFlag, textFlag } from '../flags.ts';
-import { showFailure } from '../show-failure.ts';
-import { warningsOf } from '../warnings-of.ts';
+import { type CommandContext, defineCommand, isOn, listFlag, textFlag } from '../command/command.ts';
+import { type OpenProduct, openProduct, showFailure, warningsOf } from '../command/open-product.ts';
 
 export const diagnose = defineCommand({
   name: 'diagnose',

@@ -4,14 +4,16 @@ import type { JsonObject } from '../../core/json.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
-import { checkMachine } from '../doctor/check-machine.ts';
-import { checkProviders } from '../doctor/check-providers.ts';
-import { checkRoots } from '../doctor/check-roots.ts';
-import { checkSettings } from '../doctor/check-settings.ts';
-import { checkStore } from '../doctor/check-store.ts';
-import { checkSummaries } from '../doctor/check-summaries.ts';
 import type { Finding } from '../doctor/doctor-checks.ts';
-import { checkHandshakes } from '../doctor/handshake.ts';
+import {
+  checkHandshakes,
+  checkMachine,
+  checkProviders,
+  checkRoots,
+  checkSettings,
+  checkStore,
+  checkSummaries,
+} from '../doctor/doctor-checks.ts';
 
 const signs = { ok: 'ok  ', note: '    ', warn: 'warn', fail: 'FAIL' } as const;
 const colours = { ok: 'green', note: 'dim', warn: 'yellow', fail: 'red' } as const;

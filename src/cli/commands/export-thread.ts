@@ -1,10 +1,8 @@
 import { open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
-import { openProduct } from '../command/open-product.ts';
-import { isOn, textFlag } from '../flags.ts';
-import { tellFailure } from '../show-failure.ts';
+import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { openProduct, tellFailure } from '../command/open-product.ts';
 
 const formats = ['jsonl', 'md', 'html'] as const;
 type Format = (typeof formats)[number];

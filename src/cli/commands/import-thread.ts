@@ -1,10 +1,8 @@
 import { createReadStream, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { defineCommand } from '../command/command.ts';
-import { openProduct } from '../command/open-product.ts';
-import { isOn } from '../flags.ts';
-import { tellFailure } from '../show-failure.ts';
+import { defineCommand, isOn } from '../command/command.ts';
+import { openProduct, tellFailure } from '../command/open-product.ts';
 
 const toldEvery = 100;
 

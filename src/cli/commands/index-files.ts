@@ -1,8 +1,7 @@
 import { relative } from 'node:path';
 import { printablePath } from '../../core/text.ts';
-import { defineCommand } from '../command/command.ts';
+import { defineCommand, isOn } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
-import { isOn } from '../flags.ts';
 
 const skipsShown = 20;
 

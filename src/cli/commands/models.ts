@@ -2,9 +2,8 @@ import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
-import { isOn, textFlag } from '../flags.ts';
 
 type Provider = Awaited<ReturnType<Product['team']['providers']>>[number];
 

@@ -1,10 +1,8 @@
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
-import { openProduct } from '../command/open-product.ts';
-import { isOn, textFlag, wordsFlag } from '../flags.ts';
-import { showFailure } from '../show-failure.ts';
+import { type CommandContext, defineCommand, isOn, textFlag, wordsFlag } from '../command/command.ts';
+import { openProduct, showFailure } from '../command/open-product.ts';
 
 export const prompt = defineCommand({
   name: 'prompt',

@@ -3,11 +3,9 @@ import { inputError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../core/json.ts';
 import type { CommsExchange, CommsLine } from '../../core/ports.ts';
 import { printableText, safeCut } from '../../core/text.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
-import { type OpenProduct, openProduct } from '../command/open-product.ts';
+import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { type OpenProduct, openProduct, tellFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
-import { isOn, textFlag } from '../flags.ts';
-import { tellFailure } from '../show-failure.ts';
 
 type Replay = NonNullable<Product['replay']>;
 

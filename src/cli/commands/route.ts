@@ -3,9 +3,8 @@ import { resolve } from 'node:path';
 import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
+import { type CommandContext, defineCommand, isOn, listFlag, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
-import { isOn, listFlag, textFlag } from '../flags.ts';
 
 type Explanation = Awaited<ReturnType<Product['explainRoute']>>;
 

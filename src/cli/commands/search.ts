@@ -1,9 +1,8 @@
 import { relative } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
-import { defineCommand } from '../command/command.ts';
+import { defineCommand, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
-import { textFlag } from '../flags.ts';
 
 const usual = 10;
 const most = 50;

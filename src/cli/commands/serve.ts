@@ -1,8 +1,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { type AppConfig, createProduct } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
-import { textFlag } from '../flags.ts';
+import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
 
 export const serve = defineCommand({
   name: 'serve',

@@ -1,11 +1,9 @@
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
-import { usdText } from '../../domain/money.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
-import { openProduct } from '../command/open-product.ts';
+import { usdText } from '../../core/usage.ts';
+import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
-import { isOn, textFlag } from '../flags.ts';
-import { showFailure } from '../show-failure.ts';
 
 const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'prune'];
 

@@ -1,12 +1,22 @@
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { dayOf, type SpendKey, type SpendSum, spendBy, spendKeys, spendTotal } from '../../core/usage.ts';
-import { type KindSum, kindWords, knownUsd, spendByKind } from '../../domain/fees.ts';
-import { roundedUsd, usdText } from '../../domain/money.ts';
-import { type CommandContext, defineCommand } from '../command/command.ts';
+import {
+  dayOf,
+  type KindSum,
+  kindWords,
+  knownUsd,
+  roundedUsd,
+  type SpendKey,
+  type SpendSum,
+  spendBy,
+  spendByKind,
+  spendKeys,
+  spendTotal,
+  usdText,
+} from '../../core/usage.ts';
+import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
-import { textFlag } from '../flags.ts';
 
 const usualDays = 30;
 const mostDays = 370;

@@ -1,3 +1,15 @@
+import { spawn } from 'node:child_process';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Product } from '../../app/product.ts';
+import { tables } from '../../app/settings.ts';
+import { homeAdvice, homeProblem } from '../../config/home.ts';
+import { isAppError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import type { OptionSpec } from '../../core/option.ts';
+import type { CommandContext } from '../command/command.ts';
+
 /** One thing that was looked at. */
 export interface Finding {
   /** `note`: a fact; `warn`: works, but not as it could; `fail`: something needed is broken. */
@@ -7,4 +19,273 @@ export interface Finding {
   text: string;
   /** What to do now. */
   next?: string;
+}
+
+/** Node, the program, the data folder. */
+export async function checkMachine({ around, config, launch }: CommandContext): Promise<Finding[]> {
+  const { nodeVersion, platform } = around;
+  return [
+    { state: 'ok', what: 'node', text: `${nodeVersion} on ${platform} (${launch.node})` },
+    { state: 'note', what: 'program', text: launch.program },
+    await dataFolder(config.home),
+  ];
+}
+
+async function dataFolder(home: string): Promise<Finding> {
+  const what = 'data folder';
+  const problem = homeProblem(home);
+  if (problem !== undefined) return { state: 'fail', what, text: `${home}: ${problem}`, next: homeAdvice };
+  const isThere = await stat(home).then(
+    () => true,
+    () => false,
+  );
+  if (!isThere) return { state: 'ok', what, text: `${home} (made when the first thread is stored)` };
+  return { state: 'ok', what, text: `${home}, ${sizeText(await sizeOf(home))}` };
+}
+
+async function sizeOf(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const sizes = entries.map(async entry => {
+    if (!entry.isFile()) return 0;
+    // A file may go while we look.
+    const stats = await stat(join(entry.parentPath, entry.name)).catch(() => undefined);
+    return stats?.size ?? 0;
+  });
+  return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+}
+
+function sizeText(bytes: number): string {
+  return bytes < 1_048_576 ? `${Math.ceil(bytes / 1_024)} KiB` : `${(bytes / 1_048_576).toFixed(1)} MiB`;
+}
+
+type Team = Product['team'];
+
+type Provider = Awaited<ReturnType<Team['providers']>>[number];
+
+const patienceMs = 5_000;
+
+/** Asks each configured provider for its models, all at once. */
+export async function checkProviders(team: Team): Promise<Finding[]> {
+  const providers = await team.providers();
+  const configured = providers.filter(provider => provider.configured && !provider.onlyByPrefix);
+  const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
+  const named = providers.filter(({ configured, onlyByPrefix }) => configured && onlyByPrefix).map(asked);
+  const names = others.map(({ title, env }) => `${title} (${env.join(' or ')})`).join(', ');
+  if (configured.length === 0) {
+    return [
+      {
+        state: 'fail',
+        what: 'providers',
+        text: 'no model can be asked: no provider has a key',
+        next: `Set one key in the environment or in .env of the data folder: ${names}. Or add --offline for built-in models.`,
+      },
+      ...named,
+    ];
+  }
+  const found = [...(await Promise.all(configured.map(provider => ping(team, provider)))), ...named];
+  return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
+}
+
+/** Those that answer only where they are named help nobody who names none. */
+function asked({ id, title, models }: Provider): Finding {
+  return { state: 'note', what: title, text: `found; ask ${models.map(model => `${id}:${model.id}`).join(', ')}` };
+}
+
+async function ping(team: Team, { id, title, env, models }: Provider): Promise<Finding> {
+  const what = title;
+  const signal = AbortSignal.timeout(patienceMs);
+  try {
+    const listed = await Promise.race([team.ping(id, signal), rejection(signal)]);
+    const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
+    const left = await balance(team, id, signal);
+    if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here${left}` };
+    // Where no key was given nobody counts on it.
+    if (env.length === 0) return { state: 'note', what, text: 'none may be asked with these settings' };
+    return {
+      state: 'warn',
+      what,
+      text: `${answer}, but none may be asked`,
+      next: 'Look at the allow-lists, DENIED_MODELS, LOCAL_ONLY and OFFLINE.',
+    };
+  } catch (error) {
+    if (signal.aborted) {
+      const text = `no answer within ${patienceMs / 1_000} seconds`;
+      return { state: 'fail', what, text, next: 'Check the network and HTTPS_PROXY, and the address if you set one.' };
+    }
+    if (!isAppError(error)) throw error;
+    return { state: 'fail', what, text: error.message, next: nextAfter(error.details.class, env) };
+  }
+}
+
+/** What the account has left, where the vendor tells. */
+async function balance(team: Team, id: string, signal: AbortSignal): Promise<string> {
+  try {
+    const left = await Promise.race([team.balance(id, signal), rejection(signal)]);
+    return left === undefined ? '' : `; ${left.available.toFixed(2)} are left on the account`;
+  } catch {
+    // Its models can be asked all the same.
+    return '';
+  }
+}
+
+/** The advice of an error speaks to who asked a question; here nobody did. */
+function nextAfter(kind: string, env: readonly string[]): string {
+  return kind === 'auth' && env.length > 0
+    ? `The vendor refuses the key: correct ${env.join(' or ')}.`
+    : 'Check the network, HTTPS_PROXY, NODE_EXTRA_CA_CERTS, and the address if you set one.';
+}
+
+/** A connection that does not listen to its signal must not keep us. */
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_resolve, reject) =>
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+  );
+}
+
+/** What may be read, and whether it is there. */
+export async function checkRoots({ readable: { roots, reason } }: Product): Promise<Finding[]> {
+  const what = 'readable';
+  if (roots.length === 0) {
+    const next = 'Start it within a git repository, or add --roots with the directories to read.';
+    return [{ state: 'warn', what, text: `no file: ${reason}`, next }];
+  }
+  const there = await Promise.all(roots.map(isDirectory));
+  const missing = roots.filter((_root, index) => !there[index]);
+  const found = roots.filter((_root, index) => there[index]);
+  const next = 'Correct POLYLOGUE_ROOTS; nothing is read from what is not there.';
+  return [
+    ...(found.length > 0 ? [{ state: 'ok', what, text: `${found.join(', ')} (${reason})` } as const] : []),
+    ...missing.map((root): Finding => ({ state: 'warn', what, text: `${root} is no directory (${reason})`, next })),
+  ];
+}
+
+function isDirectory(path: string): Promise<boolean> {
+  return stat(path).then(
+    stats => stats.isDirectory(),
+    () => false,
+  );
+}
+
+/** What the loader had to say, and where each option that is set comes from. */
+export function checkSettings({ config }: CommandContext): Finding[] {
+  const warnings = config.warnings.map((text): Finding => ({ state: 'warn', what: 'configuration', text }));
+  const set = Object.entries(tables).flatMap(([table, specs]) =>
+    Object.entries<OptionSpec>(specs).flatMap(([name, spec]): Finding[] => {
+      const source = config.sourceOf(table, name);
+      if (source === undefined || source === 'default') return [];
+      const value = config.textsOf(table)[name] ?? '';
+      return [{ state: 'note', what: spec.env[0] ?? name, text: `${shown(spec, value)} (${source})` }];
+    }),
+  );
+  const none: Finding[] = [{ state: 'note', what: 'configuration', text: 'nothing is set: all defaults' }];
+  return [...warnings, ...(set.length > 0 ? set : none)];
+}
+
+/** Keys never, passwords within addresses neither. */
+function shown({ secret }: OptionSpec, value: string): string {
+  if (secret) return 'set, not shown';
+  const url = URL.parse(value);
+  // A password with a sign that has to be written in another way ends the host before its time, or all of the address.
+  const odd = url?.host ? /[@#]/.test(`${url.pathname}${url.hash}`) : /\/\/.*@/.test(value);
+  if (odd) return 'an address that is not shown: part of it may be a password';
+  if (!url?.host) return value;
+  if (url.username === '' && url.password === '' && url.search === '') return value;
+  return `${url.protocol}//${url.host}${url.pathname}, with what is not shown`;
+}
+
+/** Asks the server in which threads live, where there is one. */
+export async function checkStore(inspect: Product['inspectStore']): Promise<Finding[]> {
+  if (!inspect) return [];
+  const what = 'store';
+  try {
+    const { text, warnings } = await inspect();
+    return [
+      { state: 'ok', what, text },
+      ...warnings.map((warning): Finding => ({ state: 'warn', what, text: warning })),
+    ];
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    return [{ state: 'fail', what, text: error.message, next: error.details.next }];
+  }
+}
+
+/** Which model sums up long threads; without the one that was named there are extracts, and nobody would notice. */
+export async function checkSummaries({ config }: CommandContext, { explainRoute }: Product): Promise<Finding[]> {
+  const model = config.values.app.compactionModel;
+  if (model === 'auto' || model === 'off') return [];
+  const question = { tool: 'chat', prompt: '', files: [], images: 0, model, askModel: false };
+  const { candidates, failure } = await explainRoute(question, AbortSignal.timeout(5_000));
+  const what = 'COMPACTION_MODEL';
+  if (failure) return [{ state: 'warn', what, text: failure.message, ...(failure.next && { next: failure.next }) }];
+  return [{ state: 'ok', what, text: `${candidates[0]?.model.id ?? model} sums up long threads` }];
+}
+
+const handshakeTimeoutMs = 10_000;
+
+const client = { name: 'polylogue-doctor', version: '1' };
+
+const modernVersion = '2026-07-28';
+
+/** The first message of a client in each of the two protocol eras. */
+const eras = [
+  {
+    what: 'handshake 2025-11-25',
+    method: 'initialize',
+    params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: client },
+  },
+  {
+    what: `handshake ${modernVersion}`,
+    method: 'server/discover',
+    params: {
+      _meta: {
+        'io.modelcontextprotocol/protocolVersion': modernVersion,
+        'io.modelcontextprotocol/clientInfo': client,
+        'io.modelcontextprotocol/clientCapabilities': {},
+      },
+    },
+  },
+] as const;
+
+/** Starts this very program as a host does and says hello to it, in both eras. */
+export function checkHandshakes({ launch, env, around }: Pick<CommandContext, 'launch' | 'env' | 'around'>) {
+  return Promise.all(
+    eras.map(async ({ what, method, params }): Promise<Finding> => {
+      const startedAt = around.clock.monotonic();
+      const child = spawn(launch.node, [launch.program], { cwd: around.cwd, env: { ...env }, stdio: 'pipe' });
+      const { promise, resolve } = Promise.withResolvers<Finding>();
+      const fails = (text: string) =>
+        resolve({ state: 'fail', what, text, next: 'Start it by hand to see why: polylogue < /dev/null' });
+      const stop = around.clock.after(handshakeTimeoutMs, () =>
+        fails(`no answer within ${handshakeTimeoutMs / 1_000} seconds`),
+      );
+      let errors = '';
+      child.stderr.on('data', chunk => {
+        errors = `${errors}${chunk}`.slice(-500);
+      });
+      child.on('error', error => fails(error.message));
+      child.on('close', code => fails(`it ended with code ${code}: ${errors.trim()}`));
+      // It may be gone already; `close` tells.
+      child.stdin.on('error', () => undefined);
+      createInterface({ input: child.stdout }).on('line', line => {
+        const ms = Math.round(around.clock.monotonic() - startedAt);
+        if (isResult(line)) resolve({ state: 'ok', what, text: `answered after ${ms} ms` });
+        else fails(`it answered ${line.slice(0, 200)}`);
+      });
+      child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })}\n`);
+      const finding = await promise;
+      stop();
+      child.kill('SIGKILL');
+      return finding;
+    }),
+  );
+}
+
+function isResult(line: string): boolean {
+  try {
+    const message: unknown = JSON.parse(line);
+    return isRecord(message) && isRecord(message.result);
+  } catch {
+    // Something else than the protocol on stdout: no host could read it.
+    return false;
+  }
 }

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { JsonObject } from '../../core/json.ts';
 
 /** Whether an entry is for all projects of a user or for one. */
@@ -52,3 +53,171 @@ export function envTable(server: ServerEntry, reference: (name: string) => strin
   };
   return Object.keys(table).length > 0 ? table : undefined;
 }
+
+export const augment = defineHost({
+  name: 'augment',
+  title: 'Augment (Auggie)',
+  format: 'json',
+  key: 'mcpServers',
+  files: { user: ({ homeDir }) => join(homeDir, '.augment', 'settings.json') },
+  // Nothing says that it expands references.
+  refers: false,
+  entry: server => ({
+    type: 'stdio',
+    command: server.command,
+    args: server.args,
+    env: envTable(server, name => name),
+  }),
+  next: 'Start auggie anew; /mcp shows the server.',
+});
+
+export const claude = defineHost({
+  name: 'claude',
+  title: 'Claude Code',
+  format: 'json',
+  key: 'mcpServers',
+  files: {
+    user: ({ homeDir, env }) => join(env.CLAUDE_CONFIG_DIR || homeDir, '.claude.json'),
+    project: ({ project }) => join(project, '.mcp.json'),
+  },
+  refers: true,
+  entry: server => ({
+    type: 'stdio',
+    command: server.command,
+    args: server.args,
+    // Without a default, an unset variable would arrive as the text of its reference.
+    env: envTable(server, name => `\${${name}:-}`),
+  }),
+  next: 'Start Claude Code anew; /mcp shows the server.',
+});
+
+export const codex = defineHost({
+  name: 'codex',
+  title: 'Codex',
+  format: 'toml',
+  key: 'mcp_servers',
+  files: {
+    user: ({ homeDir, env }) => join(env.CODEX_HOME || join(homeDir, '.codex'), 'config.toml'),
+    project: ({ project }) => join(project, '.codex', 'config.toml'),
+  },
+  refers: true,
+  entry: ({ command, args, values, references }) => ({
+    command,
+    args,
+    env_vars: references.length > 0 ? [...references] : undefined,
+    env: Object.keys(values).length > 0 ? { ...values } : undefined,
+    // Its own limit is a minute, and models that reason take longer.
+    tool_timeout_sec: 600,
+  }),
+  next: 'Start Codex anew; /mcp shows the server.',
+});
+
+export const cursor = defineHost({
+  name: 'cursor',
+  title: 'Cursor',
+  format: 'json',
+  key: 'mcpServers',
+  files: {
+    user: ({ homeDir }) => join(homeDir, '.cursor', 'mcp.json'),
+    project: ({ project }) => join(project, '.cursor', 'mcp.json'),
+  },
+  refers: true,
+  entry: server => ({
+    type: 'stdio',
+    command: server.command,
+    args: server.args,
+    env: envTable(server, name => `\${env:${name}}`),
+  }),
+  next: 'Cursor Settings, MCP: the server is listed there; switch it on.',
+});
+
+export const gemini = defineHost({
+  name: 'gemini',
+  title: 'Gemini CLI',
+  format: 'json',
+  key: 'mcpServers',
+  files: {
+    user: ({ homeDir }) => join(homeDir, '.gemini', 'settings.json'),
+    project: ({ project }) => join(project, '.gemini', 'settings.json'),
+  },
+  refers: true,
+  entry: server => ({
+    command: server.command,
+    args: server.args,
+    env: envTable(server, name => `\${${name}}`),
+  }),
+  next: 'Start Gemini CLI anew; /mcp shows the server.',
+});
+
+export const vscode = defineHost({
+  name: 'vscode',
+  title: 'VS Code',
+  format: 'json',
+  key: 'servers',
+  files: {
+    user: place => join(userFolder(place), 'mcp.json'),
+    project: ({ project }) => join(project, '.vscode', 'mcp.json'),
+  },
+  refers: true,
+  entry: server => ({
+    type: 'stdio',
+    command: server.command,
+    args: server.args,
+    env: envTable(server, name => `\${env:${name}}`),
+  }),
+  next: 'Run "MCP: List Servers" in VS Code and start the server.',
+});
+
+function userFolder({ homeDir, platform, env }: HostPlace): string {
+  switch (platform) {
+    case 'darwin':
+      return join(homeDir, 'Library', 'Application Support', 'Code', 'User');
+    case 'win32':
+      return join(env.APPDATA || join(homeDir, 'AppData', 'Roaming'), 'Code', 'User');
+    default:
+      return join(env.XDG_CONFIG_HOME || join(homeDir, '.config'), 'Code', 'User');
+  }
+}
+
+export const windsurf = defineHost({
+  name: 'windsurf',
+  title: 'Windsurf',
+  format: 'json',
+  key: 'mcpServers',
+  files: { user: ({ homeDir }) => join(homeDir, '.codeium', 'windsurf', 'mcp_config.json') },
+  refers: true,
+  entry: server => ({
+    command: server.command,
+    args: server.args,
+    env: envTable(server, name => `\${env:${name}}`),
+  }),
+  next: 'Press refresh in the MCP panel of Cascade.',
+});
+
+export const zed = defineHost({
+  name: 'zed',
+  title: 'Zed',
+  format: 'json',
+  key: 'context_servers',
+  files: {
+    user: place => join(settingsFolder(place), 'settings.json'),
+    project: ({ project }) => join(project, '.zed', 'settings.json'),
+  },
+  // It passes the table on as it stands, so that a reference would arrive as text.
+  refers: false,
+  entry: server => ({
+    source: 'custom',
+    command: server.command,
+    args: server.args,
+    env: envTable(server, name => name) ?? {},
+  }),
+  next: 'Zed starts the server at once; the agent panel’s settings show it.',
+});
+
+function settingsFolder({ homeDir, platform, env }: HostPlace): string {
+  if (platform === 'win32') return join(env.APPDATA || join(homeDir, 'AppData', 'Roaming'), 'Zed');
+  const config = platform === 'linux' ? env.XDG_CONFIG_HOME : undefined;
+  return join(config || join(homeDir, '.config'), 'zed');
+}
+
+export const hosts = [augment, claude, codex, cursor, gemini, vscode, windsurf, zed] as const;

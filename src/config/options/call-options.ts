@@ -61,3 +61,265 @@ export const toolOptions = {
     group: 'Tools',
   },
 } as const satisfies Record<string, OptionSpec>;
+
+/** Which files may be read. */
+export const fileOptions = {
+  roots: {
+    env: ['POLYLOGUE_ROOTS', 'PROJECT_ROOT'],
+    flag: 'roots',
+    type: 'paths',
+    doc: 'The directories whose files may be read; unset: the project that the client names, else the git repository around the working directory.',
+    group: 'Files',
+    operatorOnly: true,
+  },
+  claudeProjectDir: {
+    env: ['CLAUDE_PROJECT_DIR'],
+    type: 'path',
+    doc: 'The project directory as Claude Code tells it; counts when no roots are set.',
+    group: 'Files',
+    operatorOnly: true,
+  },
+  maxFileBytes: {
+    env: ['MAX_FILE_BYTES'],
+    type: 'number',
+    default: 10_485_760,
+    min: 1_024,
+    max: 1_073_741_824,
+    doc: 'The most bytes of one file; a larger one is skipped and the reply says so.',
+    group: 'Files',
+  },
+  maxNamedFiles: {
+    env: ['MAX_NAMED_FILES'],
+    type: 'number',
+    default: 50,
+    min: 1,
+    max: 10_000,
+    doc: 'The most files that one call may name; a directory counts as one.',
+    group: 'Files',
+  },
+  allowSecretFiles: {
+    env: ['ALLOW_SECRET_FILES'],
+    type: 'boolean',
+    default: false,
+    doc: 'Reads private keys, `.env` files and credential stores too, which are skipped otherwise.',
+    group: 'Files',
+    operatorOnly: true,
+  },
+  maskSecrets: {
+    env: ['MASK_SECRETS'],
+    type: 'boolean',
+    default: true,
+    doc: 'Replaces keys, tokens and passwords in texts by placeholders before a vendor or a thread gets them.',
+    group: 'Files',
+    operatorOnly: true,
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** How replies look and how long they are. */
+export const replyOptions = {
+  locale: {
+    env: ['LOCALE'],
+    flag: 'locale',
+    type: 'string',
+    doc: 'The language that models answer in, such as `fr-FR`; unset: that of the question.',
+    group: 'Replies',
+  },
+  replyFormat: {
+    env: ['REPLY_FORMAT'],
+    flag: 'reply-format',
+    type: 'string',
+    default: 'json',
+    choices: ['json', 'structured', 'markdown'],
+    doc: 'How replies look: one JSON text, the same with `structuredContent` beside it, or Markdown.',
+    group: 'Replies',
+  },
+  maxMcpOutputTokens: {
+    env: ['MAX_MCP_OUTPUT_TOKENS'],
+    type: 'number',
+    default: 25_000,
+    min: 1_000,
+    max: 10_000_000,
+    doc: 'The most tokens of one reply; what is longer is cut and can be read on page by page.',
+    group: 'Replies',
+  },
+  mcpPromptSizeLimit: {
+    env: ['MCP_PROMPT_SIZE_LIMIT'],
+    type: 'number',
+    min: 1_000,
+    max: 960_000,
+    doc: 'The most characters of one text field of a call; unset: 2.4 for each token of MAX_MCP_OUTPUT_TOKENS, which is 60,000.',
+    group: 'Replies',
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** What the AI manager may do by itself, and how much a search of the web brings. */
+export const searchOptions = {
+  aiManager: {
+    env: ['AI_MANAGER'],
+    type: 'string',
+    choices: ['rules', 'model'],
+    doc: 'What decides about a question whose kind its words leave open: rules alone, or a small model that is asked first (3 s at most, 2,000 characters of the question); unset: a model where a flash model is configured.',
+    group: 'Models',
+  },
+  webSearch: {
+    env: ['WEB_SEARCH'],
+    flag: 'web-search',
+    type: 'string',
+    default: 'auto',
+    choices: ['auto', 'asked', 'off'],
+    doc: 'When models may search the web: for questions about now too (`auto`), only where a call says `use_websearch` (`asked`), or never. Most vendors charge for each search beside its tokens; costs and their limits count that only where the vendor tells what a call cost (xAI, OpenRouter).',
+    group: 'Models',
+  },
+  webSearchMaxResults: {
+    env: ['WEB_SEARCH_MAX_RESULTS'],
+    type: 'number',
+    default: 10,
+    min: 1,
+    max: 50,
+    doc: 'The most results that one search hands to a model, where its vendor lets one say, and the most citations of a reply.',
+    group: 'Models',
+  },
+  webSearchMaxRounds: {
+    env: ['WEB_SEARCH_MAX_ROUNDS'],
+    type: 'number',
+    default: 3,
+    min: 1,
+    max: 3,
+    doc: 'The most searches of one call, where the vendor lets one say.',
+    group: 'Models',
+  },
+  webSearchContentSize: {
+    env: ['WEB_SEARCH_CONTENT_SIZE'],
+    type: 'string',
+    default: 'medium',
+    choices: ['low', 'medium', 'high'],
+    doc: 'How much of the pages found a model is shown, where its vendor lets one say.',
+    group: 'Models',
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+function cap(env: string, flag: string, whose: string) {
+  return {
+    env: [env],
+    flag,
+    type: 'number',
+    min: 0,
+    fractional: true,
+    doc: `US dollars that ${whose} may cost; what could cost more is refused before a model is asked. Unset: no limit.`,
+    group: 'Spending',
+    operatorOnly: true,
+  } as const;
+}
+
+/** What may be spent, and how often a client may call. */
+export const spendOptions = {
+  maxCostPerRequest: cap(
+    'MAX_COST_PER_REQUEST',
+    'max-cost-per-request',
+    'one call of a tool, all its models together,',
+  ),
+  maxCostPerThread: cap('MAX_COST_PER_THREAD', 'max-cost-per-thread', 'all calls on one thread'),
+  maxCostPerDay: cap(
+    'MAX_COST_PER_DAY',
+    'max-cost-per-day',
+    'all calls of one day (UTC), of all processes on one database,',
+  ),
+  allowUnpricedModels: {
+    env: ['ALLOW_UNPRICED_MODELS'],
+    type: 'boolean',
+    default: false,
+    doc: 'Asks models whose price nobody knows even under a limit on costs, as if they were free. Local ones always are.',
+    group: 'Spending',
+    operatorOnly: true,
+  },
+  rateLimits: {
+    env: ['RATE_LIMITS'],
+    flag: 'rate-limits',
+    type: 'list',
+    doc: 'Calls a minute that one client may make of a tool, such as `chat=10,analyze=5`; `on`: chat 10, analyze, codereview and debug 5, thinkdeep and precommit 3. Unset: any number.',
+    group: 'Spending',
+    operatorOnly: true,
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** How long threads live, and where. */
+export const threadOptions = {
+  store: {
+    env: ['POLYLOGUE_STORE'],
+    flag: 'store',
+    type: 'string',
+    default: 'sqlite',
+    choices: ['sqlite', 'redis', 'memory'],
+    doc: 'Where threads live: a database file that outlasts the process, a Redis that many machines share, or memory alone.',
+    group: 'Threads',
+    operatorOnly: true,
+  },
+  redisUrl: {
+    env: ['REDIS_URL'],
+    type: 'string',
+    default: 'redis://127.0.0.1:6379',
+    doc: 'The Redis (7 or newer, also a cluster) or Valkey of the store `redis`: `redis://user:password@host:port/database` (or `?db=1`), `rediss://` for TLS. Alone it changes nothing.',
+    group: 'Threads',
+    operatorOnly: true,
+  },
+  redisCaFile: {
+    env: ['REDIS_CA_FILE'],
+    type: 'path',
+    doc: 'A file of certificates (PEM): the authorities that are trusted for `rediss://`, instead of those of this machine (to which NODE_EXTRA_CA_CERTS adds).',
+    group: 'Threads',
+    operatorOnly: true,
+  },
+  redisPrefix: {
+    env: ['REDIS_PREFIX'],
+    type: 'string',
+    default: 'polylogue:',
+    doc: 'Begins all keys in Redis; servers with the same prefix share their threads.',
+    group: 'Threads',
+    operatorOnly: true,
+  },
+  redisTimeoutMs: {
+    env: ['REDIS_TIMEOUT_MS'],
+    type: 'number',
+    default: 250,
+    min: 50,
+    max: 60_000,
+    doc: 'Milliseconds after which a Redis that does not answer counts as gone for now; raise it when it is far away.',
+    group: 'Threads',
+    operatorOnly: true,
+  },
+  private: {
+    env: ['POLYLOGUE_PRIVATE'],
+    flag: 'private',
+    type: 'boolean',
+    default: false,
+    doc: 'Writes nothing to disk: threads live in memory and end with the process.',
+    group: 'Threads',
+    operatorOnly: true,
+  },
+  conversationTimeoutHours: {
+    env: ['CONVERSATION_TIMEOUT_HOURS'],
+    type: 'number',
+    min: 0.01,
+    max: 87_600,
+    fractional: true,
+    doc: 'Hours that a thread lives after its last use; unset: 720 in the database and in Redis, 3 in memory.',
+    group: 'Threads',
+  },
+  maxConversationTurns: {
+    env: ['MAX_CONVERSATION_TURNS'],
+    type: 'number',
+    default: 100,
+    min: 2,
+    max: 100_000,
+    doc: 'Turns after which the older part of a thread is summed up; a thread is never refused for its length.',
+    group: 'Threads',
+  },
+  compactionModel: {
+    env: ['COMPACTION_MODEL'],
+    type: 'string',
+    default: 'auto',
+    doc: 'Who sums up the older part of a long thread: a model by its name; `auto` for a quick, cheap one of the provider that is asked anyway; `off` for none, an extract is made instead.',
+    group: 'Threads',
+    operatorOnly: true,
+  },
+} as const satisfies Record<string, OptionSpec>;

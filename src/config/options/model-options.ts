@@ -108,3 +108,121 @@ export const modelOptions = {
     group: 'Models',
   },
 } as const satisfies Record<string, OptionSpec>;
+
+/** Settings of models that work with tools. */
+export const agentOptions = {
+  agentApprove: {
+    env: ['AGENT_APPROVE'],
+    flag: 'approve',
+    type: 'string',
+    default: 'reads',
+    choices: ['never', 'reads', 'all'],
+    doc: 'What an agent may do without being asked about: nothing (`never`), reading within the roots (`reads`), or everything that the other settings let it (`all`). What is left is asked where the host shows forms, and refused elsewhere.',
+    group: 'Agent',
+    operatorOnly: true,
+  },
+  agentCommands: {
+    env: ['AGENT_COMMANDS'],
+    type: 'list',
+    doc: 'The only commands that an agent may run, each by its first words (`*` for any one): `npm test,node --test`; unset: the usual ways to test and check a project.',
+    group: 'Agent',
+    operatorOnly: true,
+  },
+  agentCommandSeconds: {
+    env: ['AGENT_COMMAND_SECONDS'],
+    type: 'number',
+    default: 120,
+    min: 1,
+    max: 3_600,
+    doc: 'How long one command of an agent may take; it is ended then with all that it started.',
+    group: 'Agent',
+  },
+  agentFetch: {
+    env: ['AGENT_FETCH'],
+    type: 'boolean',
+    default: false,
+    doc: 'Lets agents read pages of the public web; never addresses of this machine or network. Each page is asked about unless AGENT_APPROVE is `all`.',
+    group: 'Agent',
+    operatorOnly: true,
+  },
+  agentTriageModel: {
+    env: ['AGENT_TRIAGE_MODEL'],
+    type: 'string',
+    doc: "A model that looks at what failed in an agent's run and adds a hint; unset: none does.",
+    group: 'Agent',
+    operatorOnly: true,
+  },
+  mcpServers: {
+    env: ['POLYLOGUE_MCP_SERVERS'],
+    type: 'path',
+    doc: 'A file in the form of the hosts (`{"mcpServers": {"name": {"command": "…"}}}`, or with `url`) whose servers\' tools agents may use; each call is asked about, but for those that only read of a server with `"trusted": true`.',
+    group: 'Agent',
+    operatorOnly: true,
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+/** Other vendors' agents with a command line. */
+export const cliOptions = {
+  cliClients: {
+    env: ['CLI_CLIENTS_CONFIG_PATH', 'POLYLOGUE_CLIS'],
+    type: 'path',
+    doc: 'A JSON file, or a directory of them, each about one CLI for `clink` and `cli:name`, in the format of docs/clis.md; read after those in `clis` of POLYLOGUE_HOME.',
+    group: 'Programs',
+    operatorOnly: true,
+  },
+  cliAllowWrites: {
+    env: ['CLI_ALLOW_WRITES'],
+    type: 'boolean',
+    default: false,
+    doc: 'Lets CLIs change files where a call of `clink` says `allow_writes`; otherwise all of them are started so that they only read.',
+    group: 'Programs',
+    operatorOnly: true,
+  },
+  cliTimeoutSeconds: {
+    env: ['CLI_TIMEOUT_SECONDS'],
+    type: 'number',
+    default: 1_800,
+    min: 1,
+    max: 86_400,
+    doc: 'Seconds that a CLI may work on one request; then it is ended with all that it started.',
+    group: 'Programs',
+  },
+} as const satisfies Record<string, OptionSpec>;
+
+function modelsFile(vendor: string, env: readonly string[]) {
+  return {
+    env,
+    type: 'path',
+    doc: `A JSON or YAML file whose list \`models\` adds models of ${vendor}, or corrects what is known of them.`,
+    group: 'Models',
+    operatorOnly: true,
+  } as const;
+}
+
+/** Where knowledge of models comes from, beside the catalogue and the vendors' own lists. */
+export const modelSourceOptions = {
+  openaiModelsFile: modelsFile('OpenAI', ['OPENAI_MODELS_CONFIG_PATH']),
+  googleModelsFile: modelsFile('Google', ['GEMINI_MODELS_CONFIG_PATH', 'GOOGLE_MODELS_CONFIG_PATH']),
+  anthropicModelsFile: modelsFile('Anthropic', ['ANTHROPIC_MODELS_CONFIG_PATH']),
+  xaiModelsFile: modelsFile('xAI', ['XAI_MODELS_CONFIG_PATH']),
+  openrouterModelsFile: modelsFile('OpenRouter', ['OPENROUTER_MODELS_CONFIG_PATH']),
+  dialModelsFile: modelsFile('DIAL', ['DIAL_MODELS_CONFIG_PATH']),
+  customModelsFile: modelsFile('the custom endpoint', ['CUSTOM_MODELS_CONFIG_PATH']),
+  azureModelsFile: modelsFile('Azure OpenAI', ['AZURE_MODELS_CONFIG_PATH']),
+  modelsFile: {
+    env: ['POLYLOGUE_MODELS_FILE'],
+    flag: 'models-file',
+    type: 'path',
+    doc: 'A JSON or YAML file with such lists for any providers, each under its id: `{"groq": {"models": […]}}`; it wins over the others.',
+    group: 'Models',
+    operatorOnly: true,
+  },
+  modelsDevUrl: {
+    env: ['MODELS_DEV_URL'],
+    type: 'url',
+    default: 'https://models.dev/api.json',
+    doc: 'Where `polylogue models refresh` gets facts about models from; nothing else asks it.',
+    group: 'Models',
+    operatorOnly: true,
+  },
+} as const satisfies Record<string, OptionSpec>;

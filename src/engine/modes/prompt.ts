@@ -1,25 +1,120 @@
 import { basename, join } from 'node:path';
 import type { ComposeOptions } from '../../calls/ask/options.ts';
+import { threadOriginals } from '../../calls/ask/redaction.ts';
 import type { Answered, AskPlan, Resumed } from '../../calls/call-record.ts';
-import type { PromptShape } from '../../calls/tool.ts';
+import { specialStatus } from '../../calls/reply.ts';
+import type { DocumentQuestion, PromptShape } from '../../calls/tool.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { placeholdersIn } from '../../files/put-back/originals.ts';
-import { isSkip } from '../../files/skip.ts';
-import { parsePathReference } from '../../workspace/paths.ts';
-import { readTextFile } from '../../workspace/read-file.ts';
-import { putBack } from '../../workspace/restore-secrets.ts';
+import { isSkip, parsePathReference } from '../../workspace/paths.ts';
+import { locateReference, readTextFile } from '../../workspace/read-file.ts';
+import { type PutBack, placeholdersIn, putBack } from '../../workspace/restore-secrets.ts';
 import { writeInside } from '../../workspace/write-file.ts';
-import {
-  artifactInstructions,
-  artifactName,
-  generationProtocol,
-  secretsNote,
-  splitGeneratedCode,
-} from '../answer/generated-code.ts';
-import { documentSubject } from '../documents/document-subject.ts';
-import { threadOriginals } from '../secrets/thread-originals.ts';
-import { specialStatus } from '../special-status.ts';
+
+/** What a model that may generate code is told of the form. */
+export const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:
+<GENERATED-CODE>
+Numbered instructions for the caller, and between them complete files:
+<NEWFILE: path/of/file>…whole content…</NEWFILE>
+<UPDATED_EXISTING_FILE: path/of/file>…whole changed functions or blocks, with enough around them to place them…</UPDATED_EXISTING_FILE>
+</GENERATED-CODE>
+No placeholders, no "rest as before" inside a block; say which code is to be deleted and why. For small fixes and discussion answer in plain Markdown without the element.`;
+
+export const artifactName = 'polylogue_generated.code';
+
+/** The last generated-code element of an answer, and the answer without it; undefined when there is none. */
+export function splitGeneratedCode(text: string): { code: string; rest: string } | undefined {
+  // Some letters of other alphabets are more than one in lower case, and all that follows them would be shifted.
+  const lower = text.replace(/[A-Z]+/g, word => word.toLowerCase());
+  const end = lower.lastIndexOf('</generated-code>');
+  const start = end === -1 ? -1 : lower.lastIndexOf('<generated-code>', end);
+  if (start === -1) return undefined;
+  const after = end + '</generated-code>'.length;
+  const rest = [text.slice(0, start).trim(), text.slice(after).trim()].filter(part => part !== '').join('\n\n');
+  return { code: text.slice(start, after), rest };
+}
+
+/** What the caller is told to do with the artifact. */
+export function artifactInstructions(path: string, replaced: boolean): string {
+  return [
+    `The generated code is in ${path}${replaced ? ' (an older file of that name was replaced)' : ''}.`,
+    'It is a proposal: instructions and partial snippets among whole files, never to be pasted as it is.',
+    'Read it in sections if it is long; apply the updates of existing files, then the new files; check partial snippets against the code; build and test; then delete the artifact.',
+  ].join(' ');
+}
+
+/** What the caller must know of masked secrets in a file; empty when there is nothing to know. */
+export function secretsNote({ left }: Pick<PutBack, 'left'>): string {
+  if (left.length === 0) return '';
+  const lines = [...new Set(left.map(({ line }) => line))].slice(0, 20).join(', ');
+  return `Masked secrets stand in lines ${lines} of it as [masked:…]: what they stand for is in no file of this thread. Put the real values there before you use it.`;
+}
+
+/** From this many tokens on, a prompt is one for models that are made for long ones. */
+const longContextTokens = 128_000;
+
+/** Whether a prompt of so many tokens is pinned to Kimi's long-context family, where it is configured. */
+export function isLongContext(tokens: number): boolean {
+  return tokens > longContextTokens;
+}
+
+export interface DocumentSubject {
+  files: string[];
+  fileIds: string[];
+  /** Shown to a model that sees, for want of one that reads them as documents. */
+  images: string[];
+  /** Absent: any model will do. */
+  provider?: string;
+}
+
+const pictures = /\.(png|jpe?g|gif|webp)$/i;
+
+/** Bytes of text that make a token, about. */
+const bytesPerToken = 4;
+
+/**
+ * Whether documents go to a vendor that reads them or stand in the prompt: documents and very long texts go to it where it is
+ * configured; text is shown to any model; without it, pictures are shown to a model that sees.
+ */
+export async function documentSubject(
+  { files, fileIds = [], provider }: DocumentQuestion,
+  call: Resumed,
+  options: Pick<ComposeOptions, 'documents' | 'sandbox' | 'home'>,
+): Promise<DocumentSubject> {
+  const { documents } = options;
+  const subject = { files: [...files], fileIds: [...fileIds], images: [] };
+  if (!documents || (provider !== undefined && provider !== documents.provider)) {
+    const images = files.filter(path => pictures.test(path));
+    return {
+      ...subject,
+      files: files.filter(path => !images.includes(path)),
+      images,
+      ...(provider !== undefined && { provider }),
+    };
+  }
+  const wanted =
+    provider !== undefined ||
+    fileIds.length > 0 ||
+    files.some(path => documents.reads(path)) ||
+    isLongContext((await bytesOf(files, call, options)) / bytesPerToken);
+  return { ...subject, ...(wanted && { provider: documents.provider }) };
+}
+
+/** Of the files that are there; the others are told when they are read. */
+async function bytesOf(
+  files: readonly string[],
+  { request: { principal } }: Resumed,
+  { sandbox, home }: Pick<ComposeOptions, 'sandbox' | 'home'>,
+): Promise<number> {
+  let bytes = 0;
+  for (const path of files) {
+    const reference = parsePathReference(path, principal.root, home);
+    const located = isSkip(reference) ? reference : await locateReference(sandbox, reference);
+    // A range of lines is what the caller chose to make of a long file.
+    if (!isSkip(located) && located.range === undefined) bytes += located.size;
+  }
+  return bytes;
+}
 
 type Shape = PromptShape<Record<string, unknown>>;
 

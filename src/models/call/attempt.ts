@@ -7,6 +7,7 @@ import type {
   SharedV4ProviderMetadata,
   SharedV4Warning,
 } from '@ai-sdk/provider';
+import { orAbort } from '../../core/concurrency.ts';
 import { AppError } from '../../core/errors.ts';
 import { isRecord, textsIn } from '../../core/json.ts';
 import type { SaidPart } from '../../core/message.ts';
@@ -14,11 +15,10 @@ import { safeCut } from '../../core/text.ts';
 import type { Citation } from '../../core/thread.ts';
 import type { Usage } from '../../core/usage.ts';
 import type { ModelAnswer } from '../ask-model.ts';
-import type { Saying } from '../asking/said.ts';
-import type { UsesIn } from '../fees/counted-uses.ts';
-import type { Use } from '../fees.ts';
-import type { AttemptClocks } from '../resilience/clocks.ts';
+import type { Use, UsesIn } from '../fees.ts';
 import { badUpstream } from '../resilience/errors.ts';
+import type { AttemptClocks } from '../resilience/limiter.ts';
+import type { Saying } from './messages.ts';
 
 /** All that one attempt brought, whether it ended well or not. */
 export interface AttemptOutcome {
@@ -50,12 +50,18 @@ export interface AttemptOutcome {
 
 /** Far above any real answer; a stream that passes it would fill the memory before its clocks run out. */
 const mostChars = 1_000_000;
+
 const mostCharsPerToken = 20;
+
 /** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. */
 const mostCitations = 200;
+
 const longestUrl = 4_000;
+
 const longestTitle = 300;
+
 const longestSnippet = 500;
+
 const longestFinish = 80;
 
 export interface AttemptInput {
@@ -310,23 +316,4 @@ function shortcoming(
     return badUpstream('The model used all of its output for thinking and wrote no answer.', false, next);
   }
   return badUpstream('The answer was empty.');
-}
-
-/** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
-export function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => reject(signal.reason);
-    if (signal.aborted) onAbort();
-    else signal.addEventListener('abort', onAbort, { once: true });
-    promise.then(
-      value => {
-        signal.removeEventListener('abort', onAbort);
-        resolve(value);
-      },
-      error => {
-        signal.removeEventListener('abort', onAbort);
-        reject(error);
-      },
-    );
-  });
 }

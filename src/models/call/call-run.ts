@@ -1,8 +1,12 @@
-import type { AppError } from '../../core/errors.ts';
+import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { AppError, bugError } from '../../core/errors.ts';
+import { textOf } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, Emit, Random, TellComms } from '../../core/ports.ts';
-import type { Fees } from '../../domain/fees.ts';
-import type { AttemptRecord, CallLimits, ModelQuestion } from '../ask-model.ts';
+import type { Clock, CommsNote, Emit, Random, TellComms } from '../../core/ports.ts';
+import type { Citation } from '../../core/thread.ts';
+import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
+import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
+import type { AttemptRecord, CallLimits, ModelAnswer, ModelQuestion } from '../ask-model.ts';
 import type { Connection } from '../provider.ts';
 import type { Resilience } from '../resilience/policy.ts';
 import type { AttemptOutcome } from './attempt.ts';
@@ -56,4 +60,214 @@ export interface Run {
   failures: AppError[];
   /** The longest text that came before a stream broke. */
   broken?: Try;
+}
+
+/** What the caller gets of the attempt that counts. */
+export function answerOf(run: Run, last: Try): ModelAnswer {
+  const { candidate, text, said, citations, error } = last;
+  const { model } = candidate;
+  const usage = last.usage ?? estimatedUsage(run, last);
+  const warnings = new Set(last.warnings);
+  if (!last.usage) warnings.add(`${model.provider} told no token counts; they are estimated.`);
+  if (error) warnings.add(`The answer broke off: ${error.message}`);
+  for (const { details } of run.failures) {
+    if (details.provider === model.provider && details.model === model.id) continue;
+    warnings.add(
+      `${details.provider}:${details.model} gave no answer (${details.class}); ${model.provider}:${model.id} did.`,
+    );
+  }
+  return {
+    text,
+    ...(said && !error && { said }),
+    model,
+    candidate,
+    usage,
+    // What the vendor says it charged is right, whatever the catalogue says.
+    costUsd: last.costUsd ?? costOf(usage, model.price),
+    finish: error ? { kind: 'other', raw: 'interrupted' } : (last.finish ?? { kind: 'other' }),
+    partial: error !== undefined,
+    citations: shownCitations(citations, run.question),
+    ...(run.question.webSearch && { couldSearch: run.parts.searches?.(model) ?? false }),
+    attempts: run.attempts,
+    latencyMs: run.parts.clock.monotonic() - run.started,
+    queuedMs: run.queuedMs,
+    warnings: [...warnings],
+    ...(last.told && { told: last.told }),
+  };
+}
+
+/** What the model quoted comes first; of the rest as much as a search was to bring. */
+function shownCitations(citations: readonly Citation[], { webSearch }: ModelQuestion): Citation[] {
+  const quoted = citations.filter(({ snippet }) => snippet !== undefined);
+  const others = citations.filter(({ snippet }) => snippet === undefined);
+  return [...quoted, ...others].slice(0, webSearch?.maxResults ?? citations.length);
+}
+
+/** Better than nothing for caps and sums when a stream broke or a server does not count. */
+function estimatedUsage(run: Run, last: Try): Usage {
+  const factor = tokenFactor(last.candidate.model.id);
+  const input = run.question.messages.reduce((sum, message) => sum + estimateTokens(textOf(message), factor), 0);
+  const reasoning = Math.ceil(last.reasoningChars / 4);
+  const called = Math.ceil(last.callChars / 4);
+  return {
+    input,
+    output: estimateTokens(last.text, factor) + reasoning + called,
+    reasoning,
+    cacheRead: 0,
+    cacheWrite: 0,
+    ...(last.fees && { fees: last.fees }),
+  };
+}
+
+/** What is thrown when nobody answered: the one failure as it is, or all of them by name. */
+export function failureOf(run: Run): AppError {
+  const [first, ...more] = run.failures;
+  if (!first) return bugError('A model was to be asked without any candidate.');
+  if (more.length === 0) return first;
+  const told = run.failures.map(
+    ({ message, details }) => `${details.provider}:${details.model} (${details.class}): ${message}`,
+  );
+  const waits = run.failures.map(error => error.details.retryAfterSeconds).filter(wait => wait !== undefined);
+  return new AppError('model', `All ${told.length} models that were asked failed. ${told.join(' · ')}`, {
+    code: 'API_ERROR',
+    class: 'exhausted_fallback_chain',
+    next: `Call again in a while or name another model. About the first: ${first.details.next ?? first.message}`,
+    provider: first.details.provider,
+    model: first.details.model,
+    retryable: run.failures.some(error => error.details.retryable === true),
+    retryAfterSeconds: waits.length > 0 ? Math.min(...waits) : undefined,
+    data: { attempts: run.attempts },
+  });
+}
+
+/** Stands where an answer names its provider: nobody was reached. */
+export const nobody: ModelInfo = {
+  provider: 'nobody',
+  id: 'no-model',
+  name: 'No model answered',
+  aliases: [],
+  window: 1_000_000,
+  maxOutput: 1_000,
+  input: ['text'],
+  efforts: [],
+  reasoning: false,
+  temperature: 'none',
+  tools: false,
+  price: { in: 0, out: 0 },
+  score: 1,
+  allowCodeGeneration: false,
+  status: 'active',
+};
+
+/** What the caller has to mend himself is told as the error that it is. */
+const callersOwn = new Set(['content_filter', 'context_length', 'bad_request', 'config', 'over_capacity']);
+
+/** The last link of the chain: only for `chat`, only where the operator wants it, and only when vendors are at fault. */
+export function givesLastAnswer({ parts, question, failures }: Run): boolean {
+  const vendors = failures.every(({ details }) => !callersOwn.has(details.class));
+  return parts.lastAnswer === true && question.tool === 'chat' && failures.length > 0 && vendors;
+}
+
+/** A text of our own that says what happened and what can be done. It claims to be nothing else. */
+export function lastAnswer(run: Run): ModelAnswer {
+  const { parts, question, failures, attempts, started } = run;
+  const waits = failures.flatMap(({ details }) => details.retryAfterSeconds ?? []);
+  const when = waits.length > 0 ? `in ${Math.ceil(Math.min(...waits))} s` : 'in a while';
+  const asked = failures.map(({ details }) => `- ${details.provider}:${details.model}: ${details.class}`);
+  const text = [
+    '[This is no answer of a model: none could be reached. Polylogue wrote it itself, without any knowledge of the matter.]',
+    `Asked without success:\n${asked.join('\n')}`,
+    `The question is kept in this thread. Send it again ${when} with the same continuation_id, or name another model.`,
+  ].join('\n\n');
+  question.onText?.(text);
+  return {
+    text,
+    model: nobody,
+    candidate: { model: nobody, reason: 'the last link: no model could be reached' },
+    usage: noUsage,
+    costUsd: 0,
+    finish: { kind: 'other', raw: 'no_model' },
+    partial: true,
+    citations: [],
+    attempts,
+    latencyMs: parts.clock.monotonic() - started,
+    warnings: failures.map(({ message }) => message),
+  };
+}
+
+export interface Told {
+  outcome: AttemptRecord['outcome'] | 'cancelled';
+  elapsedMs: number;
+  /** Milliseconds until the retry. */
+  nextInMs?: number;
+  /** Who is asked instead. */
+  next?: Candidate;
+}
+
+/** Keeps one attempt for the reply and tells the observers of it. */
+export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInMs, next }: Told): void {
+  const { provider, id: model } = last.candidate.model;
+  const cancelled = outcome === 'cancelled';
+  const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
+  run.attempts.push({ provider, model, outcome: cancelled ? 'failed' : outcome, class: failureClass, elapsedMs });
+  const { reqId, tool, payer } = run.question;
+  const { status } = last.error?.details ?? {};
+  const event = { reqId, attempt: run.attempts.length, tool, provider, model, elapsedMs, outcome, class: failureClass };
+  const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
+  const costUsd = last.costUsd ?? (last.usage && costOf(last.usage, last.candidate.model.price));
+  const ended = { usage: last.usage, costUsd, finish: last.finish?.kind };
+  run.parts.emit({ type: 'model.attempt', ...event, thread: payer?.thread, status, ...ended, nextInMs, next: follows });
+  // The text of a broken attempt may yet be the answer.
+  if (outcome !== 'ok' && last !== run.broken) tellWaste(run, last);
+}
+
+/** Tells what an attempt cost that is not the answer. A vendor that broke off before it told its tokens has searched all the same. */
+export function tellWaste({ question }: Run, { candidate: { model }, usage, fees, costUsd }: Try): void {
+  const known = usage ?? (fees && { ...noUsage, fees });
+  if (known) question.onWaste?.({ model, usage: known, costUsd: costUsd ?? costOf(known, model.price) });
+}
+
+/** What a vendor is asked for beside the messages, as its SDK gets it. */
+type Settings = Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'temperature' | 'tools' | 'providerOptions'>;
+
+/**
+ * Tells what one attempt asks, and gives what tells how it ended. The messages are ours, so that they can be sent again to
+ * any model; what the vendor gets beside them is told in its own words.
+ */
+export function tellRequest(run: Run, { model, effort, thinkingBudget }: Candidate, call: Settings) {
+  const { tellComms: tell, random, clock } = run.parts;
+  if (!tell) return undefined;
+  const { reqId, tool, messages, webSearch, tools, toolChoice } = run.question;
+  const exchange = random.uuid().replaceAll('-', '').slice(0, 12);
+  const about: Pick<CommsNote, 'reqId' | 'exchange' | 'tool' | 'provider' | 'model'> = {
+    reqId,
+    exchange,
+    tool,
+    provider: model.provider,
+    model: model.id,
+  };
+  const { maxOutputTokens, temperature, providerOptions } = call;
+  const vendorTools = call.tools?.filter(each => each.type !== 'function');
+  const wanted = { maxOutputTokens, temperature, effort, thinkingBudget, webSearch, tools, toolChoice };
+  const asked = { ...wanted, vendorTools, providerOptions };
+  const attempt = run.attempts.length + 1;
+  tell({ ...about, direction: 'out', kind: 'request', payload: { attempt, ...asked, messages } });
+  const began = clock.monotonic();
+  return (outcome: Omit<AttemptOutcome, 'failure' | 'uses'>, error: AppError | undefined): void => {
+    const { text, said, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
+    const cost = costUsd ?? (usage && costOf(usage, model.price));
+    const came = { text, said, finish, usage, costUsd: cost, citations, warnings, reasoningChars };
+    const kind = error ? 'error' : 'response';
+    const elapsedMs = clock.monotonic() - began;
+    for (const step of outcome.steps ?? []) {
+      tell({ ...about, direction: 'in', kind: step.step === 'tool_use' ? 'tool_call' : 'tool_result', payload: step });
+    }
+    tell({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...loggedFailure(error), ...came } });
+  };
+}
+
+function loggedFailure(error: AppError | undefined): object {
+  if (!error) return {};
+  const { code, class: kind, status, next, cause } = error.details;
+  return { error: { code, class: kind, message: error.message, status, next, cause } };
 }

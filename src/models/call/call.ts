@@ -1,26 +1,19 @@
+import { orAbort } from '../../core/concurrency.ts';
 import { type AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Candidate } from '../../core/model.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../ask-model.ts';
-import { answerOf } from '../asking/answer-of.ts';
-import { failureOf } from '../asking/failure-of.ts';
-import { fitImages } from '../asking/fit-images.ts';
-import { givesLastAnswer, lastAnswer } from '../asking/last-answer.ts';
-import { recordAttempt, tellWaste } from '../asking/record-attempt.ts';
-import { createSaying } from '../asking/said.ts';
-import { tellRequest } from '../asking/tell-comms.ts';
-import { toolsOf } from '../asking/tools-of.ts';
-import { feesOf } from '../fees/counted-uses.ts';
+import { feesOf } from '../fees.ts';
 import type { Connection } from '../provider.ts';
 import type { Pass } from '../resilience/breaker-board.ts';
-import { limitsFor, startClocks } from '../resilience/clocks.ts';
+import { faultOf } from '../resilience/classify-error.ts';
 import { toModelError } from '../resilience/errors.ts';
-import { othersAfter } from '../resilience/fallback.ts';
-import { faultOf } from '../resilience/fault.ts';
-import { maxAttempts, retryDelay } from '../resilience/retry.ts';
-import { attempt, orAbort } from './attempt.ts';
+import { limitsFor, startClocks } from '../resilience/limiter.ts';
+import { maxAttempts, othersAfter, retryDelay } from '../resilience/policy.ts';
+import { attempt } from './attempt.ts';
 import type { AskModelParts, Run, Try } from './call-run.ts';
-import { toPrompt } from './messages.ts';
-import { repaired, signerOf } from './repair-history.ts';
+import { answerOf, failureOf, givesLastAnswer, lastAnswer, recordAttempt, tellRequest, tellWaste } from './call-run.ts';
+import { createSaying, toolsOf, toPrompt } from './messages.ts';
+import { fitImages, repaired, signerOf } from './repair-history.ts';
 
 /** Waiting longer than this for one vendor makes no sense while another candidate is left. */
 const patienceWithOthersLeftMs = 10_000;

@@ -1,3 +1,6 @@
+import { orAbort } from '../../core/concurrency.ts';
+import { throwIfAborted } from '../../core/errors.ts';
+import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState, TellComms } from '../../core/ports.ts';
 import type { AskModel, CallLimits } from '../ask-model.ts';
@@ -8,20 +11,59 @@ import {
   type ModelSources,
   type SourceOptions,
 } from '../catalogue/model-sources.ts';
-import { capabilitiesOf, type ProviderCapabilities, settingFor } from '../catalogue/survey.ts';
-import type { AccountBalance, ProviderDefinition, ProviderSettings } from '../provider.ts';
-import { upstreamOf } from '../resilience/breaker/upstream.ts';
-import type { Health } from '../resilience/health.ts';
+import {
+  capabilitiesOf,
+  type ProviderCapabilities,
+  settingFor,
+  type UnknownName,
+  unknownNames,
+} from '../catalogue/survey.ts';
+import type { AccountBalance, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { type Health, upstreamOf } from '../resilience/breaker.ts';
 import type { Load } from '../resilience/limiter.ts';
 import { createResilience, type Resilience } from '../resilience/policy.ts';
 import type { RouteExplanation } from '../routing/explain.ts';
 import type { Resolution } from '../routing/resolve.ts';
-import { createRestrictions, isRestriction } from '../routing/restrictions.ts';
-import type { ModelRequest, RoutingPolicy } from '../routing/roster.ts';
-import { type CountPrompt, createCountPrompt } from '../sources/count-prompt.ts';
-import { type UnknownName, unknownNames } from '../survey/unknown-names.ts';
+import { createRestrictions, isRestriction, type ModelRequest, type RoutingPolicy } from '../routing/roster.ts';
 import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
 import { createAskModel } from './call.ts';
+import { toPrompt } from './messages.ts';
+
+/** A call waits no longer for a count that may as well be estimated. */
+const patienceMs = 5_000;
+
+/** A prompt as it would be sent. */
+export interface PromptToCount {
+  reqId: string;
+  candidate: Candidate;
+  messages: readonly Message[];
+  maxOutputTokens: number;
+  signal: AbortSignal;
+}
+
+/** The vendor's own count of a prompt's tokens; undefined where the vendor has none to tell, or does not tell it in time. */
+export type CountPrompt = (prompt: PromptToCount) => Promise<number | undefined>;
+
+/** Asks the vendor of the candidate. Throws only when the caller gave up. */
+export function createCountPrompt(connection: (id: string) => Promise<Connection>, emit: Emit): CountPrompt {
+  return async ({ reqId, candidate, messages, maxOutputTokens, signal }) => {
+    const { model, effort, thinkingBudget } = candidate;
+    const within = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
+    try {
+      const open = await orAbort(connection(model.provider), within);
+      if (!open.countTokens) return undefined;
+      const { prompt } = toPrompt(messages, open, model);
+      const providerOptions = open.providerOptions({ model, effort, thinkingBudget, maxOutputTokens });
+      const call = { prompt, maxOutputTokens, providerOptions, abortSignal: within };
+      return await orAbort(open.countTokens(model, call), within);
+    } catch (error) {
+      throwIfAborted(signal);
+      const message = `${model.id} was not counted by its vendor, so that its tokens are estimated: ${error instanceof Error ? error.message : error}`;
+      emit({ type: 'warning', reqId, where: `tokens of ${model.provider}`, message });
+      return undefined;
+    }
+  };
+}
 
 export interface TeamOptions {
   definitions: readonly ProviderDefinition[];
@@ -116,8 +158,10 @@ const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_
 
 /** Above what one person's agents ask for at once; vendors say themselves when it is too much for them. */
 const mostAtOnce = 256;
+
 /** A machine at home answers a few at a time; the others would only wait there. */
 const mostAtLocal = 16;
+
 /** Waiting makes sense for so many times what can run. */
 const queueFactor = 4;
 

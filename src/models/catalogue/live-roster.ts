@@ -1,11 +1,10 @@
 import type { ModelInfo } from '../../core/model.ts';
-import { usualWindow } from '../../providers/shared/own-server.ts';
 import type { LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { sameModel } from '../routing/names.ts';
 import type { Roster, RosterProvider } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
 import { usableSettings } from './connections.ts';
-import { overlayListing } from './overlay.ts';
+import { overlayListing, usualWindow } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
 
 export interface LiveRosterParts {

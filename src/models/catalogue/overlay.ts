@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import type { InputKind, ModelInfo } from '../../core/model.ts';
-import { efforts } from '../../core/model.ts';
+import { isRecord } from '../../core/json.ts';
+import { efforts, type InputKind, type ModelInfo } from '../../core/model.ts';
 import type { LiveModel } from '../provider.ts';
 import { isChatId } from '../routing/names.ts';
 
 /** Taken for models of which nothing but the name is known. */
 const assumed = { window: 32_768, maxOutput: 8_192, score: 10 };
+
 /** Of a vendor's model we know nothing of; it is there to be named, not to be chosen. */
 const strangerScore = 1;
 
@@ -91,6 +92,7 @@ const entrySchema = z.looseObject({
   use_openai_response_api: z.boolean().optional(),
   max_image_size_mb: z.number().optional(),
 });
+
 type Entry = z.infer<typeof entrySchema>;
 
 const knownKeys = new Set(Object.keys(entrySchema.shape));
@@ -227,3 +229,40 @@ function temperatureOf(base: ModelInfo, entry: Entry): ModelInfo['temperature'] 
   if (entry.supports_temperature === false || entry.temperature_constraint === 'fixed') return 'none';
   return entry.supports_temperature || entry.temperature_constraint ? 'range' : base.temperature;
 }
+
+/** A file in which the operator says what models there are, or what is different about them. */
+export interface ModelsFile {
+  /** The provider whose models it lists; absent: it has a list for each provider, under the provider's id. */
+  provider?: string;
+  /** As parsed. */
+  document: unknown;
+}
+
+/** Lays the operator's files over the models, in order; later ones win. */
+export function overlayFiles(
+  models: readonly ModelInfo[],
+  files: readonly ModelsFile[],
+  providers: readonly string[],
+): Overlaid {
+  const warnings: string[] = [];
+  let laid = [...models];
+  for (const [provider, list] of files.flatMap(listsOf)) {
+    if (!providers.includes(provider)) {
+      warnings.push(`The models file names the provider "${provider}", which there is not; its models were left out.`);
+      continue;
+    }
+    const next = overlay(laid, provider, list);
+    laid = next.models;
+    warnings.push(...next.warnings);
+  }
+  return { models: laid, warnings };
+}
+
+function listsOf({ provider, document }: ModelsFile): [provider: string, list: unknown][] {
+  if (provider !== undefined) return [[provider, document]];
+  if (!isRecord(document)) return [];
+  return Object.entries(document).filter(([name]) => !name.startsWith('_'));
+}
+
+/** Taken for the window of a model of which nobody tells it, in tokens. */
+export const usualWindow = 32_768;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AppError, configError } from '../../core/errors.ts';
 import type { Clock, KeptTexts } from '../../core/ports.ts';
-import { checkedBaseUrl } from '../extras/endpoint.ts';
+import { checkedBaseUrl } from '../provider.ts';
 import { badUpstream, toModelError } from '../resilience/errors.ts';
 import { type FactsByProvider, ourPart, readModelsDev } from './models-dev.ts';
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { orAbort } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
-import { orAbort } from '../call/attempt.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 
 /** A listing is asked for again after this time. */

@@ -1,8 +1,7 @@
 import type { FaultScope } from '../../core/errors.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
-import { breakerNames, type Upstream } from './breaker/upstream.ts';
-import { Breaker, breakerRules, type Place } from './breaker.ts';
-import type { BreakerState, Health } from './health.ts';
+import type { BreakerState, Health } from './breaker.ts';
+import { Breaker, breakerNames, breakerRules, type Place, type Upstream } from './breaker.ts';
 import { SharedBreakers } from './shared-breakers.ts';
 
 /** In this order they are looked at: the widest first. */

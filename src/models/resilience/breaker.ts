@@ -1,6 +1,133 @@
+import { createHash } from 'node:crypto';
 import type { FaultScope } from '../../core/errors.ts';
-import { RollingCounts } from './breaker/rolling-counts.ts';
-import type { BreakerState } from './health.ts';
+import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
+
+const steps = 10;
+
+interface Step {
+  at: number;
+  all: number;
+  marked: number;
+}
+
+/** How often something happened lately, and how often in the way that matters. What is older than the window falls out in tenths of it. */
+export class RollingCounts {
+  readonly #stepMs: number;
+  readonly #steps: Step[] = [];
+
+  constructor(windowMs: number) {
+    this.#stepMs = windowMs / steps;
+  }
+
+  /** `now` in monotonic milliseconds. */
+  add(now: number, all: number, marked: number): void {
+    const at = Math.floor(now / this.#stepMs);
+    let last = this.#steps.at(-1);
+    if (last?.at !== at) {
+      last = { at, all: 0, marked: 0 };
+      this.#steps.push(last);
+      this.#forget(at);
+    }
+    last.all += all;
+    last.marked += marked;
+  }
+
+  sum(now: number): { all: number; marked: number } {
+    this.#forget(Math.floor(now / this.#stepMs));
+    const sum = { all: 0, marked: 0 };
+    for (const { all, marked } of this.#steps) {
+      sum.all += all;
+      sum.marked += marked;
+    }
+    return sum;
+  }
+
+  clear(): void {
+    this.#steps.length = 0;
+  }
+
+  #forget(at: number): void {
+    while (this.#steps[0] && this.#steps[0].at <= at - steps) this.#steps.shift();
+  }
+}
+
+/** Where a provider's calls go, and under which key: what breakers and budgets are kept for. Holds no secret. */
+export interface Upstream {
+  provider: string;
+  /** The provider's id, with a short hash of its address where one is set. */
+  endpoint: string;
+  /** A short hash of the key; `none` without one. Another key is another upstream, without a past. */
+  key: string;
+}
+
+export function upstreamOf({ id, options }: ProviderDefinition, settings: ProviderSettings): Upstream {
+  const valuesOf = (wanted: (name: string) => boolean) =>
+    Object.keys(options)
+      .filter(name => wanted(name) && settings[name] !== undefined)
+      .map(name => `${name}=${settings[name]}`);
+  const keys = valuesOf(name => options[name]?.secret === true);
+  // All other settings: an address, a deployment, a version may be what a vendor answers to.
+  const places = valuesOf(name => options[name]?.secret !== true);
+  return {
+    provider: id,
+    endpoint: places.length === 0 ? id : `${id}.${fingerprint(places)}`,
+    key: keys.length === 0 ? 'none' : fingerprint(keys),
+  };
+}
+
+/** Long enough to tell keys apart, too short to find one by it. */
+function fingerprint(texts: readonly string[]): string {
+  return createHash('sha256')
+    .update(`polylogue upstream\0${texts.join('\0')}`)
+    .digest('hex')
+    .slice(0, 10);
+}
+
+export const statePrefix = 'breaker/';
+
+/** The names under which the breakers of one model are kept, in the order in which they are looked at. */
+export function breakerNames({ endpoint, key }: Upstream, model: string): Record<FaultScope, string> {
+  const place = `${statePrefix}${endpoint}`;
+  const named = encodeURIComponent(model.toWellFormed());
+  return {
+    key: `${place}/key/${key}`,
+    account: `${place}/account/${key}`,
+    key_model: `${place}/key_model/${key}/${named}`,
+    model: `${place}/model/${named}`,
+  };
+}
+
+/**
+ * `closed`: asked as usual. `open`: not asked until its pause is over. `half_open`: the pause is over, and one call tries
+ * whether it works again. `quarantined`: the key was refused; not asked until the configuration changes, a listing with the
+ * key succeeds, or a day went by.
+ */
+export type BreakerState = 'closed' | 'open' | 'half_open' | 'quarantined';
+
+/** How one thing at a provider does. Numbers are of this process; the state is that of all processes on one store. */
+export interface Health {
+  provider: string;
+  /** Absent: all that this provider serves under its key. */
+  model?: string;
+  /** What the record is about: a key at an address, an account, a model, or a model under a key. */
+  scope: FaultScope;
+  state: BreakerState;
+  /** Attempts that ended within the last 30 s, and how many of them failed in a way that counts here. */
+  calls: number;
+  failures: number;
+  /** Failures since the last success. */
+  consecutive: number;
+  /** How often it opened since it last worked. */
+  opens: number;
+  /** Milliseconds of a whole answer, a moving average; absent before the first. */
+  latencyMs?: number;
+  /** What kind of failure the last one was: `bad_upstream`, `rate_limit`… */
+  class?: string;
+  /** Epoch milliseconds of the last change of `state`; of the first attempt where it never changed. */
+  since: number;
+  /** Seconds until it may be asked again; absent when it may, and for a quarantine. */
+  retryAfterSeconds?: number;
+}
 
 export const breakerRules = {
   /** So many failures in a row open it. */

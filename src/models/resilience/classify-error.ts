@@ -1,4 +1,140 @@
-import type { VendorError } from './vendor-error.ts';
+import type { AppError, Fault } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import type { CallLimits } from '../ask-model.ts';
+
+/** What can be read from a failed call, whatever threw it. */
+export interface VendorError {
+  /** Name of the thrown error, such as `AI_APICallError`; empty for what was no error. */
+  name: string;
+  /** HTTP status, where the vendor answered. */
+  status?: number;
+  /** The machine words of the answer (codes, types, reasons) in lower case, with a space between. */
+  words: string;
+  /** What it said to people, unshortened and unmasked. */
+  message: string;
+  /** Response headers, names in lower case. */
+  headers: Readonly<Record<string, string>>;
+  /** The parsed body; undefined when it is no JSON. */
+  body: unknown;
+  /** Code of the network failure below it, such as `ECONNRESET`. */
+  systemCode?: string;
+}
+
+/**
+ * Reads AI SDK errors (by shape, so that no vendor package is loaded for it), error parts of a stream, bodies of all
+ * vendors' kinds (`{error: {…}}`, `{error: "…"}`, `[{error}]`, `{detail}`, HTML, text, a bare string) and network errors.
+ */
+export function readVendorError(error: unknown): VendorError {
+  if (!isRecord(error)) {
+    return { name: '', words: '', message: asText(error) ?? 'no reason was given', headers: {}, body: undefined };
+  }
+  const text = asText(error.responseBody);
+  const body = parsed(text) ?? error.data;
+  const objects = [error, ...errorObjects(body)];
+  return {
+    name: error instanceof Error ? error.name : '',
+    status: statusOf(error),
+    words: objects.flatMap(wordsOf).join(' ').toLowerCase(),
+    message: firstText(messageOf(body), readable(text), ownMessage(error)) ?? 'no reason was given',
+    headers: headersOf(error.responseHeaders),
+    body,
+    systemCode: systemCodeOf(error),
+  };
+}
+
+/** Node's fetch says why only in the cause. */
+function ownMessage(error: Record<string, unknown>): string | undefined {
+  const cause = isRecord(error.cause) ? asText(error.cause.message) : undefined;
+  return error.message === 'fetch failed' ? (cause ?? 'fetch failed') : asText(error.message);
+}
+
+function asText(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+function firstText(...texts: (string | undefined)[]): string | undefined {
+  return texts.map(text => text?.trim()).find(text => text !== undefined && text !== '');
+}
+
+function parsed(text: string | undefined): unknown {
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    // Not JSON: the text itself is then what the vendor said.
+    return undefined;
+  }
+}
+
+/** A page or a plain text as one line without its markup. */
+function readable(text: string | undefined): string | undefined {
+  const head = text?.slice(0, 20_000);
+  if (head === undefined || parsed(text) !== undefined) return undefined;
+  return head
+    .replace(/<(script|style)[\s>][\s\S]*?<\/\1>/gi, ' ')
+    .replace(/<[^<>]*>/g, ' ')
+    .replace(/\s+/g, ' ');
+}
+
+function statusOf(error: Record<string, unknown>): number | undefined {
+  const status = error.statusCode ?? error.status ?? error.code;
+  const number = typeof status === 'string' && /^\d{3}$/.test(status) ? Number(status) : status;
+  return typeof number === 'number' && number >= 100 && number <= 599 ? number : undefined;
+}
+
+/** The object itself and what it wraps under the names that vendors use. */
+function errorObjects(body: unknown): Record<string, unknown>[] {
+  const first = Array.isArray(body) ? body[0] : body;
+  if (!isRecord(first)) return [];
+  const response = isRecord(first.response) ? first.response : undefined;
+  return [first.error, response?.error, first].filter(isRecord);
+}
+
+function wordsOf(error: Record<string, unknown>): string[] {
+  const details = Array.isArray(error.details) ? error.details.filter(isRecord) : [];
+  const reasons = details.map(detail => detail.reason);
+  return [error.code, error.type, error.status, ...reasons].filter(word => typeof word === 'string');
+}
+
+function messageOf(body: unknown): string | undefined {
+  if (typeof body === 'string') return body;
+  for (const error of errorObjects(body)) {
+    const said = firstText(
+      asText(error.message),
+      asText(error.error),
+      asText(error.detail),
+      validationOf(error.detail),
+    );
+    if (said !== undefined) return said;
+  }
+  return undefined;
+}
+
+/** `detail: [{ loc, msg }]`, as servers written with FastAPI answer. */
+function validationOf(detail: unknown): string | undefined {
+  if (!Array.isArray(detail)) return undefined;
+  return detail
+    .filter(isRecord)
+    .map(entry => asText(entry.msg) ?? '')
+    .join('; ');
+}
+
+function headersOf(headers: unknown): Record<string, string> {
+  if (!isRecord(headers)) return {};
+  const texts = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string');
+  return Object.fromEntries(texts.map(([name, value]) => [name.toLowerCase(), value]));
+}
+
+function systemCodeOf(error: unknown): string | undefined {
+  let current = error;
+  for (let depth = 0; depth < 8 && isRecord(current); depth++) {
+    const code = current.code;
+    if (typeof code === 'string' && /^(E[A-Z]{3,}|UND_ERR|CERT_|ERR_|DEPTH_|SELF_|UNABLE_)/.test(code)) return code;
+    const several = Array.isArray(current.errors) ? current.errors[0] : undefined;
+    current = current.cause ?? several;
+  }
+  return undefined;
+}
 
 /** What kind of failure it was; decides whether another attempt or another candidate makes sense. */
 export type FailureClass =
@@ -83,10 +219,13 @@ const rules: readonly Rule[] = [
 
 /** Codes of what another attempt will not mend: the name or the certificate is wrong. */
 const lastingNetworkCode = /^(ENOTFOUND|CERT_|ERR_TLS|DEPTH_|SELF_|UNABLE_|EPROTO|ERR_SSL|ERR_INVALID)/;
+
 const timeoutCode = /^(ETIMEDOUT|UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT)$/;
+
 /** The adapters' own words for an answer that they could not read. */
 const unreadable =
   /^(AI_(JSONParse|TypeValidation|InvalidResponseData|EmptyResponseBody|NoContentGenerated)Error|Error)$/;
+
 const refusedHere = /^AI_(UnsupportedFunctionality|InvalidPrompt|InvalidArgument|LoadAPIKey|LoadSetting)Error$/;
 
 /** Decides once, for the whole product, what a failure is and whether to try again. */
@@ -118,4 +257,67 @@ function matches(rule: Rule, { status, words, message }: VendorError): boolean {
 function networkVerdict(code: string): Verdict {
   if (timeoutCode.test(code)) return { class: 'timeout', retryable: true };
   return { class: 'network', retryable: !lastingNetworkCode.test(code) };
+}
+
+/** The way to the vendor was not even found or opened: name, address, certificate. */
+const noWay =
+  /^(ENOTFOUND|EAI_|ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENETDOWN|EHOSTDOWN|ETIMEDOUT|EADDRNOTAVAIL|UND_ERR_CONNECT|CERT_|ERR_TLS|ERR_SSL|DEPTH_|SELF_|UNABLE_|EPROTO)/;
+
+const ofAccount = /\b(account|organi[sz]ation|workspace|project|team)\b/i;
+
+const ofModel = /\bmodel\b/i;
+
+/** What a vendor's failure tells of the vendor: which breaker counts it. Undefined when the request was at fault. */
+export function faultOfVendor(vendor: VendorError, { class: kind }: Verdict, model: string): Fault | undefined {
+  const { status, systemCode, message, body } = vendor;
+  const namesModel = ofModel.test(message) || message.includes(model);
+  switch (kind) {
+    case 'network':
+      return { scope: systemCode !== undefined && noWay.test(systemCode) ? 'key' : 'model', lasting: false };
+    case 'timeout':
+      return {
+        scope: status === undefined && systemCode !== undefined && noWay.test(systemCode) ? 'key' : 'model',
+        lasting: false,
+      };
+    case 'auth':
+      // A page instead of a vendor's answer is something on the way, such as a proxy; it says nothing about the key.
+      return {
+        scope: status === 403 && namesModel ? 'key_model' : 'key',
+        lasting: status === 401 || body !== undefined,
+      };
+    case 'balance':
+      return { scope: 'key', lasting: false };
+    case 'quota':
+      return { scope: 'account', lasting: false };
+    case 'rate_limit':
+      return { scope: ofAccount.test(message) && !namesModel ? 'account' : 'key_model', lasting: false };
+    case 'bad_upstream':
+      return { scope: 'model', lasting: false };
+    default:
+      return undefined;
+  }
+}
+
+/** How an attempt went, as far as its end by one of our own limits has to be judged. */
+export interface AttemptCourse {
+  /** The limits that the caller set for this call alone; to miss those is no sign of trouble. */
+  own?: Partial<CallLimits>;
+  limits: CallLimits;
+  elapsedMs: number;
+  /** Some text or reasoning came. */
+  progressed: boolean;
+}
+
+/** What a failed attempt tells of its vendor. */
+export function faultOf(error: AppError, course: AttemptCourse): Fault | undefined {
+  const { class: kind, data, retryable, fault } = error.details;
+  if (fault) return fault;
+  const model: Fault = { scope: 'model', lasting: false };
+  if (kind === 'bad_upstream') return retryable ? model : undefined;
+  if (kind !== 'timeout') return undefined;
+  if (data?.clock === 'first_byte') return course.own?.firstByteMs === undefined ? model : undefined;
+  if (data?.clock === 'idle') return course.own?.idleMs === undefined ? model : undefined;
+  // What is left of the total is often little. Only who was silent for most of it is to blame.
+  const silent = !course.progressed && course.elapsedMs * 2 >= course.limits.totalMs;
+  return course.own?.totalMs === undefined && silent ? model : undefined;
 }

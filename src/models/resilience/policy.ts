@@ -1,11 +1,73 @@
 import { AppError } from '../../core/errors.ts';
-import type { ModelInfo } from '../../core/model.ts';
+import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
-import type { Upstream } from './breaker/upstream.ts';
+import { type Health, RollingCounts, type Upstream } from './breaker.ts';
 import { type Block, createBreakerBoard, type Pass } from './breaker-board.ts';
-import type { Health } from './health.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
-import { createRetryBudget } from './retry-budget.ts';
+
+/**
+ * Who may still be asked. Refused content is not carried from vendor to vendor; a prompt that is too long goes only to wider
+ * windows; a request that one vendor calls malformed is our mistake, but for a model that it does not have (404).
+ */
+export function othersAfter(error: AppError, failed: Candidate, left: Candidate[]): Candidate[] {
+  switch (error.details.class) {
+    case 'content_filter':
+      return [];
+    case 'context_length':
+      return left.filter(candidate => candidate.model.window > failed.model.window);
+    case 'timeout':
+      // Not retryable is the total limit: no time is left for anyone.
+      return error.details.retryable ? left : [];
+    case 'bad_request':
+      return error.details.status === 404 ? left : [];
+    case 'auth':
+    case 'balance':
+    case 'quota':
+      // The key is refused or spent, not the model: its provider's other models have the same one.
+      // Unless it is this model alone that the key may not use.
+      if (error.details.fault?.scope === 'key_model') return left;
+      return left.filter(candidate => candidate.model.provider !== failed.model.provider);
+    case 'over_capacity':
+      return [];
+    default:
+      return left;
+  }
+}
+
+const windowMs = 60_000;
+
+const share = 0.1;
+
+/** So many are allowed however few calls there are. */
+const least = 3;
+
+/** Keeps retries a small part of what a vendor gets: in trouble, everybody's second and third tries are what breaks it for good. */
+export interface RetryBudget {
+  /** A call begins at this upstream. `now` in monotonic milliseconds. */
+  called(upstream: string, now: number): void;
+  /** True when one more retry fits into the last minute's; it is counted then. */
+  take(upstream: string, now: number): boolean;
+}
+
+export function createRetryBudget(): RetryBudget {
+  // Marked: retries.
+  const byUpstream = new Map<string, RollingCounts>();
+  const of = (upstream: string) => {
+    const counts = byUpstream.get(upstream) ?? new RollingCounts(windowMs);
+    byUpstream.set(upstream, counts);
+    return counts;
+  };
+  return {
+    called: (upstream, now) => of(upstream).add(now, 1, 0),
+    take(upstream, now) {
+      const counts = of(upstream);
+      const { all: calls, marked: retries } = counts.sum(now);
+      if (retries + 1 > Math.max(least, share * calls)) return false;
+      counts.add(now, 0, 1);
+      return true;
+    },
+  };
+}
 
 /** What stands between a call and its vendors: who is asked at all, how often again, and how many at once. */
 export interface Resilience extends Limiter {
@@ -87,4 +149,35 @@ function refusalOf({ provider, id }: ModelInfo, block: Block, keyName: string | 
     retryable: true,
     retryAfterSeconds: seconds,
   });
+}
+
+/** Attempts at one candidate, the first one included. */
+export const maxAttempts = 3;
+
+const defaultBaseMs = 500;
+
+const defaultCapMs = 8000;
+
+export interface RetrySituation {
+  /** The attempt that failed, counted from 1. */
+  attempt: number;
+  random: Random;
+  /** What the vendor asked for. */
+  retryAfterSeconds?: number;
+  /** Milliseconds that may be waited at most; a wait that needs more is not begun. */
+  patienceMs: number;
+  baseMs?: number;
+  capMs?: number;
+}
+
+/**
+ * Milliseconds until the next attempt: a random part of a doubling interval (full jitter), but never less than the vendor
+ * asked for. Undefined when that is more than the call can wait: then it fails at once instead of failing later.
+ */
+export function retryDelay(situation: RetrySituation): number | undefined {
+  const { attempt, random, retryAfterSeconds = 0, patienceMs } = situation;
+  const { baseMs = defaultBaseMs, capMs = defaultCapMs } = situation;
+  const jitter = random.fraction() * Math.min(capMs, baseMs * 2 ** (attempt - 1));
+  const delay = Math.ceil(Math.max(jitter, retryAfterSeconds * 1000));
+  return delay < patienceMs ? delay : undefined;
 }

@@ -5,10 +5,10 @@ import type { Message } from '../../core/message.ts';
 import type { SharedState } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import type { AskModel, ModelQuestion } from '../ask-model.ts';
-import { type TellableClass, tellableClasses } from '../manager/route-plan.ts';
-import { isQuick } from './categories.ts';
+import { type TellableClass, tellableClasses } from './requirements.ts';
 import type { Resolution } from './resolve.ts';
 import type { ModelRequest } from './roster.ts';
+import { isQuick } from './roster.ts';
 
 export interface ClassifierParts {
   ask: AskModel;

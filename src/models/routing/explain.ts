@@ -1,13 +1,10 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { RoutePlan } from '../manager/route-plan.ts';
-import { steer } from '../manager/steer.ts';
-import { averagePrice } from './categories.ts';
-import { type Resolution, resolveIn } from './resolve.ts';
-import type { Refusal } from './restrictions.ts';
-import type { ModelRequest, Roster, RoutingPolicy } from './roster.ts';
-import { settingOf } from './roster.ts';
-import { createScene, type Scene } from './scene.ts';
+import { createScene, type Scene } from './lookup.ts';
+import type { RoutePlan } from './requirements.ts';
+import { type Resolution, resolveIn, steer } from './resolve.ts';
+import type { ModelRequest, Refusal, Roster, RoutingPolicy } from './roster.ts';
+import { averagePrice, settingOf } from './roster.ts';
 
 /** Why a model would not answer. */
 export type LeftOutWhy =

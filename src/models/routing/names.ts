@@ -1,4 +1,5 @@
-import type { ModelInfo } from '../../core/model.ts';
+import { type Effort, efforts, type ModelInfo } from '../../core/model.ts';
+import { budgetFor, closestEffort } from '../provider.ts';
 
 /** The runs of letters and of digits in a name: `gpt-5.1` and `GPT5_1` are both gpt, 5, 1; `gpt-51` is gpt, 51. */
 export function nameWords(name: string): string[] {
@@ -12,7 +13,9 @@ export function nameKey(name: string): string {
 
 /** Each call compares a name with all there are: about so many ids are known by their keys. */
 const keys = new Map<string, string>();
+
 const mostKeys = 5_000;
+
 const longestId = 200;
 
 /** The key of the model itself: what stands before the last slash says who made it, and the tag `latest` says nothing. */
@@ -66,9 +69,13 @@ export function isChatId(id: string): boolean {
 }
 
 const isYear = (word: string) => /^20[2-3]\d$/.test(word);
+
 const isMonth = (word: string) => /^(0[1-9]|1[0-2])$/.test(word);
+
 const isDay = (word: string) => /^(0[1-9]|[12]\d|3[01])$/.test(word);
+
 const isDate = (word: string) => /^20[2-3]\d[01]\d[0-3]\d$/.test(word);
+
 /** Month and day, or year and month: 0905, 2512. */
 const isShortDate = (word: string) => /^((0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|2[3-9](0[1-9]|1[0-2]))$/.test(word);
 
@@ -86,4 +93,102 @@ export function splitDate(words: readonly string[]): { words: string[]; date: st
 /** The key of a model whatever its date. */
 export function undatedKey(id: string): string {
   return splitDate(nameWords(id.slice(id.lastIndexOf('/') + 1))).words.join('-');
+}
+
+/** How hard to think, as asked for. */
+export interface Ask {
+  effort?: Effort;
+  /** Thinking tokens. */
+  budget?: number;
+}
+
+/** A name and what stood after its last colon. */
+export interface Suffixed {
+  base: string;
+  /** As typed, without the colon. */
+  suffix: string;
+  /** Absent when the suffix is none that we know. */
+  ask?: Ask;
+}
+
+/** What each provider call is given, and what had to be given up. */
+export interface Settled extends Pick<Ask, 'effort'> {
+  thinkingBudget?: number;
+  warning?: string;
+}
+
+/** The words and forms a suffix may take, for error messages. */
+export const knownSuffixes: readonly string[] = [...efforts.map(effort => `:${effort}`), ':<tokens>', ':<n>k'];
+
+/** Below this a number without a k still counts thousands: `:16` is 16 k. */
+const leastTokens = 100;
+
+/** Splits at the last colon; undefined when there is none, or nothing on one side of it. */
+export function splitSuffix(name: string): Suffixed | undefined {
+  const at = name.lastIndexOf(':');
+  const base = name.slice(0, at).trim();
+  const suffix = name.slice(at + 1).trim();
+  if (at < 1 || base === '' || suffix === '') return undefined;
+  const ask = parseAsk(suffix);
+  return ask ? { base, suffix, ask } : { base, suffix };
+}
+
+function parseAsk(suffix: string): Ask | undefined {
+  const effort = efforts.find(word => word === suffix.toLowerCase());
+  if (effort) return { effort };
+  const tokens = /^(\d{1,7})(k?)$/i.exec(suffix);
+  if (!tokens) return undefined;
+  const count = Number(tokens[1]);
+  return { budget: tokens[2] || count < leastTokens ? count * 1024 : count };
+}
+
+/** Routes that OpenRouter knows of one model; they are part of its id. */
+const variants = new Set(['free', 'nitro', 'floor', 'online', 'thinking', 'extended', 'exacto']);
+
+export function isVariant(suffix: string): boolean {
+  return variants.has(suffix.toLowerCase());
+}
+
+/** Puts a suffix's wish into what this model takes; what it cannot take is dropped and said. */
+export function settleSuffix(model: ModelInfo, { suffix, ask }: Suffixed): Settled {
+  const dropped = (why: string): Settled => ({ warning: `":${suffix}" was dropped: ${model.id} ${why}.` });
+  if (ask?.budget !== undefined) {
+    if (!model.thinkingBudget) return dropped(takes(model));
+    const thinkingBudget = clamp(ask.budget, model.thinkingBudget);
+    if (thinkingBudget === ask.budget) return { thinkingBudget };
+    return {
+      thinkingBudget,
+      warning: `":${suffix}" became ${thinkingBudget} thinking tokens: ${model.id} ${takes(model)}.`,
+    };
+  }
+  if (ask?.effort === undefined) return {};
+  const thinkingBudget = tokensFor(ask.effort, model);
+  if (thinkingBudget !== undefined) return { thinkingBudget };
+  return model.efforts.includes(ask.effort) ? { effort: ask.effort } : dropped(takes(model));
+}
+
+/** Puts a call's general wish into what this model takes: the nearest effort, or a share of its budget, or nothing. */
+export function settleEffort(model: ModelInfo, effort: Effort | undefined): Settled {
+  if (effort === undefined) return {};
+  const thinkingBudget = tokensFor(effort, model);
+  if (thinkingBudget !== undefined) return { thinkingBudget };
+  const nearest = closestEffort(effort, model.efforts);
+  return nearest === undefined ? {} : { effort: nearest };
+}
+
+/** An effort as thinking tokens, for models that count; undefined where they do not, or none is no number they take. */
+function tokensFor(effort: Effort, { thinkingBudget: range }: ModelInfo): number | undefined {
+  if (!range || (effort === 'none' && range.min > 0)) return undefined;
+  return effort === 'none' ? 0 : budgetFor(effort, range);
+}
+
+function clamp(tokens: number, { min, max }: { min: number; max: number }): number {
+  return Math.min(max, Math.max(min, tokens));
+}
+
+function takes(model: ModelInfo): string {
+  const { thinkingBudget: range, efforts: words } = model;
+  if (range) return `takes ${range.min} to ${range.max} thinking tokens`;
+  if (words.length > 0) return `takes ${words.join(', ')}`;
+  return model.reasoning ? 'thinks as it sees fit' : 'does not think before it answers';
 }

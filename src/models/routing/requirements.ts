@@ -1,7 +1,145 @@
 import type { ModelInfo } from '../../core/model.ts';
-import { documentsAmong, picturesAmong, sourcesAmong } from '../manager/file-kinds.ts';
-import type { ManagerRequest, RouteClass, RoutePlan } from '../manager/route-plan.ts';
 import { aboutNow } from './freshness.ts';
+
+/** A file's name without the range that may follow it, in lower case. */
+function plainName(path: string): string {
+  return path
+    .trim()
+    .toLowerCase()
+    .replace(/:\d+(?:-\d+)?$/, '');
+}
+
+function extensionOf(path: string): string {
+  const name = plainName(path).split(/[\\/]/).at(-1) ?? '';
+  const dot = name.lastIndexOf('.');
+  return dot === -1 ? '' : name.slice(dot + 1);
+}
+
+/** What has to be extracted before a model can read it. */
+const documents = new Set(
+  'pdf doc docx docm dotx odt rtf pages xls xlsx xlsm xlsb ods numbers ppt pptx pptm ppsx odp key epub mobi djvu xps tif tiff'.split(
+    ' ',
+  ),
+);
+
+const pictures = new Set('png jpg jpeg webp gif bmp heic heif'.split(' '));
+
+const sources = new Set(
+  (
+    'ts tsx mts cts js jsx mjs cjs py pyi go rs java kt kts scala c h cc cpp cxx hpp cs fs swift m mm rb php pl lua r jl dart ' +
+    'ex exs erl hs clj elm ml vue svelte sql sh bash zsh ps1 css scss less html xml gradle tf proto graphql sol zig nim'
+  ).split(' '),
+);
+
+const pageWord =
+  /scan|receipt|invoice|letter|contract|form\b|page|handwrit|\bocr\b|transcri|document|extract|rechnung|quittung|vertrag|beleg|facture|reçu|contrat|扫描|发票|收据|合同|识别|文字/i;
+
+/** Whether a picture shows text that is to be read, by its name or by what is asked. */
+function isPage(path: string, text: string): boolean {
+  return pictures.has(extensionOf(path)) && (pageWord.test(plainName(path)) || pageWord.test(text));
+}
+
+/** The named files that are documents: PDF, office formats, pictures of text. */
+export function documentsAmong(files: readonly string[], text: string): string[] {
+  return files.filter(path => documents.has(extensionOf(path)) || isPage(path, text));
+}
+
+/** The named files that are pictures to look at. */
+export function picturesAmong(files: readonly string[], text: string): string[] {
+  return files.filter(path => pictures.has(extensionOf(path)) && !isPage(path, text));
+}
+
+export function sourcesAmong(files: readonly string[]): string[] {
+  return files.filter(path => sources.has(extensionOf(path)));
+}
+
+/** What a call is about, as far as the choice of a model goes. */
+const routeClasses = [
+  'explicit',
+  'vision',
+  'long_context',
+  'documents',
+  'search',
+  'chat',
+  'agent',
+  'code',
+  'reasoning',
+] as const;
+
+export type RouteClass = (typeof routeClasses)[number];
+
+/** What a model that was asked for its opinion may say; nothing else is taken from it. */
+export const tellableClasses = ['chat', 'search', 'code', 'reasoning'] as const;
+
+export type TellableClass = (typeof tellableClasses)[number];
+
+/** A call as the AI manager sees it. */
+export interface RouteTask {
+  tool: string;
+  /** What is asked, in the caller's words. */
+  text: string;
+  /** Files and directories as the caller named them. */
+  files: readonly string[];
+  images: number;
+  /** `use_websearch`; absent: the caller did not say. */
+  useWebsearch?: boolean;
+  /** The model is to call functions of ours. */
+  callsFunctions?: boolean;
+  /** Prompt, named files and what is sent of the thread, in o200k tokens. */
+  estimatedTokens: number;
+  /** Somebody reads the answer as it arrives. */
+  watched?: boolean;
+  /** The model that the caller named, when it named one. */
+  model?: string;
+  /** The class that a model told for a text that the rules leave open. */
+  told?: TellableClass;
+}
+
+/** The task, and among what may be chosen. */
+export interface ManagerRequest extends RouteTask {
+  /** Models that may be chosen without being named, in the order in which the tool's category has them. */
+  models: readonly ModelInfo[];
+  searches(model: ModelInfo): boolean;
+  /** Providers of which nothing good is to be expected now come last. */
+  isUnwell?(provider: string): boolean;
+  /** `auto`: questions about now search too; `asked`: only calls that say so; `off`: none. */
+  webSearch: 'auto' | 'asked' | 'off';
+  /** For questions about the present year. */
+  year: number;
+}
+
+/** One rule, and what it said to the task. */
+export interface RuleTrace {
+  rule: string;
+  fired: boolean;
+  /** Why, where it fired. */
+  because?: string;
+}
+
+/** What the call needs and likes, before a name becomes a model. */
+export interface RoutePlan {
+  /** Of the first rule that fired. */
+  class: RouteClass;
+  /** The text leaves the class open: a model may be asked, and until then this is the answer. */
+  unclear: boolean;
+  needs: {
+    vision: boolean;
+    /** Tokens that must fit, answer included. */
+    window: number;
+    search: boolean;
+  };
+  /** Provider ids, the most wanted first; only those that have a model for it. */
+  prefers: string[];
+  tools: { webSearch: boolean; files: boolean };
+  /** How named files reach the model. */
+  context: 'inline' | 'provider_files' | 'summarize';
+  /** The answer goes out as it arrives. */
+  stream: boolean;
+  /** Why, one clause each. */
+  reasons: string[];
+  /** All rules, in their order. */
+  rules: RuleTrace[];
+}
 
 /** Above this many tokens a prompt is long: it goes where windows are wide and reading is cheap. */
 const longFrom = 128_000;
@@ -21,7 +159,9 @@ function namesOf(affinity: RouteClass, names: string): Record<string, RouteClass
 
 /** Providers for a class, the most wanted first. */
 const longReaders = ['moonshot', 'google', 'anthropic', 'xai', 'zhipu', 'openai', 'openrouter'];
+
 const documentReaders = ['moonshot', 'google', 'anthropic', 'openai'];
+
 const searchers = ['zhipu', 'google', 'openai', 'anthropic', 'xai', 'moonshot', 'openrouter'];
 
 /** What the rules have in common; each part is computed once. */

@@ -1,27 +1,62 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
-import type { RoutePlan } from '../manager/route-plan.ts';
-import { averagePrice, firstOrder, spread } from './categories.ts';
-import { missingProvider, unheardProvider } from './foreign-provider.ts';
-import type { Match } from './lookup.ts';
-import { guess, isUnknownSuffix, readings } from './lookup.ts';
-import { sameModel } from './names.ts';
-import { passedOnReason, passThrough } from './pass-through.ts';
+import { byPriority, createScene, guess, isUnknownSuffix, type Match, readings, type Scene } from './lookup.ts';
+import { type Settled, type Suffixed, sameModel, settleEffort, settleSuffix, splitSuffix } from './names.ts';
 import {
   malformedNameError,
   nothingAllowedError,
   noVisionError,
+  passedOnReason,
+  passThrough,
   refusedError,
   unconfiguredError,
   unknownModelError,
   unknownProviderError,
   unknownSuffixError,
 } from './refusals.ts';
-import type { ModelRequest, Roster, RosterProvider, RoutingPolicy } from './roster.ts';
-import { findProvider, mayServeMore } from './roster.ts';
-import { byPriority, createScene, type Scene } from './scene.ts';
-import type { Settled, Suffixed } from './suffixes.ts';
-import { settleEffort, settleSuffix, splitSuffix } from './suffixes.ts';
+import { planRoute, type RoutePlan } from './requirements.ts';
+import {
+  averagePrice,
+  findProvider,
+  firstOrder,
+  type ModelRequest,
+  mayServeMore,
+  type Roster,
+  type RosterProvider,
+  type RoutingPolicy,
+  settingOf,
+  spread,
+} from './roster.ts';
+
+/** What stands behind the colon of models that come in several sizes: `8b`, `8x7b-instruct-q4_K_M`, `latest`, `cloud`. */
+const tag = /^(?:latest|cloud|e?\d+(?:x\d+)?(?:\.\d+)?[bm](?:[-.].*)?|.*-cloud|.*q\d(?:_\w+)?)$/i;
+
+/** The provider that a name begins with, when it is one we know of and this installation does not have. */
+export function missingProvider(scene: Scene, name: string): string | undefined {
+  const prefix = prefixOf(scene, name);
+  return prefix !== undefined && settingOf(prefix) ? prefix : undefined;
+}
+
+/**
+ * What a name that nothing bears puts before its colon, when that can only be meant for a provider: what follows is a model
+ * that we know, or is neither a suffix nor the tag of a local model.
+ */
+export function unheardProvider(scene: Scene, name: string): string | undefined {
+  const prefix = prefixOf(scene, name);
+  if (prefix === undefined) return undefined;
+  const rest = name.slice(prefix.length + 1).trim();
+  if (rest === '') return undefined;
+  if (readings(scene, rest).next().done === false) return prefix;
+  const isModel = /\d/.test(prefix) || tag.test(rest) || splitSuffix(name)?.ask !== undefined;
+  return isModel ? undefined : prefix;
+}
+
+/** A plain word before the first colon that is no provider of this installation; the whole is no model's id. */
+function prefixOf({ roster }: Scene, name: string): string | undefined {
+  const prefix = /^([a-z][\w-]*):/i.exec(name)?.[1];
+  if (prefix === undefined || findProvider(roster, prefix)) return undefined;
+  return roster.models.some(model => model.id === name) ? undefined : prefix.toLowerCase();
+}
 
 /** Which models may answer a call, and how that was decided. */
 export interface Resolution {
@@ -40,7 +75,9 @@ export interface Resolution {
 }
 
 const automatic = 'auto';
+
 const mostCandidates = 3;
+
 const longestName = 200;
 
 /**
@@ -285,4 +322,21 @@ function unmetNeeds({ request: { needs } }: Scene, model: ModelInfo): string[] {
 
 function retirement(model: ModelInfo): string[] {
   return model.status === 'deprecated' ? [`${model.id} is retired by its vendor, or soon will be.`] : [];
+}
+
+/** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
+export function steer(scene: Scene, policy: RoutingPolicy, year: number): ModelRequest {
+  const { request } = scene;
+  const { task } = request;
+  if (!task) return request;
+  const models = inOrder(scene, scene.open);
+  const plan = planRoute({
+    ...task,
+    models,
+    searches: scene.searches,
+    isUnwell: id => models.every(model => model.provider !== id || request.ailing?.(model) === true),
+    webSearch: policy.webSearch ?? 'auto',
+    year,
+  });
+  return { ...request, plan };
 }

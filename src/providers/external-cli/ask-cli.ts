@@ -2,17 +2,94 @@ import { AppError, inputError, securityError, throwIfAborted } from '../../core/
 import type { JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
-import { cliEnvironment, markName } from '../../engine/bridge/run/cli-environment.ts';
-import { findExecutable, type ProgramEnv } from '../../engine/bridge/run/find-executable.ts';
-import { narrowed, withoutRepeats } from '../../engine/bridge/run/narrow-arguments.ts';
-import { neutralPrompt } from '../../engine/bridge/run/neutral-prompt.ts';
 import { withoutKeys } from '../../models/resilience/errors.ts';
 import type { CliDefinition, CliEvent } from './clis/cli.ts';
 import { type CliOutput, readOutput } from './command/output.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
 import { asksForLogin, failureOf, longestLogin, notInstalled } from './failures.ts';
 import type { ProgramAnswer, ProgramQuestion } from './program.ts';
-import { type CliExit, runCli } from './run-cli.ts';
+import { type CliExit, cliEnvironment, findExecutable, markName, type ProgramEnv, runCli } from './run-cli.ts';
+
+/** Arguments of a configuration without those that let a CLI do more than read. */
+export function narrowed(
+  args: readonly string[],
+  widening: Readonly<Record<string, number>>,
+): { kept: string[]; leftOut: string[] } {
+  const kept: string[] = [];
+  const leftOut: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? '';
+    const name = arg.split('=', 1)[0] ?? '';
+    const values = Object.hasOwn(widening, name) ? widening[name] : undefined;
+    if (values === undefined && !widensSettings(arg, args[at - 1])) kept.push(arg);
+    else {
+      leftOut.push(arg);
+      // The flag in front of a setting goes with it.
+      if (values === undefined && kept.at(-1) === args[at - 1]) kept.pop();
+      else if (!arg.includes('=')) {
+        leftOut.push(...args.slice(at + 1, at + 1 + (values ?? 0)));
+        at += values ?? 0;
+      }
+    }
+  }
+  return { kept, leftOut };
+}
+
+/** `-c sandbox_mode="danger-full-access"` and its like. */
+function widensSettings(arg: string, before: string | undefined): boolean {
+  const setting = /^(?:-c|--config)=?(.*)$/.exec(arg)?.[1] || (before === '-c' || before === '--config' ? arg : '');
+  return /^\s*["']?(?:sandbox|approval|permission|default_permissions|mcp_servers|hooks|projects|notify)/i.test(
+    setting,
+  );
+}
+
+/** Flags that may be given more than once. */
+const repeatable = new Set(['-c', '--config', '--enable', '--disable']);
+
+/** Arguments of a configuration without the flags that are given anyway, which some CLIs refuse twice; their values go with them. */
+export function withoutRepeats(args: readonly string[], given: readonly string[]): string[] {
+  const fresh: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? '';
+    const name = arg.split('=', 1)[0] ?? '';
+    const place = name.startsWith('-') && !repeatable.has(name) ? given.indexOf(name) : -1;
+    if (place === -1) fresh.push(arg);
+    else if (!arg.includes('=') && given[place + 1]?.startsWith('-') === false) at++;
+  }
+  return fresh;
+}
+
+const atSign = '@';
+
+/** The same letter in another width: people and models read it as an at sign, programs do not. */
+const wideAtSign = '\uff20';
+
+/** A prompt in which a CLI finds no commands, and how to read what it says to it. */
+export interface NeutralPrompt {
+  text: string;
+  /** An answer, with the signs that were changed as they should be. */
+  restored(answer: string): string;
+}
+
+/**
+ * CLIs read commands out of prompts: `@path` puts a file in, a slash or a dash at the beginning does something else altogether.
+ * What callers, files and models say must not: at signs are widened, and what is in front was put there by us.
+ */
+export function neutralPrompt({ plainAt }: Pick<CliDefinition, 'plainAt'>, prompt: string): NeutralPrompt {
+  const text = prompt.replaceAll('\0', '');
+  const same = (answer: string) => answer;
+  if (plainAt || !text.includes(atSign)) return { text: safeStart(text), restored: same };
+  const note = `In this text ${wideAtSign} stands for an at sign; write and use the ordinary one.`;
+  const widened = safeStart(`${text.replaceAll(atSign, wideAtSign)}\n\n${note}`);
+  // Where the prompt had wide ones of its own, nobody can tell which one is meant.
+  const restored = text.includes(wideAtSign) ? same : (answer: string) => answer.replaceAll(wideAtSign, atSign);
+  return { text: widened, restored };
+}
+
+/** Prompts of ours begin with a heading. */
+function safeStart(text: string): string {
+  return /^[\p{L}\p{N}=]/u.test(text) ? text : `Request:\n${text}`;
+}
 
 export interface AskCliParts {
   /** The environment of this process; a CLI gets what its list allows. */

@@ -1,8 +1,30 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
-import { splitCommand } from '../../engine/bridge/split-command.ts';
 import type { CliDefinition } from './clis/cli.ts';
 import { clis } from './clis/index.gen.ts';
+
+/** A command as people write it in a configuration → its words. Quotes hold blanks together; nothing else means anything. */
+export function splitCommand(command: string): string[] {
+  const words: string[] = [];
+  let word: string | undefined;
+  let quote: string | undefined;
+  for (let at = 0; at < command.length; at++) {
+    const char = command.charAt(at);
+    if (quote === undefined && /\s/.test(char)) {
+      if (word !== undefined) words.push(word);
+      word = undefined;
+    } else if (quote === undefined && (char === '"' || char === "'")) {
+      quote = char;
+      word ??= '';
+    } else if (char === quote) quote = undefined;
+    else if (char === '\\' && quote !== "'" && /["'\\\s]/.test(command.charAt(at + 1))) {
+      at++;
+      word = (word ?? '') + command.charAt(at);
+    } else word = (word ?? '') + char;
+  }
+  if (word !== undefined) words.push(word);
+  return words;
+}
 
 /** A CLI as it is used: the built-in knowledge, with what the operator's files say over it. */
 export interface ConfiguredCli extends CliDefinition {
@@ -31,6 +53,7 @@ export interface CliFile {
 }
 
 const words = z.union([z.string().transform(splitCommand), z.array(z.string())]);
+
 const fileSchema = z.object({
   name: z.string().regex(/^[a-z][a-z0-9_-]{0,39}$/i),
   command: z.union([z.string(), z.array(z.string())]).optional(),
@@ -59,9 +82,11 @@ const fileSchema = z.object({
   login_hint: z.string().optional(),
   context_window: z.int().positive().optional(),
 });
+
 type FileEntry = z.output<typeof fileSchema>;
 
 const usualRoles = ['default', 'planner', 'codereviewer'];
+
 const usualWindow = 128_000;
 
 /** All CLIs there are. Files are laid over the built-in ones in their order; one that can't be used is left out with a warning. */

@@ -1,9 +1,16 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import { createHash } from 'node:crypto';
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4Prompt,
+  LanguageModelV4StreamPart,
+  SharedV4ProviderOptions,
+} from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
-import { isRecord, textIn } from '../../core/json.ts';
+import { isRecord, type JsonObject, numberIn, textIn } from '../../core/json.ts';
+import { tailHeading } from '../../core/message.ts';
 import { noUsage, type Usage } from '../../core/usage.ts';
-import type { ProgramSession, programSessions, SessionPlace } from '../../models/extras/programs/program-sessions.ts';
-import { type PromptParts, promptParts, promptText } from '../../models/extras/programs/prompt-parts.ts';
+import type { CallParams, ConnectAround, Connection } from '../../models/provider.ts';
 import {
   type ProgramAnswer,
   type ProgramQuestion,
@@ -12,6 +19,119 @@ import {
   sessionLost,
   splitProgramId,
 } from './program.ts';
+
+/** One text of a prompt, in its order. */
+export interface PromptPart {
+  role: 'system' | 'user' | 'assistant';
+  text: string;
+}
+
+export interface PromptParts {
+  /** What grows only at its end from call to call. */
+  stable: PromptPart[];
+  /** What to do now. */
+  tail: PromptPart[];
+}
+
+export function promptParts(prompt: LanguageModelV4Prompt): PromptParts {
+  const stable: PromptPart[] = [];
+  const tail: PromptPart[] = [];
+  for (const message of prompt) {
+    if (message.role === 'tool') continue;
+    const { role, content } = message;
+    const texts =
+      typeof content === 'string' ? [content] : content.flatMap(part => (part.type === 'text' ? [part.text] : []));
+    for (const text of texts) (text.startsWith(tailHeading) ? tail : stable).push({ role, text });
+  }
+  return { stable, tail };
+}
+
+const headings: Record<PromptPart['role'], string> = {
+  system: '=== INSTRUCTIONS ===',
+  user: '=== FROM THE CALLER ===',
+  assistant: '=== EARLIER ANSWER ===',
+};
+
+/** Parts as the one text that a program reads. It begins with a word of ours: never with a slash, a dash or an at sign. */
+export function promptText(parts: readonly PromptPart[]): string {
+  return parts
+    .map(({ role, text }) => (text.startsWith(tailHeading) ? text : `${headings[role]}\n${text}`))
+    .join('\n\n');
+}
+
+/** Equal for equal parts; tells whether a prompt still begins as it did. */
+export function partsDigest(parts: readonly PromptPart[]): string {
+  const hash = createHash('sha256');
+  for (const { role, text } of parts) hash.update(`${role} ${text.length} `).update(text);
+  return hash.digest('hex');
+}
+
+/** Where a thread's session with one program stands. */
+export interface ProgramSession {
+  /** The program's own id. */
+  id: string;
+  /** How many of the prompt's stable parts it knows, its own last answer not counted. */
+  parts: number;
+  /** Over these parts. */
+  digest: string;
+  /** What the session had used when it answered last. */
+  used: Usage;
+}
+
+/** One program that answers in one thread, working in one directory. */
+export interface SessionPlace {
+  thread: string;
+  program: string;
+  root: string;
+}
+
+const keptMs = 30 * 24 * 3_600_000;
+
+/**
+ * The sessions that programs keep, by the threads they belong to. One is gone on with only where the prompt begins with
+ * exactly what it knows: after a fork, a compaction or a move to another directory a new one starts, with the whole thread.
+ */
+export function programSessions({ state }: Pick<ConnectAround, 'state'>) {
+  return {
+    async find(place: SessionPlace, stable: readonly PromptPart[]): Promise<ProgramSession | undefined> {
+      const session = sessionIn(await state.get(keyOf(place)));
+      if (!session) return undefined;
+      const isKnown = partsDigest(stable.slice(0, session.parts)) === session.digest;
+      return isKnown && stable[session.parts]?.role === 'assistant' ? session : undefined;
+    },
+    async keep(place: SessionPlace, stable: readonly PromptPart[], id: string, used: Usage): Promise<void> {
+      const session = { id, parts: stable.length, digest: partsDigest(stable), used: { ...used } };
+      await state.change(keyOf(place), keptMs, () => session);
+    },
+    async drop(place: SessionPlace): Promise<void> {
+      await state.change(keyOf(place), keptMs, () => undefined);
+    },
+  };
+}
+
+function keyOf({ thread, program, root }: SessionPlace): string {
+  return `cli/${thread}/${program}/${partsDigest([{ role: 'user', text: root }]).slice(0, 16)}`;
+}
+
+/** What was stored may have been written by another version. */
+function sessionIn(value: JsonObject | undefined): ProgramSession | undefined {
+  const id = textIn(value?.id);
+  const digest = textIn(value?.digest);
+  if (id === '' || digest === '') return undefined;
+  return { id, digest, parts: numberIn(value?.parts), used: usageIn(value?.used) };
+}
+
+function usageIn(value: unknown): Usage {
+  if (!isRecord(value)) return noUsage;
+  const { input, output, reasoning, cacheRead, cacheWrite } = value;
+  return {
+    input: numberIn(input),
+    output: numberIn(output),
+    reasoning: numberIn(reasoning),
+    cacheRead: numberIn(cacheRead),
+    cacheWrite: numberIn(cacheWrite),
+  };
+}
 
 interface ModelParts {
   programs: Programs;
@@ -91,6 +211,7 @@ async function answer(
 }
 
 const textId = '0';
+
 const workId = '1';
 
 function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put) {
@@ -164,4 +285,21 @@ function ownUsage({ usage, usageOfSession }: ProgramAnswer, resumed: ProgramSess
     cacheRead: less('cacheRead'),
     cacheWrite: less('cacheWrite'),
   };
+}
+
+export function connectPrograms(programs: Programs, around: ConnectAround | undefined): Connection {
+  const sessions = around && programSessions(around);
+  return {
+    languageModel: ({ id }) => programModel({ programs, sessions }, id),
+    providerOptions: optionsOf,
+    tailRole: () => 'user',
+    close: programs.close,
+  };
+}
+
+/** What the model needs of a call beside its prompt; it reads them in `program-model.ts`. */
+function optionsOf({ cacheKey, about }: CallParams): SharedV4ProviderOptions {
+  const { reqId = '', tool = '', root, program } = about ?? {};
+  const options = { reqId, tool, thread: cacheKey, root, role: program?.role, mayWrite: program?.mayWrite === true };
+  return { [programProviderId]: options };
 }

@@ -31,7 +31,7 @@ export function programProvider(programs: Programs): ProviderDefinition {
       return { firstByteMs: totalMs + beyondMs, idleMs: totalMs + beyondMs, totalMs };
     },
     async connect(_settings, around) {
-      const { connectPrograms } = await import('../../models/extras/programs/connect-programs.ts');
+      const { connectPrograms } = await import('./program-model.ts');
       return connectPrograms(programs, around);
     },
   });

@@ -1,7 +1,122 @@
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { isAbsolute, join, resolve } from 'node:path';
 import type { Clock } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
-import { markName } from '../../engine/bridge/run/cli-environment.ts';
 import { endProcesses } from '../../workspace/process-tree.ts';
+import type { CliDefinition } from './clis/cli.ts';
+
+export type ProgramEnv = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The file that a name means. Only absolute directories of PATH count: a relative one, or the directory of the call, may be a
+ * stranger's checkout. Undefined when there is none.
+ */
+export async function findExecutable(name: string, env: ProgramEnv, platform: string): Promise<string | undefined> {
+  const windows = platform === 'win32';
+  const endings = windows ? endingsOf(env) : [''];
+  if (isAbsolute(name)) return firstRunnable(windows ? ['', ...endings].map(ending => name + ending) : [name], windows);
+  // A name with a folder in it would be looked for from wherever the call comes.
+  if (/[\\/]/.test(name)) return undefined;
+  const folders = (variableIn(env, 'PATH', windows) ?? '').split(windows ? ';' : ':').filter(isAbsolute);
+  const bare = windows && /\.[a-z]+$/i.test(name) ? ['', ...endings] : endings;
+  return firstRunnable(
+    folders.flatMap(folder => bare.map(ending => join(resolve(folder), name + ending))),
+    windows,
+  );
+}
+
+function endingsOf(env: ProgramEnv): string[] {
+  const told = variableIn(env, 'PATHEXT', true) ?? '.COM;.EXE;.BAT;.CMD';
+  return told.split(';').filter(ending => /^\.\w+$/.test(ending));
+}
+
+function variableIn(env: ProgramEnv, name: string, anyCase: boolean): string | undefined {
+  if (!anyCase) return env[name];
+  const found = Object.keys(env).find(variable => variable.toUpperCase() === name);
+  return found === undefined ? undefined : env[found];
+}
+
+async function firstRunnable(paths: readonly string[], windows: boolean): Promise<string | undefined> {
+  for (const path of paths) if (await isRunnable(path, windows)) return path;
+  return undefined;
+}
+
+async function isRunnable(path: string, windows: boolean): Promise<boolean> {
+  try {
+    const stats = await stat(path);
+    if (!stats.isFile()) return false;
+    if (!windows) await access(path, constants.X_OK);
+    return true;
+  } catch {
+    // Not there, or not ours to run: the next folder may have it.
+    return false;
+  }
+}
+
+/** What any program needs to find itself, its settings, its language and its way out. Nobody's keys are among it. */
+const everybodys = [
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'SHELL',
+  'LANG',
+  'LC_*',
+  'TZ',
+  'TMPDIR',
+  'TEMP',
+  'TMP',
+  'XDG_*',
+  'HTTP_PROXY',
+  'HTTPS_PROXY',
+  'NO_PROXY',
+  'ALL_PROXY',
+  'http_proxy',
+  'https_proxy',
+  'no_proxy',
+  'all_proxy',
+  'NODE_EXTRA_CA_CERTS',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'SYSTEMROOT',
+  'SYSTEMDRIVE',
+  'WINDIR',
+  'COMSPEC',
+  'PATHEXT',
+  'USERPROFILE',
+  'HOMEDRIVE',
+  'HOMEPATH',
+  'APPDATA',
+  'LOCALAPPDATA',
+  'PROGRAMDATA',
+  'PROGRAMFILES',
+];
+
+/** Set for whatever a CLI starts: its processes are known by the value, and a server of ours among them by the name. */
+export const markName = 'POLYLOGUE_CLI_RUN';
+
+/** The environment of one run: an allow-list of ours, and what belongs to this CLI. */
+export function cliEnvironment(
+  { env: own, set }: Pick<CliDefinition, 'env' | 'set'>,
+  around: ProgramEnv,
+  mark: string,
+): Record<string, string> {
+  const allowed = [...everybodys, ...own].map(matcherOf);
+  const kept = Object.entries(around).flatMap(([name, value]): [string, string][] =>
+    value !== undefined && allowed.some(matches => matches(name)) ? [[name, value]] : [],
+  );
+  return { ...Object.fromEntries(kept), NO_COLOR: '1', TERM: 'dumb', ...set, [markName]: mark };
+}
+
+/** Windows writes the same names in other cases. */
+function matcherOf(pattern: string): (name: string) => boolean {
+  if (pattern.endsWith('*')) {
+    const start = pattern.slice(0, -1);
+    return name => name.startsWith(start);
+  }
+  return name => name === pattern || name.toUpperCase() === pattern;
+}
 
 export interface CliRun {
   /** Absolute path of the executable. */
@@ -32,8 +147,10 @@ export interface CliExit {
 
 /** What a program gets to end by itself once it is told to. */
 const graceMs = 1_500;
+
 /** What is still in its pipes when it has ended; a daemon of its own may hold them open for ever. */
 const drainMs = 300;
+
 const keptStderr = 16_000;
 
 /**

@@ -1,5 +1,5 @@
 import { isRecord } from '../../core/json.ts';
-import { vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
+import { vendorFetch } from '../shared/http.ts';
 
 /** What a request of the Gemini interface says before its newest message, in the vendor's own words. */
 export interface GooglePrefix {

@@ -5,10 +5,9 @@ import type {
   SharedV4ProviderOptions,
 } from '@ai-sdk/provider';
 import { isRecord } from '../../core/json.ts';
-import type { PromptOfThread } from '../../models/extras/caches/prompt-of-thread.ts';
-import type { Fetch } from '../../models/extras/wire/vendor-fetch.ts';
-import { usePart } from '../../models/fees/counted-uses.ts';
-import type { CacheInUse, GoogleCaches } from './context-cache.ts';
+import { usePart } from '../../models/fees.ts';
+import type { Fetch } from '../shared/http.ts';
+import type { CacheInUse, GoogleCaches, PromptOfThread } from './context-cache.ts';
 
 const own = 'polylogueCache';
 

@@ -1,22 +1,154 @@
+import { hash } from 'node:crypto';
+import { isRecord } from '../../core/json.ts';
 import type { Clock, SharedState } from '../../core/ports.ts';
-import { type CacheRecords, cacheRecords, keyOf, within } from '../../models/extras/caches/cache-records.ts';
-import {
-  type Beginning,
-  beginningOf,
-  beginsLike,
-  filesOf,
-  type PromptOfThread,
-  tokensOf,
-} from '../../models/extras/caches/prompt-of-thread.ts';
-import { listVendorCaches, type VendorCache } from '../../models/vendor-services.ts';
-import type { CachedContents } from './cached-contents.ts';
+import { estimateTokens } from '../../core/tokens.ts';
+import { shownFiles } from '../../models/shown-files.ts';
+import { cacheKey, listVendorCaches, readVendorCache, type VendorCache } from '../../models/vendor-services.ts';
+import { type CachedContents, type GooglePrefix, isCacheName } from './cached-contents.ts';
+
+/** What a request of a thread says before its newest message. */
+export interface PromptOfThread extends GooglePrefix {
+  thread: string;
+}
+
+/** A beginning by which a longer prompt is known. */
+export interface Beginning {
+  messages: number;
+  hash: string;
+}
+
+export function beginningOf(prompt: GooglePrefix): Beginning {
+  const { model, systemInstruction, contents } = prompt;
+  return { messages: contents.length, hash: hash('sha256', JSON.stringify([model, systemInstruction, contents])) };
+}
+
+export function beginsLike(prompt: GooglePrefix, { messages, hash: wanted }: Beginning): boolean {
+  if (messages > prompt.contents.length) return false;
+  return beginningOf({ ...prompt, contents: prompt.contents.slice(0, messages) }).hash === wanted;
+}
+
+function textsOf({ systemInstruction, contents }: Omit<GooglePrefix, 'model'>): string[] {
+  return [systemInstruction, ...contents].flatMap(message => {
+    const parts = isRecord(message) && Array.isArray(message.parts) ? message.parts.filter(isRecord) : [];
+    return parts.flatMap(({ text }) => (typeof text === 'string' ? [text] : []));
+  });
+}
+
+/** An estimate; images are not counted. */
+export function tokensOf(prefix: Omit<GooglePrefix, 'model'>): number {
+  return textsOf(prefix).reduce((sum, text) => sum + estimateTokens(text), 0);
+}
+
+/** Paths of the files whose text stands there. */
+export function filesOf(prefix: GooglePrefix): string[] {
+  const shown = textsOf(prefix).flatMap(text => shownFiles(text).filter(({ lines }) => lines > 0));
+  return [...new Set(shown.map(({ path }) => path))];
+}
 
 const provider = 'google';
+
+/** One that ends within this time might be gone before the request arrives. */
+const graceMs = 15_000;
+
+/** How long the record of a cache that is gone is kept at the most, beyond its own time. */
+const recordGraceMs = 60_000;
+
+const partingMs = 3_000;
+
+export interface CacheRecords {
+  /** The cache of a thread and model, while it lives. */
+  find(prompt: PromptOfThread): Promise<VendorCache | undefined>;
+  /** Says that this process made, renewed or used it: it goes when this process does. */
+  keep(cache: VendorCache): Promise<void>;
+  use(cache: VendorCache): void;
+  forget(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string): Promise<void>;
+  /** Removes it at the vendor, without waiting for it. */
+  part(name: string): void;
+  /** Removes those that this process kept or used, record and all. */
+  close(): Promise<void>;
+}
+
+export interface CacheRecordsOptions {
+  vendor: Pick<CachedContents, 'remove'>;
+  state: SharedState;
+  clock: Clock;
+}
+
+export function keyOf({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string {
+  return cacheKey({ provider, model, thread });
+}
+
+/** Which caches there are, told to all processes on the store, and which of them are this process's to remove. */
+export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): CacheRecords {
+  const own = new Map<string, VendorCache>();
+  const parting = new Set<Promise<void>>();
+
+  async function drop(key: string, name: string): Promise<void> {
+    await state
+      // Another process may have made a new one meanwhile.
+      .change(key, recordGraceMs, before => (before?.name === name ? undefined : before))
+      // A record that stays leads to one more "not found" at the most.
+      .catch(() => undefined);
+  }
+
+  function part(name: string): void {
+    // A vendor that does not answer drops it by itself when its time is over.
+    const gone = within(clock, partingMs, signal => vendor.remove(name, signal)).catch(() => undefined);
+    parting.add(gone);
+    void gone.finally(() => parting.delete(gone));
+  }
+
+  return {
+    async find(prompt) {
+      const cache = readVendorCache(await state.get(keyOf(prompt)));
+      return cache && isCacheName(cache.name) && clock.now() < cache.expires - graceMs ? cache : undefined;
+    },
+    async keep(cache) {
+      for (const [key, { expires }] of own) if (expires <= clock.now()) own.delete(key);
+      own.set(cacheKey(cache), cache);
+      await state.change(cacheKey(cache), cache.expires - clock.now() + recordGraceMs, () => ({ ...cache }));
+    },
+    use: cache => void own.set(cacheKey(cache), cache),
+    async forget(prompt, name) {
+      const key = keyOf(prompt);
+      if (own.get(key)?.name === name) own.delete(key);
+      await drop(key, name);
+    },
+    part,
+    async close() {
+      const mine = [...own];
+      own.clear();
+      for (const [, { name, expires }] of mine) if (expires > clock.now()) part(name);
+      await Promise.all(parting);
+      await Promise.all(mine.map(([key, { name }]) => drop(key, name)));
+    },
+  };
+}
+
+/** Gives up after `ms`, or when one of the signals is aborted. */
+export async function within<Result>(
+  clock: Clock,
+  ms: number,
+  run: (signal: AbortSignal) => Promise<Result>,
+  parent?: AbortSignal,
+): Promise<Result> {
+  const late = new AbortController();
+  const stop = clock.after(ms, () => late.abort());
+  try {
+    return await run(parent ? AbortSignal.any([parent, late.signal]) : late.signal);
+  } finally {
+    stop();
+  }
+}
+
 const ttlSeconds = 3_600;
+
 /** From this part of its time on, a cache that is used is renewed. */
 const renewAt = 0.9;
+
 /** The call waits for a cache no longer than this; it goes without one then. */
 const patienceMs = 20_000;
+
 /** Threads whose last prompt is remembered, so that the second call is known for one. */
 const mostRemembered = 2_000;
 

@@ -1,33 +1,99 @@
-import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type {
+  JSONObject,
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4ProviderTool,
+} from '@ai-sdk/provider';
+import { isRecord } from '../../core/json.ts';
 import type { Effort, ModelInfo } from '../../core/model.ts';
-import { budgetFor, closestEffort } from '../../models/effort.ts';
-import { adjustedModel } from '../../models/extras/adjusted-model.ts';
-import { checkedBaseUrl } from '../../models/extras/endpoint.ts';
-import { googleList } from '../../models/extras/google-list.ts';
-import { postJson, toldCount } from '../../models/extras/post-json.ts';
-import { requestBody } from '../../models/extras/request-body.ts';
-import { googleSearches, googleSearchTools, googleUses } from '../../models/extras/search/google-search.ts';
-import type { Fetch } from '../../models/extras/wire/vendor-fetch.ts';
+import { passedUse, type UsesIn, use } from '../../models/fees.ts';
 import {
+  budgetFor,
   type CallParams,
   type ConnectAround,
   type Connection,
+  checkedBaseUrl,
+  closestEffort,
   defineProvider,
+  type LiveModel,
   type ProviderSettings,
 } from '../../models/provider.ts';
+import { type Fetch, postJson, requestBody, toldCount } from '../shared/http.ts';
+import { type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/plain-answer.ts';
+import { adjustedModel } from '../shared/stream-transforms.ts';
 import { cachedContents } from './cached-contents.ts';
 import { cachedModel, ofThread } from './cached-model.ts';
 
+/** Against a server that never stops naming a next page. */
+const mostPages = 20;
+
+/** The vendor's own limit; its list fits into one page of this size. */
+const pageSize = 1000;
+
+/**
+ * The models of `GET {baseUrl}/models` in Gemini's form that write text on request: its listing names embedding and
+ * drawing models too. Throws an `AppError` of kind `model`, or the signal's reason.
+ */
+export async function googleList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
+  const models = new Map<string, LiveModel>();
+  let token = '';
+  for (let page = 0; page < mostPages; page++) {
+    const query = new URLSearchParams({ pageSize: String(pageSize), ...(token !== '' && { pageToken: token }) });
+    const body = await listPage(source, `?${query}`, signal);
+    const rows = Array.isArray(body.models) ? body.models.filter(isRecord) : [];
+    for (const model of rows.flatMap(modelOf)) models.set(model.id, model);
+    const next = body.nextPageToken;
+    if (typeof next !== 'string' || next === '' || next === token) break;
+    token = next;
+  }
+  return [...models.values()];
+}
+
+/** The window is what the vendor calls the input limit; its own documents give no other. */
+function modelOf({ name, inputTokenLimit, supportedGenerationMethods }: Record<string, unknown>): LiveModel[] {
+  if (typeof name !== 'string') return [];
+  const id = name.replace(/^models\//, '');
+  const methods = supportedGenerationMethods;
+  // Servers that merely speak like Gemini may leave the methods out.
+  if (id === '' || (Array.isArray(methods) && !methods.includes('generateContent'))) return [];
+  const told = typeof inputTokenLimit === 'number' && inputTokenLimit > 0;
+  return [told ? { id, window: inputTokenLimit } : { id }];
+}
+
+const without = /^(?!gemini-)|^gemini-(?:1|2\.0-flash-lite|robotics)|-(?:image|tts|live|customtools)/;
+
+export function googleSearches({ id }: ModelInfo): boolean {
+  return !without.test(id);
+}
+
+/** How often and how much it searches, the vendor decides alone. */
+export function googleSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
+  return webSearch ? [{ type: 'provider', id: 'google.google_search', name: 'google_search', args: {} }] : [];
+}
+
+/** The answer tells what was searched for; empty queries are not charged. */
+export const googleUses: UsesIn = part => {
+  if (part.type !== 'finish') return passedUse(part);
+  const grounding = part.providerMetadata?.google?.groundingMetadata;
+  const queries = isRecord(grounding) && Array.isArray(grounding.webSearchQueries) ? grounding.webSearchQueries : [];
+  return use('web_search', queries.filter(query => typeof query === 'string' && query.trim() !== '').length);
+};
+
 const ownBaseUrl = 'https://generativelanguage.googleapis.com/v1beta';
+
 /** Types of images that it takes, of those that are read here. */
 const seenTypes = ['image/png', 'image/jpeg', 'image/webp'];
+
 /** What the interface has words for; thinking is switched off by a budget alone. */
 const levels: readonly Effort[] = ['minimal', 'low', 'medium', 'high', 'xhigh'];
+
 /** The least budget that all models with one take, so that a small effort never means none. */
 const smallestThinking = 128;
+
 /** What must be left for the answer beside the thinking. */
 const smallestAnswer = 1000;
+
 const group = 'Providers';
 
 export const google = defineProvider({

@@ -1,7 +1,29 @@
-import { checkedBaseUrl } from '../../models/extras/endpoint.ts';
-import { kimiCode } from '../../models/extras/kimi/kimi-codes.ts';
-import type { ProviderSettings } from '../../models/provider.ts';
-import type { VendorDoor } from '../shared/http.ts';
+import { isRecord } from '../../core/json.ts';
+import { type AccountBalance, checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
+import { badUpstream } from '../../models/resilience/errors.ts';
+import { type CodeOf, type VendorDoor, vendorJson } from '../shared/http.ts';
+
+const timeoutMs = 15_000;
+
+/** US dollars at moonshot.ai, yuan at moonshot.cn. Throws an `AppError`. */
+export async function kimiBalance(door: VendorDoor, signal: AbortSignal): Promise<AccountBalance> {
+  const path = '/users/me/balance';
+  const { data } = await vendorJson(door, { method: 'GET', path, what: 'its balance', timeoutMs, signal });
+  if (!isRecord(data) || typeof data.available_balance !== 'number') throw badUpstream('The balance has no amount.');
+  const { available_balance: available, voucher_balance: voucher, cash_balance: cash } = data;
+  return { available, voucher: amount(voucher), cash: amount(cash) };
+}
+
+function amount(value: unknown): number {
+  return typeof value === 'number' ? value : 0;
+}
+
+/** What Moonshot says in its own words, in those that the classifier knows. */
+export const kimiCode: CodeOf = ({ words, message }) => {
+  if (/exceeded_current_quota/.test(words)) return 'insufficient_quota';
+  if (/input token length too long|exceeded model token limit/i.test(message)) return 'context_length';
+  return undefined;
+};
 
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
 const kimiBaseUrl = 'https://api.moonshot.ai/v1';

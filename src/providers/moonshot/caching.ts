@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { readVendorError } from '../../models/resilience/vendor-error.ts';
+import { readVendorError } from '../../models/resilience/classify-error.ts';
 import { type VendorDoor, vendorJson, vendorRequest } from '../shared/http.ts';
 
 /** The paid cache of the moonshot-v1 family: the beginning of a prompt, kept at the vendor for a time. */

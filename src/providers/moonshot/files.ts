@@ -1,5 +1,5 @@
 import { isRecord } from '../../core/json.ts';
-import type { ReadingVendorFiles } from '../../models/extras/documents/vendor-files.ts';
+import type { ReadingVendorFiles } from '../../models/vendor-services.ts';
 import { filesApi, isFileId } from '../shared/file-uploads.ts';
 import { parsedJson, type VendorDoor, vendorRequest } from '../shared/http.ts';
 

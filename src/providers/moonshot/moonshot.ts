@@ -1,19 +1,21 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import { isRecord } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import { closestEffort } from '../../models/effort.ts';
-import { kimiBalance } from '../../models/extras/kimi/kimi-account.ts';
-import { kimiCode } from '../../models/extras/kimi/kimi-codes.ts';
-import { postJson, toldCount } from '../../models/extras/post-json.ts';
-import { requestBody } from '../../models/extras/request-body.ts';
-import { codedModel } from '../../models/extras/upstream/coded-model.ts';
-import { chatUsage } from '../../models/extras/wire/chat-usage.ts';
-import type { Fetch } from '../../models/extras/wire/vendor-fetch.ts';
-import { passedUse } from '../../models/fees/counted-uses.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../../models/provider.ts';
+import { passedUse } from '../../models/fees.ts';
+import {
+  type CallParams,
+  type Connection,
+  closestEffort,
+  defineProvider,
+  type ProviderSettings,
+} from '../../models/provider.ts';
+import type { Fetch } from '../shared/http.ts';
+import { postJson, requestBody, toldCount } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
+import { chatUsage } from '../shared/openai-dialect.ts';
 import { answerFetch } from '../shared/plain-answer.ts';
-import { kimiDoor } from './api.ts';
+import { codedModel } from '../shared/stream-transforms.ts';
+import { kimiBalance, kimiCode, kimiDoor } from './api.ts';
 import { createKimiCaching } from './caching.ts';
 import { createKimiFormula, webSearchFormula } from './formula.ts';
 import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';

@@ -1,10 +1,38 @@
 import { isRecord } from '../../core/json.ts';
 import type { InputKind } from '../../core/model.ts';
-import { ollamaFailure } from '../../models/extras/ollama/ollama-failure.ts';
-import { vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
-import type { OllamaServer } from './model.ts';
+import { vendorFetch } from '../shared/http.ts';
+
+/** Reads a refusal of an Ollama server into the shape that our errors are made from. */
+export async function ollamaFailure(response: Response): Promise<Error> {
+  const text = await response.text();
+  return Object.assign(new Error(text), {
+    statusCode: response.status,
+    responseHeaders: Object.fromEntries(response.headers),
+    responseBody: text,
+    ...codeFor(text),
+  });
+}
+
+/** An error that came as a line of a stream under a 200. */
+export function ollamaStreamFailure(message: string): Error {
+  return Object.assign(new Error(message), codeFor(message));
+}
+
+/** Ollama has no codes; what it says of a prompt that is too long depends on the engine below it. */
+const tooLong = /exceeds? the (available |maximum )?context (length|size|window)|exceed_context_size|prompt too long/i;
+
+function codeFor(message: string): { code?: string } {
+  return tooLong.test(message) ? { code: 'context_length_exceeded' } : {};
+}
+
+/** Where an Ollama server is, and what it wants to see first. */
+export interface OllamaServer {
+  /** With the path of its interface, without a slash at the end. */
+  baseUrl: string;
+  headers: Readonly<Record<string, string>>;
+}
 
 export interface OllamaListing {
   server: OllamaServer;

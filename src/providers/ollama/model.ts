@@ -1,22 +1,199 @@
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
+  LanguageModelV4FinishReason,
+  LanguageModelV4Message,
   LanguageModelV4StreamPart,
   SharedV4Warning,
 } from '@ai-sdk/provider';
-import type { JsonObject } from '../../core/json.ts';
-import { jsonLines } from '../../models/extras/ollama/json-lines.ts';
-import { ollamaFailure } from '../../models/extras/ollama/ollama-failure.ts';
-import { ollamaMessages, ollamaTools } from '../../models/extras/ollama/ollama-messages.ts';
-import { ollamaParts } from '../../models/extras/ollama/ollama-parts.ts';
-import { vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
+import { isRecord, type JsonObject } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
+import { vendorFetch } from '../shared/http.ts';
+import { type OllamaServer, ollamaFailure, ollamaStreamFailure } from './list-models.ts';
 
-/** Where an Ollama server is, and what it wants to see first. */
-export interface OllamaServer {
-  /** With the path of its interface, without a slash at the end. */
-  baseUrl: string;
-  headers: Readonly<Record<string, string>>;
+/** Far above any real line; without a line end the memory would fill. */
+const longestLine = 4_000_000;
+
+/** Bytes → the JSON objects of their lines. A line that is no JSON object ends the stream as bad upstream. */
+export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>> {
+  // Characters that are cut between two chunks are put together again.
+  const decoder = new TextDecoder();
+  let rest = '';
+  return new TransformStream({
+    transform(chunk, controller) {
+      const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n');
+      rest = lines.pop() ?? '';
+      if (rest.length > longestLine) throw badUpstream('The answer has a line without an end.');
+      for (const line of lines) take(line, controller);
+    },
+    flush(controller) {
+      take(rest + decoder.decode(), controller);
+    },
+  });
+}
+
+function take(line: string, controller: TransformStreamDefaultController<Record<string, unknown>>): void {
+  if (line.trim() === '') return;
+  const value = parsed(line);
+  if (!isRecord(value)) throw badUpstream('The answer has a line that is no JSON object.');
+  controller.enqueue(value);
+}
+
+function parsed(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    // Told to the caller as the one thing that matters: the line is no JSON object.
+    return undefined;
+  }
+}
+
+/** A message as the interface takes it: one text, images and calls beside it; each result is a message of its own. */
+export function ollamaMessages(message: LanguageModelV4Message, warnings: SharedV4Warning[]): JsonObject[] {
+  const { role, content } = message;
+  if (typeof content === 'string') return [{ role, content }];
+  if (message.role === 'tool')
+    return message.content.flatMap(part => (part.type === 'tool-result' ? [resultOf(part)] : []));
+  const texts: string[] = [];
+  const thoughts: string[] = [];
+  const images: string[] = [];
+  const calls: JsonObject[] = [];
+  for (const part of content) {
+    if (part.type === 'text') texts.push(part.text);
+    else if (part.type === 'reasoning') thoughts.push(part.text);
+    else if (part.type === 'tool-call')
+      calls.push({ function: { name: part.toolName, arguments: jsonOf(part.input) } });
+    else if (part.type === 'file' && part.data.type === 'data' && part.mediaType.startsWith('image')) {
+      images.push(base64(part.data.data));
+    } else warnings.push({ type: 'unsupported', feature: `${part.type} parts` });
+  }
+  return [
+    {
+      role,
+      content: texts.join('\n\n'),
+      ...(thoughts.length > 0 ? { thinking: thoughts.join('\n') } : {}),
+      ...(images.length > 0 ? { images } : {}),
+      ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    },
+  ];
+}
+
+type Tool = Extract<LanguageModelV4Message, { role: 'tool' }>;
+
+type Result = Extract<Tool['content'][number], { type: 'tool-result' }>;
+
+/** The server pairs results with calls by their order and the tool's name. */
+function resultOf({ toolName, output }: Result): JsonObject {
+  const isText = output.type === 'text' || output.type === 'error-text';
+  return { role: 'tool', tool_name: toolName, content: isText ? output.value : JSON.stringify(output) };
+}
+
+/** A server knows no way to forbid calls but not to offer any. */
+export function ollamaTools({ tools = [], toolChoice }: LanguageModelV4CallOptions): JsonObject[] {
+  if (toolChoice?.type === 'none') return [];
+  return tools.flatMap(tool => {
+    if (tool.type !== 'function') return [];
+    const { name, description = '', inputSchema } = tool;
+    return [{ type: 'function', function: { name, description, parameters: jsonOf(inputSchema) } }];
+  });
+}
+
+function jsonOf(value: unknown): JsonObject {
+  const copy: JsonObject = JSON.parse(JSON.stringify(value));
+  return copy;
+}
+
+function base64(data: string | Uint8Array): string {
+  return typeof data === 'string'
+    ? data
+    : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
+}
+
+type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
+
+type Line = Record<string, unknown>;
+
+/** The lines of a chat answer → the parts of the AI SDK's stream. Without its last line an answer is not whole. */
+export function ollamaParts(warnings: SharedV4Warning[]): TransformStream<Line, LanguageModelV4StreamPart> {
+  const blocks = openBlocks();
+  let done = false;
+  let calls = 0;
+  return new TransformStream({
+    start: controller => controller.enqueue({ type: 'stream-start', warnings }),
+    transform(line, controller) {
+      if (done) return;
+      if (line.error !== undefined) {
+        throw ollamaStreamFailure(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
+      }
+      const { thinking, content, tool_calls: called } = isRecord(line.message) ? line.message : {};
+      blocks.add('reasoning', thinking, controller);
+      blocks.add('text', content, controller);
+      for (const call of Array.isArray(called) ? called : []) {
+        blocks.close(controller);
+        controller.enqueue(callOf(call, calls++));
+      }
+      if (line.done !== true) return;
+      done = true;
+      blocks.close(controller);
+      controller.enqueue({ type: 'finish', finishReason: finishOf(line.done_reason, calls > 0), usage: usageOf(line) });
+    },
+    flush() {
+      if (!done) throw badUpstream('The stream ended before the answer was finished.');
+    },
+  });
+}
+
+type Kind = 'text' | 'reasoning';
+
+/** Keeps track of which block is open: thoughts and text may alternate. */
+function openBlocks() {
+  let open: { kind: Kind; id: string } | undefined;
+  let count = 0;
+  const close = (controller: Controller) => {
+    if (open) controller.enqueue({ type: `${open.kind}-end`, id: open.id });
+    open = undefined;
+  };
+  return {
+    close,
+    add(kind: Kind, delta: unknown, controller: Controller) {
+      if (typeof delta !== 'string' || delta === '') return;
+      if (open?.kind !== kind) {
+        close(controller);
+        open = { kind, id: String(count++) };
+        controller.enqueue({ type: `${kind}-start`, id: open.id });
+      }
+      controller.enqueue({ type: `${kind}-delta`, id: open.id, delta });
+    },
+  };
+}
+
+/** Older servers give calls no ids. */
+function callOf(call: unknown, number: number): LanguageModelV4StreamPart {
+  const { id, function: named } = isRecord(call) ? call : {};
+  const { name, arguments: input } = isRecord(named) ? named : {};
+  return {
+    type: 'tool-call',
+    toolCallId: typeof id === 'string' && id !== '' ? id : `call_${number}`,
+    toolName: typeof name === 'string' ? name : '',
+    input: typeof input === 'string' ? input : JSON.stringify(input ?? {}),
+  };
+}
+
+/** The server has no word of its own for an answer that calls. */
+function finishOf(reason: unknown, calls: boolean): LanguageModelV4FinishReason {
+  const raw = typeof reason === 'string' ? reason : undefined;
+  // Servers from before there was a reason end with `done` alone.
+  if (raw === 'stop' || raw === undefined) return { unified: calls ? 'tool-calls' : 'stop', raw };
+  return { unified: raw === 'length' ? 'length' : 'other', raw };
+}
+
+/** Both counts or none: an input of 0 would be taken for a free one. */
+function usageOf({ prompt_eval_count: input, eval_count: output }: Line) {
+  const told = typeof input === 'number' && typeof output === 'number';
+  return {
+    inputTokens: { total: told ? input : undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
+    outputTokens: { total: told ? output : undefined, text: undefined, reasoning: undefined },
+  };
 }
 
 /** A model of an Ollama server, asked through its own chat interface. */

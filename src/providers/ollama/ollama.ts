@@ -1,13 +1,42 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import { configError, isAppError } from '../../core/errors.ts';
-import { closestEffort } from '../../models/effort.ts';
-import { isLocalUrl, isLoopbackUrl } from '../../models/extras/endpoint.ts';
-import { ollamaAddress } from '../../models/extras/ollama/ollama-address.ts';
-import { type CallParams, type Connection, defineProvider, type ProviderSettings } from '../../models/provider.ts';
+import {
+  type CallParams,
+  type Connection,
+  checkedBaseUrl,
+  closestEffort,
+  defineProvider,
+  isLocalUrl,
+  isLoopbackUrl,
+  type ProviderSettings,
+} from '../../models/provider.ts';
 import { createOllamaList, isCloudName } from './list-models.ts';
 import { ollamaModel } from './model.ts';
 
+const ownPort = 11_434;
+
+/**
+ * The base of an Ollama server's interface from what OLLAMA_HOST may hold: a host, `host:port`, `:port` or a whole address.
+ * The address that a server listens on everywhere stands for this machine.
+ */
+export function ollamaAddress(value: string): string {
+  const text = value.trim().replace(/^["']+|["']+$/g, '');
+  const url = new URL(checkedBaseUrl(/^[a-z]+:\/\//i.test(text) ? text : withPort(text), 'OLLAMA_HOST'));
+  if (url.hostname === '0.0.0.0') url.hostname = '127.0.0.1';
+  if (url.hostname === '[::]') url.hostname = '[::1]';
+  const path = url.pathname.replace(/\/+$/, '').replace(/\/(api|v1)$/, '');
+  return `${url.origin}${path}/api`;
+}
+
+function withPort(text: string): string {
+  const [, authority = '', path = ''] = /^([^/]*)(.*)$/s.exec(text) ?? [];
+  const bare = (authority.match(/:/g)?.length ?? 0) > 1 && !authority.startsWith('[');
+  const host = bare ? `[${authority}]` : authority.replace(/^(?=:)/, '127.0.0.1');
+  return `http://${/:\d+$/.test(host) && !bare ? host : `${host}:${ownPort}`}${path}`;
+}
+
 const defaultWindow = 32_768;
+
 const group = 'Providers';
 
 export const ollama = defineProvider({

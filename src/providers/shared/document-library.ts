@@ -1,49 +1,72 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../core/errors.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { Clock, SharedState } from '../../core/ports.ts';
-import { createUploadMemory, type RememberedUpload } from '../../models/extras/documents/upload-memory.ts';
-import type { ReadingVendorFiles, VendorFile } from '../../models/extras/documents/vendor-files.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
+import type {
+  Document,
+  DocumentLibrary,
+  KeptDocument,
+  ReadingVendorFiles,
+  UploadedDocument,
+  VendorFile,
+} from '../../models/vendor-services.ts';
 
-/** A document as it is handed over. */
-export interface Document {
-  /** Its file name, for the vendor and for errors. */
-  name: string;
-  bytes: Uint8Array;
-  /** Of the bytes. */
+/** What is remembered of one upload. */
+export interface RememberedUpload {
   sha256: string;
-  /** Whose it is. */
-  owner: string;
+  file: VendorFile;
+  /** Everybody who handed this document over. */
+  owners: readonly string[];
 }
 
-export interface UploadedDocument extends VendorFile {
-  /** False where the vendor had it already. */
-  fresh: boolean;
-  /** What stands in it. */
-  text: string;
+/** Which documents an account has at its vendor: what makes a second upload needless. Shared by all processes on one store. */
+export interface UploadMemory {
+  /** Also notes who asks. */
+  find(sha256: string, owner: string): Promise<VendorFile | undefined>;
+  keep(sha256: string, file: VendorFile, owner: string): Promise<void>;
+  forget(sha256: string): Promise<void>;
+  /** By file id. */
+  all(): Promise<ReadonlyMap<string, RememberedUpload>>;
 }
 
-/** A file of the account, and whether it came from here. */
-export interface KeptDocument extends VendorFile {
-  ours: boolean;
+/** Ids are forgotten after this time without use; the document is then uploaded again. */
+const rememberedMs = 30 * 24 * 3_600_000;
+
+/** `prefix` names vendor and account and ends with a slash. */
+export function createUploadMemory(prefix: string, state: SharedState, clock: Pick<Clock, 'now'>): UploadMemory {
+  return {
+    async find(sha256, owner) {
+      const value = await state.change(
+        prefix + sha256,
+        rememberedMs,
+        before => before && { ...before, owners: [...new Set([...ownersOf(before), owner])] },
+      );
+      return value && fileOf(value);
+    },
+    async keep(sha256, { id, filename, bytes }, owner) {
+      const value = { file_id: id, filename, bytes, at: clock.now(), owners: [owner] };
+      await state.change(prefix + sha256, rememberedMs, () => value);
+    },
+    async forget(sha256) {
+      await state.change(prefix + sha256, rememberedMs, () => undefined);
+    },
+    async all() {
+      const entries = [...(await state.list(prefix))].map(([key, value]): RememberedUpload => {
+        return { sha256: key.slice(prefix.length), file: fileOf(value), owners: ownersOf(value) };
+      });
+      return new Map(entries.map(entry => [entry.file.id, entry]));
+    },
+  };
 }
 
-/** Documents that a vendor reads for its models. All of it throws an `AppError`. */
-export interface DocumentLibrary {
-  /** Id of the provider whose models get documents this way. */
-  provider: string;
-  /** Bytes of one document at the most. */
-  maxBytes: number;
-  /** Whether a file is of a kind that is no plain text and that the vendor reads; told by its name. */
-  reads(path: string): boolean;
-  /** The text of a document, which is uploaded unless the vendor still has it. */
-  read(document: Document, signal: AbortSignal): Promise<UploadedDocument>;
-  /** The text of what was uploaded before. */
-  readById(id: string, owner: string, signal: AbortSignal): Promise<{ filename: string; text: string }>;
-  /** What the owner may see: its own; the one owner of a server without accounts sees all files of the account. */
-  list(owner: string, signal: AbortSignal): Promise<KeptDocument[]>;
-  /** False when the vendor had it no more. */
-  remove(id: string, owner: string, signal: AbortSignal): Promise<boolean>;
+function fileOf({ file_id: id, filename, bytes, at }: JsonObject): VendorFile {
+  const createdAt = Math.floor(Number(at) / 1_000);
+  return { id: String(id), filename: String(filename), bytes: Number(bytes), createdAt, status: 'ok' };
+}
+
+function ownersOf({ owners }: JsonObject): string[] {
+  return Array.isArray(owners) ? owners.map(String) : [];
 }
 
 export interface LibraryParts {
@@ -57,6 +80,7 @@ export interface LibraryParts {
 
 /** Of a server without accounts. */
 const soleOwner = 'local';
+
 const extensions =
   /\.(pdf|docx?|dot|xlsx?|pptx?|epub|mobi|png|jpe?g|jfif|pjpeg|pjp|webp|bmp|dib|gif|tiff?|ico|avif|apng|xbm|svgz)$/i;
 

@@ -1,8 +1,8 @@
 import { type AppError, inputError, isAppError, limitError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
-import type { VendorFile, VendorFiles } from '../../models/extras/documents/vendor-files.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
+import type { VendorFile, VendorFiles } from '../../models/vendor-services.ts';
 import { type VendorDoor, vendorJson, vendorRequest } from './http.ts';
 
 export interface FilesApi {

@@ -1,8 +1,140 @@
-import { throwIfAborted } from '../../core/errors.ts';
+import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
-import { type CodeOf, codedError } from '../../models/extras/upstream/coded-error.ts';
-import { vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
+import { readVendorError, type VendorError } from '../../models/resilience/classify-error.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
+
+/** The one way in which providers speak HTTP: Node's own fetch, without its time limits. */
+export type Fetch = typeof globalThis.fetch;
+
+/**
+ * Where Node's fetch keeps what carries its requests: the proxy that was configured, else direct connections. Newer versions
+ * put it under the first name.
+ */
+const dispatcherNames = [Symbol.for('undici.globalDispatcher.2'), Symbol.for('undici.globalDispatcher.1')] as const;
+
+type Dispatch = (options: object, handler: unknown) => boolean;
+
+function currentDispatcher(): { dispatch: Dispatch } | undefined {
+  for (const name of dispatcherNames) {
+    const found: unknown = Reflect.get(globalThis, name);
+    if (isDispatcher(found)) return found;
+  }
+  return undefined;
+}
+
+function isDispatcher(value: unknown): value is { dispatch: Dispatch } {
+  return isRecord(value) && typeof value.dispatch === 'function';
+}
+
+/**
+ * Carries each request as Node would at that moment, so that a proxy counts whenever it was set up. Node gives up on an
+ * answer without headers after 300 s and on one that rests for as long; here the clocks of the call decide, which are
+ * wider for models that think and for machines at home. The limit for the connection itself (10 s) stays.
+ */
+const patient = {
+  dispatch(options: object, handler: unknown): boolean {
+    const carrier = currentDispatcher();
+    if (!carrier) throw new Error("Node's fetch has no dispatcher.");
+    return carrier.dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler);
+  },
+};
+
+/**
+ * fetch for everything that is asked of a vendor: the caller's signal is its only time limit once it is connected. A
+ * redirection is refused: keys travel in headers that fetch would carry along to another host.
+ */
+export const vendorFetch: Fetch = async (input, init) => {
+  // Only the first use of fetch makes the dispatcher; without one there is nothing to be patient with.
+  if (!currentDispatcher()) void new Response();
+  const own = { ...init, redirect: 'manual' as const };
+  const response = await fetch(input, currentDispatcher() ? Object.assign(own, { dispatcher: patient }) : own);
+  const target = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null;
+  if (target === null) return response;
+  await response.body?.cancel();
+  throw redirected(response.status, new URL(target, response.url || undefined));
+};
+
+function redirected(status: number, { origin }: URL): AppError {
+  return new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
+    code: 'API_ERROR',
+    class: 'bad_upstream',
+    retryable: false,
+    status,
+    next: "If that is where the vendor is, set the provider's base URL to it.",
+  });
+}
+
+export interface JsonQuestion {
+  url: string;
+  headers: Readonly<Record<string, string>>;
+  body: unknown;
+  /** Whose failure it would be. */
+  provider: string;
+  model: string;
+}
+
+/** The object that a vendor answers to an object. Throws an `AppError` of kind `model`, or the signal's reason. */
+export async function postJson(
+  { url, headers, body, provider, model }: JsonQuestion,
+  signal: AbortSignal | undefined,
+): Promise<Record<string, unknown>> {
+  try {
+    const sent = { 'content-type': 'application/json', ...headers };
+    const response = await vendorFetch(url, { method: 'POST', headers: sent, body: JSON.stringify(body), signal });
+    const text = await response.text();
+    const answer: unknown = response.ok ? JSON.parse(text) : undefined;
+    if (isRecord(answer)) return answer;
+    throw Object.assign(new Error('no answer in JSON'), { statusCode: response.status, responseBody: text });
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw toModelError(error, { provider, model, now: 0 });
+  }
+}
+
+/** A count of tokens as a vendor told it. Throws when it told none. */
+export function toldCount(answer: Record<string, unknown>, member: string): number {
+  const count = answer[member];
+  if (typeof count === 'number' && Number.isInteger(count) && count >= 0) return count;
+  throw new Error(`the answer has no count "${member}"`);
+}
+
+/**
+ * The body that a vendor's package would send for a call, without sending it: what is counted is then what would be asked.
+ * `make` gets the function that stands for the network. Throws what the package throws when it makes none.
+ */
+export async function requestBody(
+  make: (fetch: Fetch) => LanguageModelV4,
+  call: LanguageModelV4CallOptions,
+): Promise<Record<string, unknown>> {
+  let body: unknown;
+  const refuse: Fetch = (_address, init) => {
+    body = typeof init?.body === 'string' ? JSON.parse(init.body) : undefined;
+    return Promise.reject(new Error('nothing is sent'));
+  };
+  try {
+    await make(refuse).doStream(call);
+  } catch (error) {
+    if (isRecord(body)) return body;
+    throw error;
+  }
+  throw new Error('the package sent something past its fetch');
+}
+
+/** Finds the word that the classifier knows for a vendor's own code or sentence; undefined: it needs none. */
+export type CodeOf = (error: VendorError) => string | undefined;
+
+/**
+ * The same failure with a code that the classifier understands beside the vendor's own, which may be a number or a word of
+ * its own. What is no error object stays as it is.
+ */
+export function codedError(error: unknown, codeOf: CodeOf): unknown {
+  if (!isRecord(error) || isAppError(error)) return error;
+  const code = codeOf(readVendorError(error));
+  if (code === undefined) return error;
+  const { name, statusCode, responseHeaders, responseBody, message } = error;
+  return Object.assign(new Error(String(message)), { name, statusCode, responseHeaders, responseBody, code });
+}
 
 /** Where a vendor's services beside its chat are asked, and as whom. */
 export interface VendorDoor {

@@ -1,10 +1,10 @@
+import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
 import type { OptionSpec } from '../../core/option.ts';
-import { closestEffort } from '../../models/effort.ts';
-import { checkedBaseUrl } from '../../models/extras/endpoint.ts';
-import { chatUsage } from '../../models/extras/wire/chat-usage.ts';
 import {
   type CallParams,
   type Connection,
+  checkedBaseUrl,
+  closestEffort,
   defineProvider,
   type LiveModel,
   type ProviderDefinition,
@@ -12,6 +12,70 @@ import {
 } from '../../models/provider.ts';
 import { liveList } from './list-models.ts';
 import { answerFetch } from './plain-answer.ts';
+
+interface ToldUsage {
+  prompt_tokens?: number | null;
+  completion_tokens?: number | null;
+  prompt_tokens_details?: { cached_tokens?: number | null; cache_write_tokens?: unknown } | null;
+  completion_tokens_details?: { reasoning_tokens?: number | null } | null;
+  /** Where older models of Moonshot tell what the cache held. */
+  [key: string]: unknown;
+}
+
+/**
+ * Tokens as servers of OpenAI's chat tell them, with what the package leaves out: those written to the cache, which newer models
+ * charge more for, and cached ones that stand beside the others instead of in the details.
+ */
+export function chatUsage(usage: ToldUsage | null | undefined): LanguageModelV4Usage {
+  const input = usage?.prompt_tokens ?? undefined;
+  const output = usage?.completion_tokens ?? undefined;
+  const beside = typeof usage?.cached_tokens === 'number' ? usage.cached_tokens : 0;
+  const cacheRead = usage?.prompt_tokens_details?.cached_tokens ?? beside;
+  const told = usage?.prompt_tokens_details?.cache_write_tokens;
+  const cacheWrite = typeof told === 'number' ? told : 0;
+  const reasoning = usage?.completion_tokens_details?.reasoning_tokens ?? 0;
+  return {
+    inputTokens: {
+      total: input,
+      noCache: input === undefined ? undefined : Math.max(0, input - cacheRead - cacheWrite),
+      cacheRead: input === undefined ? undefined : cacheRead,
+      cacheWrite: input === undefined ? undefined : cacheWrite,
+    },
+    outputTokens: {
+      total: output,
+      text: output === undefined ? undefined : Math.max(0, output - reasoning),
+      reasoning: output === undefined ? undefined : reasoning,
+    },
+  };
+}
+
+/** What OpenAI's Responses interface is told for these parameters, in the words of the AI SDK's package. */
+export function responsesOptions(params: CallParams): JSONObject {
+  return {
+    ...sharedOptions(params, params.model.efforts),
+    systemMessageMode: 'developer',
+    // Summaries of reasoning are refused to organisations that did not verify themselves, and nobody reads them here.
+    reasoningSummary: null,
+  };
+}
+
+/** The same for Chat Completions. */
+export function chatOptions(params: CallParams): JSONObject {
+  const known = params.model.efforts.filter(effort => effort !== 'max');
+  // `system` is what every server knows; OpenAI reads it as its developer role.
+  return { ...sharedOptions(params, known), systemMessageMode: 'system' };
+}
+
+function sharedOptions({ model, effort, cacheKey }: CallParams, known: CallParams['model']['efforts']): JSONObject {
+  const sent = effort === undefined ? undefined : closestEffort(effort, known);
+  return {
+    store: false,
+    ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
+    ...(sent === undefined ? {} : { reasoningEffort: sent }),
+    // The package guesses from the id; the catalogue knows.
+    ...(model.reasoning ? { forceReasoning: true } : {}),
+  };
+}
 
 /** A server that speaks OpenAI's chat dialect. */
 export interface ChatServer {

@@ -1,13 +1,15 @@
 import type { ModelInfo } from '../../core/model.ts';
 import type { EndpointSettings } from '../../core/option.ts';
-import { overlay } from '../../models/catalogue/overlay.ts';
-import { checkedBaseUrl, isLocalUrl } from '../../models/extras/endpoint.ts';
-import { serverList } from '../../models/extras/server-list.ts';
-import type { Connection, ProviderDefinition, ProviderSettings } from '../../models/provider.ts';
+import { overlay, usualWindow } from '../../models/catalogue/overlay.ts';
+import {
+  type Connection,
+  checkedBaseUrl,
+  isLocalUrl,
+  type ProviderDefinition,
+  type ProviderSettings,
+} from '../../models/provider.ts';
+import { serverList } from './list-models.ts';
 import { connectChatServer } from './openai-dialect.ts';
-
-/** Taken for the window of a model of which nobody tells it, in tokens. */
-export const usualWindow = 32_768;
 
 /** Where a server of the operator's own is, and how to speak to it. */
 export interface OwnServer {

@@ -1,6 +1,6 @@
 import { isRecord } from '../../core/json.ts';
-import { type Fetch, vendorFetch } from '../../models/extras/wire/vendor-fetch.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
+import { type Fetch, vendorFetch } from './http.ts';
 
 type Body = Record<string, unknown>;
 type Event = Body;

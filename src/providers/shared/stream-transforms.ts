@@ -1,9 +1,118 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider';
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FinishReason,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+} from '@ai-sdk/provider';
+import { type CodeOf, codedError } from './http.ts';
+
+/** The same model, each call of which is changed before the vendor's package sees it. */
+export function adjustedModel(
+  model: LanguageModelV4,
+  adjust: (options: LanguageModelV4CallOptions) => LanguageModelV4CallOptions,
+): LanguageModelV4 {
+  return {
+    specificationVersion: 'v4',
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doGenerate: options => model.doGenerate(adjust(options)),
+    doStream: options => model.doStream(adjust(options)),
+  };
+}
+
+/** The same model, whose failures carry codes that the classifier understands. */
+export function codedModel(model: LanguageModelV4, codeOf: CodeOf): LanguageModelV4 {
+  const coded = async <Result>(asked: PromiseLike<Result>): Promise<Result> => {
+    try {
+      return await asked;
+    } catch (error) {
+      throw codedError(error, codeOf);
+    }
+  };
+  return {
+    specificationVersion: 'v4',
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doGenerate: options => coded(model.doGenerate(options)),
+    async doStream(options) {
+      const result = await coded(model.doStream(options));
+      const tell = (part: LanguageModelV4StreamPart) =>
+        part.type === 'error' ? { ...part, error: codedError(part.error, codeOf) } : part;
+      const transform = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
+        transform: (part, controller) => controller.enqueue(tell(part)),
+      });
+      return { ...result, stream: result.stream.pipeThrough(transform) };
+    },
+  };
+}
+
+/**
+ * The same model, with one text where a message has several: for packages that would put the texts of a message together
+ * without anything between them.
+ */
+export function withJoinedTexts(model: LanguageModelV4): LanguageModelV4 {
+  return adjustedModel(model, options => ({ ...options, prompt: options.prompt.map(joined) }));
+}
+
+function joined(message: LanguageModelV4Message): LanguageModelV4Message {
+  if (message.role !== 'user') return message;
+  const texts = message.content.flatMap(part => (part.type === 'text' ? [part.text] : []));
+  if (texts.length < 2 || texts.length < message.content.length) return message;
+  return { ...message, content: [{ type: 'text', text: texts.join('\n\n') }] };
+}
+
+/**
+ * The same model, for packages that tell the end of a stream that was cut as an end like any other: without a reason from the
+ * vendor, or with the one that is none, it is told as interrupted.
+ */
+export function withEndsTold(model: LanguageModelV4): LanguageModelV4 {
+  return {
+    specificationVersion: 'v4',
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doGenerate: options => model.doGenerate(options),
+    async doStream(options) {
+      const result = await model.doStream(options);
+      return { ...result, stream: result.stream.pipeThrough(new TransformStream({ transform: tell })) };
+    },
+  };
+}
 
 type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
 
+function tell(part: LanguageModelV4StreamPart, controller: Controller): void {
+  controller.enqueue(part.type === 'finish' ? told(part) : part);
+}
+
+type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+
+function told({ finishReason, usage, ...part }: Finish): Finish {
+  return { ...part, finishReason: endOf(finishReason), usage: usage.inputTokens.total ? usage : untold };
+}
+
+/** No prompt has no tokens: counts of zero stand for none. */
+const none = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
+
+const untold: LanguageModelV4Usage = {
+  inputTokens: none,
+  outputTokens: { total: undefined, text: undefined, reasoning: undefined },
+};
+
+/** DeepSeek ends an answer for which its machines had no room left in words of its own. */
+function endOf({ unified, raw }: LanguageModelV4FinishReason): LanguageModelV4FinishReason {
+  const cut = (unified === 'other' && raw === undefined) || raw === 'insufficient_system_resource';
+  return { unified: cut ? 'interrupted' : unified, raw };
+}
+
 const opening = '<think>';
+
 const closing = '</think>';
+
 /** More white space than this is not kept back: it may never end. */
 const longestStart = 1_000;
 

@@ -1,7 +1,89 @@
-import { checkedBaseUrl } from '../../models/extras/endpoint.ts';
-import { glmCode } from '../../models/extras/glm/glm-codes.ts';
-import type { ProviderSettings } from '../../models/provider.ts';
-import type { VendorDoor } from '../shared/http.ts';
+import { isRecord } from '../../core/json.ts';
+import { safeCut } from '../../core/text.ts';
+import { checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
+import type { SearchHit } from '../../models/vendor-services.ts';
+import type { CodeOf, VendorDoor } from '../shared/http.ts';
+
+/** The numbers that Z.ai and BigModel put into error bodies, in words that the classifier knows; the status alone misleads. */
+const codes: Readonly<Record<string, string>> = {
+  1000: 'authentication',
+  1001: 'authentication',
+  1002: 'authentication',
+  1003: 'authentication',
+  1004: 'authentication',
+  1110: 'authentication',
+  1111: 'authentication',
+  1112: 'authentication',
+  1113: 'insufficient_balance',
+  1121: 'authentication',
+  1211: 'not_found',
+  1220: 'permission',
+  1261: 'context_length',
+  1301: 'content_filter',
+  1302: 'rate_limit',
+  1303: 'rate_limit',
+  1304: 'insufficient_quota',
+  1305: 'rate_limit',
+  1308: 'insufficient_quota',
+  1309: 'insufficient_quota',
+  1310: 'insufficient_quota',
+  1313: 'insufficient_quota',
+};
+
+export const glmCode: CodeOf = ({ words, message }) => {
+  const number = words.split(' ').find(word => Object.hasOwn(codes, word));
+  if (number !== undefined) return codes[number];
+  return /prompt exceeds max length|exceeds the max(imum)? context/i.test(message) ? 'context_length' : undefined;
+};
+
+/** The engine that is searched with: as set, else what the vendor at this address has. */
+export function searchEngineOf({ searchEngine }: ProviderSettings, baseUrl: string): string {
+  if (searchEngine !== undefined) return searchEngine;
+  return URL.parse(baseUrl)?.hostname.endsWith('bigmodel.cn') ? 'search_pro' : 'search-prime';
+}
+
+const mostHits = 50;
+
+/** How many hits the engine is asked for: Sogou knows tens alone, and refuses what lies between. */
+export function hitsToAsk(engine: string, wanted: number): number {
+  const count = Math.max(1, Math.min(mostHits, wanted));
+  return engine === 'search_pro_sogou' ? Math.ceil(count / 10) * 10 : count;
+}
+
+const longestUrl = 4_000;
+
+const longestTitle = 300;
+
+const longestSnippet = 4_000;
+
+const longestWord = 100;
+
+const mostHitsRead = 200;
+
+/** The hits of a `web_search` or `search_result` array. Those without an address of the web are left out. */
+export function hitsOf(rows: unknown): SearchHit[] {
+  if (!Array.isArray(rows)) return [];
+  return rows.filter(isRecord).slice(0, mostHitsRead).flatMap(hitOf);
+}
+
+function hitOf(row: Record<string, unknown>): SearchHit[] {
+  const url = textOf(row.link, longestUrl + 1) ?? '';
+  if (url.length > longestUrl || !/^https?:\/\//i.test(url)) return [];
+  return [
+    {
+      title: textOf(row.title, longestTitle) ?? safeCut(url, longestTitle),
+      url,
+      snippet: textOf(row.content, longestSnippet),
+      date: textOf(row.publish_date, longestWord),
+      site: textOf(row.media, longestWord),
+    },
+  ];
+}
+
+function textOf(value: unknown, most: number): string | undefined {
+  const text = typeof value === 'string' ? value.trim() : '';
+  return text === '' ? undefined : safeCut(text, most);
+}
 
 /** Z.ai; in China the same stands at open.bigmodel.cn. */
 const glmBaseUrl = 'https://api.z.ai/api/paas/v4';

@@ -1,28 +1,16 @@
 import type { JsonObject } from '../../core/json.ts';
-import { hitsToAsk } from '../../models/extras/glm/search-engine.ts';
-import { hitsOf, type SearchHit } from '../../models/extras/glm/search-hits.ts';
+import type { VendorFiles, WebSearcher } from '../../models/vendor-services.ts';
+import { filesApi } from '../shared/file-uploads.ts';
 import { type VendorDoor, vendorJson } from '../shared/http.ts';
+import { hitsOf, hitsToAsk } from './api.ts';
 
-/** One search of the web. */
-export interface SearchRequest {
-  query: string;
-  /** 1 to 50. */
-  count: number;
-  /** How old pages may be; absent: any age. */
-  recency?: 'oneDay' | 'oneWeek' | 'oneMonth' | 'oneYear' | 'noLimit';
-  /** The only site to search. */
-  domain?: string;
-  /** The vendor's id of an engine; absent: the configured one. */
-  engine?: string;
-}
+const maxBytes = 100 * 1024 * 1024;
 
-/** Searches the web without a model. Throws an `AppError`. */
-export interface WebSearcher {
-  /** Id of the provider that searches. */
-  provider: string;
-  /** Searched with where a request names none. */
-  engine: string;
-  search(request: SearchRequest, signal: AbortSignal): Promise<SearchHit[]>;
+const mostFiles = 100;
+
+/** Files of GLM: kept for its agents. No model of it reads them in a chat, and their text can't be fetched. */
+export function createGlmFiles(door: VendorDoor): VendorFiles {
+  return filesApi({ door, purpose: 'agent', maxBytes, mostFiles });
 }
 
 const timeoutMs = 60_000;

@@ -1,5 +1,29 @@
-import { bareHost, isLoopback } from '../guards/loopback.ts';
-import type { Refusal } from '../guards/refusal.ts';
+import { BlockList, isIP } from 'node:net';
+import { configError } from '../../core/errors.ts';
+import type { Refusal } from './caller.ts';
+
+const loopback = new BlockList();
+
+loopback.addSubnet('127.0.0.0', 8, 'ipv4');
+
+loopback.addAddress('::1', 'ipv6');
+
+loopback.addSubnet('::ffff:127.0.0.0', 104, 'ipv6');
+
+/** Whether a name or address can only mean this machine. An empty one and the wildcards mean every network it is on. */
+export function isLoopback(host: string): boolean {
+  const bare = bareHost(host);
+  if (bare === 'localhost' || bare.endsWith('.localhost')) return true;
+  const family = isIP(bare);
+  return family !== 0 && loopback.check(bare, family === 6 ? 'ipv6' : 'ipv4');
+}
+
+/** Lower case, without the brackets of IPv6 and the dot of a full name. */
+export function bareHost(host: string): string {
+  const lower = host.trim().toLowerCase();
+  if (lower.startsWith('[') && lower.endsWith(']')) return lower.slice(1, -1);
+  return lower.length > 1 && lower.endsWith('.') ? lower.slice(0, -1) : lower;
+}
 
 export interface AddressRules {
   /** What the server listens on; clients may call it by that name. */
@@ -66,3 +90,11 @@ const wrongOrigin: Refusal = {
   message: 'Web pages of this origin may not call this server.',
   next: 'Ask the operator to add the origin to POLYLOGUE_ORIGINS.',
 };
+
+/** Throws where everybody on a network could call without showing who he is. */
+export function checkBind({ host, tokens }: { host: string; tokens: number }): void {
+  if (tokens > 0 || isLoopback(host)) return;
+  throw configError(`Listening on ${JSON.stringify(host)} lets other machines in, and no token is set.`, {
+    next: 'Set POLYLOGUE_TOKEN (or a file of tokens, POLYLOGUE_TOKENS_FILE), or listen on 127.0.0.1.',
+  });
+}

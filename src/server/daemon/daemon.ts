@@ -1,8 +1,7 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import { createGate } from '../access/gate.ts';
-import { type CapacityRules, createCapacity } from '../access/limits.ts';
+import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
 import type { Tokens } from '../access/tokens.ts';
-import { createRates, type RateRules } from '../guards/rates.ts';
 import type { DoorParts, Route, UpgradeDoor } from '../http/routes.ts';
 import { followTokens } from './follow-tokens.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';

@@ -1,20 +1,58 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { configError } from '../../core/errors.ts';
-import { createAddressGuard } from '../access/addresses.ts';
-import { checkBind } from '../guards/bind.ts';
-import { type Refusal, refusalResponse } from '../guards/refusal.ts';
+import { checkBind, createAddressGuard } from '../access/addresses.ts';
+import { type Refusal, refusalResponse } from '../access/caller.ts';
 import { createCors } from '../http/cors.ts';
-import { createPipelineGuard } from '../http/pipelined.ts';
-import { nowhere, refusalOf } from '../http/refusals.ts';
-import { writeResponse } from '../http/responses.ts';
-import { createRouter, type RouterParts } from '../http/router.ts';
+import { addressOf, writeResponse } from '../http/responses.ts';
+import { createRouter, nowhere, type RouterParts, refusalOf } from '../http/router.ts';
 import type { DoorParts, Route, UpgradeDoor } from '../http/routes.ts';
-import { addressOf } from '../http/to-request.ts';
 import { createMcpDoor, type McpDoorOptions } from '../mcp-http/mcp-http.ts';
 import { createSessions, type SessionRules } from '../mcp-http/sessions.ts';
-import { createOpenAnswers } from './open-answers.ts';
 import { createToolApi } from './tool-api.ts';
+
+/** Requests that one connection may send before the first of them is answered; the usual clients send one. */
+const most = 32;
+
+/** Counts those of each connection, and ends a connection with too many: they all would be answered at once, for nobody who reads. */
+export function createPipelineGuard(): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
+  const open = new WeakMap<Socket, number>();
+  return ({ socket }, outgoing) => {
+    const count = (open.get(socket) ?? 0) + 1;
+    if (socket.destroyed || count > most) {
+      socket.destroy();
+      return false;
+    }
+    open.set(socket, count);
+    outgoing.once('close', () => open.set(socket, (open.get(socket) ?? 1) - 1));
+    return true;
+  };
+}
+
+/** Answers that are under way, by the names of those whose they are. */
+export interface OpenAnswers {
+  add(name: string, outgoing: ServerResponse): void;
+  /** Ends those of these callers, in the midst of whatever they say. */
+  end(names: ReadonlySet<string>): void;
+}
+
+export function createOpenAnswers(): OpenAnswers {
+  const open = new Map<string, Set<ServerResponse>>();
+  return {
+    add(name, outgoing) {
+      const own = open.get(name) ?? new Set();
+      open.set(name, own.add(outgoing));
+      outgoing.once('close', () => {
+        own.delete(outgoing);
+        if (own.size === 0 && open.get(name) === own) open.delete(name);
+      });
+    },
+    end(names) {
+      for (const name of names) for (const outgoing of [...(open.get(name) ?? [])]) outgoing.destroy();
+    },
+  };
+}
 
 export interface HttpOptions extends DoorParts, Pick<McpDoorOptions, 'serverOf'> {
   /** Port 0: any that is free. */
@@ -45,6 +83,7 @@ export interface HttpDoor {
 
 /** An idle connection outlasts the pauses of the usual proxies. */
 const keepAliveMs = 65_000;
+
 const maxHeaderBytes = 16_384;
 
 /** Listens; rejects where it may not, or can't. */

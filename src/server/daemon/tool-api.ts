@@ -1,10 +1,9 @@
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { refusalResponse } from '../guards/refusal.ts';
-import type { Exchange, GuardedRequest } from '../http/exchange.ts';
-import type { DoorParts } from '../http/routes.ts';
-import { callerTrace } from '../trace-context.ts';
+import { refusalResponse } from '../access/caller.ts';
+import type { DoorParts, Exchange, GuardedRequest } from '../http/routes.ts';
+import { callerTrace } from '../mcp/messages.ts';
 
 /** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
 export function createToolApi({ gate, productOf, clock }: Pick<DoorParts, 'gate' | 'productOf' | 'clock'>) {

@@ -1,11 +1,81 @@
 import type { AppEvent } from '../../core/events.ts';
 import type { RecentEvent, WatchedCall } from '../../core/ports.ts';
-import { dollars } from '../../domain/money.ts';
+import { dayOf, dollars, spendTotal } from '../../core/usage.ts';
 import { span } from './chart.ts';
-import { type Child, html, type Markup } from './html.ts';
+import {
+  amount,
+  type Child,
+  clockTime,
+  duration,
+  empty,
+  facts,
+  html,
+  line,
+  type Markup,
+  type Mood,
+  pill,
+  plural,
+  table,
+} from './html.ts';
 import type { Page, Visit } from './page.ts';
-import { factsOf, outcomePill, runningClock, took } from './pages/call-facts.ts';
-import { amount, clockTime, duration, facts, line, pill, plural } from './pages/words.ts';
+
+/** What the events of a call come to. */
+export interface CallFacts {
+  /** What it is at, in its own words. */
+  stage: string;
+  mood: Mood;
+  /** How it ended, in a word. */
+  outcome: string;
+  /** As `provider:model`, in the order in which they were asked first. */
+  models: string[];
+  attempts: number;
+  /** Input and output tokens. */
+  tokens: number;
+  costUsd: number;
+  tookMs: number;
+}
+
+export function factsOf({ startedAt, endedAt, events }: WatchedCall, now: number): CallFacts {
+  const attempts = events.flatMap(({ event }) =>
+    event.type === 'model.attempt' && event.outcome !== 'skipped' ? [event] : [],
+  );
+  const stages = events.flatMap(({ event }) => (event.type === 'call.stage' ? [event.stage] : []));
+  const end = events.findLast(({ event }) => event.type === 'call.end')?.event;
+  return {
+    stage: stages.at(-1) ?? 'begins',
+    ...(end?.type === 'call.end' ? endOf(end) : { mood: 'busy', outcome: 'running' }),
+    models: [...new Set(attempts.map(({ provider, model }) => `${provider}:${model}`))],
+    attempts: attempts.length,
+    tokens: attempts.reduce((sum, { usage }) => sum + (usage ? usage.input + usage.output : 0), 0),
+    costUsd: attempts.reduce((sum, { costUsd = 0 }) => sum + costUsd, 0),
+    tookMs: end?.type === 'call.end' ? end.elapsedMs : (endedAt ?? now) - startedAt,
+  };
+}
+
+type Ended = Extract<AppEvent, { type: 'call.end' }>;
+
+function endOf({ code, status }: Ended): Pick<CallFacts, 'mood' | 'outcome'> {
+  if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
+  if (code !== undefined) return { mood: 'bad', outcome: line(code.toLowerCase().replaceAll('_', ' '), 40) };
+  // What every tool says when all went well tells nothing.
+  const isUsual = status === 'success' || status === 'continuation_available';
+  return { mood: 'good', outcome: isUsual ? 'done' : line(status.replaceAll('_', ' '), 40) };
+}
+
+export function outcomePill({ mood, outcome }: CallFacts): Markup {
+  return pill(mood, outcome);
+}
+
+/** A clock that goes on in the browser. */
+export function runningClock(ms: number): Markup {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  const text = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+  return html`<span data-elapsed="${Math.max(0, Math.round(ms))}">${text}</span>`;
+}
+
+export function took(facts: CallFacts): string {
+  return duration(facts.tookMs);
+}
 
 const shownPaths = 12;
 
@@ -92,4 +162,80 @@ function files({ embedded, skipped }: Extract<AppEvent, { type: 'files.read' }>)
     html`<ul>${paths.slice(0, shownPaths).map(path => html`<li><code>${line(path)}</code></li>`)}${paths.length > shownPaths && html`<li>and ${amount(paths.length - shownPaths)} more</li>`}</ul>`;
   return html`<p>Read ${plural(embedded.length, 'file')}${skipped.length > 0 && `, left out ${amount(skipped.length)}`}</p>
 ${embedded.length > 0 && html`<div class="small soft">${list(embedded)}</div>`}${skipped.length > 0 && html`<div class="small soft">Left out: ${list(skipped.map(({ path, code }) => `${path} (${code})`))}</div>`}`;
+}
+
+const shownLatest = 30;
+
+/** What goes on now, and what was lately. */
+export async function livePage(visit: Visit): Promise<Page> {
+  return {
+    title: 'Live',
+    place: '/',
+    body: html`<div class="row apart"><h1>Live calls</h1><span class="connection" data-connection="off" role="status">not live</span></div>
+<p class="lede">What your agents ask of Polylogue in this process, as it happens.</p>
+<div data-live="/live">${await livePart(visit)}</div>`,
+  };
+}
+
+/** The part that is drawn anew with each piece of news. */
+export async function livePart(visit: Visit): Promise<Markup> {
+  const calls = visit.own.calls.list();
+  const running = calls.filter(({ endedAt }) => endedAt === undefined);
+  const ended = calls.filter(({ endedAt }) => endedAt !== undefined).slice(0, shownLatest);
+  return html`${await tiles(visit, running.length)}
+<section aria-labelledby="running"><h2 id="running">Running now</h2>${running.length > 0 ? html`<div class="stack">${running.map(call => card(call, visit.now))}</div>` : idle(calls.length === 0)}</section>
+<section aria-labelledby="latest"><h2 id="latest">Latest</h2>${ended.length > 0 ? latest(ended, visit.now) : html`<p class="soft">No call has ended since this process began.</p>`}</section>`;
+}
+
+async function tiles({ own, now }: Visit, running: number): Promise<Markup> {
+  const [spent, providers] = await Promise.all([own.spend(dayOf(now)), own.providers()]);
+  const { costUsd, calls, unpriced, usage } = spendTotal(spent);
+  const ready = providers.filter(({ configured }) => configured);
+  const ailing = ready.filter(({ health }) => health.some(({ state }) => state !== 'closed'));
+  const cached = usage.input > 0 ? Math.round((usage.cacheRead / usage.input) * 100) : 0;
+  return html`<ul class="tiles">
+${tile('Running', String(running), running === 1 ? 'call' : 'calls')}
+${tile('Spent today', dollars(costUsd), `${plural(calls, 'question')}${unpriced > 0 ? `, ${amount(unpriced)} unpriced` : ''}`)}
+${tile('Tokens today', amount(usage.input + usage.output), `${cached} % of the input from caches`)}
+${tile('Providers', `${ready.length - ailing.length} of ${ready.length}`, ailing.length > 0 ? html`<a href="/providers">${plural(ailing.length, 'needs a look', 'need a look')}</a>` : 'all well')}
+</ul>`;
+}
+
+function tile(name: string, value: string, note: Child): Markup {
+  return html`<li class="tile"><p class="name">${name}</p><p class="value">${value}</p><p class="note">${note}</p></li>`;
+}
+
+function idle(isFirst: boolean): Markup {
+  return isFirst
+    ? empty(
+        'Nothing was asked yet.',
+        'Ask your agent for a second opinion: “use polylogue consensus: should this table move to a database?”',
+        html`Or from a terminal: <code>polylogue ask "What is a monad?"</code>`,
+      )
+    : empty('All quiet.', 'A call shows here from its first moment on, with what it is at.');
+}
+
+function card(call: WatchedCall, now: number): Markup {
+  const facts = factsOf(call, now);
+  const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
+  const told = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
+  return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>
+<p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${told.join(' · ')}</p></div>
+<p class="clock">${runningClock(facts.tookMs)}</p></article>`;
+}
+
+function latest(calls: readonly WatchedCall[], now: number): Markup {
+  const rows = calls.map(call => {
+    const facts = factsOf(call, now);
+    return [
+      clockTime(call.startedAt),
+      html`<a href="/calls/${call.reqId}">${line(call.tool, 60)}</a>`,
+      outcomePill(facts),
+      took(facts),
+      facts.models.length > 0 ? line(facts.models.join(', '), 90) : '–',
+      facts.tokens > 0 ? amount(facts.tokens) : '–',
+      facts.attempts > 0 ? dollars(facts.costUsd) : '–',
+    ];
+  });
+  return table('Latest calls', ['Began (UTC)', 'Tool', 'Outcome', 'Took', 'Models', 'Tokens', 'Cost'], rows);
 }

@@ -1,4 +1,4 @@
-import { escapeHtml } from '../../core/text.ts';
+import { escapeHtml, printablePath, safeCut } from '../../core/text.ts';
 
 const inside = Symbol('markup');
 
@@ -31,4 +31,103 @@ function rendered(child: Child): string {
 
 function isMarkup(child: Markup | readonly Child[]): child is Markup {
   return inside in child;
+}
+
+/** A number and its unit stay on one line. */
+const nbsp = '\u00a0';
+
+/** 12, 1,234, 56.7 k, 8.9 M. */
+export function amount(value: number): string {
+  const rounded = Math.round(value);
+  if (rounded < 10_000) return rounded.toLocaleString('en-US');
+  return rounded < 1_000_000
+    ? `${(rounded / 1_000).toFixed(1)}${nbsp}k`
+    : `${(rounded / 1_000_000).toFixed(1)}${nbsp}M`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))}${nbsp}ms`;
+  const seconds = ms / 1_000;
+  if (seconds < 60) return `${seconds.toFixed(1)}${nbsp}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}${nbsp}min ${Math.floor(seconds % 60)}${nbsp}s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours}${nbsp}h ${minutes % 60}${nbsp}min` : `${Math.floor(hours / 24)}${nbsp}days`;
+}
+
+/** A point in time, by how long ago it is, with the whole of it for who points at it. */
+export function ago(at: number, now: number): Markup {
+  const ms = now - at;
+  const words = ms < 5_000 ? 'just now' : `${briefly(ms)} ago`;
+  return moment(at, words);
+}
+
+/** The same for what is to come. */
+export function ahead(at: number, now: number): Markup {
+  return moment(at, at <= now ? 'over' : `in ${briefly(at - now)}`);
+}
+
+export function clockTime(at: number): Markup {
+  return moment(at, iso(at).slice(11, 19));
+}
+
+function moment(at: number, words: string): Markup {
+  const whole = iso(at);
+  return html`<time datetime="${whole}" title="${whole.slice(0, 19).replace('T', ' ')} UTC">${words}</time>`;
+}
+
+/** Times out of files may be anything. */
+function iso(at: number): string {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? '1970-01-01T00:00:00.000Z' : date.toISOString();
+}
+
+function briefly(ms: number): string {
+  const minutes = ms / 60_000;
+  if (minutes < 1) return `${Math.round(ms / 1_000)}${nbsp}s`;
+  if (minutes < 60) return `${Math.round(minutes)}${nbsp}min`;
+  const hours = minutes / 60;
+  return hours < 48 ? `${Math.round(hours)}${nbsp}h` : `${Math.round(hours / 24)}${nbsp}days`;
+}
+
+/** Somebody else's words on one line: no line break or right-to-left mark in them does anything to what stands around. */
+export function line(text: string, most = 300): string {
+  const flat = printablePath(
+    safeCut(text, most * 2)
+      .replace(/\s+/g, ' ')
+      .trim(),
+  );
+  return flat.length > most ? `${safeCut(flat, most)}…` : flat;
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${amount(count)} ${count === 1 ? one : many}`;
+}
+
+/** Name and value, side by side. */
+export function facts(entries: readonly (readonly [string, Child] | undefined)[]): Markup {
+  const shown = entries.filter(entry => entry !== undefined);
+  return html`<dl class="facts">${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
+}
+
+export type Mood = 'good' | 'bad' | 'warn' | 'plain' | 'busy';
+
+/** A state in a word. The mood is in the sign too, not in the colour alone. */
+export function pill(mood: Mood, word: string): Markup {
+  return html`<span class="pill ${mood}"><span aria-hidden="true">${signs[mood]}</span> ${word}</span>`;
+}
+
+const signs: Readonly<Record<Mood, string>> = { good: '✓', bad: '✕', warn: '!', plain: '·', busy: '●' };
+
+/** A table that scrolls by itself where it has no room, by keyboard too. */
+export function table(label: string, heads: readonly Child[], rows: readonly (readonly Child[])[]): Markup {
+  return html`<div class="scroll" role="region" aria-label="${label}" tabindex="0"><table>
+<thead><tr>${heads.map(head => html`<th scope="col">${head}</th>`)}</tr></thead>
+<tbody>${rows.map(row => html`<tr>${row.map(cell => html`<td>${cell}</td>`)}</tr>\n`)}</tbody>
+</table></div>`;
+}
+
+/** What a place without content says: why it is empty, and what would fill it. */
+export function empty(title: string, ...lines: readonly Child[]): Markup {
+  return html`<div class="empty"><p class="lead">${title}</p>${lines.map(each => html`<p>${each}</p>`)}</div>`;
 }

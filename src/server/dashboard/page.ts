@@ -1,10 +1,11 @@
+import { isAppError } from '../../core/errors.ts';
 import type { Caller } from '../access/caller.ts';
-import { assets } from './assets.ts';
+import { type Asset, assets } from './assets.ts';
 import type { DashboardData, OwnData } from './data.ts';
-import { type Child, html, htmlText, type Markup } from './html.ts';
-import { line } from './pages/words.ts';
+import { type Child, html, htmlText, line, type Markup } from './html.ts';
 
 export const themes = ['auto', 'light', 'dark'] as const;
+
 export type Theme = (typeof themes)[number];
 
 /** A page's reader, and what it takes to answer him. */
@@ -102,3 +103,122 @@ function themeForm(visit: Visit): Markup {
 function signOut(visit: Visit): Markup {
   return form(visit, '/logout', html`<button class="quiet">Sign out</button>`);
 }
+
+/** Asks for the token. */
+export function loginPage({ csrf, back, wrong }: { csrf: string; back: string; wrong: boolean }): Page {
+  return {
+    title: 'Sign in',
+    status: wrong ? 401 : 200,
+    body: html`<div class="card login"><h1>Polylogue</h1><p class="soft">This dashboard shows what is yours. Sign in with your token.</p>
+${wrong && html`<div class="notice bad" role="alert"><p>That is no token of this server.</p></div>`}
+<form method="post" action="/login"><input type="hidden" name="csrf" value="${csrf}"><input type="hidden" name="back" value="${back}">
+<label class="above" for="token">Token</label><input id="token" type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false">
+<button class="main">Sign in</button></form>
+<p class="soft small">It is POLYLOGUE_TOKEN of the server, or one that its operator gave you. It is kept in a cookie that only this server reads, until you sign out or close the browser.</p></div>`,
+  };
+}
+
+/** Why something is not shown or done, and what would help. */
+export function problemPage(status: number, title: string, message: string, next?: string): Page {
+  return {
+    title,
+    status,
+    body: html`<h1>${title}</h1><p>${message}</p>${next !== undefined && html`<p class="soft">${next}</p>`}<p><a href="/">To the live calls</a></p>`,
+  };
+}
+
+/** Everything is loaded from here, nothing runs but the one script, nobody frames it, and forms go nowhere else. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const guarded = {
+  'X-Content-Type-Options': 'nosniff',
+  // Without any referrer, browsers would not say either which page a form comes from.
+  'Referrer-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'X-Frame-Options': 'DENY',
+} as const;
+
+const ofPages = {
+  ...guarded,
+  'Content-Security-Policy': policy,
+  'Content-Type': 'text/html; charset=utf-8',
+  // It shows what is one person's, and forms that hold for one person.
+  'Cache-Control': 'no-store',
+} as const;
+
+export function pageAnswer(page: Page, visit: Visit): Response {
+  return new Response(pageText(page, visit), { status: page.status ?? 200, headers: ofPages });
+}
+
+/** For a reader who is not known. */
+export function bareAnswer(page: Page, theme: Theme, cookie?: string): Response {
+  const headers = { ...ofPages, ...(cookie !== undefined && { 'Set-Cookie': cookie }) };
+  return new Response(barePageText(page, theme), { status: page.status ?? 200, headers });
+}
+
+/** Sends the browser on, by GET. */
+export function onward(path: string, cookie?: string): Response {
+  const headers = { ...guarded, Location: path, 'Cache-Control': 'no-store' };
+  return new Response(null, {
+    status: 303,
+    headers: { ...headers, ...(cookie !== undefined && { 'Set-Cookie': cookie }) },
+  });
+}
+
+/** The name of an asset changes with what it holds. */
+export function assetAnswer({ type, text }: Asset): Response {
+  const kept = { 'Content-Type': `${type}; charset=utf-8`, 'Cache-Control': 'public, max-age=31536000, immutable' };
+  return new Response(text, { headers: { ...guarded, ...kept } });
+}
+
+/** What others wrote, as a file: should a browser open it, nothing in it runs or loads. */
+export function fileAnswer(
+  body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer>,
+  type: string,
+  name?: string,
+): Response {
+  return new Response(body, {
+    headers: {
+      ...guarded,
+      'Content-Type': type,
+      'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox",
+      'Cache-Control': 'no-store',
+      ...(name !== undefined && { 'Content-Disposition': `attachment; filename="${name}"` }),
+    },
+  });
+}
+
+const lost = new Set(['THREAD_NOT_FOUND', 'THREAD_EXPIRED', 'INVALID_INPUT_FORMAT']);
+
+/** A failure as a page; undefined for one that nobody foresaw. What is another's looks like what is not there. */
+export function problemOf(error: unknown): Page | undefined {
+  if (!isAppError(error)) return undefined;
+  const { message, kind, details } = error;
+  if (lost.has(details.code) && details.class !== 'fork') return nothingHere;
+  const statuses = {
+    security: 403,
+    input: 400,
+    limit: 429,
+    storage: 503,
+    config: 500,
+    model: 502,
+    cancelled: 499,
+    bug: 500,
+  };
+  return problemPage(statuses[kind], kind === 'security' ? 'Not allowed' : 'That did not work', message, details.next);
+}
+
+export const nothingHere = problemPage(
+  404,
+  'Nothing here',
+  'There is nothing of yours at this address. It may have been deleted or expired, or it is of before this process began.',
+);

@@ -1,10 +1,23 @@
 import { isThreadId } from '../../core/ids.ts';
-import { dayOf, type SpendRow, spendTotal } from '../../core/usage.ts';
-import { dollars } from '../../domain/money.ts';
+import { dayOf, dollars, type SpendRow, spendTotal } from '../../core/usage.ts';
 import type { CacheView, HealthView, ProviderView } from './data.ts';
-import { type Child, html, type Markup } from './html.ts';
+import {
+  ago,
+  ahead,
+  amount,
+  type Child,
+  duration,
+  empty,
+  facts,
+  html,
+  line,
+  type Markup,
+  type Mood,
+  pill,
+  plural,
+  table,
+} from './html.ts';
 import type { Page, Visit } from './page.ts';
-import { ago, ahead, amount, duration, empty, facts, line, type Mood, pill, plural, table } from './pages/words.ts';
 
 const spendDays = 30;
 const dayMs = 86_400_000;

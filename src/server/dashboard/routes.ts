@@ -1,17 +1,13 @@
 import { inputError } from '../../core/errors.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
-import { fileAnswer, nothingHere, onward, pageAnswer } from './answers.ts';
-import { callPage, callPart } from './calls-page.ts';
+import { callPage, callPart, livePage, livePart } from './calls-page.ts';
 import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
-import { themes, type Visit } from './page.ts';
-import { livePage, livePart } from './pages/live.ts';
-import { problemPage } from './pages/notices.ts';
-import { threadsPage } from './pages/threads.ts';
+import { fileAnswer, nothingHere, onward, pageAnswer, problemPage, themes, type Visit } from './page.ts';
 import { providersPage } from './providers-page.ts';
 import { cookie } from './sign-in.ts';
 import { spendPage } from './spend-page.ts';
-import { filePage, threadPage, turnPage } from './thread-page.ts';
+import { filePage, threadPage, threadsPage, turnPage } from './thread-page.ts';
 import { verdictsPage } from './verdicts-page.ts';
 
 /** A request of somebody who is known. */

@@ -1,11 +1,17 @@
 import { isThreadId } from '../../core/ids.ts';
-import { dayOf, type SpendKey, type SpendRow, spendBy, spendTotal } from '../../core/usage.ts';
-import { kindWords, spendByKind } from '../../domain/fees.ts';
-import { dollars } from '../../domain/money.ts';
+import {
+  dayOf,
+  dollars,
+  kindWords,
+  type SpendKey,
+  type SpendRow,
+  spendBy,
+  spendByKind,
+  spendTotal,
+} from '../../core/usage.ts';
 import { barChart, share } from './chart.ts';
-import { type Child, html, type Markup } from './html.ts';
+import { amount, type Child, empty, facts, html, line, type Markup, plural, table } from './html.ts';
 import type { Page, Visit } from './page.ts';
-import { amount, empty, facts, line, plural, table } from './pages/words.ts';
 
 const dayMs = 86_400_000;
 const periods = [7, 30, 90, 365] as const;

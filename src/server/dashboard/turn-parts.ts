@@ -1,8 +1,7 @@
 import { safeCut } from '../../core/text.ts';
 import type { Citation } from '../../core/thread.ts';
 import type { DashboardData } from './data.ts';
-import { type Child, html, type Markup } from './html.ts';
-import { amount, line } from './pages/words.ts';
+import { amount, type Child, html, line, type Markup } from './html.ts';
 
 /** Markdown as it reads best without being trusted: headings, bold words and code are shown as such, nothing becomes a link or a picture. */
 export function said(stretches: DashboardData['stretches'], markdown: string): Markup {

@@ -1,10 +1,9 @@
 import type { StoredTurn, Thread, VoiceRecord } from '../../core/thread.ts';
-import { dollars } from '../../domain/money.ts';
+import { dollars } from '../../core/usage.ts';
 import { share } from './chart.ts';
 import type { DashboardData } from './data.ts';
-import { type Child, html, type Markup } from './html.ts';
+import { type Child, duration, html, line, type Markup, type Mood, pill, plural } from './html.ts';
 import type { Page, Visit } from './page.ts';
-import { duration, line, type Mood, pill, plural } from './pages/words.ts';
 import { cutTo, said } from './turn-parts.ts';
 
 const mostOfVerdict = 12_000;

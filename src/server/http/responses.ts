@@ -1,5 +1,35 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/ports.ts';
+import type { Refusal } from '../access/caller.ts';
+
+/** The whole body; a refusal once it is larger than `limit` bytes, before the rest is read. */
+export async function readBody(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  limit: number,
+): Promise<{ bytes: Buffer } | Refusal> {
+  const declared = Number(incoming.headers['content-length'] ?? 0);
+  if (declared > limit) return tooLarge(limit);
+  if (incoming.headers.expect !== undefined) outgoing.writeContinue();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const parts: AsyncIterable<Buffer> = incoming.iterator({ destroyOnReturn: false });
+  for await (const chunk of parts) {
+    size += chunk.length;
+    if (size > limit) return tooLarge(limit);
+    chunks.push(chunk);
+  }
+  return { bytes: Buffer.concat(chunks) };
+}
+
+function tooLarge(limit: number): Refusal {
+  return {
+    status: 413,
+    class: 'size',
+    message: `The body is larger than ${limit} bytes.`,
+    next: 'Send less in one request, or name files by their paths.',
+  };
+}
 
 export interface WriteOptions {
   clock: Pick<Clock, 'after'>;
@@ -9,6 +39,7 @@ export interface WriteOptions {
 
 /** Bytes of a live stream that may wait for a client; one that falls further behind is sent away. */
 const mostWaiting = 1_048_576;
+
 /** Small enough that a slow client takes one now and then. */
 const sliceBytes = 65_536;
 
@@ -109,4 +140,26 @@ async function taken(
   stop();
   outgoing.off(event, onTaken).off('close', onClose);
   return isTaken;
+}
+
+/** The address that a request names; undefined for one that is no path, as proxies are asked. */
+export function addressOf({ url }: IncomingMessage): URL | undefined {
+  if (!url?.startsWith('/')) return undefined;
+  return URL.parse(`http://localhost${url}`) ?? undefined;
+}
+
+/** A request in the web's form; `body` is what the guards let in. Its signal is aborted when the client is gone. */
+export function toRequest(incoming: IncomingMessage, outgoing: ServerResponse, url: URL, body?: Uint8Array): Request {
+  const gone = new AbortController();
+  const onClose = () => {
+    if (!outgoing.writableFinished) gone.abort();
+  };
+  if (outgoing.closed || outgoing.destroyed) onClose();
+  else outgoing.once('close', onClose);
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(incoming.headers)) {
+    if (typeof value === 'string') headers.set(name, value);
+  }
+  const { method } = incoming;
+  return new Request(url, { method, headers, signal: gone.signal, ...(body && { body: new Uint8Array(body) }) });
 }

@@ -1,15 +1,89 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Caller } from '../access/caller.ts';
+import { type AppError, isAppError } from '../../core/errors.ts';
+import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
 import type { Gate } from '../access/gate.ts';
 import type { Tokens } from '../access/tokens.ts';
-import { readJson } from '../guards/json-body.ts';
-import { type Refusal, refusalResponse } from '../guards/refusal.ts';
+import { readJson } from '../mcp/messages.ts';
 import type { Cors } from './cors.ts';
-import type { Exchange, GuardedRequest } from './exchange.ts';
-import { readBody } from './read-body.ts';
-import { brokenOff, nowhere, refusalOf, upgradeOnly, wrongCoding, wrongMethod, wrongType } from './refusals.ts';
-import type { DoorParts, Route, UpgradeDoor } from './routes.ts';
-import { addressOf, toRequest } from './to-request.ts';
+import { addressOf, readBody, toRequest } from './responses.ts';
+import type { DoorParts, Exchange, GuardedRequest, Route, UpgradeDoor } from './routes.ts';
+
+export const nowhere: Refusal = {
+  status: 404,
+  class: 'path',
+  message: 'There is nothing at this path.',
+  next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
+};
+
+export const wrongType: Refusal = {
+  status: 415,
+  class: 'type',
+  message: 'The body is not declared as JSON.',
+  next: 'Send it with "Content-Type: application/json".',
+};
+
+export const wrongCoding: Refusal = {
+  status: 415,
+  class: 'coding',
+  message: 'The body is compressed.',
+  next: 'Send it as it is, without "Content-Encoding".',
+  headers: { 'Accept-Encoding': 'identity' },
+};
+
+/** At the path of a door that takes connections of another protocol alone; a proxy on the way may have taken that out. */
+export const upgradeOnly: Refusal = {
+  status: 426,
+  class: 'upgrade',
+  message: 'This path takes WebSockets only.',
+  next: 'Connect with a WebSocket client; a proxy on the way has to pass the "Upgrade" and "Connection" headers on.',
+  headers: { Upgrade: 'websocket', Connection: 'Upgrade' },
+};
+
+export const brokenOff: Refusal = {
+  status: 400,
+  class: 'body',
+  message: 'The body ended too soon.',
+  next: 'Send the request again.',
+};
+
+export function wrongMethod(allowed: readonly string[]): Refusal {
+  return {
+    status: 405,
+    class: 'method',
+    message: 'This path does not take this method.',
+    next: `It takes ${allowed.join(', ')}.`,
+    headers: { Allow: allowed.join(', ') },
+  };
+}
+
+/** What became of a request that failed before its tool was called. */
+export function refusalOf(error: unknown): Refusal {
+  if (!isAppError(error)) return failed;
+  const { class: kind, next = failed.next, retryAfterSeconds } = error.details;
+  const refusal = { status: statusOf(error), class: kind, message: error.message, next };
+  return retryAfterSeconds === undefined ? refusal : { ...refusal, retryAfterSeconds };
+}
+
+function statusOf({ kind }: AppError): Refusal['status'] {
+  switch (kind) {
+    case 'input':
+      return 400;
+    case 'security':
+      return 403;
+    case 'limit':
+    case 'storage':
+      return 503;
+    default:
+      return 500;
+  }
+}
+
+const failed: Refusal = {
+  status: 500,
+  class: 'bug',
+  message: 'The server failed at this request.',
+  next: 'Send it again; if it fails again, see the log of the server.',
+};
 
 export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {
   /** Refuses by Host and Origin, before anything else is looked at. */
@@ -30,6 +104,7 @@ export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'token
 export type Router = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<Exchange>;
 
 const formBytes = 65_536;
+
 const readOnly = ['GET', 'HEAD'];
 
 /** One of the daemon's own doors, which take JSON. */

@@ -2,10 +2,29 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
-import type { Caller } from '../access/caller.ts';
+import type { Caller, Refusal } from '../access/caller.ts';
 import type { Gate } from '../access/gate.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { Refusal } from '../guards/refusal.ts';
+import type { ListedRoots } from '../mcp/client-roots.ts';
+
+/** A request that passed the guards. */
+export interface GuardedRequest {
+  request: Request;
+  /** The body as JSON; undefined where there is none. */
+  body: unknown;
+  caller: Caller;
+  /** The project that the client says it is in, an absolute path. */
+  root: string | undefined;
+}
+
+/** What a door answers. */
+export interface Exchange {
+  response: Response;
+  /** It lasts for as long as its client likes, and nobody waits for its end. */
+  listens?: boolean;
+  /** Called when the response is over: whether all of it was handed to the client's side. */
+  onWritten?: (whole: boolean) => void;
+}
 
 /** The product as one caller may use it. */
 export interface CallerProduct {
@@ -78,4 +97,26 @@ export interface UpgradeDoor {
   connections(): number;
   /** Ends all of them; calls of clients that are lost go on as after any loss. */
   close(): Promise<void>;
+}
+
+type Wrap = (host: ToolHost) => ToolHost;
+
+/** The roots that a caller's client lists choose his project, as far as he may read them; `guessed` is his project until then. */
+export function listedOf(
+  { productOf, clock }: Pick<DoorParts, 'productOf' | 'clock'>,
+  { caller, guessed }: { caller: Caller; guessed?: string | undefined },
+  wrap: Wrap,
+): ListedRoots {
+  return through({ clock, productOf: addresses => productOf(caller, guessed, addresses) }, wrap);
+}
+
+/** The same, with something around each host. */
+export function through({ productOf, clock }: ListedRoots, wrap: Wrap): ListedRoots {
+  return {
+    clock,
+    async productOf(addresses) {
+      const { host, root } = await productOf(addresses);
+      return { host: wrap(host), root };
+    },
+  };
 }

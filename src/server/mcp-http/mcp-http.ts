@@ -1,17 +1,23 @@
 import { isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/server';
 import type { ToolHost } from '../../core/tool-host.ts';
-import { createShares } from '../guards/shares.ts';
-import type { Exchange, GuardedRequest } from '../http/exchange.ts';
-import type { DoorParts } from '../http/routes.ts';
+import { createShares } from '../access/limits.ts';
+import type { DoorParts, Exchange, GuardedRequest } from '../http/routes.ts';
+import { listedOf, through } from '../http/routes.ts';
 import type { McpOptions } from '../mcp/mcp.ts';
-import { listedOf, through } from '../roots/listed-of.ts';
-import { createModernLegs, type From } from '../streamable/modern-legs.ts';
-import { noRoom, noSession, noShare, unknownSession } from '../streamable/rpc-errors.ts';
-import { openSession, type Session } from '../streamable/session.ts';
 import { createResultStore } from '../websocket/kept-results.ts';
 import { mostLogged } from './event-log.ts';
-import { createModernLeg, type ServerOf } from './requests.ts';
+import {
+  createModernLeg,
+  createModernLegs,
+  type From,
+  noRoom,
+  noSession,
+  noShare,
+  type ServerOf,
+  unknownSession,
+} from './requests.ts';
 import type { Sessions } from './sessions.ts';
+import { openSession, type Session } from './sessions.ts';
 
 export interface McpDoorOptions
   extends Pick<DoorParts, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {

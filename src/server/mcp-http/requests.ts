@@ -1,13 +1,149 @@
-import { createMcpHandler, type McpServer, type Server } from '@modelcontextprotocol/server';
+import {
+  createMcpHandler,
+  InMemoryServerEventBus,
+  type McpServer,
+  type Server,
+  type ServerEvent,
+  type ServerEventBus,
+} from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Era } from '../era.ts';
-import type { Exchange } from '../http/exchange.ts';
+import type { HostResources } from '../../core/tool-host.ts';
+import type { Exchange, GuardedRequest } from '../http/routes.ts';
 import type { Connection } from '../mcp/connection.ts';
-import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
-import { createOwnerChanges } from '../streamable/owner-changes.ts';
-import { patientResponse } from '../streamable/patient-response.ts';
-import { noShare } from '../streamable/rpc-errors.ts';
+import { createMcpServer, type Era, type McpOptions } from '../mcp/mcp.ts';
+
+/** Changes of one owner's threads and jobs, for 2026 clients that listen; looked for only while somebody does. */
+export interface OwnerChanges extends ServerEventBus {
+  /** Resolves once nothing is missed any more. Called before a client begins to listen; the result lets it go again. */
+  begin(): Promise<() => void>;
+}
+
+export function createOwnerChanges(resources: Pick<HostResources, 'watch'>, owner: string): OwnerChanges {
+  const bus = new InMemoryServerEventBus();
+  let listeners = 0;
+  let stop = new AbortController();
+  let watching: Promise<void> | undefined;
+  return {
+    publish: (event: ServerEvent) => bus.publish(event),
+    subscribe: listener => bus.subscribe(listener),
+    async begin() {
+      listeners += 1;
+      watching ??= resources.watch(owner, uri => bus.publish({ kind: 'resource_updated', uri }), stop.signal);
+      await watching;
+      let over = false;
+      return () => {
+        if (over) return;
+        over = true;
+        listeners -= 1;
+        if (listeners > 0) return;
+        stop.abort();
+        stop = new AbortController();
+        watching = undefined;
+      };
+    },
+  };
+}
+
+/** An answer that is there by then has a status of its own. */
+const atOnceMs = 5_000;
+
+/** Shorter than what proxies and clients wait for a word. */
+const keepAliveMs = 15_000;
+
+/** An answer as it is, or, where it takes long, a stream that says at once that somebody works on it. */
+export async function patientResponse(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Promise<Response> {
+  const { promise: late, resolve } = Promise.withResolvers<undefined>();
+  const stop = clock.after(atOnceMs, () => resolve(undefined));
+  try {
+    return (await Promise.race([answer, late])) ?? streamed(answer, clock);
+  } finally {
+    stop();
+  }
+}
+
+function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Response {
+  const encoder = new TextEncoder();
+  let isOver = false;
+  let stop = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      const tell = (bytes: Uint8Array) => {
+        if (!isOver) controller.enqueue(bytes);
+      };
+      const beat = () => {
+        tell(encoder.encode(': keepalive\n\n'));
+        stop = clock.after(keepAliveMs, beat);
+      };
+      beat();
+      const end = (close: () => void) => {
+        stop();
+        if (!isOver) close();
+        isOver = true;
+      };
+      // Not awaited: the stream is there for its reader while the work goes on.
+      pass(answer, tell, () => isOver).then(
+        () => end(() => controller.close()),
+        error => end(() => controller.error(error)),
+      );
+    },
+    cancel() {
+      isOver = true;
+      stop();
+    },
+  });
+  const headers = {
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-cache, no-transform',
+    'X-Accel-Buffering': 'no',
+  };
+  return new Response(body, { headers });
+}
+
+async function pass(
+  answer: Promise<Response>,
+  tell: (bytes: Uint8Array) => void,
+  isOver: () => boolean,
+): Promise<void> {
+  const response = await answer;
+  const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+  if (!isStream) {
+    const text = await response.text();
+    if (text !== '') tell(new TextEncoder().encode(`event: message\ndata: ${text}\n\n`));
+    return;
+  }
+  const reader = response.body?.getReader();
+  for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
+    if (isOver()) return void reader?.cancel();
+    tell(next.value);
+  }
+}
+
+function rpcError(status: number, code: number, message: string): Response {
+  return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
+}
+
+export function noSession(): Response {
+  return rpcError(400, -32_000, 'Begin with "initialize", or send the Mcp-Session-Id header of the session.');
+}
+
+export function unknownSession(): Response {
+  return rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".');
+}
+
+export function noRoom(): Response {
+  return later(rpcError(503, -32_000, 'There are too many sessions. Try again later.'));
+}
+
+export function noShare(what: 'sessions' | 'streams'): Response {
+  const message = `Your token has as many ${what} as one token may have at a time. End one, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).`;
+  return later(rpcError(429, -32_000, message));
+}
+
+function later(response: Response): Response {
+  response.headers.set('Retry-After', '5');
+  return response;
+}
 
 /** How 2026 clients of one caller are served: request by request. */
 export interface ModernLeg {
@@ -88,6 +224,68 @@ export function createModernLeg(options: ModernLegOptions): ModernLeg {
       // Before their requests are aborted: it is not their clients who cancel them.
       gone.abort();
       await handler.close();
+    },
+  };
+}
+
+/** Who asks, and for which project. */
+export type From = Pick<GuardedRequest, 'caller' | 'root'>;
+
+/** What 2026 requests of one caller and project have in common. */
+interface Leg {
+  caller: string;
+  made: Promise<ModernLeg>;
+}
+
+export interface ModernLegs {
+  /** That of a caller and project, made with their first request. */
+  of(from: From): Promise<ModernLeg>;
+  /** Those of callers who are let in no more. */
+  end(callers: ReadonlySet<string>): void;
+  close(): Promise<void>;
+}
+
+/** Callers and projects that are remembered while nobody of them asks for anything. */
+const mostLegs = 256;
+
+/** One leg for each caller and project. */
+export function createModernLegs(make: (from: From) => Promise<ModernLeg>): ModernLegs {
+  // The one that was used longest ago stands first.
+  const legs = new Map<string, Leg>();
+
+  async function forgetIdle(): Promise<void> {
+    if (legs.size <= mostLegs) return;
+    for (const [key, each] of [...legs].slice(0, -1)) {
+      const leg = await each.made.catch(() => undefined);
+      if (leg && leg.open() > 0) continue;
+      legs.delete(key);
+      return;
+    }
+  }
+
+  return {
+    async of(from) {
+      const { caller, root } = from;
+      // The owner, too: a request that was let in before its token became another owner's must leave him nothing.
+      const key = JSON.stringify([caller.name, caller.owner, root ?? null]);
+      const leg = legs.get(key) ?? { caller: caller.name, made: make(from) };
+      legs.delete(key);
+      legs.set(key, leg);
+      // A product that can't be made now may be made for the next request.
+      leg.made.catch(() => legs.get(key) === leg && legs.delete(key));
+      await forgetIdle();
+      return leg.made;
+    },
+    end(callers) {
+      for (const [key, { caller, made }] of legs) {
+        if (!callers.has(caller)) continue;
+        legs.delete(key);
+        made.then(leg => leg.close()).catch(() => undefined);
+      }
+    },
+    async close() {
+      const made = await Promise.allSettled([...legs.values()].map(leg => leg.made));
+      await Promise.all(made.map(leg => (leg.status === 'fulfilled' ? leg.value.close() : undefined)));
     },
   };
 }

@@ -1,18 +1,179 @@
-import { CLIENT_INFO_META_KEY, Server, type ServerContext } from '@modelcontextprotocol/server';
+import {
+  CLIENT_INFO_META_KEY,
+  type JSONRPCMessage,
+  ProtocolError,
+  ProtocolErrorCode,
+  ResourceNotFoundError,
+  Server,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
-import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { canBeAsked } from '../capabilities.ts';
-import type { Era } from '../era.ts';
-import type { Listening } from '../listening.ts';
-import { tellInvalidParams } from '../messages/invalid-params.ts';
-import { servePrompts } from '../prompts.ts';
-import { answersIn, inputRequired } from '../questions.ts';
-import { serveResources, serveSubscriptions, updatesOf } from '../resources.ts';
-import { resultOf } from '../results.ts';
-import { callerTrace } from '../trace-context.ts';
+import type { HostPrompts, HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { followRoots, type ListedRoots, type ProjectOf } from './client-roots.ts';
-import { type Connection, cancelOf } from './connection.ts';
-import { createdTask, knowsTasks, requireTasks, serveTasks, tasksExtension } from './tasks.ts';
+import { type Connection, cancelOf, type Listening } from './connection.ts';
+import { callerTrace } from './messages.ts';
+import {
+  answersIn,
+  canBeAsked,
+  createdTask,
+  inputRequired,
+  knowsTasks,
+  requireTasks,
+  resultOf,
+  serveTasks,
+  tasksExtension,
+} from './tasks.ts';
+
+/** `legacy`: 2025 clients, which say who they are when they connect. `modern`: 2026 ones, which say so with each request. */
+export type Era = 'legacy' | 'modern';
+
+const internalError = -32_603;
+
+const invalidParams = -32_602;
+
+const mostIssues = 3;
+
+/**
+ * A request that does not fit its schema is the client's mistake, and is answered as one; the protocol's own library calls it
+ * an internal error and sends the schema's findings as they are.
+ */
+export function tellInvalidParams(server: Server): Server {
+  const connect = server.connect.bind(server);
+  server.connect = transport => {
+    const send = transport.send.bind(transport);
+    transport.send = (message, options) => send(corrected(message), options);
+    return connect(transport);
+  };
+  return server;
+}
+
+function corrected(message: JSONRPCMessage): JSONRPCMessage {
+  if (!('error' in message) || message.error.code !== internalError) return message;
+  const found = issuesIn(message.error.message);
+  if (!found) return message;
+  return { ...message, error: { code: invalidParams, message: `Invalid params: ${found}` } };
+}
+
+/** What a schema found, in words: `params.clientInfo: expected object, …`. */
+function issuesIn(text: string): string | undefined {
+  if (!text.startsWith('[')) return undefined;
+  try {
+    const issues: unknown = JSON.parse(text);
+    if (!Array.isArray(issues)) return undefined;
+    const told = issues.slice(0, mostIssues).flatMap(issue => {
+      if (!isRecord(issue) || !Array.isArray(issue.path) || typeof issue.message !== 'string') return [];
+      return [`${issue.path.join('.').slice(0, 100)}: ${issue.message.slice(0, 200)}`];
+    });
+    return told.length > 0 ? told.join('; ') : undefined;
+  } catch {
+    // A message that only begins like one.
+    return undefined;
+  }
+}
+
+/** Slash commands, and what their arguments and the addresses of resources may become while they are typed. */
+export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectOf): void {
+  const { prompts } = host;
+  const listed = prompts.list().map(prompt => ({ ...prompt, arguments: prompt.arguments.map(each => ({ ...each })) }));
+  server.setRequestHandler('prompts/list', () => ({ prompts: listed }));
+  server.setRequestHandler('prompts/get', ({ params }) => {
+    const text = prompts.text(params.name, params.arguments ?? {});
+    if (text === undefined) throw unknownPrompt(params.name, prompts);
+    const description = listed.find(({ name }) => name === params.name)?.description;
+    return { ...(description && { description }), messages: [{ role: 'user', content: { type: 'text', text } }] };
+  });
+  server.setRequestHandler('completion/complete', async ({ params: { ref, argument } }, context) => {
+    const { host, principal } = await projectOf(context);
+    const what = ref.type === 'ref/prompt' ? argument.name : idOf(ref.uri, argument.name);
+    const values = what === undefined ? [] : await host.complete(what, argument.value, principal);
+    return { completion: { values, total: values.length, hasMore: false } };
+  });
+}
+
+/** What the `id` in an address is the id of. */
+function idOf(template: string, argument: string): string | undefined {
+  if (argument !== 'id') return undefined;
+  return template.includes('/jobs/') || template.includes('//jobs/') ? 'job' : 'thread';
+}
+
+function unknownPrompt(name: string, prompts: HostPrompts): ProtocolError {
+  const names = prompts.list().map(prompt => prompt.name);
+  const shown = JSON.stringify(name.slice(0, 60));
+  return new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    `There is no prompt ${shown}; there are ${names.join(', ')}.`,
+  );
+}
+
+/** The most addresses that one connection may watch. */
+const mostWatched = 1_024;
+
+/** Threads, jobs and models as resources. */
+export function serveResources(server: Server, resources: HostResources, projectOf: ProjectOf): void {
+  const resourceTemplates = resources.templates().map(template => ({ ...template }));
+  server.setRequestHandler('resources/list', async (_request, context) => {
+    const { host, principal } = await projectOf(context);
+    return { resources: await host.resources.list(principal) };
+  });
+  server.setRequestHandler('resources/templates/list', () => ({ resourceTemplates }));
+  server.setRequestHandler('resources/read', async ({ params: { uri } }, context) => {
+    const { host, principal } = await projectOf(context);
+    const found = await host.resources.read(uri, principal);
+    if (!found) throw new ResourceNotFoundError(uri);
+    return { contents: [{ uri, ...found }] };
+  });
+}
+
+/** Changes, told to a client for as long as it wants to hear of any. */
+export interface Updates {
+  /** Whether every change is told: to a connection that passes on what its client asked for and drops the rest. */
+  all(wanted: boolean): void;
+  /** Tells the changes of these addresses alone; resolves once nothing is missed any more. */
+  only(wanted: ReadonlySet<string>): Promise<void>;
+}
+
+export function updatesOf(server: Server, resources: HostResources, owner: string): Updates {
+  let stop = new AbortController();
+  let watching: Promise<void> | undefined;
+  let closed = false;
+  function watch(wanted: boolean, accepts: (uri: string) => boolean): Promise<void> {
+    if (!wanted || closed) {
+      stop.abort();
+      stop = new AbortController();
+      watching = undefined;
+      return Promise.resolve();
+    }
+    const tell = (uri: string) => {
+      // A client that is gone needs no word of changes.
+      if (accepts(uri)) server.sendResourceUpdated({ uri }).catch(() => {});
+    };
+    watching ??= resources.watch(owner, tell, stop.signal);
+    return watching;
+  }
+  server.onclose = () => {
+    closed = true;
+    stop.abort();
+  };
+  return {
+    all: wanted => void watch(wanted, () => true),
+    only: wanted => watch(wanted.size > 0, uri => wanted.has(uri)),
+  };
+}
+
+/** The way in which 2025 clients ask for changes. */
+export function serveSubscriptions(server: Server, updates: Updates): void {
+  const wanted = new Set<string>();
+  server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
+    if (wanted.size < mostWatched) wanted.add(uri);
+    await updates.only(wanted);
+    return {};
+  });
+  server.setRequestHandler('resources/unsubscribe', async ({ params: { uri } }) => {
+    wanted.delete(uri);
+    await updates.only(wanted);
+    return {};
+  });
+}
 
 export interface McpOptions {
   host: ToolHost;

@@ -1,7 +1,90 @@
 import { type JSONRPCMessage, parseJSONRPCMessage, type RequestId } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
-import { readJson } from '../guards/json-body.ts';
-import { type RefusedMessage, refusedMessage } from '../messages/refused-message.ts';
+import type { CallerTrace } from '../../core/tool-host.ts';
+import type { Refusal } from '../access/caller.ts';
+
+/** No request of the protocol is nested nearly as deep. */
+const deepest = 128;
+
+/** Reads a body as JSON, unless it is nested so deep that whoever walks through it would run out of stack. */
+export function readJson(body: string): { value: unknown } | { refusal: Refusal } {
+  if (isTooDeep(body)) return { refusal: tooDeep };
+  try {
+    const value: unknown = JSON.parse(body);
+    return { value };
+  } catch {
+    // The parser's own message quotes what was sent.
+    return { refusal: noJson };
+  }
+}
+
+function isTooDeep(text: string): boolean {
+  let depth = 0;
+  let inText = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const char = text[at];
+    if (inText) {
+      if (char === '\\') at += 1;
+      else if (char === '"') inText = false;
+    } else if (char === '"') inText = true;
+    else if (char === '{' || char === '[') depth += 1;
+    else if (char === '}' || char === ']') depth -= 1;
+    if (depth > deepest) return true;
+  }
+  return false;
+}
+
+const tooDeep: Refusal = {
+  status: 400,
+  class: 'depth',
+  message: `The JSON is nested deeper than ${deepest} levels.`,
+  next: 'Send plainer arguments.',
+};
+
+const noJson: Refusal = {
+  status: 400,
+  class: 'json',
+  message: 'The body is no JSON.',
+  next: 'Send one JSON document as application/json.',
+};
+
+/** The one revision in which several messages may come as an array. */
+export const batchVersion = '2025-03-26';
+
+/** The answer to what can't be taken. */
+export interface RefusedMessage {
+  jsonrpc: '2.0';
+  /** Null where nobody could tell what it answers. */
+  id: RequestId | null;
+  error: { code: number; message: string };
+}
+
+export function refusedMessage(id: RequestId | null, code: -32_700 | -32_600, message: string): RefusedMessage {
+  return { jsonrpc: '2.0', id, error: { code, message } };
+}
+
+const id = String.raw`"id"\s*:\s*(-?\d{1,15}|"(?:[^"\\]|\\.){0,200}")`;
+
+const version = String.raw`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?`;
+
+const idFirst = new RegExp(`${version}${id}\\s*,\\s*"method"\\s*:`);
+
+const methodFirst = new RegExp(`${version}"method"\\s*:`);
+
+const idLast = new RegExp(`,\\s*${id}\\s*\\}\\s*$`);
+
+/** The id of a request of which only the beginning and the end are known. */
+export function idAtEdges(head: string, tail: string): RequestId | null {
+  const found = idFirst.exec(head)?.[1] ?? (methodFirst.test(head) ? idLast.exec(tail)?.[1] : undefined);
+  if (found === undefined) return null;
+  try {
+    const told: unknown = JSON.parse(found);
+    return typeof told === 'string' || typeof told === 'number' ? told : null;
+  } catch {
+    // An escape that is none.
+    return null;
+  }
+}
 
 export interface ReadMessages {
   read: JSONRPCMessage[];
@@ -37,4 +120,118 @@ function idOfRequest(value: unknown): RequestId | null {
   if (!isRecord(value) || typeof value.method !== 'string') return null;
   const { id } = value;
   return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
+}
+
+/** What is known of a line that was too long to be kept. */
+export interface LineEdges {
+  head: string;
+  tail: string;
+}
+
+export interface LineListener {
+  /** A line without its end. Its bytes are good until the listener returns. */
+  onLine(line: Buffer): void;
+  /** A line has got longer than one may be; told when that is known. */
+  onLong(): void;
+  /** That line is over. */
+  onLongEnd(edges: LineEdges): void;
+}
+
+const edgeBytes = 1_024;
+
+const newline = 10;
+
+/** Cuts what comes in pieces into lines; a line of more than `maxBytes` is not kept but for its edges. */
+export function lineSplitter(maxBytes: number, listener: LineListener): (piece: Buffer) => void {
+  let held = Buffer.alloc(0);
+  let size = 0;
+  let head: string | undefined;
+
+  function keep(piece: Buffer): void {
+    if (head !== undefined) keepTail(piece);
+    else if (size + piece.length <= maxBytes) append(piece);
+    else {
+      const start = Buffer.concat([held.subarray(0, Math.min(size, edgeBytes)), piece.subarray(0, edgeBytes)]);
+      head = start.toString('utf8', 0, edgeBytes);
+      const before = held.subarray(Math.max(0, size - edgeBytes), size);
+      held = Buffer.concat([before, piece.subarray(-edgeBytes)]).subarray(-edgeBytes);
+      size = held.length;
+      listener.onLong();
+    }
+  }
+
+  function keepTail(piece: Buffer): void {
+    held = Buffer.concat([held.subarray(0, size), piece.subarray(-edgeBytes)]).subarray(-edgeBytes);
+    size = held.length;
+  }
+
+  /** Many small pieces are copied a few times each, and weigh no more than their bytes. */
+  function append(piece: Buffer): void {
+    if (size + piece.length > held.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * held.length, size + piece.length));
+      held.copy(larger, 0, 0, size);
+      held = larger;
+    }
+    piece.copy(held, size);
+    size += piece.length;
+  }
+
+  function end(last: Buffer): void {
+    // Whole lines in one piece are the rule.
+    if (size === 0 && head === undefined && last.length <= maxBytes) {
+      listener.onLine(last);
+      return;
+    }
+    keep(last);
+    const line = held.subarray(0, size);
+    const long = head;
+    held = Buffer.alloc(0);
+    size = 0;
+    head = undefined;
+    if (long === undefined) listener.onLine(line);
+    else listener.onLongEnd({ head: long, tail: line.toString('utf8') });
+  }
+
+  return piece => {
+    let rest = piece;
+    for (let at = rest.indexOf(newline); at >= 0; at = rest.indexOf(newline)) {
+      end(rest.subarray(0, at));
+      rest = rest.subarray(at + 1);
+    }
+    if (rest.length > 0) keep(rest);
+  };
+}
+
+/** Longer ones are not passed on, as the recommendation allows. */
+const longestState = 512;
+
+type Meta = Readonly<Record<string, unknown>>;
+
+/**
+ * The caller's trace: what the call itself says in its `_meta` (SEP-414), else the headers of the request that brought it. What
+ * is malformed is passed over, for no call fails because of its traces.
+ */
+export function callerTrace(meta: Meta | undefined, headers: Headers | undefined): { trace?: CallerTrace } {
+  const own = parentIn(meta?.traceparent);
+  const transport = parentIn(headers?.get('traceparent'));
+  const parent = own ?? transport;
+  if (parent === undefined) return {};
+  const state = stateIn(own === undefined ? headers?.get('tracestate') : meta?.tracestate);
+  const link = own === undefined || transport === own ? undefined : transport;
+  return { trace: { parent, ...(state !== undefined && { state }), ...(link !== undefined && { link }) } };
+}
+
+/** As version 00 writes it; later versions begin the same way. */
+function parentIn(value: unknown): string | undefined {
+  if (typeof value !== 'string' || value.length > longestState) return undefined;
+  const [, version, trace, span, flags, more] =
+    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(value.trim()) ?? [];
+  if (trace === undefined || span === undefined || flags === undefined || version === 'ff') return undefined;
+  if (/^0+$/.test(trace) || /^0+$/.test(span) || (version === '00' && more !== undefined)) return undefined;
+  return `00-${trace}-${span}-${flags}`;
+}
+
+function stateIn(value: unknown): string | undefined {
+  const isState = typeof value === 'string' && value.length <= longestState && /^[\x20-\x7e]+$/.test(value);
+  return isState ? value : undefined;
 }

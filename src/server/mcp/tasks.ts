@@ -1,4 +1,5 @@
 import {
+  CLIENT_CAPABILITIES_META_KEY,
   MissingRequiredClientCapabilityError,
   ProtocolError,
   ProtocolErrorCode,
@@ -9,16 +10,60 @@ import { z } from 'zod';
 import { isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import { isRecord } from '../../core/json.ts';
-import type { HostJobs } from '../../core/tool-host.ts';
-import { declaredCapabilities } from '../capabilities.ts';
-import { answersIn, elicitations } from '../questions.ts';
-import { resultOf } from '../results.ts';
+import type { HostJobs, ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+
+/** What the client of this very request can do: 2026 clients say so with each request. */
+export function declaredCapabilities({ mcpReq }: ServerContext): unknown {
+  const envelope: unknown = mcpReq.envelope;
+  return isRecord(envelope) ? envelope[CLIENT_CAPABILITIES_META_KEY] : undefined;
+}
+
+/** Whether the client shows forms to its user; 2025 clients said so when they connected. */
+export function canBeAsked(server: Server, context: ServerContext): boolean {
+  const told = declaredCapabilities(context) ?? server.getClientCapabilities();
+  if (!isRecord(told) || !isRecord(told.elicitation)) return false;
+  // Before there were addresses to visit, forms were all there was.
+  return told.elicitation.form !== undefined || told.elicitation.url === undefined;
+}
+
+/** Questions as requests of the protocol, by their keys. */
+export function elicitations(questions: readonly UserQuestion[]) {
+  const requests = questions.map(({ key, message, schema }) => {
+    const params = { mode: 'form' as const, message, requestedSchema: schema };
+    return [key, { method: 'elicitation/create' as const, params }] as const;
+  });
+  return Object.fromEntries(requests);
+}
+
+/** What a call answers that is to come again once its caller was asked. */
+export function inputRequired(questions: readonly UserQuestion[]) {
+  return { resultType: 'input_required' as const, content: [], inputRequests: elicitations(questions) };
+}
+
+/** The answers that a client sent. What is none counts as a question that was put aside. */
+export function answersIn(told: unknown): Map<string, UserAnswer> {
+  return new Map(Object.entries(isRecord(told) ? told : {}).map(([key, answer]) => [key, answerOf(answer)]));
+}
+
+function answerOf(told: unknown): UserAnswer {
+  if (!isRecord(told)) return { action: 'cancel' };
+  const { action, content } = told;
+  if (action === 'accept') return { action, content: isRecord(content) ? content : {} };
+  return { action: action === 'decline' ? 'decline' : 'cancel' };
+}
+
+/** A reply as the protocol's result of a call. */
+export function resultOf({ text, structured, isError }: ToolReply) {
+  return { content: [{ type: 'text' as const, text }], isError, ...(structured && { structuredContent: structured }) };
+}
 
 /** The protocol's extension for calls that go on by themselves; a job by another name. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks';
 
 const pollIntervalMs = 1_000;
+
 const taskParams = z.looseObject({ taskId: z.string() });
+
 const updateParams = z.looseObject({
   taskId: z.string(),
   inputResponses: z.record(z.string(), z.unknown()).optional(),

@@ -2,13 +2,10 @@ import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createKeptToken } from '../bridge/kept-token.ts';
-import { linesOf } from '../bridge/lines.ts';
-import { reachDaemon } from '../bridge/reach-daemon.ts';
-import { takeStartLock } from '../bridge/start-lock.ts';
-import { isLoopback } from '../guards/loopback.ts';
+import { isLoopback } from '../access/addresses.ts';
+import { linesOf } from './messages.ts';
 import { createRelay, type RelayOptions } from './relay.ts';
-import { type DaemonCommand, startDaemon } from './start-daemon.ts';
+import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
 import { openWebSocketLink } from './websocket-link.ts';
 
 export interface BridgeOptions {

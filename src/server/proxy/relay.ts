@@ -1,8 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createGreeting, type Repeated } from '../bridge/greeting.ts';
-import type { Link, Loss, OpenLink } from '../bridge/link.ts';
-import { batchVersion } from '../messages/refused-message.ts';
+import { batchVersion } from '../mcp/messages.ts';
 import {
   cancellation,
   failureAnswer,
@@ -14,6 +12,49 @@ import {
   type Seen,
   seen,
 } from './messages.ts';
+import type { Link, Loss, OpenLink } from './websocket-link.ts';
+
+/** A request that a new connection is told again although the client has its answer. */
+export interface Repeated {
+  id: MessageId;
+  line: string;
+}
+
+/** What a client said of itself that lasts for as long as it is there: a new connection has to hear it again. */
+export interface Greeting {
+  /** Sees what the client says. */
+  said(message: Seen, line: string): void;
+  /** Sees that a request of the client's succeeded. */
+  succeeded(request: Repeated & { method: string; uri: unknown }): void;
+  /** How a 2025 client began, once it has got its answer. */
+  initialize(): Repeated | undefined;
+  /** Its word that it is ready. */
+  initialized(): string | undefined;
+  /** What it subscribed to. */
+  subscriptions(): Repeated[];
+}
+
+export function createGreeting(): Greeting {
+  let first: Repeated | undefined;
+  let ready: string | undefined;
+  const watched = new Map<unknown, Repeated>();
+  return {
+    said(message, line) {
+      if (message.kind === 'notification' && message.method === 'notifications/initialized') ready = line;
+    },
+    succeeded({ id, line, method, uri }) {
+      if (method === 'resources/subscribe') watched.set(uri, { id, line });
+      if (method === 'resources/unsubscribe') watched.delete(uri);
+      if (method !== 'initialize') return;
+      first = { id, line };
+      ready = undefined;
+      watched.clear();
+    },
+    initialize: () => first,
+    initialized: () => ready,
+    subscriptions: () => [...watched.values()],
+  };
+}
 
 export interface RelayOptions {
   open: OpenLink;
@@ -43,8 +84,10 @@ export interface Relay {
 
 /** After so many lost connections a request is not sent again: it may be what ends them. */
 const mostLosses = 3;
+
 /** A connection that lasted for less counts as one that failed. */
 const steadyMs = 5_000;
+
 const longestPauseMs = 5_000;
 
 interface Request {

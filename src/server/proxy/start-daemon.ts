@@ -1,6 +1,52 @@
 import { spawn } from 'node:child_process';
-import { closeSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { request as plainRequest } from 'node:http';
+import { request as secureRequest } from 'node:https';
 import { dirname } from 'node:path';
+import { type AppError, configError, storageError } from '../../core/errors.ts';
+import { isRecord } from '../../core/json.ts';
+import type { Clock } from '../../core/ports.ts';
+
+/** The token of daemons that bridges start, in a file that only their user can read. */
+export interface KeptToken {
+  /** Undefined where no daemon was started yet. */
+  read(): string | undefined;
+  /** The one that is there, or a new one. */
+  readOrMake(): string;
+}
+
+export function createKeptToken(path: string): KeptToken {
+  function read(): string | undefined {
+    try {
+      return readFileSync(path, 'utf8').trim() || undefined;
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return undefined;
+      throw error;
+    }
+  }
+  return {
+    read,
+    readOrMake() {
+      const kept = read();
+      if (kept !== undefined) return kept;
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+      try {
+        writeFileSync(path, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+        // Whatever the umask made of it.
+        chmodSync(path, 0o600);
+      } catch (error) {
+        // Another bridge was faster: its token is as good.
+        if (codeOf(error) !== 'EEXIST') throw error;
+      }
+      return read() ?? '';
+    },
+  };
+}
+
+export function codeOf(error: unknown): unknown {
+  return isRecord(error) || error instanceof Error ? Reflect.get(error, 'code') : undefined;
+}
 
 /** How a daemon is started. */
 export interface DaemonCommand {
@@ -54,5 +100,134 @@ function lastLines(path: string): string {
   } catch {
     // Somebody cleared it away; that it ended is news enough.
     return '';
+  }
+}
+
+/** What stands at a daemon's address: one that takes calls, one that does not yet or no more, nothing, or something else. */
+export type Readiness = 'ready' | 'not_ready' | 'absent' | 'other';
+
+const answerMs = 3_000;
+
+/** Asks a daemon whether it takes calls; never rejects. */
+export function readinessOf(url: string): Promise<Readiness> {
+  const { promise, resolve } = Promise.withResolvers<Readiness>();
+  const request = url.startsWith('https:') ? secureRequest : plainRequest;
+  const asked = request(`${url}/readyz`, { timeout: answerMs, headers: { connection: 'close' } }, response => {
+    const { statusCode = 0 } = response;
+    // What else it says nobody reads, however much it is.
+    response.on('error', () => {}).destroy();
+    resolve(statusCode === 200 ? 'ready' : statusCode === 503 || statusCode === 429 ? 'not_ready' : 'other');
+  });
+  asked.once('timeout', () => {
+    resolve('not_ready');
+    asked.destroy();
+  });
+  asked.once('error', () => resolve('absent'));
+  asked.end();
+  return promise;
+}
+
+export interface ReachOptions {
+  /** As `http://127.0.0.1:8765`. */
+  url: string;
+  /** Starts a daemon, or answers undefined when another bridge is at it; absent: none may be started. */
+  start?: (() => { daemon: StartedDaemon; release(): void } | undefined) | undefined;
+  clock: Pick<Clock, 'sleep' | 'monotonic'>;
+  onRemark(text: string): void;
+}
+
+/** A daemon that is told to stop lets calls end first. */
+const longestMs = 60_000;
+
+/** One that went away is given so long to come back by itself, by whoever looks after it. */
+const returnMs = 3_000;
+
+const askEveryMs = 100;
+
+/** Resolves when a daemon takes calls at the address. `again`: one did before. */
+export async function reachDaemon(options: ReachOptions, again: boolean, signal: AbortSignal): Promise<void> {
+  const { url, start, clock, onRemark } = options;
+  const began = clock.monotonic();
+  let started: ReturnType<NonNullable<typeof start>>;
+  try {
+    for (;;) {
+      const state = await readinessOf(url);
+      if (state === 'ready') return;
+      const waited = clock.monotonic() - began;
+      const end = started?.daemon.end();
+      if (end !== undefined) throw ended(end);
+      if (state === 'other' || waited > longestMs) throw unreachable(url, state);
+      if (state === 'absent' && !started && (!again || waited > returnMs)) {
+        if (!start) throw unreachable(url, state);
+        started = start();
+        if (started) onRemark(`No daemon runs at ${url}; one is started (process ${started.daemon.pid}).`);
+      }
+      await clock.sleep(askEveryMs, signal);
+    }
+  } finally {
+    started?.release();
+  }
+}
+
+function ended(said: string): AppError {
+  return configError(`The daemon that was started ended at once. It said: ${said || 'nothing'}`, {
+    next: 'Run "polylogue serve" to see what it needs.',
+  });
+}
+
+function unreachable(url: string, state: Readiness): AppError {
+  if (state === 'other') {
+    return configError(`What answers at ${url} is no Polylogue daemon.`, {
+      next: 'Set POLYLOGUE_PORT to a port that nobody uses, or name the daemon with --url.',
+    });
+  }
+  const why = state === 'absent' ? 'Nobody answers' : 'No daemon takes calls';
+  return storageError('unavailable', `${why} at ${url}.`, {
+    retryable: true,
+    next: 'Start one with "polylogue serve", or see with "polylogue status" what it waits for.',
+  });
+}
+
+/** No start takes longer; a lock that is older was left behind. */
+const longestStartMs = 60_000;
+
+/**
+ * Sees to it that of several bridges one starts the daemon: undefined when another one is at it, else how to let go. Where two
+ * take a lock that was left behind at the same moment, the second daemon finds its port taken and ends.
+ */
+export function takeStartLock(path: string, pid: number, now: number): (() => void) | undefined {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  for (const isLast of [false, true]) {
+    try {
+      writeFileSync(path, String(pid), { flag: 'wx', mode: 0o600 });
+      return () => rmSync(path, { force: true });
+    } catch (error) {
+      if (codeOf(error) !== 'EEXIST') throw error;
+      if (isLast || !isLeft(path, now)) return undefined;
+      rmSync(path, { force: true });
+    }
+  }
+  return undefined;
+}
+
+function isLeft(path: string, now: number): boolean {
+  try {
+    if (now - statSync(path).mtimeMs > longestStartMs) return true;
+    const holder = Number(readFileSync(path, 'utf8'));
+    // Between its making and its first byte it belongs to somebody all the same.
+    return holder > 0 && !isAlive(holder);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return true;
+    throw error;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // Somebody else's process is one too.
+    return codeOf(error) === 'EPERM';
   }
 }

@@ -4,7 +4,37 @@ import { z } from 'zod';
 import { type AppError, configError, securityError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isToken, shortestToken } from '../access/tokens.ts';
-import type { Link, LinkListener, Loss } from '../bridge/link.ts';
+
+/** An open connection to a daemon, one JSON-RPC message a text. */
+export interface Link {
+  send(text: string): void;
+  /** Bytes that were sent and not yet taken by the system. */
+  unsent(): number;
+  /** Reads nothing until `resume`: the client takes nothing now. */
+  pause(): void;
+  resume(): void;
+  close(): void;
+}
+
+/** Who uses a link. */
+export interface LinkListener {
+  onText(text: string): void;
+  /** The link is over, by whomever; called once, and nothing comes after it. */
+  onLost(loss: Loss): void;
+}
+
+export interface Loss {
+  /** What happened, for a person. */
+  why: string;
+  /** The daemon refuses something that was sent; sent again, it would end the same way. */
+  refused: boolean;
+}
+
+/**
+ * Opens a link, to a daemon that it may have to wait for or to start. `again`: there was one before, which may be about to come
+ * back by itself. Rejects with an `AppError` where none is to be had.
+ */
+export type OpenLink = (listener: LinkListener, again: boolean, signal: AbortSignal) => Promise<Link>;
 
 export interface DaemonAddress {
   /** As `http://127.0.0.1:8765`. */
@@ -18,13 +48,19 @@ export interface DaemonAddress {
 }
 
 const handshakeMs = 10_000;
+
 /** How long a daemon may take for the end of a connection. */
 const closingMs = 1_000;
+
 /** A daemon that gives no sign of life for two of these is gone. */
 const heartbeatMs = 30_000;
+
 const mostRefusalBytes = 16_384;
+
 const refusalSchema = z.object({ error: z.object({ message: z.string(), next: z.string() }) });
+
 type Refused = z.infer<typeof refusalSchema>['error'];
+
 /** Close codes that say that a message was refused for what it is. */
 const refusals = new Set([1003, 1007, 1008, 1009]);
 

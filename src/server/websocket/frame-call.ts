@@ -2,8 +2,8 @@ import { cancelledError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
-import { cancelled, errorOfReply, timedOut } from '../ws/frames/frame-error.ts';
 import type { FrameError, ResultFrame, ServerFrame } from './protocol.ts';
+import { cancelled, errorOfReply, timedOut } from './protocol.ts';
 import type { Held, Work } from './work.ts';
 
 export interface FrameCallOptions {

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
+import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { ResultFrame } from './protocol.ts';
+import type { CallFrame, ResultFrame } from './protocol.ts';
 
 export interface KeptRules {
   /** Milliseconds that a result is kept. */
@@ -96,4 +98,28 @@ export function createKeptResults(
 
 function sizeOf({ outputs, text = '' }: ResultFrame): number {
   return outputs.reduce((sum, output) => sum + output.text.length, text.length);
+}
+
+/** Hosts put the server's name behind that of a tool. */
+const serverName = /[_-](?:exai[_-]ws|polylogue)$/i;
+
+export function toolNameOf(name: string): string {
+  return name.replace(serverName, '') || name;
+}
+
+/** The same for two frames that ask for the same, whatever the order of their keys. */
+export function sameCall({ name, arguments: args, stream }: CallFrame): string {
+  const text = JSON.stringify([toolNameOf(name), args ?? {}, stream === true], (_key, value: unknown) =>
+    isRecord(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value,
+  );
+  return hashOf(text);
+}
+
+/** What the host knows a call by, so that it is not made again when it is sent again. */
+export function nameOfCall(parts: readonly string[]): string {
+  return `ws ${hashOf(JSON.stringify(parts))}`;
+}
+
+function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }

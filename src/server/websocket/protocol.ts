@@ -1,7 +1,10 @@
 import { z } from 'zod';
+import { isRecord, textIn } from '../../core/json.ts';
+import type { ToolReply } from '../../core/tool-host.ts';
 
 /** A client's own name for one of its requests; unique within its session while it runs, and ten minutes longer. */
 const requestId = z.string().min(1).max(128);
+
 const maybeRequestId = requestId.optional();
 
 /** What a client may send. Keys that are not named here are passed over. */
@@ -37,7 +40,9 @@ export const clientFrame = z.discriminatedUnion('op', [
 ]);
 
 export type ClientFrame = z.output<typeof clientFrame>;
+
 export type CallFrame = Extract<ClientFrame, { op: 'call_tool' }>;
+
 export type HelloFrame = Extract<ClientFrame, { op: 'hello' }>;
 
 export const ops: ReadonlySet<string> = new Set(clientFrame.options.map(({ shape }) => shape.op.value));
@@ -165,7 +170,109 @@ export const serverFrame = z.discriminatedUnion('op', [
 ]);
 
 export type ServerFrame = z.output<typeof serverFrame>;
+
 export type ResultFrame = Extract<ServerFrame, { op: 'call_tool_res' }>;
 
 /** Why the server closes a connection of this protocol, beside the codes that every WebSocket has. */
 export const closeCodes = { invalidHello: 4000, helloMissing: 4001, helloLate: 4002, unauthorized: 4003 } as const;
+
+type Code = FrameError['code'];
+
+/** Our codes for what is wrong with the call itself. */
+const invalid = new Set([
+  'INVALID_INPUT_FORMAT',
+  'MISSING_PARAMETER',
+  'PROVIDER_NOT_FOUND',
+  'MODEL_NOT_FOUND',
+  'THREAD_NOT_FOUND',
+  'THREAD_EXPIRED',
+]);
+
+/** A failed reply as this protocol names it. */
+export function errorOfReply({ document }: ToolReply, tool: string): FrameError {
+  const told = isRecord(document.error) ? document.error : {};
+  const retryAfter = told.retry_after_s;
+  return {
+    code: codeOf(textIn(told.code), textIn(told.class)),
+    error_class: textIn(told.class) || 'unknown',
+    message: textIn(told.message) || textIn(document.content) || 'The call failed.',
+    tool,
+    detail: { ...told, next: textIn(told.next) },
+    ...(typeof retryAfter === 'number' && { retry_after: retryAfter }),
+  };
+}
+
+function codeOf(code: string, kind: string): Code {
+  if (code === 'TOOL_NOT_FOUND' || code === 'CANCELLED') return code;
+  if (invalid.has(code)) return 'INVALID_REQUEST';
+  // Too much at once, or too often: the same call succeeds later.
+  if (code === 'LIMIT' && (kind === 'over_capacity' || kind === 'rate')) return 'OVER_CAPACITY';
+  return code === 'API_ERROR' ? 'PROVIDER_ERROR' : 'EXEC_ERROR';
+}
+
+interface Own {
+  code: Code;
+  class: string;
+  message: string;
+  next: string;
+  tool?: string;
+  retryAfterSeconds?: number;
+}
+
+/** An error that this door itself has to tell. */
+export function ownError({ code, class: kind, message, next, tool, retryAfterSeconds }: Own): FrameError {
+  return {
+    code,
+    error_class: kind,
+    message,
+    tool: tool ?? null,
+    detail: { next },
+    ...(retryAfterSeconds !== undefined && { retry_after: retryAfterSeconds }),
+  };
+}
+
+export function timedOut(tool: string, seconds: number): FrameError {
+  return ownError({
+    code: 'TIMEOUT',
+    class: 'ceiling',
+    tool,
+    message: `The call took longer than ${seconds} s and was ended.`,
+    next: 'Ask for less at once, or send "timeout" (seconds) with the call.',
+  });
+}
+
+export function cancelled(tool: string): FrameError {
+  return ownError({
+    code: 'CANCELLED',
+    class: 'cancelled',
+    tool,
+    message: 'The call was cancelled.',
+    next: 'Send the call again when it is wanted after all.',
+  });
+}
+
+export interface RefusedText {
+  class: string;
+  message: string;
+  id?: string;
+  tool?: string | undefined;
+  /** A call ends by it. */
+  isCall?: boolean;
+}
+
+/** The answer to a message that is none of the protocol's. */
+export function refusedFrame({ class: kind, message, id, tool, isCall }: RefusedText): ServerFrame {
+  const next = 'Correct the message and send it again; docs/frame-protocol.md has an example of each.';
+  const error = ownError({ code: 'INVALID_REQUEST', class: kind, message, next, ...(tool && { tool }) });
+  if (id && isCall)
+    return { op: 'call_tool_res', request_id: id, outputs: [{ type: 'text', text: '' }], text: '', error };
+  return { op: 'error', ...(id && { request_id: id }), message, error };
+}
+
+/** What is wrong with a message, in the schema's words; none of it is quoted. */
+export function issueIn(
+  error: { issues: readonly { path: readonly PropertyKey[]; message: string }[] } | undefined,
+): string {
+  const [issue] = error?.issues ?? [];
+  return issue ? `${issue.path.join('.') || 'the message'}: ${issue.message}` : 'This is no message of the protocol.';
+}

@@ -1,11 +1,16 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { Gate } from '../access/gate.ts';
-import { ownError } from '../ws/frames/frame-error.ts';
-import { nameOfCall, sameCall, toolNameOf } from '../ws/frames/same-call.ts';
 import { type FrameCall, openFrameCall } from './frame-call.ts';
-import { createKeptResults, type KeptRules, type ResultStore } from './kept-results.ts';
-import type { CallFrame, ResultFrame, ServerFrame } from './protocol.ts';
+import {
+  createKeptResults,
+  type KeptRules,
+  nameOfCall,
+  type ResultStore,
+  sameCall,
+  toolNameOf,
+} from './kept-results.ts';
+import { type CallFrame, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
 import { startWork, type Work, type WorkOptions } from './work.ts';
 
 export interface FrameSessionRules extends KeptRules {
@@ -69,6 +74,7 @@ interface Entry {
 
 /** Requests of one session at the same time; those that wait for their turn count too. */
 const mostRunning = 512;
+
 /** Ends of calls that are told to a client who comes back. */
 const mostUntold = 512;
 
@@ -242,4 +248,88 @@ class SessionDesk implements FrameSession {
     const outputs = [{ type: 'text' as const, text: '' }];
     return { op: 'call_tool_res', request_id: requestId, outputs, ...(compatText && { text: '' }), error };
   }
+}
+
+export interface FrameSessionsRules {
+  /** Milliseconds that a session without a connection is kept, when there is something to keep. */
+  awayMs: number;
+  /** The most sessions; the caller's own one that was away longest makes room for a new one. */
+  most: number;
+  /** Of these, the ones that one token may have at the moment. */
+  ofOne(): number;
+}
+
+/** The sessions of all callers. Nobody comes into another caller's, whatever id he names. */
+export interface FrameSessions {
+  /** The session of that id, to be attached to at once, and whether it was there already; undefined: no room for another. */
+  enter(
+    place: { caller: string; root: string; id: string },
+    make: (scope: string) => FrameSession,
+  ): { session: FrameSession; resumed: boolean } | undefined;
+  leave(session: FrameSession, link: Link): void;
+  /** Lets go of those of these callers. */
+  end(callers: ReadonlySet<string>): void;
+  count(): number;
+}
+
+interface SessionEntry {
+  session: FrameSession;
+  caller: string;
+  /** Present while it has no connection. */
+  stopTimer?: () => void;
+}
+
+export function createFrameSessions(
+  { awayMs, most, ofOne }: FrameSessionsRules,
+  clock: Pick<Clock, 'after'>,
+): FrameSessions {
+  // Of those without a connection, the one that was away longest stands first.
+  const entries = new Map<string, SessionEntry>();
+  const keys = new WeakMap<FrameSession, string>();
+
+  function forget(key: string): void {
+    const entry = entries.get(key);
+    entry?.stopTimer?.();
+    entry?.session.forget();
+    entries.delete(key);
+  }
+
+  function makeRoom(caller: string): boolean {
+    const own = [...entries.values()].filter(entry => entry.caller === caller).length;
+    if (entries.size < most && own < ofOne()) return true;
+    for (const [key, entry] of entries) {
+      if (entry.caller !== caller || !entry.stopTimer) continue;
+      forget(key);
+      return true;
+    }
+    return false;
+  }
+
+  return {
+    count: () => entries.size,
+    enter({ caller, root, id }, make) {
+      const key = JSON.stringify([caller, root, id]);
+      const found = entries.get(key);
+      if (!found && !makeRoom(caller)) return undefined;
+      const entry = found ?? { session: make(key), caller };
+      entry.stopTimer?.();
+      entry.stopTimer = undefined;
+      entries.set(key, entry);
+      keys.set(entry.session, key);
+      return { session: entry.session, resumed: found !== undefined };
+    },
+    end(callers) {
+      for (const [key, { caller }] of [...entries]) if (callers.has(caller)) forget(key);
+    },
+    leave(session, link) {
+      const key = keys.get(session) ?? '';
+      const entry = entries.get(key);
+      // Another one may have its place by now.
+      if (!session.detach(link) || entry?.session !== session) return;
+      entries.delete(key);
+      entries.set(key, entry);
+      if (session.isEmpty()) forget(key);
+      else entry.stopTimer = clock.after(awayMs, () => forget(key));
+    },
+  };
 }

@@ -1,29 +1,68 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import type { Transport } from '@modelcontextprotocol/server';
+import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
-import type { Caller } from '../access/caller.ts';
-import type { Refusal } from '../guards/refusal.ts';
+import type { Caller, Refusal } from '../access/caller.ts';
 import { rootOf } from '../http/router.ts';
-import type { CallerProduct, DoorParts, UpgradeDoor, UpgradeRequest } from '../http/routes.ts';
-import type { McpOptions } from '../mcp/mcp.ts';
-import { listedOf } from '../roots/listed-of.ts';
-import { createFrameSessions } from '../ws/frames/sessions.ts';
+import { type CallerProduct, type DoorParts, listedOf, type UpgradeDoor, type UpgradeRequest } from '../http/routes.ts';
+import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
+import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
+import { batchVersion, readMessages } from '../mcp/messages.ts';
+import { type FrameDoorOptions, type FrameRules, serveFrames } from './frame-server.ts';
+import { createResultStore } from './kept-results.ts';
+import { type LiveSocket, openLiveSocket } from './live-socket.ts';
+import { createFrameSessions } from './session.ts';
 import {
   badHandshake,
+  createOpenSockets,
   failed,
   notAllowed,
+  type OpenSocket,
   refuseUpgrade,
   tokenFirst,
   tokenReplaced,
   wrongVersion,
-} from '../ws/refuse-upgrade.ts';
-import { serveMcp } from '../ws/serve-mcp.ts';
-import { type FrameDoorOptions, type FrameRules, serveFrames } from './frame-server.ts';
-import { createResultStore } from './kept-results.ts';
-import { type LiveSocket, openLiveSocket } from './live-socket.ts';
-import { createOpenSockets, type OpenSocket } from './sockets.ts';
+} from './sockets.ts';
+
+/** JSON-RPC, one message a text frame. */
+export function createSocketTransport(socket: LiveSocket): Transport {
+  let takesBatches = false;
+  const transport: Transport = {
+    async start() {
+      socket.onClose(() => transport.onclose?.());
+      socket.onText(text => {
+        const { read, refused } = readMessages(text, takesBatches);
+        for (const each of refused) void socket.send(JSON.stringify(each));
+        for (const each of read) transport.onmessage?.(each);
+      });
+    },
+    setProtocolVersion(version) {
+      takesBatches = version === batchVersion;
+    },
+    async send(message) {
+      if (!(await socket.send(JSON.stringify(message)))) throw new Error('The connection is closed.');
+    },
+    close: () => socket.close(1000, ''),
+  };
+  return transport;
+}
+
+/** Serves one MCP client over a WebSocket, in whichever era it speaks, as over standard input and output. */
+export function serveMcp(options: McpOptions, socket: LiveSocket, onError: (error: Error) => void): void {
+  const transport = createSocketTransport(socket);
+  // Assigned below, before a client can have sent anything.
+  let listening: Listening | undefined;
+  let connection: WatchedConnection | undefined;
+  serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
+    transport,
+    onerror: onError,
+  });
+  listening = listeningOn(transport);
+  connection = watchConnection(transport);
+}
 
 export interface WsRules {
   frames: FrameRules;

@@ -2,20 +2,91 @@ import { storageError } from '../../core/errors.ts';
 import type { JobId, Sha256, ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../../core/thread.ts';
-import { endedJob, refuseExistingJob } from '../../memory/stores/job-change.ts';
-import { endingThreads } from '../../memory/stores/memory-ending.ts';
-import { memoryFacts } from '../../memory/stores/memory-facts.ts';
 import {
   blobsOfTurns,
   changedHead,
+  endedJob,
   refuseExisting,
+  refuseExistingJob,
   refuseNotLive,
+  storedJson,
   tombstoneLifeMs,
-} from '../../memory/stores/thread-change.ts';
-import { storedJson } from '../records.ts';
+} from '../records.ts';
 import { matchWords, queryWords } from '../search-words.ts';
-import type { ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Store, ThreadChange, Unused } from '../store.ts';
+import type {
+  Fact,
+  FactSwap,
+  ListQuery,
+  Lookup,
+  Prunable,
+  SearchHit,
+  SearchQuery,
+  Store,
+  ThreadChange,
+  Unused,
+} from '../store.ts';
 import { memorySpend } from './spend.ts';
+
+/** The threads that a prune takes: whose time is over, but for originals of forks that stay. */
+export function endingThreads(
+  threads: ReadonlyMap<ThreadId, { head: ThreadHead }>,
+  now: number,
+  unused: Unused | undefined,
+): Set<ThreadId> {
+  const isOver = ({ expiresAt, owner, updatedAt }: ThreadHead) =>
+    expiresAt <= now || (unused !== undefined && owner === unused.owner && updatedAt < unused.since);
+  const ending = new Set<ThreadId>();
+  for (const [id, { head }] of threads) if (isOver(head)) ending.add(id);
+  for (const [id, { head }] of threads) {
+    if (ending.has(id)) continue;
+    for (let at = head.parent?.thread; at !== undefined && ending.delete(at); )
+      at = threads.get(at)?.head.parent?.thread;
+  }
+  return ending;
+}
+
+interface Kept {
+  body: string;
+  version: number;
+  expiresAt: number;
+}
+
+/** Facts of one process, gone with it. */
+export interface MemoryFacts {
+  fact(key: string, now: number): Fact | undefined;
+  facts(prefix: string, now: number): Map<string, Fact>;
+  swapFact(swap: FactSwap): boolean;
+  dropExpiredFacts(now: number): void;
+}
+
+export function memoryFacts(): MemoryFacts {
+  const kept = new Map<string, Kept>();
+  let lastVersion = 0;
+  const live = (key: string, now: number) => {
+    const found = kept.get(key);
+    return found && found.expiresAt > now ? found : undefined;
+  };
+  const factOf = ({ body, version }: Kept): Fact => ({ value: JSON.parse(body), version });
+  return {
+    fact(key, now) {
+      const found = live(key, now);
+      return found && factOf(found);
+    },
+    facts(prefix, now) {
+      const found = [...kept].filter(([key, { expiresAt }]) => key.startsWith(prefix) && expiresAt > now);
+      return new Map(found.map(([key, each]) => [key, factOf(each)]));
+    },
+    swapFact({ key, version, value, expiresAt, now }) {
+      if ((live(key, now)?.version ?? 0) !== version) return false;
+      if (value === undefined) kept.delete(key);
+      else kept.set(key, { body: storedJson(value), version: ++lastVersion, expiresAt });
+      return true;
+    },
+    dropExpiredFacts(now) {
+      for (const [key, { expiresAt }] of kept) if (expiresAt <= now) kept.delete(key);
+    },
+  };
+}
 
 export interface MemoryStoreOptions {
   /** The thread that was unused for longest goes when there would be more; it reads as expired then. */

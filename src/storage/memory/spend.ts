@@ -8,7 +8,7 @@ import {
   spendThreadDays,
 } from '../../core/spend-ledger.ts';
 import type { SpendRow } from '../../core/usage.ts';
-import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../../memory/stores/spend-sum.ts';
+import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
 
 type Opened = <Result>(run: () => Result) => Promise<Result>;
 

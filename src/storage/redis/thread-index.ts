@@ -1,7 +1,6 @@
 import { isThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
-import { inBatches } from '../../memory/stores/redis-blobs.ts';
-import { tombstoneLifeMs } from '../../memory/stores/thread-change.ts';
+import { tombstoneLifeMs } from '../records.ts';
 import { matchWords, queryWords } from '../search-words.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
 import type { RedisWire } from './cluster-client.ts';
@@ -10,6 +9,7 @@ import {
   type FoundHead,
   foundHead,
   headFields,
+  inBatches,
   publicHead,
   type StoredHead,
   unlessDamaged,

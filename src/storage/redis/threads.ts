@@ -1,25 +1,147 @@
 import { isAppError, storageError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock, Random } from '../../core/ports.ts';
-import type { Thread, ThreadHead } from '../../core/thread.ts';
-import type { RedisBlobs } from '../../memory/stores/redis-blobs.ts';
-import { lives, redisKeeping, textLife } from '../../memory/stores/redis-keep.ts';
-import { changeParts, threadOf } from '../../memory/stores/redis-thread-parts.ts';
-import {
-  blobsOfTurns,
-  changedHead,
-  refuseExisting,
-  refuseNotLive,
-  tombstoneLifeMs,
-} from '../../memory/stores/thread-change.ts';
-import { splitHead } from '../records.ts';
+import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../core/thread.ts';
+import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
+import { foldWords } from '../search-words.ts';
 import type { Lookup, ThreadChange } from '../store.ts';
 import type { RedisWire } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
-import { damaged, type FoundHead, foundHead, headFields, packRecord, publicHead, type StoredHead } from './records.ts';
-import { pairsOf, partsOf, textsOf } from './script.ts';
+import {
+  damaged,
+  type FoundHead,
+  foundHead,
+  headFields,
+  packRecord,
+  publicHead,
+  type RedisBlobs,
+  type StoredHead,
+  unpackRecord,
+} from './records.ts';
+import { allTextsOf, pairsOf, partsOf, textsOf } from './script.ts';
 import type { RedisIndex } from './thread-index.ts';
-import { buryThread, commitThread, createThread, readThread } from './thread-scripts.ts';
+import { buryThread, commitThread, createThread, keepThread, readThread, setTexts } from './thread-scripts.ts';
+
+/** Sees to it that the server forgets nothing that somebody still needs. */
+export interface RedisKeeping {
+  /**
+   * Keeps the texts of a thread that is to live `lifeMs` from now. They are kept for twice as long, so that it is seldom that
+   * all of them have to be touched. Answers until when they are kept.
+   */
+  texts(id: ThreadId, until: number, lifeMs: number, now: number): Promise<number>;
+  /** What a fork begins with lives as long as the fork. */
+  ancestors(child: Pick<ThreadHead, 'parent'>, lifeMs: number, now: number): Promise<void>;
+}
+
+/** What belongs to a thread stays this long after its end: whoever reads it just then, or forked it, still finds it. */
+const graceMs = 7 * 86_400_000;
+
+/** Forks of forks are kept together this far back. */
+const mostAncestors = 20;
+
+/** How long the server keeps the head, and the rest, if nobody tidies up earlier: milliseconds. */
+export function lives(lifeMs: number): [head: string, rest: string] {
+  return [String(Math.ceil(lifeMs + tombstoneLifeMs)), String(Math.ceil(lifeMs + graceMs))];
+}
+
+export function textLife(lifeMs: number): number {
+  return Math.ceil(2 * lifeMs + graceMs);
+}
+
+export function redisKeeping(wire: RedisWire, keys: RedisKeys, blobs: RedisBlobs): RedisKeeping {
+  async function texts(id: ThreadId, until: number, lifeMs: number, now: number): Promise<number> {
+    if (now + lifeMs + graceMs <= until) return until;
+    const name = `${keys.thread(id).head}:blobs`;
+    await blobs.keep(allTextsOf(await wire.send(name, ['HKEYS', name])), textLife(lifeMs));
+    return now + textLife(lifeMs);
+  }
+
+  return {
+    texts,
+    async ancestors(child, lifeMs, now) {
+      let next = child.parent;
+      for (let depth = 0; next && depth < mostAncestors; depth++) {
+        const { all, head } = keys.thread(next.thread);
+        const [body, kept] = textsOf(await wire.run(keepThread, all, lives(lifeMs)));
+        if (body === undefined) return;
+        const until = await texts(next.thread, Number(kept ?? 0), lifeMs, now);
+        if (until !== Number(kept ?? 0)) await wire.run(setTexts, [head], [String(until)]);
+        next = unpackRecord(body, 'origin')?.origin.parent;
+      }
+    },
+  };
+}
+
+/** The words of a turn are kept this far into it. */
+const searchedChars = 1_000_000;
+
+const statuses: readonly ExchangeStatus[] = ['pending', 'done', 'failed', 'interrupted'];
+
+/** What `commitThread` takes: the name of each part, and two values. */
+export function changeParts(
+  id: ThreadId,
+  seq: number,
+  { turns = [], exchange, workflow, compaction }: ThreadChange,
+  referred: readonly Sha256[],
+  user: string,
+): string[] {
+  const parts: string[][] = turns.flatMap(turn => [
+    ['turn', packRecord({ kind: 'turn', thread: id, turn }), ''],
+    ['joined', turn.exchange, 'pending'],
+    ['words', String(turn.seq), `${turn.exchange} ${distinctWords(turn.content)}`],
+  ]);
+  if (exchange) parts.push(['status', exchange.id, exchange.status]);
+  if (compaction) parts.push(['summary', packRecord({ kind: 'compaction', thread: id, compaction }), '']);
+  if (workflow?.state) {
+    const { tool, state } = workflow;
+    parts.push(['workflow', tool, packRecord({ kind: 'workflow', thread: id, tool, seq, state })]);
+  } else if (workflow) parts.push(['no workflow', workflow.tool, '']);
+  return [...parts, ...referred.map(sha => ['text', sha, user])].flat();
+}
+
+/** A search asks only whether words occur, so each is kept once. */
+function distinctWords(text: string): string {
+  return [...new Set(foldWords(text.slice(0, searchedChars)).split(' '))].join(' ');
+}
+
+/** A thread of what `readThread` answers after the head; undefined when its turns are gone. */
+export function threadOf(head: ThreadHead, startSeq: number, answer: readonly unknown[]): Thread | undefined {
+  const { id } = head;
+  const [turns, exchanges, summaries, workflows] = answer;
+  const kept = allTextsOf(turns);
+  if (kept.length === 0 && head.seq > startSeq) return undefined;
+  const states: Record<string, WorkflowState> = Object.create(null);
+  for (const [tool, text] of pairsOf(workflows)) {
+    const record = unpackRecord(text, 'workflow');
+    if (record?.thread !== id || record.tool !== tool) return damaged(id, `the workflow state of ${tool}`);
+    states[tool] = record.state;
+  }
+  return {
+    ...head,
+    turns: turnsOf(head, startSeq, kept, new Map(pairsOf(exchanges))),
+    compactions: allTextsOf(summaries).map(text => {
+      const record = unpackRecord(text, 'compaction');
+      return record?.thread === id ? record.compaction : damaged(id, 'one of its summaries');
+    }),
+    workflows: { ...states },
+  };
+}
+
+function turnsOf(
+  { id, seq: last }: ThreadHead,
+  startSeq: number,
+  texts: readonly string[],
+  exchanges: ReadonlyMap<string, string>,
+): StoredTurn[] {
+  const turns = texts.map((text, index): StoredTurn => {
+    const seq = startSeq + index + 1;
+    const record = unpackRecord(text, 'turn');
+    const status = statuses.find(word => word === exchanges.get(record?.turn.exchange ?? ''));
+    if (record?.thread !== id || record.turn.seq !== seq || !status) return damaged(id, `turn ${seq}`);
+    return { ...record.turn, status };
+  });
+  return startSeq + turns.length === last ? turns : damaged(id, `turn ${startSeq + turns.length + 1}`);
+}
 
 export interface RedisParts {
   wire: RedisWire;

@@ -1,15 +1,92 @@
+import { scheduler } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { isAppError, storageError } from '../../core/errors.ts';
+import type { JobId, ThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
 import type { Clock } from '../../core/ports.ts';
-import { createLingering } from '../../memory/stores/lingering.ts';
-import type {
-  ControlRequest,
-  WriteRequest,
-  WriterAnswer,
-  WriterOptions,
-  WriterRequest,
-} from '../../memory/stores/sqlite-protocol.ts';
-import { unpackFailure } from './failure.ts';
+import type { SpendHold } from '../../core/spend-ledger.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import type { SpendEntry } from '../../core/usage.ts';
+import type { FactSwap, JobEnd, ThreadChange, Unused } from '../store.ts';
+import { type FailureMessage, unpackFailure } from './failure.ts';
+
+/** What may wait for others to share their transaction waits no longer than this many milliseconds. */
+const lingerMs = 5;
+
+/** Things to do that may wait a little, so that they go along with what can't. */
+export interface Lingering {
+  add(run: () => void): void;
+  /** Does all of it now, in its order. */
+  flush(): void;
+}
+
+/** By the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked. */
+export function createLingering(): Lingering {
+  let waiting: (() => void)[] = [];
+  let isTimed = false;
+
+  function flush(): void {
+    const all = waiting;
+    waiting = [];
+    for (const run of all) run();
+  }
+
+  return {
+    add(run) {
+      waiting.push(run);
+      if (isTimed) return;
+      isTimed = true;
+      void scheduler.wait(lingerMs).then(() => {
+        isTimed = false;
+        flush();
+      });
+    },
+    flush,
+  };
+}
+
+/** A change, as the store's thread asks the writer's thread for it. */
+export type WriteRequest =
+  | { op: 'create'; head: ThreadHead; over?: 'revive' }
+  | { op: 'commit'; id: ThreadId; change: ThreadChange }
+  | { op: 'remove'; id: ThreadId; now: number }
+  | { op: 'prune'; now: number; unused?: Unused }
+  | { op: 'createJob'; job: Job }
+  | { op: 'endJob'; id: JobId; end: JobEnd }
+  | { op: 'addSpend'; entry: SpendEntry | undefined; hold: string | undefined }
+  | { op: 'holdSpend'; hold: SpendHold }
+  | { op: 'lease'; id: string; holder: string; ttlMs: number; now: number }
+  | { op: 'release'; id: string; holder: string }
+  | { op: 'swapFact'; swap: FactSwap };
+
+/** What is done between transactions. */
+export type ControlRequest =
+  /** Creates, migrates and checks the file, where that has not happened yet. */
+  | { op: 'open' }
+  /** Checks all of the file, because a read found damage in it. Answers 1 when it was replaced, else 0. */
+  | { op: 'inspect' }
+  /** Ends the thread, with all that was written moved into the file itself. */
+  | { op: 'close' };
+
+export interface WriterRequest {
+  id: number;
+  /** Epoch milliseconds; the writer has no clock. */
+  now: number;
+  request: WriteRequest | ControlRequest;
+}
+
+/** Yes and no are 1 and 0; where there is nothing to say it is 0. */
+export type WriterAnswer =
+  | { id: number; value: number }
+  | { id: number; failure: FailureMessage }
+  | { warning: string };
+
+export interface WriterOptions {
+  file: string;
+  maxBytes?: number;
+  /** URL of the thread's program, where it is another one: it calls `startWriter`. */
+  program?: string;
+}
 
 /** The near side of the writer's thread, which it starts with the first request and again when it died. */
 export interface SqliteClient {

@@ -1,8 +1,94 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId } from '../../core/ids.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn, WorkflowState } from '../../core/thread.ts';
-import { seenRows } from '../../memory/stores/seen-rows.ts';
+import type { Prunable, Unused } from '../store.ts';
 import { damaged, type Row, recordOf } from './tables.ts';
+
+/** What was read of rows that never change, so that it need not be read and checked again. */
+export interface SeenRows<Value> {
+  get(key: string): Value | undefined;
+  /** `size` is what it takes in memory, about, in characters. One that is larger than the whole is not kept. */
+  keep(key: string, value: Value, size: number): void;
+  drop(key: string): void;
+}
+
+/** Keeps as much as fits, and gives up what was not asked for the longest. */
+export function seenRows<Value>(capacity: number): SeenRows<Value> {
+  const kept = new Map<string, { value: Value; size: number }>();
+  let total = 0;
+  const drop = (key: string) => {
+    total -= kept.get(key)?.size ?? 0;
+    kept.delete(key);
+  };
+  return {
+    get(key) {
+      const found = kept.get(key);
+      if (!found) return undefined;
+      kept.delete(key);
+      kept.set(key, found);
+      return found.value;
+    },
+    keep(key, value, size) {
+      drop(key);
+      if (size > capacity) return;
+      kept.set(key, { value, size });
+      total += size;
+      for (const oldest of kept.keys()) {
+        if (total <= capacity) break;
+        drop(oldest);
+      }
+    },
+    drop,
+  };
+}
+
+/** A thread whose time is over, as a condition on `threads`; `endedParameters` fills it in. */
+export const ended = '(expires_at <= :now OR (owner = :owner AND updated_at < :since))';
+
+/** The earliest time there is leaves nobody out. */
+export function endedParameters(now: number, unused: Unused | undefined): Record<string, string | number> {
+  return { ':now': now, ':owner': unused?.owner ?? '', ':since': unused?.since ?? Number.MIN_SAFE_INTEGER };
+}
+
+/** Those that go: whose time is over, but for originals of forks that stay. */
+const going = `
+  WITH RECURSIVE
+    kept (n, parent) AS (
+      SELECT n, parent FROM threads WHERE NOT ${ended}
+      UNION SELECT t.n, t.parent FROM threads t JOIN kept k ON t.id = k.parent
+    ),
+    going (n) AS (SELECT n FROM threads EXCEPT SELECT n FROM kept)`;
+
+const tables = ['threads', 'origins', 'turns', 'exchanges', 'compactions', 'workflows'];
+
+const rowBytes = tables.map(table => {
+  const column = table === 'threads' ? 'n' : 'thread';
+  return `(SELECT coalesce(sum(octet_length(body)), 0) FROM ${table} WHERE ${column} IN (SELECT n FROM going))`;
+});
+
+/** Counts what a prune would take. */
+export function sqlitePrunable(db: DatabaseSync): (now: number, unused?: Unused) => Prunable {
+  const threads = db.prepare(
+    `${going} SELECT (SELECT count(*) FROM going) AS threads, ${rowBytes.join(' + ')} AS bytes`,
+  );
+  const blobs = db.prepare(
+    `${going}, lost (sha) AS (
+       SELECT sha FROM blob_refs WHERE thread IN (SELECT n FROM going)
+       EXCEPT SELECT sha FROM blob_refs WHERE thread NOT IN (SELECT n FROM going)
+     )
+     SELECT count(*) AS blobs, coalesce(sum(octet_length(body)), 0) AS bytes FROM blobs WHERE sha IN (SELECT sha FROM lost)`,
+  );
+  return (now, unused) => {
+    const which = endedParameters(now, unused);
+    const rows = threads.get(which);
+    const texts = blobs.get(which);
+    return {
+      threads: Number(rows?.threads),
+      blobs: Number(texts?.blobs),
+      bytes: Number(rows?.bytes) + Number(texts?.bytes),
+    };
+  };
+}
 
 /** Characters of turns that are remembered, over all threads. */
 const rememberedChars = 16_000_000;

@@ -1,10 +1,221 @@
 import { DatabaseSync } from 'node:sqlite';
 import { storageError } from '../../core/errors.ts';
+import type { JobId, Sha256, ThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type SqliteReads, sqliteReads } from '../../memory/stores/sqlite-reads.ts';
+import type { Thread, ThreadHead } from '../../core/thread.ts';
+import { sealBlob } from '../records.ts';
+import { matchWords, queryWords, type WordMatch } from '../search-words.ts';
+import type { JobQuery, ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Unused } from '../store.ts';
 import type { SqliteClient } from './client.ts';
 import { isDamage, passesSoon, sqliteFailure } from './failure.ts';
 import { inodeOf, lockWaitMs } from './open.ts';
+import { seenRows, sqlitePrunable, sqliteThreadReader } from './read-threads.ts';
+import { type SqliteSpendReads, sqliteSpendReads } from './spend.ts';
+import {
+  damaged,
+  type Row,
+  recordOf,
+  type SqliteFactReads,
+  scopeWord,
+  sqliteFactReads,
+  sqliteJobReads,
+} from './tables.ts';
+
+/** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
+const searchedTurns = 2_000;
+
+const weighedTurns = 4;
+
+/** Characters of texts of files that are remembered. */
+const rememberedChars = 16_000_000;
+
+/** A text that was found whole, and the seal by which its row is known to be the same. */
+interface SeenBlob {
+  seal: string;
+  text: string;
+}
+
+/** Everything that only reads. A row whose checksum is wrong is never served. */
+export interface SqliteReads extends SqliteFactReads, SqliteSpendReads {
+  read(id: ThreadId, now: number): Lookup<Thread>;
+  head(id: ThreadId, now: number): Lookup<ThreadHead>;
+  blobs(hashes: readonly Sha256[]): Map<Sha256, string>;
+  list(query: ListQuery): ThreadHead[];
+  search(query: SearchQuery): SearchHit[];
+  prunable(now: number, unused?: Unused): Prunable;
+  job(id: JobId, now: number): Job | undefined;
+  jobs(query: JobQuery): Job[];
+  /** Another number after each commit of another connection; to compare with earlier ones of this connection alone. */
+  version(): number;
+  close(): void;
+}
+
+const headColumns = 't.n, t.id, t.body, t.seal, o.body AS origin_body, o.seal AS origin_seal';
+
+const headTables = 'threads t LEFT JOIN origins o ON o.thread = t.n';
+
+/** `onSkip` is told of threads that a list or a search leaves out because they are damaged. */
+export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void): SqliteReads {
+  const byId = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.id = ?`);
+  const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');
+  const blob = db.prepare('SELECT body, seal FROM blobs WHERE sha = ?');
+  const blobSeal = db.prepare('SELECT seal FROM blobs WHERE sha = ?');
+  const version = db.prepare('PRAGMA data_version');
+  const rest = sqliteThreadReader(db);
+  const seenBlobs = seenRows<SeenBlob>(rememberedChars);
+  const heads = headLister(db, onSkip);
+
+  /** One state of the database for all the statements of a read, whatever is written meanwhile. */
+  function snapshot<Result>(run: () => Result): Result {
+    db.exec('BEGIN');
+    try {
+      return run();
+    } finally {
+      if (db.isTransaction) db.exec('ROLLBACK');
+    }
+  }
+
+  function find<Found>(id: ThreadId, now: number, found: (head: ThreadHead, n: number) => Found): Lookup<Found> {
+    const row = byId.get(id);
+    if (!row) {
+      const gone = tombstone.get(id);
+      if (!gone) return { state: 'unknown' };
+      const { state, at } = recordOf(gone, 'tombstone') ?? damaged(id, 'the note of its end');
+      return state === 'expired' ? { state, expiredAt: at } : { state, deletedAt: at };
+    }
+    const head = headOf(row) ?? damaged(id, 'its head');
+    if (head.expiresAt <= now) return { state: 'expired', expiredAt: head.expiresAt };
+    return { state: 'live', value: found(head, Number(row.n)) };
+  }
+
+  /** Checked once; from then on its row only has to be there still. */
+  function textOf(sha: Sha256): string | undefined {
+    const known = seenBlobs.get(sha);
+    if (known && blobSeal.get(sha)?.seal === known.seal) return known.text;
+    const row = blob.get(sha);
+    if (!row) return undefined;
+    const text = textOfBlob(sha, row);
+    seenBlobs.keep(sha, { seal: String(row.seal), text }, text.length);
+    return text;
+  }
+
+  return {
+    read: (id, now) => snapshot(() => find(id, now, rest)),
+    head: (id, now) => snapshot(() => find(id, now, head => head)),
+    blobs: hashes =>
+      snapshot(() => {
+        const found = new Map<Sha256, string>();
+        for (const sha of new Set(hashes)) {
+          const text = textOf(sha);
+          if (text !== undefined) found.set(sha, text);
+        }
+        return found;
+      }),
+    list: query => snapshot(() => heads(query)),
+    search: sqliteSearch(db, snapshot, onSkip),
+    prunable: sqlitePrunable(db),
+    ...sqliteJobReads(db),
+    ...sqliteFactReads(db),
+    version: () => Number(version.get()?.data_version),
+    ...sqliteSpendReads(db),
+    close: () => db.close(),
+  };
+}
+
+function headOf(row: Row): ThreadHead | undefined {
+  const state = recordOf(row, 'head')?.head;
+  const origin = recordOf({ body: row.origin_body, seal: row.origin_seal }, 'origin')?.origin;
+  if (!state || !origin || state.id !== row.id || origin.id !== row.id) return undefined;
+  const { startSeq: _start, ...head } = state;
+  return { ...head, initialContext: origin.initialContext };
+}
+
+function textOfBlob(sha: Sha256, { body, seal }: Row): string {
+  if (typeof body === 'string' && sealBlob(sha, body) === seal) return body;
+  throw storageError('corrupt', `A stored text (${sha.slice(0, 12)}…) is damaged on the disk and is not served.`, {
+    next: 'Begin a new thread and name the files again; other threads are affected only where they sent the same text.',
+    data: { blob: sha },
+  });
+}
+
+function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query: ListQuery) => ThreadHead[] {
+  const prepare = (where: string) =>
+    db.prepare(
+      `SELECT ${headColumns} FROM ${headTables}
+       WHERE ${where} AND t.updated_at <= ? AND (t.updated_at < ? OR t.id < ?) AND t.expires_at > ?
+       ORDER BY t.updated_at DESC, t.id DESC`,
+    );
+  const ofOwner = prepare('t.owner = ?');
+  const ofWorkspace = prepare('t.owner = ? AND t.workspace = ?');
+  return ({ owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now }) => {
+    const place = workspace === undefined ? [owner] : [owner, workspace];
+    const statement = workspace === undefined ? ofOwner : ofWorkspace;
+    const found: ThreadHead[] = [];
+    if (limit < 1) return found;
+    for (const row of statement.iterate(...place, before, before, beforeId, now)) {
+      const head = headOf(row);
+      if (head?.owner === owner) found.push(head);
+      else onSkip(String(row.id));
+      if (found.length >= limit) break;
+    }
+    return found;
+  };
+}
+
+/**
+ * The newest matching turns, by the index; then, for as many threads as are asked for, the newest few of them are read and
+ * the one with the most occurrences is shown.
+ */
+function sqliteSearch(
+  db: DatabaseSync,
+  snapshot: <Result>(run: () => Result) => Result,
+  onSkip: (thread: string) => void,
+): (query: SearchQuery) => SearchHit[] {
+  const candidates = db.prepare(
+    `SELECT t.n AS thread, u.n AS turn FROM
+       (SELECT rowid FROM turn_words WHERE turn_words MATCH ? ORDER BY rowid DESC LIMIT ${searchedTurns}) w
+     JOIN turns u ON u.n = w.rowid JOIN threads t ON t.n = u.thread
+     WHERE t.updated_at <= ? AND (t.updated_at < ? OR t.id < ?) AND t.expires_at > ?
+     ORDER BY t.updated_at DESC, t.id DESC, u.n DESC`,
+  );
+  const byNumber = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.n = ?`);
+  const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
+
+  function best(turns: readonly number[], words: readonly string[]): (WordMatch & { seq: number }) | undefined {
+    let found: (WordMatch & { seq: number }) | undefined;
+    for (const n of turns.slice(0, weighedTurns)) {
+      const stored = recordOf(turn.get(n), 'turn')?.turn;
+      const match = stored && matchWords(stored.content, words);
+      if (match && match.count > (found?.count ?? 0)) found = { ...match, seq: stored.seq };
+    }
+    return found;
+  }
+
+  return ({ text, owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now }) => {
+    const words = queryWords(text);
+    if (words.length === 0 || limit < 1) return [];
+    const match = `scope : "${scopeWord(owner, workspace)}" AND words : (${words.map(word => `"${word}"*`).join(' AND ')})`;
+    return snapshot(() => {
+      const rows = candidates.all(match, before, before, beforeId, now);
+      const hits: SearchHit[] = [];
+      for (const [thread, turns] of Map.groupBy(rows, row => Number(row.thread))) {
+        if (hits.length >= limit) break;
+        const row = byNumber.get(thread);
+        const head = row && headOf(row);
+        const found =
+          head?.owner === owner &&
+          best(
+            turns.map(hit => Number(hit.turn)),
+            words,
+          );
+        if (head && found) hits.push({ thread: head, seq: found.seq, snippet: found.snippet });
+        else if (!head) onSkip(String(row?.id));
+      }
+      return hits;
+    });
+  };
+}
 
 const retryMs = 10;
 

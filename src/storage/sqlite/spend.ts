@@ -8,8 +8,7 @@ import {
   spendThreadDays,
 } from '../../core/spend-ledger.ts';
 import type { SpendEntry, SpendRow } from '../../core/usage.ts';
-import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../../memory/stores/spend-sum.ts';
-import { sealRecord } from '../records.ts';
+import { daysBefore, keyOf, rounding, rowOf, sealRecord, sumOf, withoutThread } from '../records.ts';
 import { type Row, recordOf } from './tables.ts';
 
 /** Changes of the ledger. Each one expects to run inside a transaction of its caller. */

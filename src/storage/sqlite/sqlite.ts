@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/ports.ts';
-import type { WriteRequest } from '../../memory/stores/sqlite-protocol.ts';
 import type { Store } from '../store.ts';
+import type { WriteRequest } from './client.ts';
 import { sqliteClient } from './client.ts';
 import { closedStore, sqliteReader } from './reader.ts';
 import { pruneStep } from './writes.ts';

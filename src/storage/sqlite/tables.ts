@@ -1,18 +1,24 @@
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { storageError } from '../../core/errors.ts';
-import type { ExchangeId, ThreadId } from '../../core/ids.ts';
+import type { ExchangeId, JobId, ThreadId } from '../../core/ids.ts';
+import type { Job } from '../../core/job.ts';
+import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
 import type { ExchangeStatus, Turn, WorkflowState } from '../../core/thread.ts';
+import { type ProcessMarks, processMarks } from '../process-mark.ts';
 import {
+  endedJob,
   type HeadState,
   type Origin,
   openRecord,
   type RecordOf,
+  refuseExistingJob,
   type StoredRecord,
   sealBlob,
   sealRecord,
 } from '../records.ts';
 import { foldWords } from '../search-words.ts';
+import type { Fact, FactSwap, JobEnd, JobQuery } from '../store.ts';
 
 export type Row = Record<string, unknown>;
 
@@ -175,5 +181,169 @@ function eraser(db: DatabaseSync): (thread: number) => void {
     dropThread.run(thread);
     for (const { sha } of blobs) dropBlob.run(String(sha));
     for (const { n } of turns) dropWords.run(Number(n));
+  };
+}
+
+/** Changes of facts. Each one expects to run inside a transaction of its caller. */
+export interface SqliteFacts {
+  swapFact(swap: FactSwap): boolean;
+  dropExpiredFacts(now: number): void;
+}
+
+export function sqliteFacts(db: DatabaseSync): SqliteFacts {
+  const find = db.prepare('SELECT n FROM facts WHERE key = ? AND expires_at > ?');
+  // A replaced row gets a new number, which is the version: AUTOINCREMENT never gives one twice.
+  const put = db.prepare('REPLACE INTO facts (key, body, expires_at) VALUES (?, ?, ?)');
+  const remove = db.prepare('DELETE FROM facts WHERE key = ?');
+  const expired = db.prepare('DELETE FROM facts WHERE expires_at <= ?');
+  return {
+    swapFact({ key, version, value, expiresAt, now }) {
+      if (Number(find.get(key, now)?.n ?? 0) !== version) return false;
+      if (value === undefined) remove.run(key);
+      else put.run(key, JSON.stringify(value), expiresAt);
+      return true;
+    },
+    dropExpiredFacts: now => void expired.run(now),
+  };
+}
+
+export interface SqliteFactReads {
+  fact(key: string, now: number): Fact | undefined;
+  facts(prefix: string, now: number): Map<string, Fact>;
+}
+
+export function sqliteFactReads(db: DatabaseSync): SqliteFactReads {
+  const find = db.prepare('SELECT n, body FROM facts WHERE key = ? AND expires_at > ?');
+  const list = db.prepare(
+    'SELECT n, key, body FROM facts WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 AND expires_at > ?2 ORDER BY key',
+  );
+  return {
+    fact(key, now) {
+      const row = find.get(key, now);
+      return row && { value: bodyOf(row), version: Number(row.n) };
+    },
+    facts(prefix, now) {
+      const rows = list.all(prefix, now);
+      return new Map(rows.map(row => [String(row.key), { value: bodyOf(row), version: Number(row.n) }]));
+    },
+  };
+}
+
+/** What cannot be read counts as empty: it is replaced by the next change, and nothing but time was lost. */
+function bodyOf({ body }: Row): JsonObject {
+  try {
+    const value: Json = JSON.parse(String(body));
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Changes of jobs. Each one expects to run inside a transaction of its caller. */
+export interface SqliteJobs {
+  createJob(job: Job): void;
+  endJob(id: JobId, end: JobEnd): boolean;
+  dropExpired(now: number): void;
+  dropOfThread(thread: ThreadId): void;
+}
+
+export function sqliteJobs(db: DatabaseSync): SqliteJobs {
+  const find = db.prepare('SELECT id, body, seal FROM jobs WHERE id = ?');
+  const add = db.prepare(
+    'INSERT INTO jobs (id, owner, thread, created_at, expires_at, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+  const change = db.prepare('UPDATE jobs SET thread = ?, expires_at = ?, body = ?, seal = ? WHERE id = ?');
+  const expired = db.prepare('DELETE FROM jobs WHERE expires_at <= ?');
+  const ofThread = db.prepare('DELETE FROM jobs WHERE thread = ?');
+  return {
+    createJob(job) {
+      if (find.get(job.id)) refuseExistingJob(job.id);
+      const { body, seal } = sealRecord({ kind: 'job', job });
+      add.run(job.id, job.owner, job.thread ?? null, job.createdAt, job.expiresAt, body, seal);
+    },
+    endJob(id, end) {
+      const row = find.get(id);
+      const job = row && endedJob(jobOf(row), end);
+      if (!job) return false;
+      const { body, seal } = sealRecord({ kind: 'job', job });
+      change.run(job.thread ?? null, job.expiresAt, body, seal, id);
+      return true;
+    },
+    dropExpired: now => void expired.run(now),
+    dropOfThread: thread => void ofThread.run(thread),
+  };
+}
+
+export interface SqliteJobReads {
+  job(id: JobId, now: number): Job | undefined;
+  jobs(query: JobQuery): Job[];
+}
+
+export function sqliteJobReads(db: DatabaseSync): SqliteJobReads {
+  const find = db.prepare('SELECT id, body, seal FROM jobs WHERE id = ? AND expires_at > ?');
+  const ofOwner = db.prepare(
+    'SELECT id, body, seal FROM jobs WHERE owner = ? AND expires_at > ? ORDER BY created_at DESC, n DESC LIMIT ?',
+  );
+  return {
+    job(id, now) {
+      const row = find.get(id, now);
+      return row && jobOf(row);
+    },
+    jobs: ({ owner, limit, now }) =>
+      ofOwner.all(owner, now, Math.max(0, limit)).flatMap(row => {
+        // One that is damaged is refused to whoever asks for it; it does not hide the others.
+        const job = recordOf(row, 'job')?.job;
+        return job && job.id === row.id && job.owner === owner ? [job] : [];
+      }),
+  };
+}
+
+function jobOf(row: Row): Job {
+  const job = recordOf(row, 'job')?.job;
+  if (job && job.id === row.id) return job;
+  throw storageError('corrupt', `Job ${String(row.id)} is damaged on the disk and is not served.`, {
+    next: 'Look into the thread, which may have its answer, or send the call again.',
+  });
+}
+
+export interface SqliteLeases {
+  lease(id: ThreadId, holder: string, ttlMs: number, now: number): boolean;
+  release(id: ThreadId, holder: string): void;
+}
+
+/** A lease that lasts longer than anybody takes one for was taken before the clock was put back. */
+const clockSlackMs = 60_000;
+
+/**
+ * Leases in the store. Each carries the mark of its process, so that the lease of one that was killed falls at once, where
+ * the system can tell, and not only when its time is over.
+ */
+export function sqliteLeases(db: DatabaseSync, marks: ProcessMarks = processMarks()): SqliteLeases {
+  const take = db.prepare(
+    `INSERT INTO leases (thread, holder, expires_at) VALUES (?, ?, ?)
+     ON CONFLICT (thread) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
+     WHERE holder = excluded.holder OR expires_at <= ?`,
+  );
+  const find = db.prepare('SELECT holder, expires_at FROM leases WHERE thread = ?');
+  const giveBack = db.prepare('DELETE FROM leases WHERE thread = ? AND holder = ?');
+  const named = (holder: string) => (marks.own === undefined ? holder : `${holder} ${marks.own}`);
+
+  /** Whether the one who holds a thread will never give it back. */
+  function isAbandoned(holder: string, expiresAt: number, latest: number): boolean {
+    const state = marks.stateOf(holder.slice(holder.indexOf(' ') + 1));
+    return state === 'gone' || (state === 'unknown' && expiresAt > latest);
+  }
+
+  return {
+    lease(id, holder, ttlMs, now) {
+      const taken = () => take.run(id, named(holder), now + ttlMs, now).changes === 1;
+      if (taken()) return true;
+      const row = find.get(id);
+      const current = String(row?.holder);
+      if (!isAbandoned(current, Number(row?.expires_at), now + ttlMs + clockSlackMs)) return false;
+      giveBack.run(id, current);
+      return taken();
+    },
+    release: (id, holder) => void giveBack.run(id, named(holder)),
   };
 }

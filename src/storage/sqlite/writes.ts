@@ -1,21 +1,28 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ExchangeId, ThreadId } from '../../core/ids.ts';
 import type { ExchangeStatus, ThreadHead } from '../../core/thread.ts';
-import { type SqliteFacts, sqliteFacts } from '../../memory/stores/sqlite-facts.ts';
-import { type SqliteJobs, sqliteJobs } from '../../memory/stores/sqlite-jobs.ts';
-import { sqliteLeases } from '../../memory/stores/sqlite-leases.ts';
-import { ended, endedParameters } from '../../memory/stores/sqlite-prunable.ts';
 import {
   blobsOfTurns,
   changedHead,
+  type HeadState,
   refuseExisting,
   refuseNotLive,
+  splitHead,
   tombstoneLifeMs,
-} from '../../memory/stores/thread-change.ts';
-import { type HeadState, splitHead } from '../records.ts';
+} from '../records.ts';
 import type { ThreadChange, Unused } from '../store.ts';
+import { ended, endedParameters } from './read-threads.ts';
 import { type SqliteSpend, sqliteSpend } from './spend.ts';
-import { damaged, recordOf, sqliteRows } from './tables.ts';
+import {
+  damaged,
+  recordOf,
+  type SqliteFacts,
+  type SqliteJobs,
+  sqliteFacts,
+  sqliteJobs,
+  sqliteLeases,
+  sqliteRows,
+} from './tables.ts';
 
 /** How many threads one transaction of a prune removes, so that nobody waits long behind it. */
 export const pruneStep = 50;

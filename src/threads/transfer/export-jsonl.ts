@@ -1,7 +1,7 @@
 import { bugError } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
-import { createSumChain } from '../../memory/transfer/sealed-lines.ts';
+import { createSumChain } from './read-records.ts';
 import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
 
 /** A text of the store; undefined when it is no longer there, or can't be served. */

@@ -1,9 +1,64 @@
 import { printablePath } from '../../core/text.ts';
 import type { StoredTurn } from '../../core/thread.ts';
-import { fenced, splitFences } from '../../memory/transfer/readable/fences.ts';
-import { withoutTags } from '../../memory/transfer/readable/no-tags.ts';
 import type { Exported } from './export-jsonl.ts';
-import { factsOf, minuteOf, shownFile, speakerOf } from './readable.ts';
+import { factsOf, fenced, minuteOf, shownFile, speakerOf, splitFences } from './readable.ts';
+
+/**
+ * Markdown that makes no tags. What is code within its line stays as it is, and so does what is escaped already. A run of
+ * backticks without an end in its line may end in a later one: up to the next empty line, nothing counts as code then.
+ */
+export function withoutTags(markdown: string): string {
+  let open = false;
+  const lines = markdown.split('\n').map(line => {
+    if (/^[ \t]*$/.test(line)) open = false;
+    const { text, ended } = lineWithoutTags(line, open);
+    open ||= !ended;
+    return text;
+  });
+  return lines.join('\n');
+}
+
+function lineWithoutTags(line: string, open: boolean): { text: string; ended: boolean } {
+  const tokens = /\\|`+|<(?=[A-Za-z/!?])/g;
+  const endOf = open ? () => undefined : codeEnds(line);
+  let text = '';
+  let from = 0;
+  let ended = true;
+  for (let found = tokens.exec(line); found; found = tokens.exec(line)) {
+    const { 0: token, index } = found;
+    if (token === '<') {
+      text += `${line.slice(from, index)}\\`;
+      from = index;
+    } else if (token === '\\') {
+      // What is escaped is no token.
+      tokens.lastIndex = index + 2;
+    } else {
+      const end = endOf(index, token.length);
+      ended &&= end !== undefined;
+      tokens.lastIndex = end ?? index + token.length;
+    }
+  }
+  return { text: text + line.slice(from), ended };
+}
+
+/** Where code ends that so many backticks begin: behind the next run of as many. Asked from left to right. */
+function codeEnds(line: string): (start: number, length: number) => number | undefined {
+  const starts = new Map<number, number[]>();
+  for (const { 0: run, index } of line.matchAll(/`+/g)) {
+    const same = starts.get(run.length);
+    if (same) same.push(index);
+    else starts.set(run.length, [index]);
+  }
+  const passed = new Map<number, number>();
+  return (start, length) => {
+    const same = starts.get(length) ?? [];
+    let at = passed.get(length) ?? 0;
+    while ((same[at] ?? Number.POSITIVE_INFINITY) <= start) at++;
+    passed.set(length, at);
+    const next = same[at];
+    return next === undefined ? undefined : next + length;
+  };
+}
 
 /** A thread to read, as Markdown; in pieces, one a turn. What was said stands there as Markdown too, and can end nothing of ours. */
 export async function* exportMarkdown({ thread, blob }: Exported): AsyncGenerator<string> {
@@ -36,6 +91,7 @@ function linkTarget(url: string): string {
 
 /** A heading that would pass for a turn of ours. */
 const forged = /^( {0,3})(?=##? +\d+\.)/gm;
+
 /** Markdown of somebody else: it makes no tags, and its code stays code to its own end and no further. */
 function contained(markdown: string): string {
   // To readers, a carriage return ends a line too.

@@ -1,10 +1,103 @@
 import { hash } from 'node:crypto';
-import { inputError } from '../../core/errors.ts';
+import { inputError, limitError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { ExchangeStatus, StoredTurn } from '../../core/thread.ts';
-import { fileLines, type OpenBytes } from '../../memory/transfer/file-lines.ts';
-import { createSumChain } from '../../memory/transfer/sealed-lines.ts';
 import { checkedRecord, type FileRecordLine, formatName, formatVersion } from './records.ts';
+
+/** The bytes of a file, from its beginning; asked for again, they begin again. */
+export type OpenBytes = () => AsyncIterable<Uint8Array>;
+
+/** A text of 10 MB may take six times as much in JSON; beyond this nothing of ours goes. */
+const longestLine = 128 * 1024 * 1024;
+
+const longestFile = 2 * 1024 * 1024 * 1024;
+
+const lineEnd = 0x0a;
+
+/** The lines of a file in UTF-8, without their ends. Never holds more than one of them. */
+export async function* fileLines(open: OpenBytes, signal?: AbortSignal): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  let total = 0;
+  let number = 1;
+
+  const take = (): string => {
+    const bytes = parts.length === 1 ? parts[0] : Buffer.concat(parts);
+    parts = [];
+    length = 0;
+    try {
+      return decoder.decode(bytes).replace(/\r$/, '');
+    } catch {
+      throw inputError(`Line ${number} is no text in UTF-8.`, { next: 'Name the file as it was exported.' });
+    }
+  };
+  const add = (part: Uint8Array): void => {
+    length += part.length;
+    if (length > longestLine) throw tooLarge(`Line ${number}`, longestLine);
+    if (part.length > 0) parts.push(part);
+  };
+
+  for await (const chunk of open()) {
+    throwIfAborted(signal);
+    total += chunk.length;
+    if (total > longestFile) throw tooLarge('The file', longestFile);
+    let from = 0;
+    for (let at = chunk.indexOf(lineEnd); at !== -1; at = chunk.indexOf(lineEnd, from)) {
+      add(chunk.subarray(from, at));
+      yield take();
+      number++;
+      from = at + 1;
+    }
+    add(chunk.subarray(from));
+  }
+  if (length > 0) yield take();
+}
+
+function tooLarge(what: string, bytes: number): Error {
+  return limitError('size', `${what} has more than ${bytes} bytes; that is no thread of ours.`, {
+    next: 'Name a file that export_thread or "polylogue export" wrote.',
+  });
+}
+
+const sumLength = 32;
+
+const sealed = /,"sum":"([0-9a-f]{32})"\}$/;
+
+/**
+ * Each line ends in the checksum of itself and of all before it: a line that was changed, moved, doubled or left out is
+ * noticed where it stands. This finds damage; it is no signature.
+ */
+export interface SumChain {
+  /** The line with its checksum, without a line end. `json` is an object with at least one member. */
+  seal(json: string): string;
+  /** The line as it was before it was sealed; undefined when it is not what stood there. */
+  open(line: string): string | undefined;
+  /** Of all lines so far. */
+  readonly sum: string;
+}
+
+export function createSumChain(): SumChain {
+  let sum = '';
+  const next = (json: string) => hash('sha256', `${sum}\n${json}`).slice(0, sumLength);
+  return {
+    seal(json) {
+      sum = next(json);
+      return `${json.slice(0, -1)},"sum":"${sum}"}`;
+    },
+    open(line) {
+      const found = sealed.exec(line.slice(-(sumLength + 10)));
+      if (!found) return undefined;
+      const json = `${line.slice(0, line.length - found[0].length)}}`;
+      if (next(json) !== found[1]) return undefined;
+      sum = next(json);
+      return json;
+    },
+    get sum() {
+      return sum;
+    },
+  };
+}
 
 /** A record that is what it says it is, in its place. */
 export interface NumberedRecord {
@@ -23,6 +116,7 @@ const order: Readonly<Record<FileRecordLine['kind'], number>> = {
   blob: 4,
   end: 5,
 };
+
 /** Nobody nests deeper; what does is made to break whoever walks through it. */
 const deepest = 100;
 

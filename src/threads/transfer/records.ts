@@ -13,7 +13,7 @@ import type {
   VoiceRecord,
 } from '../../core/thread.ts';
 import type { Usage } from '../../core/usage.ts';
-import { type Fee, feeKinds } from '../../domain/fees.ts';
+import { type Fee, feeKinds } from '../../core/usage.ts';
 
 /** First line of a thread's file: what it is. */
 export const formatName = 'polylogue.thread';

@@ -1,16 +1,16 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Clock, Emit, Mask, Random } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
-import type { Place } from '../../memory/lookup.ts';
-import type { Imported, ImportOptions } from '../../memory/transfer/importing.ts';
-import type { Threads } from '../threads.ts';
+import type { Prunable, Store } from '../../storage/store.ts';
+import type { Place, Threads } from '../threads.ts';
 import { exportHtml } from './export-html.ts';
 import { type Exported, exportJsonl, type ReadBlob } from './export-jsonl.ts';
 import { exportMarkdown } from './export-markdown.ts';
-import { importJsonl } from './import-jsonl.ts';
+import { type Imported, type ImportOptions, importJsonl } from './import-jsonl.ts';
 
 /** `jsonl` can be imported again; the others are for reading. */
 const exportFormats = ['jsonl', 'md', 'html'] as const;
+
 export type ExportFormat = (typeof exportFormats)[number];
 
 export interface TransferParts {
@@ -62,5 +62,39 @@ export function createTransfer(parts: TransferParts): Transfer {
       return { thread, pieces: writers[format]({ thread, blob }) };
     },
     import: options => importJsonl({ ...parts, store, exclusively, lifetimeMs }, options),
+  };
+}
+
+export interface PruneOptions {
+  /** Milliseconds: threads of this owner that were not used for so long go too. */
+  unusedFor?: number;
+  /** Only says what would go. */
+  dryRun: boolean;
+}
+
+/** Threads as files, and what is over with, for one who need not say who he is. */
+export interface OwnTransfer {
+  export(reference: string, format: ExportFormat): Promise<Export>;
+  import(options: Omit<ImportOptions, 'place'>): Promise<Imported>;
+  /** What went, or would go. */
+  prune(options: PruneOptions): Promise<Prunable>;
+}
+
+export interface OwnTransferParts {
+  transfer: Transfer;
+  store: Store;
+  clock: Clock;
+}
+
+export function openTransfer({ transfer, store, clock }: OwnTransferParts, place: Place): OwnTransfer {
+  return {
+    export: (reference, format) => transfer.export(reference, place, format),
+    import: options => transfer.import({ ...options, place }),
+    async prune({ unusedFor, dryRun }) {
+      const now = clock.now();
+      const unused = unusedFor === undefined ? undefined : { owner: place.owner, since: now - unusedFor };
+      const found = await store.prunable(now, unused);
+      return dryRun ? found : { ...found, threads: await store.prune(now, unused) };
+    },
   };
 }

@@ -1,8 +1,8 @@
 import { throwIfAborted } from '../../core/errors.ts';
-import type { Meaning, Why } from '../../files/graph/meaning.ts';
-import type { SourceSet } from '../../files/graph/source-set.ts';
 import type { Call, CallKind, Outline } from '../outline/outline.ts';
+import type { Meaning, Why } from './resolve-calls.ts';
 import { createResolver, type Resolver } from './resolve-calls.ts';
+import type { SourceSet } from './symbols.ts';
 import { createSymbolIndex, type Declared, type SymbolIndex } from './symbols.ts';
 
 /** A function, class or other symbol; without `declared` the code of a file outside of all functions. */

@@ -1,8 +1,152 @@
-import { instances, type Meaning, merged, symbolsOf, unknown } from '../../files/graph/meaning.ts';
-import { createMembers, type Members } from '../../files/graph/members.ts';
-import type { SourceSet } from '../../files/graph/source-set.ts';
 import type { Chain, Outline } from '../outline/outline.ts';
-import type { Declared, SymbolIndex } from './symbols.ts';
+import type { Declared, SourceSet, SymbolIndex } from './symbols.ts';
+
+/**
+ * Why a name's meaning is not known: `run_time`, a value that only running tells; `undeclared`, nothing here declares it (a
+ * global, a builtin); `package`, from a library; `not_read`, from a file of the project that was not among those read;
+ * `not_there`, its module or class has no such name.
+ */
+export type Why = 'run_time' | 'undeclared' | 'package' | 'not_read' | 'not_there';
+
+/** What a chain of names stands for. Several symbols or types: any of them. */
+export type Meaning =
+  /** Functions or classes themselves. */
+  | { kind: 'symbols'; found: readonly Declared[] }
+  /** A value of one of these types; `exact`: none of their subtypes'. */
+  | { kind: 'instance'; types: readonly Declared[]; exact?: boolean }
+  | { kind: 'module'; modules: readonly string[] }
+  | { kind: 'unknown'; why: Why };
+
+export function unknown(why: Why): Meaning {
+  return { kind: 'unknown', why };
+}
+
+export function symbolsOf(found: readonly Declared[]): Meaning {
+  return { kind: 'symbols', found };
+}
+
+export function instances(types: readonly Declared[]): Meaning {
+  return { kind: 'instance', types };
+}
+
+/** Several meanings as one: of the same kind they are joined, of different kinds nothing is certain. */
+export function merged(meanings: readonly Meaning[]): Meaning {
+  const [first, ...others] = meanings;
+  if (!first) return unknown('run_time');
+  return others.reduce(joined, first);
+}
+
+function joined(a: Meaning, b: Meaning): Meaning {
+  if (a.kind === 'symbols' && b.kind === 'symbols') return symbolsOf([...new Set([...a.found, ...b.found])]);
+  if (a.kind === 'instance' && b.kind === 'instance') return instances([...new Set([...a.types, ...b.types])]);
+  if (a.kind === 'module' && b.kind === 'module')
+    return { kind: 'module', modules: [...new Set([...a.modules, ...b.modules])] };
+  return a.kind === 'unknown' && b.kind === 'unknown' ? a : unknown('run_time');
+}
+
+/** What types have, inherit and override. */
+export interface Members {
+  /** Direct parents: what a type extends, implements or embeds, among the files read. */
+  parents(type: Declared): readonly Declared[];
+  /** Direct and indirect subtypes; for a Go interface, the types that have all its methods. */
+  subtypes(type: Declared): readonly Declared[];
+  /** A member of one of the types; unless `exact`, what subtypes have in its place counts too. */
+  find(types: readonly Declared[], name: string, exact: boolean): Meaning;
+}
+
+export type Follow = (outline: Outline, scope: number, chain: Chain) => Meaning;
+
+export function createMembers(index: SymbolIndex, follow: Follow): Members {
+  const parentsOf = new Map<Declared, Declared[]>();
+  let childrenOf: Map<Declared, Declared[]> | undefined;
+
+  function parents(type: Declared): readonly Declared[] {
+    const known = parentsOf.get(type);
+    if (known) return known;
+    const found: Declared[] = [];
+    // Set before it is complete, so that a class that extends itself ends.
+    parentsOf.set(type, found);
+    for (const { symbol, target } of type.outline.relations) {
+      if (symbol !== type.number) continue;
+      const meaning = follow(type.outline, type.symbol.scope, target);
+      if (meaning.kind === 'symbols') found.push(...meaning.found);
+    }
+    return found;
+  }
+
+  function children(type: Declared): readonly Declared[] {
+    if (!childrenOf) {
+      childrenOf = new Map();
+      for (const each of index.all) {
+        // A Go struct that embeds a type is no subtype of it.
+        if (each.outline.language === 'go') continue;
+        for (const parent of parents(each)) childrenOf.set(parent, [...(childrenOf.get(parent) ?? []), each]);
+      }
+    }
+    return childrenOf.get(type) ?? [];
+  }
+
+  function subtypes(type: Declared): readonly Declared[] {
+    if (type.outline.language === 'go') return type.symbol.kind === 'interface' ? implementers(type) : [];
+    return reachable(type, children).slice(1);
+  }
+
+  function implementers(type: Declared): Declared[] {
+    const wanted = new Set(
+      reachable(type, parents).flatMap(each => index.allMembers(each).map(({ symbol }) => symbol.name)),
+    );
+    if (wanted.size === 0) return [];
+    const [rarest = ''] = [...wanted].sort((a, b) => index.methods(a).length - index.methods(b).length);
+    const owners = new Set(index.methods(rarest).flatMap(({ owner }) => (owner ? [owner] : [])));
+    return index.all.filter(each => {
+      if (each.outline.language !== 'go' || (each.symbol.kind !== 'class' && each.symbol.kind !== 'type')) return false;
+      // What has not even the rarest method itself can only have inherited it.
+      if (!owners.has(each) && parents(each).length === 0) return false;
+      return [...wanted].every(name => inherited(each, name)?.kind === 'symbols');
+    });
+  }
+
+  /** The member of a type itself or of the nearest type that it inherits from. */
+  function inherited(type: Declared, name: string): Meaning | undefined {
+    for (const each of reachable(type, parents)) {
+      const own = index.members(each, name);
+      if (own.length > 0) return symbolsOf(own);
+      const { body } = each.symbol;
+      const held = body === undefined ? undefined : index.held(each.outline, body, name);
+      if (held === 'unsure') return unknown('run_time');
+      if (held) return follow(each.outline, body ?? 0, held.value);
+    }
+    return undefined;
+  }
+
+  function find(types: readonly Declared[], name: string, exact: boolean): Meaning {
+    return merged(types.map(type => findIn(type, name, exact)));
+  }
+
+  function findIn(type: Declared, name: string, exact: boolean): Meaning {
+    const found = inherited(type, name);
+    if (found && (exact || found.kind !== 'symbols')) return found;
+    const below = exact ? [] : subtypes(type).flatMap(each => index.members(each, name));
+    const own = found?.kind === 'symbols' ? found.found : [];
+    if (own.length + below.length > 0) return symbolsOf([...new Set([...own, ...below])]);
+    const complete = reachable(type, parents).every(each => knowsParents(each));
+    return unknown(complete ? 'not_there' : 'package');
+  }
+
+  function knowsParents(type: Declared): boolean {
+    const written = type.outline.relations.filter(({ symbol }) => symbol === type.number).length;
+    return parents(type).length >= written;
+  }
+
+  return { parents, subtypes, find };
+}
+
+/** A type and all that `next` leads to from it, the near ones first. */
+function reachable(start: Declared, next: (type: Declared) => readonly Declared[]): Declared[] {
+  const found = new Set([start]);
+  for (const each of found) for (const other of next(each)) found.add(other);
+  return [...found];
+}
 
 /** Finds what names mean, as far as syntax tells: what would have to be guessed is said to be unknown. */
 export interface Resolver {

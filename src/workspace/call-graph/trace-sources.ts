@@ -1,12 +1,241 @@
+import { posix } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { throwIfAborted } from '../../core/errors.ts';
-import { reportOf, type TraceReport } from '../../files/graph/report/trace-report.ts';
-import { createSourceSet, type GoModule } from '../../files/graph/source-set.ts';
-import type { Language } from '../../files/outline/language.ts';
-import type { Outline } from '../outline/outline.ts';
+import type { JsonObject } from '../../core/json.ts';
+import { printablePath, safeCut } from '../../core/text.ts';
+import type { Language, Outline } from '../outline/outline.ts';
 import { readOutline } from '../outline/read-outline.ts';
-import { buildCallGraph } from './call-graph.ts';
-import { type TraceRequest, traceIn } from './trace.ts';
+import { buildCallGraph, type GraphEdge, type GraphNode, type OpenEnd } from './call-graph.ts';
+import type { Why } from './resolve-calls.ts';
+import { createSourceSet, type GoModule } from './symbols.ts';
+import { type Trace, type TraceRequest, traceIn } from './trace.ts';
+
+/** How nodes, places and paths are written in one report. */
+export interface Labels {
+  node(node: GraphNode): string;
+  /** `src/a.ts:12,15` */
+  at(node: GraphNode, lines: readonly number[]): string;
+  /** `src/a.ts:10-20` */
+  place(node: GraphNode): string;
+  file(path: string): string;
+}
+
+const longestName = 120;
+
+const mostLines = 6;
+
+/** A symbol is called by its name; where several have it, by its file too, and where that is not enough by its line. */
+export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
+  const file = (path: string) => printablePath(posix.relative(root, path) || path);
+  const names = new Map<GraphNode, string>();
+  const byName = Map.groupBy(nodes, ({ name }) => name);
+  for (const [name, alike] of byName) {
+    const byFile = Map.groupBy(alike, ({ outline }) => outline);
+    for (const node of alike) {
+      const { declared, outline } = node;
+      const inFile = alike.length > 1 || !declared ? `${shortName(name)} in ${file(outline.path)}` : shortName(name);
+      const twice = (byFile.get(outline)?.length ?? 0) > 1;
+      names.set(node, twice ? `${inFile}:${declared?.symbol.from ?? 1}` : inFile);
+    }
+  }
+  return {
+    node: node => names.get(node) ?? shortName(node.name),
+    at: ({ outline }, lines) =>
+      `${file(outline.path)}:${lines.slice(0, mostLines).join(',')}${lines.length > mostLines ? ',…' : ''}`,
+    place: ({ outline, declared }) =>
+      declared ? `${file(outline.path)}:${declared.symbol.from}-${declared.symbol.to}` : file(outline.path),
+    file,
+  };
+}
+
+/** A name as it may stand in a drawing: a method's may be any string, with line breaks too. */
+export function shortName(name: string): string {
+  const shown = printablePath(name);
+  return shown.length <= longestName ? shown : `${safeCut(shown, longestName)}…`;
+}
+
+const mostDrawnLines = 150;
+
+const reasons: Readonly<Record<Why, string>> = {
+  run_time: 'only known at run time',
+  undeclared: 'global or built in',
+  package: 'from a package',
+  not_read: 'from a file that was not read',
+  not_there: 'not declared where it should be',
+};
+
+/** A trace as indented text, each node with its file and lines. */
+export function drawTrace(trace: Trace, labels: Labels): string {
+  const lines = trace.mode === 'precision' ? callFlow(trace, labels) : dependencies(trace, labels);
+  const left = lines.length - mostDrawnLines;
+  const cut = left > 0 ? [...lines.slice(0, mostDrawnLines), `… ${left} more lines`] : lines;
+  if (trace.leftOut > 0)
+    cut.push(`… ${trace.leftOut} more uses were left out; narrow relevant_files or the target to see them.`);
+  return cut.join('\n');
+}
+
+function callFlow(trace: Trace, labels: Labels): string[] {
+  const lines: string[] = [];
+  const down = Map.groupBy(trace.outgoing, edge => edge.from);
+  const up = Map.groupBy(trace.incoming, edge => edge.to);
+  for (const root of trace.roots) {
+    const isTarget = trace.targets.includes(root);
+    if (!isTarget && !down.has(root) && !up.has(root)) continue;
+    lines.push(headline(root, labels));
+    lines.push(...branches({ edges: down, next: edge => edge.to, arrow: '↓', labels }, root, new Set([root]), 1));
+    if (up.has(root)) lines.push('  called from');
+    lines.push(...branches({ edges: up, next: edge => edge.from, arrow: '↑', labels }, root, new Set([root]), 2));
+    if (!down.has(root) && !up.has(root)) lines.push('  no calls from or to it in the files read');
+  }
+  return [...lines, ...relationLines(trace, labels), ...openLines(trace, labels)];
+}
+
+interface Direction {
+  edges: ReadonlyMap<GraphNode, readonly GraphEdge[]>;
+  next(edge: GraphEdge): GraphNode;
+  arrow: string;
+  labels: Labels;
+}
+
+/** What is below a node, in the order of the source. A node is unfolded once; `path` is what it is under. */
+function branches(
+  direction: Direction,
+  node: GraphNode,
+  path: Set<GraphNode>,
+  depth: number,
+  seen = new Set(path),
+): string[] {
+  const edges = [...(direction.edges.get(node) ?? [])].sort((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
+  const lines: string[] = [];
+  for (const edge of edges) {
+    const next = direction.next(edge);
+    const note = path.has(next) ? ' ↻ recursion' : seen.has(next) && direction.edges.has(next) ? ' (see above)' : '';
+    lines.push(`${'  '.repeat(depth)}${edgeText(edge, next, direction)}${note}`);
+    if (seen.has(next)) continue;
+    seen.add(next);
+    lines.push(...branches(direction, next, new Set([...path, next]), depth + 1, seen));
+  }
+  return lines;
+}
+
+function edgeText(edge: GraphEdge, next: GraphNode, { arrow, labels }: Direction): string {
+  const doubt = edge.ambiguous ? `? ${edge.ambiguous}: ` : '';
+  return `${arrow} ${doubt}${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.lines)}`;
+}
+
+function headline(node: GraphNode, labels: Labels): string {
+  return `${labels.node(node)} (${node.declared?.symbol.kind ?? 'file'})  ${labels.place(node)}`;
+}
+
+function dependencies(trace: Trace, labels: Labels): string[] {
+  const lines = trace.targets.map(target => headline(target, labels));
+  const roots = new Set(trace.roots);
+  const incoming = trace.incoming.filter(({ from }) => !roots.has(from));
+  const outgoing = trace.outgoing.filter(({ to }) => !roots.has(to));
+  const inside = trace.outgoing.filter(({ to }) => roots.has(to));
+  lines.push(
+    ...section(
+      'incoming',
+      incoming.map(edge => plainEdge(edge, '→', labels)),
+    ),
+  );
+  lines.push(
+    ...section(
+      'outgoing',
+      outgoing.map(edge => plainEdge(edge, '→', labels)),
+    ),
+  );
+  lines.push(
+    ...section(
+      'inside',
+      inside.map(edge => plainEdge(edge, '→', labels)),
+    ),
+  );
+  lines.push(...relationLines(trace, labels));
+  const imports = trace.imports.map(
+    ({ from, to, line }) => `${labels.file(from.path)}:${line} → ${labels.file(to.path)}`,
+  );
+  return [...lines, ...section('imports', imports), ...openLines(trace, labels)];
+}
+
+function plainEdge(edge: GraphEdge, arrow: string, labels: Labels): string {
+  const doubt = edge.ambiguous ? `  ? ${edge.ambiguous}` : '';
+  return `${labels.node(edge.from)} ${arrow} ${edge.kind} ${labels.node(edge.to)}  at ${labels.at(edge.from, edge.lines)}${doubt}`;
+}
+
+function relationLines({ relations }: Trace, labels: Labels): string[] {
+  return section(
+    'types',
+    relations.map(edge => plainEdge(edge, '—', labels)),
+  );
+}
+
+function openLines({ openEnds }: Trace, labels: Labels): string[] {
+  const ends = openEnds.map(
+    ({ from, target, line, why }) =>
+      `${labels.node(from)} → ${target}  at ${labels.at(from, [line])}  (${reasons[why]})`,
+  );
+  return section('not followed', ends);
+}
+
+function section(title: string, lines: readonly string[]): string[] {
+  return lines.length === 0 ? [] : [title, ...lines.map(line => `  ${line}`)];
+}
+
+/** A trace as data and as a drawing. Plain values: it crosses threads and goes into replies. */
+export interface TraceReport {
+  /** How many symbols the description named; none: the rest is empty. */
+  targets: number;
+  graph: JsonObject;
+  drawing: string;
+}
+
+export function reportOf(trace: Trace, root: string): TraceReport {
+  const nodes = nodesOf(trace);
+  const labels = labelsFor(nodes, root);
+  const { targets, near, imports, leftOut } = trace;
+  const edges = [...new Set([...trace.outgoing, ...trace.incoming, ...trace.relations])];
+  const graph: JsonObject = {
+    targets: targets.map(labels.node),
+    ...(near.length > 0 && { similar_names: near.map(shortName) }),
+    nodes: nodes.map(node => ({
+      id: labels.node(node),
+      kind: node.declared?.symbol.kind ?? 'file',
+      file: labels.file(node.outline.path),
+      ...(node.declared && { lines: `${node.declared.symbol.from}-${node.declared.symbol.to}` }),
+    })),
+    edges: edges.map(edge => edgeJson(edge, labels)),
+    unresolved: trace.openEnds.map(end => openEndJson(end, labels)),
+    ...(trace.mode === 'dependencies' && {
+      imports: imports.map(({ from, to, line }) => ({
+        from: labels.file(from.path),
+        to: labels.file(to.path),
+        at: `${labels.file(from.path)}:${line}`,
+      })),
+    }),
+    ...(leftOut > 0 && { left_out: leftOut }),
+  };
+  return { targets: targets.length, graph, drawing: drawTrace(trace, labels) };
+}
+
+function nodesOf({ targets, outgoing, incoming, relations }: Trace): GraphNode[] {
+  const edges = [...outgoing, ...incoming, ...relations];
+  return [...new Set([...targets, ...edges.flatMap(({ from, to }) => [from, to])])];
+}
+
+function edgeJson({ from, to, kind, lines, ambiguous }: GraphEdge, labels: Labels): JsonObject {
+  return {
+    from: labels.node(from),
+    to: labels.node(to),
+    kind,
+    at: labels.at(from, lines),
+    ...(ambiguous !== undefined && { ambiguous }),
+  };
+}
+
+function openEndJson({ from, target, kind, line, why }: OpenEnd, labels: Labels): JsonObject {
+  return { from: labels.node(from), target: shortName(target), kind, at: labels.at(from, [line]), why };
+}
 
 export interface Source {
   path: string;

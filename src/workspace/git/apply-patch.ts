@@ -1,7 +1,7 @@
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { writeFailure } from '../../files/write/write-failure.ts';
+import { writeFailure } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
 import { checkPatch, type PatchRequest } from './check-patch.ts';
 

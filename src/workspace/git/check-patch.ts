@@ -2,12 +2,11 @@ import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { isAppError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { printablePath } from '../../core/text.ts';
-import { type Fitted, fitHunks, newFileHunk } from '../../files/patch/fit-hunks.ts';
-import { isSkip } from '../../files/skip.ts';
-import { checkTarget } from '../../files/write/check-target.ts';
+import { isSkip } from '../paths.ts';
 import { readBytes } from '../read-file.ts';
+import { checkTarget } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
-import { type PatchedFile, parsePatch } from './patch.ts';
+import { type Fitted, fitHunks, newFileHunk, type PatchedFile, parsePatch } from './patch.ts';
 import { type RepositoryPlace, repositoryAround } from './repositories.ts';
 
 export interface PatchRequest {

@@ -1,10 +1,10 @@
 import { dirname, join, resolve } from 'node:path';
 import { inputError, securityError, throwIfAborted } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
-import { isSkip } from '../../files/skip.ts';
-import { isSkippedFolder } from '../../files/walk/build-folders.ts';
+import { isSkip } from '../paths.ts';
 import { readFile } from '../read-file.ts';
 import type { Sandbox } from '../sandbox.ts';
+import { isSkippedFolder } from '../walk.ts';
 
 /** A repository whose data and files are all inside the roots. */
 export interface RepositoryPlace {

@@ -1,6 +1,5 @@
 import type { Node } from 'web-tree-sitter';
-import type { Language } from '../../files/outline/language.ts';
-import type { CallKind, Chain, Import, Outline, OutlineSymbol, Scope, TypeRelation } from './outline.ts';
+import type { CallKind, Chain, Import, Language, Outline, OutlineSymbol, Scope, TypeRelation } from './outline.ts';
 
 /** Where a reader of a language stands in the tree. */
 export interface Place {

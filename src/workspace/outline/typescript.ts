@@ -1,11 +1,4 @@
 import type { Node } from 'web-tree-sitter';
-import {
-  readExport,
-  readExportedAssignment,
-  readImport,
-  readRequire,
-  requiredModule,
-} from '../../files/outline/typescript-modules.ts';
 import type { SymbolKind } from './outline.ts';
 import {
   called,
@@ -19,7 +12,17 @@ import {
   type Sketch,
   walkTree,
 } from './outline-builder.ts';
-import { boundNames, typescriptChain, typescriptType, typescriptValue } from './typescript-syntax.ts';
+import {
+  boundNames,
+  readExport,
+  readExportedAssignment,
+  readImport,
+  readRequire,
+  requiredModule,
+  typescriptChain,
+  typescriptType,
+  typescriptValue,
+} from './typescript-syntax.ts';
 
 type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pending[];
 

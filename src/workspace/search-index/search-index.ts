@@ -6,15 +6,14 @@ import type { Skip } from '../../core/file.ts';
 import type { Clock, Embedder, Mask } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import type { FileToIndex, Hit } from '../../files/index/index-job.ts';
-import { languageOf } from '../../files/outline/language.ts';
-import type { KnownFile } from '../../files/refresh.ts';
-import { isSkip, skip } from '../../files/skip.ts';
-import { classifyFile, type FileClass } from '../../files/walk/file-order.ts';
+import { languageOf } from '../outline/outline.ts';
+import { isSkip, skip } from '../paths.ts';
+import type { KnownFile } from '../read-file.ts';
 import { readFile } from '../read-file.ts';
 import type { Sandbox } from '../sandbox.ts';
-import { walkDirectory } from '../walk.ts';
+import { classifyFile, type FileClass, walkDirectory } from '../walk.ts';
 import { questionWords } from '../words.ts';
+import type { FileToIndex, Hit } from './index-client.ts';
 import { IndexClient } from './index-client.ts';
 
 export interface SearchIndexesOptions {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import { bugError, cancelledError, isAppError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { FoundSymbol, Job, JobAnswer, JobResults } from '../../files/work/job.ts';
+import type { FoundSymbol, Job, JobAnswer, JobResults } from './run-job.ts';
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './work-thread.js', import.meta.url);
 

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import type { Job, JobAnswer } from '../../files/work/job.ts';
+import type { Job, JobAnswer } from './run-job.ts';
 import { doJob } from './run-job.ts';
 
 const port = parentPort;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editJson, readJson } from '../../../src/cli/init/edit-json.ts';
+import { editJson, readJson } from '../../../src/cli/init/edit-config.ts';
 
 const path = ['mcpServers', 'polylogue'] as const;
 const entry = { command: 'node', args: ['main.js'] };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editToml, hasTomlTable } from '../../../src/cli/init/edit-toml.ts';
+import { editToml, hasTomlTable } from '../../../src/cli/init/edit-config.ts';
 
 const path = ['mcp_servers', 'polylogue'] as const;
 const entry = { command: '/n"ode', args: ['/main.js'], env: { 'A B': 'x\ty' }, tool_timeout_sec: 600 };

@@ -1,8 +1,7 @@
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { Candidate } from '../../../src/core/model.ts';
-import { said } from '../../../src/engine/agent/conversation.ts';
 import type { AgentInput, AgentParts, AgentResult, AgentTool } from '../../../src/engine/modes/agent/agent.ts';
-import { runAgent } from '../../../src/engine/modes/agent/run-agent.ts';
+import { runAgent, said } from '../../../src/engine/modes/agent/run-agent.ts';
 import { createTeam, type Team } from '../../../src/models/call/models.ts';
 import { providers } from '../../../src/providers/index.gen.ts';
 import { realClock } from '../../support/clock.ts';

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { refreshHeading } from '../../../src/engine/agent/own-blocks.ts';
-import { createRefresher } from '../../../src/engine/agent/refresh-files.ts';
+import { refreshHeading } from '../../../src/engine/modes/agent/agent.ts';
+import { createRefresher } from '../../../src/engine/modes/agent/plan-run.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { Message } from '../../../src/core/message.ts';
 import { textOf } from '../../../src/core/message.ts';
-import { type Conversation, type Exchange, messagesOf, said } from '../../../src/engine/agent/conversation.ts';
-import { trimmed, trimRule } from '../../../src/engine/agent/trim.ts';
+import {
+  type Conversation,
+  type Exchange,
+  messagesOf,
+  said,
+  trimmed,
+  trimRule,
+} from '../../../src/engine/modes/agent/run-agent.ts';
 import { modelInfo } from '../../models/scripted-model.ts';
 
 const words = (tokens: number) => 'ago '.repeat(tokens);

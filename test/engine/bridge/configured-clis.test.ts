@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { splitCommand } from '../../../src/engine/bridge/split-command.ts';
-import { configuredClis } from '../../../src/providers/external-cli/configured-clis.ts';
+import { configuredClis, splitCommand } from '../../../src/providers/external-cli/configured-clis.ts';
 import { cliRig } from './cli-rig.ts';
 
 describe('a CLI by configuration alone', () => {

@@ -1,11 +1,10 @@
 import { chmod } from 'node:fs/promises';
 import { delimiter } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { cliEnvironment } from '../../../src/engine/bridge/run/cli-environment.ts';
-import { findExecutable } from '../../../src/engine/bridge/run/find-executable.ts';
-import { narrowed, withoutRepeats } from '../../../src/engine/bridge/run/narrow-arguments.ts';
-import { withoutPrograms } from '../../../src/engine/bridge/without-programs.ts';
+import { withoutPrograms } from '../../../src/app/compose-host.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
+import { narrowed, withoutRepeats } from '../../../src/providers/external-cli/ask-cli.ts';
+import { cliEnvironment, findExecutable } from '../../../src/providers/external-cli/run-cli.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 let project: TempProject;

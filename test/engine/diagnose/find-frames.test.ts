@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readFrames } from '../../../src/engine/diagnose/read-frames.ts';
-import { findFrames, referencesOf } from '../../../src/engine/modes/diagnose/stack-frames.ts';
+import { findFrames, readFrames, referencesOf } from '../../../src/engine/modes/diagnose/stack-frames.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readFrames } from '../../../src/engine/diagnose/read-frames.ts';
+import { readFrames } from '../../../src/engine/modes/diagnose/stack-frames.ts';
 import { ownTime } from '../../support/own-time.ts';
 
 describe('the places in an error message', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createHolding } from '../../../src/engine/jobs/holding.ts';
+import { createHolding } from '../../../src/calls/durable/jobs.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { manualClock } from '../../support/clock.ts';
 

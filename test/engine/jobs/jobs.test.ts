@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { patienceMs } from '../../../src/calls/durable/long-calls.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import type { ToolRequest } from '../../../src/core/tool-host.ts';
-import { patienceMs } from '../../../src/engine/jobs/patience.ts';
 import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

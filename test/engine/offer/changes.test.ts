@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../../src/core/events.ts';
-import { type Changes, createChanges } from '../../../src/engine/offer/changes.ts';
+import { type Changes, createChanges } from '../../../src/engine/host.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../../src/storage/store.ts';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type CallLog, createCallLog, hashOf, type LoggedCall } from '../../../src/calls/durable/call-log.ts';
-import { createHolding } from '../../../src/engine/jobs/holding.ts';
+import { createHolding } from '../../../src/calls/durable/jobs.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { manualClock } from '../../support/clock.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Candidate } from '../../../src/core/model.ts';
-import { createPurse } from '../../../src/engine/panel/purse.ts';
+import { createPurse } from '../../../src/models/budget.ts';
 
 function candidate(price: { in: number; out: number } | undefined, provider = 'openai'): Candidate {
   const model = {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createCallKind } from '../../../src/calls/ask/explain-call.ts';
 import type { ToolRequest } from '../../../src/core/tool-host.ts';
-import { createCallKind } from '../../../src/engine/routing/call-kind.ts';
 import type { ModelRequest } from '../../../src/models/routing/roster.ts';
 import { tools } from '../../../src/tools/index.gen.ts';
 import { modelInfo } from '../../models/scripted-model.ts';

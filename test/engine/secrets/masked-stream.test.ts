@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createMaskedStream } from '../../../src/engine/secrets/masked-stream.ts';
+import { createMaskedStream } from '../../../src/calls/ask/redaction.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import { canaries } from '../../support/canaries.ts';
 import { ownTime } from '../../support/own-time.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createRateLimits } from '../../../src/engine/spend/rate-limits.ts';
-import { createLocalState } from '../../../src/memory/shared-state/local-state.ts';
+import { createRateLimits } from '../../../src/calls/call-limits.ts';
+import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { manualClock } from '../../support/clock.ts';
 
 describe('rate limits', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tallyOf, type Vote } from '../../../src/engine/verdicts/tally.ts';
+import { tallyOf, type Vote } from '../../../src/engine/modes/ask-many/verdicts.ts';
 
 const vote = (label: string, position?: string, confidence?: number): Vote => ({ label, position, confidence });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sideBySide, unnamed } from '../../../src/engine/verdicts/unnamed.ts';
+import { sideBySide, unnamed } from '../../../src/engine/modes/ask-many/verdicts.ts';
 
 describe('a verdict without names', () => {
   it('loses the names of models and vendors, in any spelling', () => {

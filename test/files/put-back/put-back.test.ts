@@ -1,10 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findOriginals, placeholdersIn } from '../../../src/files/put-back/originals.ts';
-import { putBackPatch } from '../../../src/files/put-back/put-back-patch.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
-import { putBack } from '../../../src/workspace/restore-secrets.ts';
+import { findOriginals, placeholdersIn, putBack, putBackPatch } from '../../../src/workspace/restore-secrets.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fileAddress } from '../../../src/files/roots/file-address.ts';
+import { fileAddress } from '../../../src/workspace/client-roots.ts';
 
 it.each<[string, boolean, string | undefined]>([
   ['file:///home/ann/a%20b/%C3%BC', false, '/home/ann/a b/ü'],

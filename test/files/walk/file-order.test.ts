@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { classifyFile } from '../../../src/files/walk/file-order.ts';
+import { classifyFile } from '../../../src/workspace/walk.ts';
 
 describe('classifyFile', () => {
   it.each([

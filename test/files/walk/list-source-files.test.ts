@@ -1,7 +1,7 @@
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { listSourceFiles } from '../../../src/files/walk/list-source-files.ts';
+import { listSourceFiles } from '../../../src/workspace/find-files.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 

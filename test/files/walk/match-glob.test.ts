@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { globMatcher } from '../../../src/files/walk/match-glob.ts';
+import { globMatcher } from '../../../src/workspace/find-files.ts';
 import { ownTime } from '../../support/own-time.ts';
 
 const fits = (glob: string, path: string) => globMatcher(glob)?.(path);

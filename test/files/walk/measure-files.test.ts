@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { measureFiles } from '../../../src/files/walk/measure-files.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
+import { measureFiles } from '../../../src/workspace/walk.ts';
 import { tempTree } from '../temp-tree.ts';
 
 async function measure(root: string, references: string[], maxBytes = 10_000) {

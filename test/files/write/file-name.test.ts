@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { fileName, numberedName } from '../../../src/files/write/file-name.ts';
+import { fileName, numberedName } from '../../../src/workspace/write-file.ts';
 
 describe('fileName', () => {
   it.each([

@@ -1,8 +1,7 @@
 import { mkdir, readdir, readFile, rename, stat, symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { makeInside } from '../../../src/files/write/make-inside.ts';
 import { createSandbox, type Sandbox } from '../../../src/workspace/sandbox.ts';
-import { probeInside, writeInside } from '../../../src/workspace/write-file.ts';
+import { makeInside, probeInside, writeInside } from '../../../src/workspace/write-file.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 let project: TempProject;

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openState } from '../../../src/memory/shared-state/open-state.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
-import { createStoredState } from '../../../src/storage/shared-state.ts';
+import { createStoredState, openState } from '../../../src/storage/shared-state.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { sharedStateSuite } from '../../contracts/shared-state-suite.ts';
 import { start } from '../../contracts/store-fixtures.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { seenRows } from '../../../src/memory/stores/seen-rows.ts';
+import { seenRows } from '../../../src/storage/sqlite/read-threads.ts';
 
 it('rows that were seen are kept while they fit, those that were not asked for the longest go first', () => {
   const seen = seenRows<string>(10);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { condense } from '../../../src/calls/ask/summarise-history.ts';
 import { estimateTokens } from '../../../src/core/tokens.ts';
-import { condense } from '../../../src/memory/summary/condense.ts';
 
 const part = (n: number, words = 100) => Array.from({ length: words }, (_, at) => `word${n}x${at}`).join(' ');
 

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
-import type { Place } from '../../../src/memory/lookup.ts';
-import type { ImportOptions } from '../../../src/memory/transfer/importing.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
+import type { Place } from '../../../src/threads/threads.ts';
 import { createThreads } from '../../../src/threads/threads.ts';
+import type { ImportOptions } from '../../../src/threads/transfer/import-jsonl.ts';
 import { createTransfer, type ExportFormat } from '../../../src/threads/transfer/transfer.ts';
 import { start } from '../../contracts/store-fixtures.ts';
 import { manualClock } from '../../support/clock.ts';

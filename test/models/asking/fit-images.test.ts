@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, Part } from '../../../src/core/message.ts';
-import { fitImages } from '../../../src/models/asking/fit-images.ts';
+import { fitImages } from '../../../src/models/call/repair-history.ts';
 import { modelInfo, say } from '../scripted-model.ts';
 
 const image = (bytes: number): Part => ({ type: 'image', mediaType: 'image/png', data: new Uint8Array(bytes) });

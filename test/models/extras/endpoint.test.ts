@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkedBaseUrl, isLocalUrl } from '../../../src/models/extras/endpoint.ts';
+import { checkedBaseUrl, isLocalUrl } from '../../../src/models/provider.ts';
 
 describe('isLocalUrl', () => {
   it.each([

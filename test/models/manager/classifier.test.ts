@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { AppError, cancelledError } from '../../../src/core/errors.ts';
 import { textOf } from '../../../src/core/message.ts';
-import { createLocalState } from '../../../src/memory/shared-state/local-state.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createClassifier } from '../../../src/models/routing/classifier.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
+import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { realClock } from '../../support/clock.ts';
 import { resolve } from '../routing-fixtures.ts';
 

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import type { ManagerRequest, RouteTask } from '../../../src/models/manager/route-plan.ts';
-import { steer } from '../../../src/models/manager/steer.ts';
 import { aboutNow } from '../../../src/models/routing/freshness.ts';
+import { createScene } from '../../../src/models/routing/lookup.ts';
+import type { ManagerRequest, RouteTask } from '../../../src/models/routing/requirements.ts';
 import { planRoute } from '../../../src/models/routing/requirements.ts';
-import { resolveModel } from '../../../src/models/routing/resolve.ts';
+import { resolveModel, steer } from '../../../src/models/routing/resolve.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
-import { createScene } from '../../../src/models/routing/scene.ts';
 import { ownTime } from '../../support/own-time.ts';
 import { namesOf, noPolicy, rosterOf } from '../routing-fixtures.ts';
 

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelInfo } from '../../../src/core/model.ts';
+import { isLongContext } from '../../../src/engine/modes/prompt.ts';
 import type { ModelQuestion, Waste } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { createConnections } from '../../../src/models/catalogue/connections.ts';
-import { isLongContext } from '../../../src/models/extras/kimi/long-context.ts';
 import type { ProviderSettings } from '../../../src/models/provider.ts';
 import { moonshot } from '../../../src/providers/moonshot/moonshot.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { createConnections } from '../../../src/models/catalogue/connections.ts';
-import { hitsToAsk, searchEngineOf } from '../../../src/models/extras/glm/search-engine.ts';
+import { hitsToAsk, searchEngineOf } from '../../../src/providers/zhipu/api.ts';
 import { zhipu } from '../../../src/providers/zhipu/zhipu.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { realClock } from '../../support/clock.ts';

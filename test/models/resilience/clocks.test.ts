@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { limitsFor, startClocks } from '../../../src/models/resilience/clocks.ts';
+import { limitsFor, startClocks } from '../../../src/models/resilience/limiter.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const limits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
+import { type AttemptCourse, faultOf } from '../../../src/models/resilience/classify-error.ts';
 import { toModelError } from '../../../src/models/resilience/errors.ts';
-import { type AttemptCourse, faultOf } from '../../../src/models/resilience/fault.ts';
 import { apiError } from '../scripted-model.ts';
 
 const origin = { provider: 'alpha', model: 'alpha-1', now: 0 };

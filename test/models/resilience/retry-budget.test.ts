@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRetryBudget } from '../../../src/models/resilience/retry-budget.ts';
+import { createRetryBudget } from '../../../src/models/resilience/policy.ts';
 
 const takes = (budget: ReturnType<typeof createRetryBudget>, upstream: string, now: number, times = 100) =>
   Array.from({ length: times }, () => budget.take(upstream, now)).filter(taken => taken).length;

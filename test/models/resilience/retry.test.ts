@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { retryDelay } from '../../../src/models/resilience/retry.ts';
-import { retryAfterSeconds } from '../../../src/models/resilience/retry-after.ts';
+import { retryAfterSeconds } from '../../../src/models/resilience/errors.ts';
+import { retryDelay } from '../../../src/models/resilience/policy.ts';
 import { seededRandom } from '../../support/random.ts';
 
 const fixed = (fraction: number) => ({ uuid: () => '', fraction: () => fraction });

@@ -5,7 +5,7 @@ import type { Clock, SharedState } from '../../../src/core/ports.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { createConnections } from '../../../src/models/catalogue/connections.ts';
-import { upstreamOf } from '../../../src/models/resilience/breaker/upstream.ts';
+import { upstreamOf } from '../../../src/models/resilience/breaker.ts';
 import { createResilience } from '../../../src/models/resilience/policy.ts';
 import { custom } from '../../../src/providers/custom.ts';
 import { openai } from '../../../src/providers/openai.ts';

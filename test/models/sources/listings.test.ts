@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { SharedState } from '../../../src/core/ports.ts';
-import { createLocalState } from '../../../src/memory/shared-state/local-state.ts';
 import { createListings } from '../../../src/models/catalogue/vendor-lists.ts';
 import { type Connection, defineProvider, type LiveModel } from '../../../src/models/provider.ts';
+import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const vendor = defineProvider({

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { readModelFiles } from '../../../src/config/endpoints/read-model-files.ts';
+import { readModelFiles } from '../../../src/config/definition-files.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, FakeVendorOptions } from '../../support/vendors/fake-vendor.ts';

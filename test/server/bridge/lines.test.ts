@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { linesOf } from '../../../src/server/bridge/lines.ts';
+import { linesOf } from '../../../src/server/proxy/messages.ts';
 
 async function* pieces(...texts: (string | Buffer)[]) {
   yield* texts;

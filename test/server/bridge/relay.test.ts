@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { configError } from '../../../src/core/errors.ts';
-import type { Link, LinkListener } from '../../../src/server/bridge/link.ts';
 import { createRelay, type Relay } from '../../../src/server/proxy/relay.ts';
+import type { Link, LinkListener } from '../../../src/server/proxy/websocket-link.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 
 /** A connection whose other end is the test. */

@@ -1,8 +1,7 @@
 import { chmod, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/server/access/tokens.ts';
-import { type LiveTokens, openLiveTokens } from '../../../src/server/daemon/live-tokens.ts';
-import { isHandedIn, readTokenFile } from '../../../src/server/daemon/token-store.ts';
+import { isHandedIn, type LiveTokens, openLiveTokens, readTokenFile } from '../../../src/server/daemon/live-tokens.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 

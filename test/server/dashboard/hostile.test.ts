@@ -7,11 +7,10 @@ import { exchangeId, sha256, threadId } from '../../../src/core/ids.ts';
 import type { WatchedCall } from '../../../src/core/ports.ts';
 import type { StoredTurn, Thread } from '../../../src/core/thread.ts';
 import type { SpendRow } from '../../../src/core/usage.ts';
-import { splitFences } from '../../../src/memory/transfer/readable/fences.ts';
 import { createDashboard } from '../../../src/server/dashboard/dashboard.ts';
 import type { DashboardData, ProviderView } from '../../../src/server/dashboard/data.ts';
-import { writeResponse } from '../../../src/server/http/responses.ts';
-import { toRequest } from '../../../src/server/http/to-request.ts';
+import { toRequest, writeResponse } from '../../../src/server/http/responses.ts';
+import { splitFences } from '../../../src/threads/transfer/readable.ts';
 import { type OpenPage, openPage, startBrowser } from '../../support/browser.ts';
 import { realClock } from '../../support/clock.ts';
 

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { exchangeId } from '../../../src/core/ids.ts';
 import type { StoredTurn, VoiceRecord } from '../../../src/core/thread.ts';
-import { splitFences } from '../../../src/memory/transfer/readable/fences.ts';
-import { type Child, html, htmlText } from '../../../src/server/dashboard/html.ts';
-import { amount, duration, line } from '../../../src/server/dashboard/pages/words.ts';
+import { amount, type Child, duration, html, htmlText, line } from '../../../src/server/dashboard/html.ts';
 import { said } from '../../../src/server/dashboard/turn-parts.ts';
 import { panelsOf } from '../../../src/server/dashboard/verdicts-page.ts';
+import { splitFences } from '../../../src/threads/transfer/readable.ts';
 import { ownTime } from '../../support/own-time.ts';
 
 const text = (child: Child) => htmlText(html`${child}`);

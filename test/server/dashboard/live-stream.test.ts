@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { type LiveStreamParts, liveStream } from '../../../src/server/dashboard/live-stream.ts';
-import { createShares } from '../../../src/server/guards/shares.ts';
+import { createShares } from '../../../src/server/access/limits.ts';
+import { type LiveStreamParts, liveStream } from '../../../src/server/dashboard/dashboard.ts';
 import { manualClock } from '../../support/clock.ts';
 
 function rig(more: Partial<LiveStreamParts> = {}) {

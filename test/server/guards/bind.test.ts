@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkBind } from '../../../src/server/guards/bind.ts';
+import { checkBind } from '../../../src/server/access/addresses.ts';
 
 const near = ['127.0.0.1', '127.1.2.3', 'localhost', 'LOCALHOST', '::1', '[::1]', '::ffff:127.0.0.1'];
 const open = [

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createCapacity } from '../../../src/server/access/limits.ts';
-import { readJson } from '../../../src/server/guards/json-body.ts';
-import { createRates } from '../../../src/server/guards/rates.ts';
+import { createCapacity, createRates } from '../../../src/server/access/limits.ts';
+import { readJson } from '../../../src/server/mcp/messages.ts';
 
 const never = new AbortController().signal;
 

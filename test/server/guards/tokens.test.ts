@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { operator } from '../../../src/server/access/caller.ts';
-import { createTokens } from '../../../src/server/access/tokens.ts';
-import { readTokens } from '../../../src/server/guards/token-file.ts';
+import { createTokens, readTokens } from '../../../src/server/access/tokens.ts';
 
 const ann = 'ann-has-a-long-token';
 const bob = 'bob-has-a-long-token';

@@ -1,8 +1,8 @@
 import { PassThrough, Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { lineSplitter } from '../../../src/server/stdio/line-splitter.ts';
-import { createStdioTransport } from '../../../src/server/stdio/stdio-transport.ts';
+import { lineSplitter } from '../../../src/server/mcp/messages.ts';
+import { createStdioTransport } from '../../../src/server/mcp/stdio.ts';
 import { type PipedClient, pipedClient } from '../../support/piped-client.ts';
 import { type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';

@@ -7,7 +7,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
-import type { Era } from '../../../src/server/era.ts';
+import type { Era } from '../../../src/server/mcp/mcp.ts';
 import { addInputFixtures } from './input-fixtures.ts';
 import { addResourceFixtures } from './resource-fixtures.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createRegistry } from '../../../src/telemetry/metrics/registry.ts';
+import { createRegistry } from '../../../src/observability/metrics.ts';
 
 const spec = { name: 'sessions', help: 'Back\\slash\nand line.', labels: [] };
 

@@ -1,9 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../../src/core/events.ts';
-import type { Sink } from '../../../src/telemetry/sink.ts';
-import { createActivity } from '../../../src/telemetry/sinks/activity.ts';
-import { createAudit } from '../../../src/telemetry/sinks/audit.ts';
+import type { Sink } from '../../../src/observability/event-bus.ts';
+import { createActivity, createAudit } from '../../../src/observability/file-logs.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 const projects: TempProject[] = [];

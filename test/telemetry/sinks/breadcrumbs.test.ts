@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../../src/core/events.ts';
-import type { Observation } from '../../../src/telemetry/sink.ts';
-import { createBreadcrumbs } from '../../../src/telemetry/sinks/breadcrumbs.ts';
+import type { Observation } from '../../../src/observability/event-bus.ts';
+import { createBreadcrumbs } from '../../../src/observability/file-logs.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 const projects: TempProject[] = [];

@@ -1,8 +1,56 @@
-import type { JsonObject } from '../../../core/json.ts';
-import { isRecord } from '../../../core/json.ts';
+import { z } from 'zod';
+import { isRecord, type JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
-import type { ServerEntry } from '../../agent/servers/server-list.ts';
 import type { AgentTool, ToolOutput } from './agent.ts';
+
+const id = z.string().regex(/^[a-zA-Z0-9_-]{1,30}$/, 'takes letters, digits, "_" and "-", at most 30');
+
+const shared = {
+  /** Its tools that say that they only read need no approval. */
+  trusted: z.boolean().default(false),
+  /** The only tools of it that may be used. */
+  tools: z.array(z.string()).optional(),
+  disabled: z.boolean().default(false),
+};
+
+const program = z.object({
+  command: z.string().min(1),
+  args: z.array(z.string()).default([]),
+  env: z.record(z.string(), z.string()).default({}),
+  cwd: z.string().optional(),
+  ...shared,
+});
+
+const remote = z.object({
+  url: z.url({ protocol: /^https?$/ }),
+  headers: z.record(z.string(), z.string()).default({}),
+  ...shared,
+});
+
+const document = z.object({ mcpServers: z.record(id, z.union([program, remote])) });
+
+/** A server as hosts write it down, checked. */
+export type ServerEntry = (z.output<typeof program> | z.output<typeof remote>) & { id: string };
+
+const mostServers = 20;
+
+/** The servers of a file in the form that hosts have (`{"mcpServers": {…}}`), or what is wrong with it. */
+export function readServerList(text: string): { servers: ServerEntry[] } | { problem: string } {
+  let raw: unknown;
+  try {
+    raw = JSON.parse(text);
+  } catch {
+    // The file is the operator's; a warning tells him.
+    return { problem: 'it is no JSON' };
+  }
+  const parsed = document.safeParse(raw);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    return { problem: `${issue?.path.join('.') ?? 'it'}: ${issue?.message ?? 'is not as it should be'}` };
+  }
+  const servers = Object.entries(parsed.data.mcpServers).map(([name, entry]) => ({ ...entry, id: name }));
+  return { servers: servers.filter(({ disabled }) => !disabled).slice(0, mostServers) };
+}
 
 export interface ServersParts {
   servers: readonly ServerEntry[];
@@ -22,11 +70,16 @@ export interface OpenServers {
 }
 
 const connectMs = 20_000;
+
 const callMs = 600_000;
+
 const longestDescription = 1_000;
+
 const mostTools = 60;
+
 /** Characters; every question has them all. */
 const longestSchema = 20_000;
+
 const passedOn = [
   'PATH',
   'PATHEXT',
@@ -106,6 +159,7 @@ async function transportOf({ programEnv, root }: ServersParts, server: ServerEnt
 }
 
 type Client = import('@modelcontextprotocol/client').Client;
+
 type ServerTool = Awaited<ReturnType<Client['listTools']>>['tools'][number];
 
 function toolOf(client: Client, server: ServerEntry, tool: ServerTool): AgentTool {

@@ -1,9 +1,33 @@
 import type { Parsed, Standing } from '../../../calls/call-record.ts';
 import type { Reply } from '../../../calls/reply.ts';
-import { cancelledError, inputError, limitError } from '../../../core/errors.ts';
+import { cancelledError, inputError, isAppError, limitError } from '../../../core/errors.ts';
 import type { RequestId } from '../../../core/ids.ts';
 import type { Clock } from '../../../core/ports.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
+import type { Threads } from '../../../threads/threads.ts';
+
+/**
+ * Brings a question back to the end of its thread, which was let go of while somebody was asked. Where others came between, it
+ * was closed by them and stands again behind what they said: a thread only ever grows at its end. Under the thread's lease.
+ */
+export async function standAgain(threads: Threads, standing: Standing): Promise<void> {
+  const { id, owner, workspace } = standing.thread;
+  try {
+    const found = await threads.find(id, { owner, workspace });
+    const own = found.turns.find(({ exchange }) => exchange === standing.turn.exchange);
+    if (own?.status === 'pending' && found.seq === standing.turn.seq) {
+      standing.thread = found;
+      return;
+    }
+    const now = await threads.refresh(found);
+    const turn = { ...standing.turn, seq: now.seq + 1, exchange: threads.newExchange() };
+    standing.thread = await threads.add(now, turn.exchange, { turns: [turn], status: 'pending' });
+    standing.turn = turn;
+  } catch (error) {
+    // Whoever deleted the thread did not end the work: it is answered, with the word that no thread has it.
+    if (!isAppError(error) || error.kind !== 'input') throw error;
+  }
+}
 
 /**
  * A run that may have to wait for a person between two calls of its tool: its client is answered with the question, and comes
@@ -111,7 +135,9 @@ export class WaitingRun {
 
 /** Clients give up after eight such answers to one call. */
 const mostQuestions = 7;
+
 const patienceMs = 600_000;
+
 const mostWaiting = 20;
 
 export interface DeskParts {

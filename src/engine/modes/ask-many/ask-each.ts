@@ -1,8 +1,167 @@
+import { type AskOptions, completeIfCut } from '../../../calls/ask/ask.ts';
+import { createMaskedStream, maskAnswer } from '../../../calls/ask/redaction.ts';
+import type { Parsed } from '../../../calls/call-record.ts';
 import { inParallel } from '../../../core/concurrency.ts';
-import { askingFor, askSlot } from '../../fanout/ask-slot.ts';
-import type { Fan, Outcome, Response, Slot } from '../../fanout/fan.ts';
-import { atOnce } from '../../panel/revise.ts';
-import { modelName } from './seats.ts';
+import { type AppError, isAppError, limitError, throwIfAborted } from '../../../core/errors.ts';
+import { type Message, textOf } from '../../../core/message.ts';
+import type { Candidate } from '../../../core/model.ts';
+import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
+import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
+import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
+import { planBudget } from '../../../threads/compaction.ts';
+import { emptyAnswer, withoutSecrets } from './consult.ts';
+import { atOnce } from './panel-prompts.ts';
+import { type Candidates, modelName, type Seat } from './seats.ts';
+
+export interface FanoutSettings {
+  /** Who is asked when a call names nobody; empty: the default model, or one that is chosen. */
+  defaultModels: readonly string[];
+  /** The one sentence that models are told beside the text; absent: nothing. */
+  language?: string;
+  /** All providers there are, with the short names that may stand before a model's. */
+  prefixes: readonly { id: string; names: readonly string[] }[];
+}
+
+export interface FanoutOptions extends AskOptions {
+  fanout: FanoutSettings;
+}
+
+/** One model that was asked for, and who that is; or why it can't be asked. */
+export interface Slot extends Pick<Seat, 'who' | 'warnings'> {
+  /** As the caller, or the operator's default, named it. */
+  requested: string;
+}
+
+/** What came of asking it. */
+/** `answer` has its secrets masked; `said` is what the model wrote, for files alone. */
+export type Outcome = { answer: ModelAnswer; said: string } | { error: AppError; latencyMs: number };
+
+export interface Response {
+  slot: Slot;
+  outcome: Outcome;
+}
+
+/** One call with what all its questions have in common. */
+export interface Fan {
+  options: FanoutOptions;
+  /** With its secrets masked. */
+  call: Parsed;
+  /** What every model is asked. */
+  text: string;
+  /** Tokens and dollars of all answers so far. */
+  spent: { usage: Usage; costUsd?: number };
+}
+
+export function openFan(options: FanoutOptions, call: Parsed, text: string): Fan {
+  return { options, call, text, spent: { usage: noUsage } };
+}
+
+export interface Asking {
+  messages: readonly Message[];
+  /** Tokens of the messages by o200k, counted once for all models, and only where estimates can't decide. */
+  counted(): Promise<number>;
+  onText?: (delta: string) => void;
+  /** How many models, this one included, are still to be asked. */
+  sharers?: number;
+}
+
+/** The text as it is, without a word of ours but the language that the operator wants. */
+export function askingFor({ options }: Fan, text: string): Asking {
+  const { language } = options.fanout;
+  const said = (role: Message['role'], section: Message['section'], content: string): Message => ({
+    role,
+    section,
+    parts: [{ type: 'text', text: content }],
+  });
+  const messages = [...(language ? [said('system', 'preamble', language)] : []), said('user', 'turn', text)];
+  let count: Promise<number> | undefined;
+  return {
+    messages,
+    counted() {
+      count ??= options.compose.countTokens(messages.map(textOf));
+      return count;
+    },
+  };
+}
+
+/** Asks one model. Never throws for a model that fails; a call that was cancelled does. */
+export async function askSlot(fan: Fan, { who }: Slot, asking: Asking): Promise<Outcome> {
+  if (!('candidates' in who)) return { error: who.failure, latencyMs: 0 };
+  const { options, call } = fan;
+  const { clock, mask } = options.compose;
+  const began = clock.monotonic();
+  try {
+    throwIfAborted(call.signal);
+    const answer = await ask(fan, who.candidates, asking);
+    count(fan, answer);
+    return answer.text.trim() === ''
+      ? { error: emptyAnswer(answer), latencyMs: answer.latencyMs }
+      : { answer: await maskAnswer(mask, call.reqId, answer), said: answer.text.toWellFormed() };
+  } catch (error) {
+    throwIfAborted(call.signal);
+    // One model's failure is told in its slot; the others are asked all the same.
+    if (!isAppError(error) || error.kind === 'bug') throw error;
+    return { error: await withoutSecrets(mask, call.reqId, error), latencyMs: clock.monotonic() - began };
+  }
+}
+
+async function ask({ options, call }: Fan, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
+  const { tokens, room } = await roomFor(candidates[0], asking);
+  const stream = asking.onText && createMaskedStream(options.compose.mask, call.reqId, asking.onText);
+  const question: ModelQuestion = {
+    reqId: call.reqId,
+    tool: call.tool.name,
+    payer: { owner: call.request.principal.owner },
+    root: call.request.principal.root,
+    candidates,
+    messages: asking.messages,
+    sharers: asking.sharers,
+    maxOutputTokens: room,
+    temperature: call.common.temperature,
+    signal: call.signal,
+    onText: stream?.push,
+    onProgress: delta => call.progress.streamed(delta),
+  };
+  const answer = await completeIfCut(options.askModel, question, await options.askModel(question), tokens);
+  await stream?.end();
+  return answer;
+}
+
+/** Tokens of the prompt, and of the answer's room beside it. Throws LIMIT with the numbers when the prompt does not fit. */
+async function roomFor(candidate: Candidate, { messages, counted }: Asking): Promise<{ tokens: number; room: number }> {
+  const { window, maxOutput, id } = candidate.model;
+  const factor = tokenFactor(id);
+  const { answer: room } = planBudget({ window, maxOutput, reserved: 0 });
+  const around = messages.length * tokensPerMessage;
+  const free = window - room - around;
+  const texts = messages.map(textOf);
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  // Bytes bound tokens: no need to look closer at what is short.
+  if (bytes * factor <= free) return { tokens: Math.ceil(bytes * factor) + around, room };
+  const estimated = texts.reduce((sum, text) => sum + estimateTokens(text, factor), 0);
+  const tokens = estimated > free ? estimated : Math.ceil((await counted()) * factor);
+  if (tokens > free) throw tooLong(candidate, tokens, { free, room });
+  return { tokens: tokens + around, room };
+}
+
+function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: number; room: number }): AppError {
+  const { window, provider, id } = candidate.model;
+  return limitError(
+    'tokens',
+    `The text has about ${tokens} tokens; ${modelName(candidate)} has room for ${free} beside an answer of ${room}.`,
+    {
+      provider,
+      model: id,
+      next: 'Shorten the text, or name a model with a larger window ("listmodels" shows them).',
+      data: { window, tokens, answer: room },
+    },
+  );
+}
+
+function count({ spent }: Fan, { usage, costUsd }: ModelAnswer): void {
+  spent.usage = addUsage(spent.usage, usage);
+  if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
+}
 
 /** Puts the text to every model, a few at a time; responses come in the order of the slots. */
 export async function askAll(fan: Fan, slots: readonly Slot[]): Promise<Response[]> {

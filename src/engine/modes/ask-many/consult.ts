@@ -1,4 +1,6 @@
 import type { AskOptions } from '../../../calls/ask/ask.ts';
+import { maskAnswer } from '../../../calls/ask/redaction.ts';
+import { askedSearch } from '../../../calls/ask/route-call.ts';
 import type { Resumed } from '../../../calls/call-record.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
@@ -6,11 +8,7 @@ import type { Mask } from '../../../core/ports.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
-import { callLimit } from '../../../models/budget.ts';
-import { createPurse, type Purse } from '../../panel/purse.ts';
-import { askedSearch } from '../../routing/web-search.ts';
-import { maskAnswer } from '../../secrets/mask-answer.ts';
-import { type Pricing, promptTokens } from '../../spend/quote.ts';
+import { callLimit, createPurse, type Pricing, type Purse, promptTokens } from '../../../models/budget.ts';
 import { type Candidates, modelName } from './seats.ts';
 
 export interface PanelSettings {

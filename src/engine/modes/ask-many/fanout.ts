@@ -1,17 +1,66 @@
+import type { ComposeOptions } from '../../../calls/ask/options.ts';
 import type { Parsed } from '../../../calls/call-record.ts';
 import { failure, type Reply, success } from '../../../calls/reply.ts';
-import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
+import type { WrapperShape } from '../../../calls/tool.ts';
+import { AppError, inputError, isAppError, limitError, securityError, throwIfAborted } from '../../../core/errors.ts';
+import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { decide, decisionPrompt, takeDecider } from '../../fanout/decide.ts';
-import { type Fan, type FanoutOptions, openFan, type Response, type Slot } from '../../fanout/fan.ts';
-import { planOutput, prepareOutput, refuseOnePathForMany } from '../../fanout/plan-output.ts';
-import { readQuestion } from '../../fanout/read-question.ts';
-import { factsOf } from '../../fanout/response-of.ts';
-import type { WrapperShape } from '../../fanout/shape.ts';
-import { createWriter, type Filed, type Writer } from './answer-files.ts';
-import { askAll } from './ask-each.ts';
-import { takeSlots } from './slots.ts';
-import { replyWith } from './slots-reply.ts';
+import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
+import { readTextFile } from '../../../workspace/read-file.ts';
+import {
+  createWriter,
+  type Filed,
+  planOutput,
+  prepareOutput,
+  refuseOnePathForMany,
+  type Writer,
+} from './answer-files.ts';
+import { askAll, type Fan, type FanoutOptions, openFan, type Response, type Slot } from './ask-each.ts';
+import { decide, decisionPrompt, takeDecider, takeSlots } from './slots.ts';
+import { factsOf, replyWith } from './slots-reply.ts';
+
+/** What the models are asked, masked, and the file that it was in. */
+export interface Question {
+  text: string;
+  /** Absolute, with every symbolic link resolved. */
+  path: string;
+}
+
+/** Reads the file that the field `file_path` names; lines of it, where the path ends like `:10-80`. */
+export async function readQuestion(
+  options: ComposeOptions,
+  { args, request, signal, reqId }: Parsed,
+): Promise<Question> {
+  const { sandbox, home, maxFileBytes: maxBytes, mask } = options;
+  const reference = parsePathReference(String(args.file_path), request.principal.root, home);
+  if (isSkip(reference)) throw unreadable(reference);
+  const outcome = await readTextFile(sandbox, reference, { maxBytes, signal });
+  if (!outcome.ok) throw unreadable(outcome.skip);
+  const { file, range } = outcome;
+  const lines = range
+    ? file.text
+        .split('\n')
+        .slice(range.from - 1, range.to)
+        .join('\n')
+    : file.text;
+  if (lines.trim() === '')
+    throw inputError(`${reference.input} holds no text.`, { next: 'Name a file with a prompt in it.' });
+  return { text: (await mask(lines.toWellFormed(), reqId)).text, path: file.path };
+}
+
+const refused: readonly SkipCode[] = ['outside_roots', 'secret', 'not_regular'];
+
+function unreadable({ path, code, reason }: Skip): AppError {
+  const message = `The prompt can't be read. ${path}: ${reason}`;
+  const details = {
+    next: 'Name one text file inside the project (PROJECT_ROOT or POLYLOGUE_ROOTS say where that is).',
+    validationErrors: [{ field: 'file_path', error: `${code}: ${path}` }],
+  };
+  if (code === 'too_large') return limitError('size', message, details);
+  return refused.includes(code)
+    ? securityError(message, { ...details, class: 'files' })
+    : inputError(message, { ...details, class: 'files' });
+}
 
 /** One text to several models at once; each answer in a slot of its own, or in a file. `call` has its secrets masked. */
 export async function conductWrapper(options: FanoutOptions, shape: WrapperShape, call: Parsed): Promise<Reply> {

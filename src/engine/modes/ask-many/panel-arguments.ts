@@ -1,16 +1,12 @@
 import { z } from 'zod';
 import { panelFields, quietPanelFields } from '../../../calls/fields.ts';
-import type { Stance } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
+import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../../core/json.ts';
+import type { WorkflowState } from '../../../core/thread.ts';
+import { checkSeats, type SeatRequest } from './seats.ts';
+import type { Vote } from './verdicts.ts';
 
 const fields = z.object({ ...panelFields, ...quietPanelFields });
-
-/** A model as the caller named it, with the side that it is to take. */
-export interface SeatRequest {
-  model: string;
-  stance: Stance;
-  stancePrompt?: string;
-}
 
 interface Shared {
   /** Absent: the caller named none. */
@@ -74,4 +70,105 @@ export function missing(names: readonly string[], next: string): Error {
     next,
     validationErrors: names.map(field => ({ field, error: 'missing' })),
   });
+}
+
+/** What came of an earlier step, in short: the thread has the whole. */
+export interface Heard extends Omit<Vote, 'label'> {
+  model: string;
+  stance: SeatRequest['stance'];
+  status: string;
+  /** The verdict in a sentence, or what went wrong. */
+  text: string;
+  /** The thread's turn with the whole verdict. */
+  turn: number;
+}
+
+/** A panel that is asked one model a call: what the thread remembers between the calls. */
+export interface Agenda {
+  proposal: string;
+  models: SeatRequest[];
+  files: string[];
+  images: string[];
+  /** In the order of the models; its length is the number of the last step. */
+  heard: Heard[];
+}
+
+/** The agenda as it is before this step. Step 1 begins a new one; any other must be the next of the one there is. */
+export function agendaFor(call: StepCall, state: WorkflowState | undefined, threadGiven: boolean): Agenda {
+  const { stepNumber, files = [], images = [] } = call;
+  if (stepNumber === 1) {
+    const { models } = call;
+    if (!models || models.length === 0) {
+      throw missing(
+        ['models'],
+        'Send step 1 again with models: [{model, stance}]; or "prompt" instead of the steps to have three chosen and asked at once.',
+      );
+    }
+    checkSeats(models);
+    return { proposal: call.step, models, files, images, heard: [] };
+  }
+  const agenda = readAgenda(state);
+  if (!agenda || agenda.heard.length >= agenda.models.length) throw withoutAgenda(stepNumber, threadGiven);
+  const expected = agenda.heard.length + 1;
+  if (stepNumber !== expected) {
+    throw inputError(`consensus expected step ${expected} (or 1, to begin again), not ${stepNumber}.`, {
+      next: `Send step_number ${expected}: it asks ${agenda.models[expected - 1]?.model}.`,
+      validationErrors: [
+        { field: 'step_number', error: `out of order: ${stepNumber}`, allowed: [String(expected), '1'] },
+      ],
+    });
+  }
+  return { ...agenda, ...(files.length > 0 && { files }), ...(images.length > 0 && { images }) };
+}
+
+function withoutAgenda(stepNumber: number, threadGiven: boolean): Error {
+  if (threadGiven) {
+    return inputError(`consensus has no open step in this thread, so step ${stepNumber} asks nobody.`, {
+      next: 'If the last reply said consensus_workflow_complete, all models were heard: bring their verdicts together yourself. Else begin with step_number 1.',
+      validationErrors: [{ field: 'step_number', error: 'nothing to go on with', allowed: ['1'] }],
+    });
+  }
+  return inputError(
+    `consensus was sent step ${stepNumber} without continuation_id, so the steps before it are unknown.`,
+    {
+      next: 'Send the continuation_id that the reply to step 1 gave, "last" for the newest thread of this project, or begin again with step_number 1.',
+      validationErrors: [{ field: 'continuation_id', error: 'missing', allowed: ['the id of step 1', 'last'] }],
+    },
+  );
+}
+
+export function agendaState(agenda: Agenda): WorkflowState {
+  const copy: JsonObject = JSON.parse(JSON.stringify(agenda));
+  return copy;
+}
+
+function readAgenda(state: WorkflowState | undefined): Agenda | undefined {
+  if (!state || typeof state.proposal !== 'string' || !Array.isArray(state.models)) return undefined;
+  return {
+    proposal: state.proposal,
+    models: records(state.models).map(({ model, stance, stancePrompt }) => ({
+      model: textIn(model),
+      stance: stanceOf(stance),
+      ...(typeof stancePrompt === 'string' && { stancePrompt }),
+    })),
+    files: textsIn(state.files),
+    images: textsIn(state.images),
+    heard: records(state.heard).map(({ model, stance, status, text, turn, confidence, position }) => ({
+      model: textIn(model),
+      stance: stanceOf(stance),
+      status: textIn(status),
+      text: textIn(text),
+      turn: numberIn(turn),
+      ...(typeof confidence === 'number' && { confidence }),
+      ...(typeof position === 'string' && { position }),
+    })),
+  };
+}
+
+function stanceOf(value: unknown): SeatRequest['stance'] {
+  return value === 'for' || value === 'against' ? value : 'neutral';
+}
+
+function records(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
 }

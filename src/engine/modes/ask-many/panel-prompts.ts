@@ -2,14 +2,18 @@ import { gather } from '../../../calls/ask/gather.ts';
 import type { ComposeOptions } from '../../../calls/ask/options.ts';
 import type { AskPlan, Gathered, Resumed } from '../../../calls/call-record.ts';
 import type { PanelShape } from '../../../calls/tool.ts';
+import { inParallel } from '../../../core/concurrency.ts';
 import { type AppError, isAppError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
+import { type Message, tailHeading } from '../../../core/message.ts';
 import type { Turn } from '../../../core/thread.ts';
-import { windowClass } from '../../../memory/budget.ts';
-import { covers, standingFiles } from '../../../memory/seen-files.ts';
-import { selectTurns, turnTokens } from '../../../threads/transcript.ts';
-import type { SeatRequest } from './panel-arguments.ts';
-import type { Candidates, Seat } from './seats.ts';
+import { tokensPerMessage } from '../../../core/tokens.ts';
+import { windowClass } from '../../../threads/compaction.ts';
+import { covers, selectTurns, standingFiles, turnTokens } from '../../../threads/transcript.ts';
+import { consult, type Outcome, type Session, tokensOf } from './consult.ts';
+import type { Candidates, Seat, SeatRequest } from './seats.ts';
+import { type Labelled, sideBySide, unnamed } from './verdicts.ts';
+import { complaintOf, type Voice, verdictOf } from './voice.ts';
 
 /** What every model of a panel is shown: this and nothing else. */
 export interface Evidence {
@@ -92,4 +96,66 @@ function recordsFor({ thread }: Resumed, files: readonly FileRecord[], [{ model 
     const { path, size, mtimeMs, lines, sha256 } = file;
     return { path, form: 'unchanged', size, mtimeMs, lines, sha256 };
   });
+}
+
+/** How many models are asked at the same time. */
+export const atOnce = 5;
+
+/**
+ * The second round: each model that gave a verdict sees those of the others, by letters instead of names, and gives its own
+ * anew. The prompt goes on from the first one, so that vendors' caches take the files. A model that fails keeps its verdict.
+ */
+export async function revise(
+  session: Session,
+  shape: PanelShape,
+  voices: readonly Voice[],
+  tell: (voice: Voice) => void,
+): Promise<Voice[]> {
+  const seats = voices.map(({ seat }) => seat);
+  const proposal = voices.find(({ prompt }) => prompt)?.prompt?.plan.contribution ?? '';
+  const texts = voices.flatMap((voice): Labelled[] => {
+    const verdict = verdictOf(voice);
+    return verdict ? [{ label: voice.seat.label, text: unnamed(verdict.text, seats, proposal) }] : [];
+  });
+  if (texts.length < 2) return [...voices];
+  let sharers = texts.length;
+  const questions = voices.map(voice => {
+    // Its own verdict too goes without names: what it calls itself must not tell it who else sits there.
+    const own = texts.find(({ label }) => label === voice.seat.label);
+    if (!voice.prompt || !own) return undefined;
+    const others = texts.filter(({ label }) => label !== voice.seat.label);
+    const { candidates, budget } = voice.prompt;
+    const messages = secondPrompt(shape, voice, { prompt: voice.prompt, own: own.text, others });
+    return consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers-- });
+  });
+  return inParallel([...voices.entries()], atOnce, async ([index, voice]) => {
+    const ask = questions[index];
+    if (!ask) return voice;
+    const revised = after(voice, await ask());
+    tell(revised);
+    return revised;
+  });
+}
+
+function after(voice: Voice, outcome: Outcome): Voice {
+  const next = { ...voice, outcome, round: voice.round + 1 };
+  return verdictOf(next) ? next : { ...voice, notRevised: complaintOf(next) };
+}
+
+function secondPrompt(
+  shape: PanelShape,
+  { seat }: Voice,
+  { prompt, own, others }: { prompt: Gathered; own: string; others: readonly Labelled[] },
+): Message[] {
+  const first = prompt.messages.filter(({ section }) => section !== 'tail');
+  const tail = `${tailHeading}\n${shape.review}\n\n${tailFor(shape, seat)}`;
+  const ownTurn: Message = { role: 'assistant', section: 'turn', parts: [{ type: 'text', text: own }] };
+  const fixed = [...first, ownTurn, message('tail', tail)];
+  const { window } = prompt.candidates[0].model;
+  const used = tokensOf(fixed, prompt.candidates[0]) + (fixed.length + 1) * tokensPerMessage + prompt.budget.answer;
+  return [...first, ownTurn, message('turn', sideBySide(others, (window - used) / 1.5)), message('tail', tail)];
+}
+
+function message(section: Message['section'], text: string): Message {
+  return { role: 'user', section, parts: [{ type: 'text', text }] };
 }

@@ -1,16 +1,90 @@
-import { continuationOffer, type Reply, success } from '../../../calls/reply.ts';
+import type { Gathered, Resumed } from '../../../calls/call-record.ts';
+import { documentTokens, replyMargin } from '../../../calls/format-reply.ts';
+import { continuationOffer, type Reply, specialStatus, success } from '../../../calls/reply.ts';
+import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { VoiceRecord } from '../../../core/thread.ts';
+import type { ModelMetadata, Thread, Turn, VoiceRecord, WorkflowState } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import { documentTokens, replyMargin } from '../../answer/cap.ts';
-import { panelMetadata } from '../../panel/facts.ts';
-import { end, type Pending } from '../../panel/record.ts';
-import { specialStatus } from '../../special-status.ts';
-import { confidenceDocument, type Tally } from '../../verdicts/tally.ts';
-import type { Outcome, Session } from './consult.ts';
+import type { Outcome, PanelOptions, Session } from './consult.ts';
+import { storedTurn } from './panel-prompts.ts';
 import { seatName } from './seats.ts';
 import { type Synthesis, synthesisDocument } from './synthesis.ts';
-import { complaintOf, nameOf, responseOf, type Voice, verdictOf, voiceRecord } from './voice.ts';
+import { confidenceDocument, type Tally } from './verdicts.ts';
+import { complaintOf, costOf, nameOf, panelMetadata, responseOf, type Voice, verdictOf, voiceRecord } from './voice.ts';
+
+/** An exchange under way: the question is in the store, the answer is not yet. */
+export interface Pending {
+  thread: Thread;
+  turn: Turn;
+}
+
+/** Makes the question durable before anybody is paid to answer it. */
+export async function begin(
+  { threads, compose }: PanelOptions,
+  call: Resumed,
+  content: string,
+  prompts: readonly Gathered[],
+): Promise<Pending> {
+  const blank = { exchange: compose.newExchange(), timestamp: compose.clock.now() };
+  const { turn, blobs } = storedTurn(call, content, prompts, blank);
+  const thread = await threads.add(call.thread, turn.exchange, { turns: [turn], status: 'pending', blobs });
+  return { thread, turn };
+}
+
+export interface Ending {
+  content: string;
+  modelProvider?: string;
+  modelName?: string;
+  metadata?: ModelMetadata;
+  workflow?: { tool: string; state: WorkflowState | null };
+}
+
+/** Stores the answer. What was paid for reaches the caller even when the store fails, with the word that it is not kept. */
+export async function end(
+  session: Session,
+  { thread, turn }: Pending,
+  ending: Ending,
+): Promise<{ thread: Thread; warnings: string[] }> {
+  const { options, spent, call } = session;
+  const { content, modelProvider, modelName, metadata, workflow } = ending;
+  const answer: Turn = {
+    seq: turn.seq + 1,
+    role: 'assistant',
+    content,
+    timestamp: options.compose.clock.now(),
+    exchange: turn.exchange,
+    toolName: call.tool.name,
+    ...(modelProvider !== undefined && { modelProvider }),
+    ...(modelName !== undefined && { modelName }),
+    modelMetadata: { usage: spent.usage, costUsd: costOf(spent.costUsd), ...metadata },
+    files: [],
+    images: [],
+    citations: [],
+    tokens: estimateTokens(content),
+  };
+  const tokens = spent.usage.input + spent.usage.output;
+  try {
+    const addition = { turns: [answer], status: 'done' as const, workflow, tokens, costUsd: spent.costUsd };
+    return { thread: await options.threads.add(thread, turn.exchange, addition), warnings: [] };
+  } catch (error) {
+    return { thread, warnings: [`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`] };
+  }
+}
+
+/** Marks an exchange that nobody answered. */
+export async function abandon({ options, call }: Session, { thread, turn }: Pending): Promise<void> {
+  try {
+    const status = call.signal.aborted ? 'interrupted' : 'failed';
+    await options.threads.add(thread, turn.exchange, { turns: [], status });
+  } catch (error) {
+    // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
+    options.compose.emit({
+      type: 'warning',
+      where: 'store',
+      message: isAppError(error) ? error.message : String(error),
+    });
+  }
+}
 
 /** What a panel came to. */
 export interface Result {
@@ -23,6 +97,7 @@ export interface Result {
 
 /** Room for the words that say that verdicts were cut. */
 const noteTokens = 200;
+
 const leastTokens = 60;
 
 /** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */

@@ -1,19 +1,16 @@
 import type { Resumed } from '../../../calls/call-record.ts';
-import { continuationOffer, type Reply, success } from '../../../calls/reply.ts';
+import { continuationOffer, type Reply, specialStatus, success } from '../../../calls/reply.ts';
 import type { PanelShape } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { type Agenda, agendaFor, agendaState, type Heard } from '../../panel/agenda.ts';
-import { panelMetadata, reportFiles } from '../../panel/facts.ts';
-import { abandon, begin, end, type Pending } from '../../panel/record.ts';
-import { specialStatus } from '../../special-status.ts';
-import { tallyOf } from '../../verdicts/tally.ts';
 import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from './consult.ts';
 import type { StepCall } from './panel-arguments.ts';
+import { type Agenda, agendaFor, agendaState, type Heard } from './panel-arguments.ts';
 import { prepare } from './panel-prompts.ts';
+import { abandon, begin, end, type Pending } from './panel-reply.ts';
 import { labelOf, type Seat, seatName, takeSeats } from './seats.ts';
-import { factsOf } from './verdicts.ts';
-import { complaintOf, nameOf, responseOf, type Voice, voiceRecord } from './voice.ts';
+import { factsOf, tallyOf } from './verdicts.ts';
+import { complaintOf, nameOf, panelMetadata, reportFiles, responseOf, type Voice, voiceRecord } from './voice.ts';
 
 interface StepRun {
   session: Session;

@@ -1,11 +1,179 @@
 import type { Resumed } from '../../../calls/call-record.ts';
 import { failure, type Reply } from '../../../calls/reply.ts';
 import type { PanelShape } from '../../../calls/tool.ts';
-import { isAppError } from '../../../core/errors.ts';
-import { panelAtOnce } from '../../shapes/panel-at-once.ts';
-import type { PanelOptions } from './consult.ts';
-import { panelCallOf } from './panel-arguments.ts';
+import { inParallel } from '../../../core/concurrency.ts';
+import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
+import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from './consult.ts';
+import { type AtOnceCall, panelCallOf } from './panel-arguments.ts';
+import { atOnce, prepare, revise } from './panel-prompts.ts';
+import { abandon, begin, panelReply, type Result } from './panel-reply.ts';
 import { panelStep } from './panel-steps.ts';
+import {
+  type Candidates,
+  checkSeats,
+  choosePanel,
+  chooseSynthesizer,
+  modelName,
+  type Seat,
+  seatName,
+  takeSeats,
+} from './seats.ts';
+import { synthesize } from './synthesis.ts';
+import { tallyOf } from './verdicts.ts';
+import { complaintOf, nameOf, reportFiles, responseOf, type Voice, verdictOf } from './voice.ts';
+
+/** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
+export async function panelAtOnce(
+  options: PanelOptions,
+  shape: PanelShape,
+  call: Resumed,
+  wanted: AtOnceCall,
+): Promise<Reply> {
+  const { proposal, files = [], images = [] } = wanted;
+  const session = openSession(options, call, purseFor(options, wanted.maxCostUsd));
+  const { seats, synthesizer } = await invite(options, shape, call, wanted);
+  call.progress.stage('reading files');
+  const prompts: Prepared[] = [];
+  for (const seat of seats)
+    prompts.push(await prepare(options.compose, call, shape, seat, { proposal, files, images }));
+  const made = prompts.filter(prompt => 'messages' in prompt);
+  reportFiles(session, made);
+  const pending = await begin(options, call, contributionOf(wanted, seats), made);
+  try {
+    const voices = await hear(session, shape, { seats, prompts, rounds: wanted.rounds });
+    if (voices.every(({ outcome }) => outcome.status !== 'success')) {
+      await abandon(session, pending);
+      return failure(nobodyAnswered(voices), {
+        toolName: call.tool.name,
+        reqId: call.reqId,
+        local: { continuation_id: pending.thread.id, responses: voices.map(voice => responseOf(voice, '')) },
+      });
+    }
+    const result = await conclude(session, shape, { voices, synthesizer, proposal });
+    return await panelReply(session, pending, result);
+  } catch (error) {
+    await abandon(session, pending);
+    throw error;
+  }
+}
+
+type Prepared = Awaited<ReturnType<typeof prepare>>;
+
+async function invite(
+  { route }: PanelOptions,
+  shape: PanelShape,
+  { common }: Resumed,
+  { models, images = [], synthesizer: name }: AtOnceCall,
+): Promise<{ seats: Seat[]; synthesizer?: Candidates }> {
+  const { category } = shape;
+  const effort = common.effort ?? shape.effort;
+  const request = { category, needs: { vision: images.length > 0 }, effort };
+  if (models) checkSeats(models);
+  const seats = models?.length ? await takeSeats(route, models, request) : await choosePanel(route, request);
+  const synthesizer = await chooseSynthesizer(route, name, seats, { category, needs: {}, effort });
+  return { seats, ...(synthesizer && { synthesizer }) };
+}
+
+function contributionOf({ proposal, findings }: AtOnceCall, seats: readonly Seat[]): string {
+  const own = findings && `The caller’s own view: ${findings}`;
+  return [`Proposal for a consensus: ${proposal}`, own, `Models to judge it: ${seats.map(seatName).join(', ')}`]
+    .filter(Boolean)
+    .join('\n\n');
+}
+
+async function hear(
+  session: Session,
+  shape: PanelShape,
+  { seats, prompts, rounds }: { seats: readonly Seat[]; prompts: readonly Prepared[]; rounds: number },
+): Promise<Voice[]> {
+  const { progress, signal } = session.call;
+  throwIfAborted(signal);
+  let sharers = prompts.filter(prompt => 'messages' in prompt).length;
+  const questions = prompts.map(prompt => questionOf(session, prompt, () => sharers--));
+  progress.stage(`asking ${seats.length} models`);
+  let ready = 0;
+  const tell = (voice: Voice) => progress.stage(`${told(voice)} (${++ready} of ${seats.length})`);
+  const voices = await inParallel([...seats.entries()], atOnce, async ([index, seat]) => {
+    const prompt = prompts[index];
+    const outcome = (await questions[index]?.()) ?? missed(seat);
+    const voice: Voice = { seat, outcome, round: 1, ...(prompt && 'messages' in prompt && { prompt }) };
+    tell(voice);
+    return voice;
+  });
+  if (rounds < 2) return voices;
+  ready = 0;
+  return revise(session, shape, voices, voice => progress.stage(`round 2: ${told(voice)} (${++ready})`));
+}
+
+function questionOf(session: Session, prompt: Prepared, sharers: () => number): () => Promise<Outcome> {
+  if ('failure' in prompt) return async () => ({ status: 'error', error: prompt.failure, latencyMs: 0 });
+  const { candidates, messages, budget } = prompt;
+  return consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers() });
+}
+
+function missed({ model }: Seat): Outcome {
+  return { status: 'skipped', because: 'deadline', message: `${model} was not asked.` };
+}
+
+function told(voice: Voice): string {
+  const name = nameOf(voice);
+  switch (voice.outcome.status) {
+    case 'success':
+      return `${name} answered in ${(voice.outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
+    case 'error':
+      return `${name} failed`;
+    case 'skipped':
+      return `${name} was not asked (${voice.outcome.because})`;
+  }
+}
+
+function nobodyAnswered(voices: readonly Voice[]): AppError {
+  const told = voices.map(voice => `${voice.seat.model}: ${complaintOf(voice)}`).join(' · ');
+  const errors = voices.flatMap(({ outcome }) => (outcome.status === 'error' ? [outcome.error] : []));
+  const [first] = errors;
+  const message = `None of the ${voices.length} models gave a verdict. ${told}`;
+  if (!first) {
+    const [dear] = voices.flatMap(({ outcome }) =>
+      outcome.status === 'skipped' && outcome.because === 'cost' ? [outcome] : [],
+    );
+    return new AppError('limit', message, {
+      code: 'LIMIT',
+      class: dear ? 'cost' : 'over_capacity',
+      next: dear ? (dear.next ?? 'Name cheaper models.') : 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.',
+    });
+  }
+  const { code, class: kind, next } = first.details;
+  return new AppError(first.kind, message, {
+    code,
+    class:
+      errors.length === 1 || errors.every(error => error.details.class === kind) ? kind : 'exhausted_fallback_chain',
+    next: `Name other models, or send the call again. About the first: ${next ?? first.message}`,
+    retryable: errors.some(error => error.details.retryable === true),
+  });
+}
+
+async function conclude(
+  session: Session,
+  shape: PanelShape,
+  { voices, synthesizer, proposal }: { voices: readonly Voice[]; synthesizer?: Candidates; proposal: string },
+): Promise<Result> {
+  const votes = voices.flatMap(voice => {
+    const verdict = verdictOf(voice);
+    return verdict ? [{ label: voice.seat.label, ...verdict.facts }] : [];
+  });
+  const result: Result = { voices, tally: tallyOf(votes) };
+  // One verdict has nothing to be brought together with.
+  if (!synthesizer || votes.length < 2) return result;
+  const { progress } = session.call;
+  progress.stage(`bringing ${votes.length} verdicts together (${modelName(synthesizer[0])})`);
+  const { outcome, synthesis } = await synthesize(session, shape, {
+    candidates: synthesizer,
+    voices,
+    proposal,
+    tally: result.tally,
+  });
+  return { ...result, synthesizer: { name: modelName(synthesizer[0]), outcome }, ...(synthesis && { synthesis }) };
+}
 
 export type { PanelSettings } from './consult.ts';
 

@@ -1,12 +1,122 @@
+import { documentTokens } from '../../../calls/format-reply.ts';
+import { errorOf, localMetadata, usageDocument } from '../../../calls/reply.ts';
 import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import type { Turn } from '../../../core/thread.ts';
-import { estimateTokens } from '../../../core/tokens.ts';
-import { documentTokens } from '../../answer/cap.ts';
-import { capSlots, documentWith, type Kept, type SlotEntry } from '../../fanout/cap-slots.ts';
-import type { Fan } from '../../fanout/fan.ts';
-import { metadataOf } from '../../fanout/response-of.ts';
+import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
+import { type Fan, nameOf, type Response } from './ask-each.ts';
+import { costOf } from './voice.ts';
+
+/** A slot of a reply, and the answer that stands in it under `response`. */
+export interface SlotEntry {
+  facts: JsonObject;
+  text?: string;
+}
+
+/** Where the whole of a slot's answer is kept: a turn of a thread, and where in it the answer begins. */
+export interface Kept {
+  thread: string;
+  seq: number;
+  offset: number;
+}
+
+/** A text is never cut shorter than this many tokens. */
+const shortTokens = 60;
+
+/** What a slot's words on its cut cost. */
+const noteTokens = 90;
+
+export function documentWith(entries: readonly SlotEntry[], make: (slots: JsonObject[]) => JsonObject): JsonObject {
+  return make(entries.map(whole));
+}
+
+function whole({ facts, text }: SlotEntry): JsonObject {
+  const { model, requested, ...rest } = facts;
+  return text === undefined ? facts : { model, requested, response: text, ...rest };
+}
+
+/**
+ * The reply with its answers cut so that it has at most `limit` tokens: the short ones stay whole, the long ones get equal
+ * parts of what is left. No slot is lost; where its whole answer is kept, a cut one has the cursor to read on.
+ */
+export function capSlots(
+  entries: readonly SlotEntry[],
+  make: (slots: JsonObject[]) => JsonObject,
+  limit: number,
+  kept: readonly (Kept | undefined)[],
+): JsonObject {
+  const sizes = entries.map(({ text = '' }) => estimateTokens(JSON.stringify(text)));
+  const empty = entries.map(entry => (entry.text === undefined ? entry : { ...entry, text: '' }));
+  const around = documentTokens(documentWith(empty, make)) + noteTokens * entries.length;
+  for (let room = limit - around; ; room = Math.floor(room * 0.8)) {
+    const share = Math.max(shortTokens, equalShare(sizes, room));
+    const document = make(entries.map((entry, index) => cut(entry, sizes[index] ?? 0, share, kept[index])));
+    if (documentTokens(document) <= limit || share <= shortTokens) return document;
+  }
+}
+
+/** The size that each may have at the most, so that all together take no more than `room`. */
+function equalShare(sizes: readonly number[], room: number): number {
+  let left = room;
+  const ascending = sizes.toSorted((a, b) => a - b);
+  for (const [index, size] of ascending.entries()) {
+    const share = Math.floor(left / (ascending.length - index));
+    if (size > share) return share;
+    left -= size;
+  }
+  return Math.max(0, ...sizes);
+}
+
+function cut(entry: SlotEntry, size: number, share: number, kept: Kept | undefined): JsonObject {
+  const { facts, text } = entry;
+  if (text === undefined || size <= share) return whole(entry);
+  const beginning = prefixWithin(text, share);
+  return {
+    ...whole({ facts, text: beginning }),
+    truncated: {
+      total_tokens: estimateTokens(text),
+      shown_characters: beginning.length,
+      ...(kept && {
+        artifact: `polylogue://threads/${kept.thread}/turns/${kept.seq}`,
+        next_cursor: `${kept.seq}:${kept.offset + beginning.length}`,
+      }),
+    },
+  };
+}
+
+/** A slot as replies show it, without the answer's text. */
+export function factsOf({ slot, outcome }: Response): JsonObject {
+  const corrected = 'candidates' in slot.who && slot.who.corrected ? { ...slot.who.corrected } : undefined;
+  const facts = { model: nameOf(slot, outcome), requested: slot.requested, model_corrected: corrected };
+  if ('error' in outcome) return { ...facts, ...listed(slot.warnings), error: errorOf(outcome.error) };
+  const { answer } = outcome;
+  const { usage } = answer;
+  return {
+    ...facts,
+    partial: answer.partial || answer.finish.kind === 'length' ? true : undefined,
+    ...listed([...slot.warnings, ...answer.warnings]),
+    citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
+    latency_ms: Math.round(answer.latencyMs),
+    tokens: { input: usage.input, output: usage.output },
+    cost_usd: costOf(answer.costUsd),
+  };
+}
+
+function listed(warnings: readonly string[]): JsonObject {
+  return { warnings: warnings.length > 0 ? [...warnings] : undefined };
+}
+
+/** The call as a whole: what it took, all models together. */
+export function metadataOf({ options, call, spent }: Fan, warnings: readonly string[] = []): JsonObject {
+  const { usage, costUsd } = spent;
+  const elapsedMs = options.compose.clock.monotonic() - call.startedAt;
+  return {
+    ...localMetadata({ ...call, warnings: [...call.warnings, ...warnings] }, elapsedMs),
+    usage: usageDocument(usage),
+    cost_usd: costOf(costUsd),
+  };
+}
 
 const note =
   'Some answers are longer than a reply takes. Read on: call "threads" with action "read", this continuation_id and a slot\'s next_cursor as cursor. "prompt_from_file_to_file" writes answers into files instead.';

@@ -1,17 +1,27 @@
+import type { WrapperShape } from '../../../calls/tool.ts';
 import { AppError, type FieldError, inputError, isAppError, limitError } from '../../../core/errors.ts';
 import { safeCut } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { findProvider, type ModelRequest } from '../../../models/routing/roster.ts';
-import type { Fan, FanoutOptions, Slot } from '../../fanout/fan.ts';
-import type { WrapperShape } from '../../fanout/shape.ts';
-import { choosePanel } from '../../panel/choose.ts';
-import { findSeat, modelName } from './seats.ts';
+import {
+  askingFor,
+  askSlot,
+  type Fan,
+  type FanoutOptions,
+  nameOf,
+  type Outcome,
+  type Response,
+  type Slot,
+} from './ask-each.ts';
+import { choosePanel, chooseSynthesizer, findSeat, modelName } from './seats.ts';
 
 export const modelsField = 'models_prefixed_by_provider';
 
 const mostModels = 24;
+
 /** Characters of a name, in an error. */
 const longestShown = 200;
+
 /** The part of a window that a text may take at the most; the rest is the answer's. */
 const textShare = 0.6;
 
@@ -133,4 +143,62 @@ function namesIn(value: unknown): string[] {
   // Hosts that know no lists send "a,b".
   const list = Array.isArray(value) ? value.map(String) : [];
   return list.flatMap(item => item.split(',')).flatMap(item => item.trim() || []);
+}
+
+const field = 'ceo_model';
+
+/** Who decides: the named model, else one that is not on the board, else the best of the board. Throws when it can't be asked. */
+export async function takeDecider(fan: Fan, { category }: WrapperShape, board: readonly Slot[]): Promise<Slot> {
+  const { options, call } = fan;
+  const request = { category, needs: {}, effort: call.common.effort };
+  const name = call.args[field];
+  if (typeof name === 'string') {
+    await refuseUnprefixed(options, field, [name], request);
+    const [slot] = await takeNamed(options, [name], request);
+    if (slot && 'candidates' in slot.who) return slot;
+    if (slot && 'failure' in slot.who) throw slot.who.failure;
+  }
+  const candidates = await chooseSynthesizer(options.route, undefined, board, request);
+  if (!candidates) throw new TypeError('a board with a model has one that can decide');
+  return { requested: modelName(candidates[0]), who: { candidates }, warnings: [] };
+}
+
+export async function decide(fan: Fan, slot: Slot, prompt: string): Promise<Outcome> {
+  const { progress } = fan.call;
+  progress.stage(`${nameOf(slot)} decides`);
+  const outcome = await askSlot(fan, slot, askingFor(fan, prompt));
+  progress.stage(`${nameOf(slot, outcome)} ${'answer' in outcome ? 'decided' : 'failed'}`);
+  return outcome;
+}
+
+/** What the deciding model reads: its task, the question, each answer with its model, and who is absent and why. */
+export function decisionPrompt(task: string, question: string, board: readonly Response[]): string {
+  const members = board.map(({ slot, outcome }) => {
+    const model = attribute(nameOf(slot, outcome));
+    if ('error' in outcome) return `  <absent model="${model}">${escaped(outcome.error.message)}</absent>`;
+    return `  <response model="${model}">${literal(outcome.answer.text)}</response>`;
+  });
+  return [
+    '<decision-request>',
+    `<task>${literal(task)}</task>`,
+    `<question>${literal(question)}</question>`,
+    '<board>',
+    ...members,
+    '</board>',
+    '</decision-request>',
+    '',
+  ].join('\n');
+}
+
+/** A text that can't close the element around it, readable as it is. */
+function literal(text: string): string {
+  return `<![CDATA[\n${text.replaceAll(']]>', ']]]]><![CDATA[>')}\n]]>`;
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+}
+
+function attribute(text: string): string {
+  return escaped(text).replaceAll('"', '&quot;');
 }

@@ -1,13 +1,13 @@
+import { objectIn } from '../../../calls/reply.ts';
 import type { PanelShape } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
-import { planBudget } from '../../../memory/budget.ts';
-import { objectIn } from '../../special-status.ts';
-import type { Tally } from '../../verdicts/tally.ts';
-import { type Labelled, sideBySide, unnamed } from '../../verdicts/unnamed.ts';
+import { planBudget } from '../../../threads/compaction.ts';
 import { consult, type Outcome, type Session } from './consult.ts';
 import type { Candidates } from './seats.ts';
+import type { Tally } from './verdicts.ts';
+import { type Labelled, sideBySide, unnamed } from './verdicts.ts';
 import { type Voice, verdictOf } from './voice.ts';
 
 /** What the verdicts come to, in the words of the model that brought them together. */

@@ -1,4 +1,7 @@
+import type { JsonObject } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
+import { prefixWithin } from '../../../core/tokens.ts';
+import { modelName, type Seat } from './seats.ts';
 
 /** What can be read from a verdict that keeps to the form it was asked for. */
 export interface VerdictFacts {
@@ -11,11 +14,15 @@ export interface VerdictFacts {
 }
 
 const longestShort = 400;
+
 const longestPosition = 80;
 
 const marks = '[\\s#*_>-]*';
+
 const heading = (word: string) => new RegExp(`^${marks}${word}${marks}[::]?${marks}(.*)$`, 'im');
+
 const positionLine = heading('position');
+
 const verdictLine = heading('verdict');
 
 export function factsOf(text: string): VerdictFacts {
@@ -56,4 +63,118 @@ function confidenceIn(text: string): number | undefined {
   if (!found) return undefined;
   const value = Number(found[1]) / (found[2] === '%' ? 10 : 1);
   return value <= 10 ? value : undefined;
+}
+
+export interface Vote extends Pick<VerdictFacts, 'confidence' | 'position'> {
+  label: string;
+}
+
+export interface Tally {
+  /** How sure the panel is as a whole; `unknown` where no verdict said how sure it is. */
+  level: 'high' | 'medium' | 'low' | 'unknown';
+  /** Of the verdicts' own numbers, 0 to 10. */
+  mean?: number;
+  lowest?: number;
+  highest?: number;
+  /** Labels by position, the most frequent first. */
+  positions: ReadonlyMap<string, readonly string[]>;
+  /** The position of more verdicts than any other. */
+  majority?: string;
+  /** Labels of the verdicts that stand against the majority. */
+  minority: readonly string[];
+}
+
+/** Counts the verdicts: what they hold, who stands apart, and how sure they are by their own numbers. */
+export function tallyOf(votes: readonly Vote[]): Tally {
+  const numbers = votes.flatMap(({ confidence }) => (confidence === undefined ? [] : [confidence]));
+  const mean =
+    numbers.length === 0 ? undefined : rounded(numbers.reduce((sum, next) => sum + next, 0) / numbers.length);
+  const positions = positionsOf(votes);
+  const [first, second] = [...positions];
+  const majority = first && (!second || first[1].length > second[1].length) ? first[0] : undefined;
+  const minority = [...positions].flatMap(([position, labels]) =>
+    majority === undefined || position === majority ? [] : labels,
+  );
+  return {
+    level: levelOf(mean, positions.size, first?.[1].length ?? 0, votes.length),
+    ...(mean !== undefined && { mean, lowest: Math.min(...numbers), highest: Math.max(...numbers) }),
+    positions,
+    ...(majority !== undefined && { majority }),
+    minority: minority.toSorted(),
+  };
+}
+
+export function confidenceDocument({ level, mean, lowest, highest }: Tally): JsonObject {
+  return { level, score: mean, lowest, highest };
+}
+
+function positionsOf(votes: readonly Vote[]): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  for (const { label, position } of votes) {
+    if (position !== undefined) found.set(position, [...(found.get(position) ?? []), label]);
+  }
+  return new Map([...found].sort(([, a], [, b]) => b.length - a.length));
+}
+
+/** Sure models that contradict each other make no sure panel. */
+function levelOf(mean: number | undefined, sides: number, largest: number, voters: number): Tally['level'] {
+  if (mean === undefined) return 'unknown';
+  if (mean < 5 || (sides > 1 && largest * 3 < voters * 2)) return 'low';
+  return mean >= 7.5 && sides <= 1 ? 'high' : 'medium';
+}
+
+function rounded(value: number): number {
+  return Number(value.toFixed(1));
+}
+
+/** A verdict with the letter of the model that gave it. */
+export interface Labelled {
+  label: string;
+  text: string;
+}
+
+const withheld = '[name withheld]';
+
+/** Words by which models give away who they or their makers are. */
+const brands =
+  'gpt|chatgpt|openai|claude|anthropic|gemini|google|deepmind|grok|xai|llama|meta ai|mistral|deepseek|qwen|alibaba|kimi|moonshot|glm|zhipu|minimax|openrouter|ollama|groq|azure openai|microsoft copilot';
+
+const brandWord = new RegExp(`(?<![\\p{L}\\p{N}])(?:${brands})(?![\\p{L}])[\\p{L}\\p{N}.:/_-]*(?<![.:/_-])`, 'giu');
+
+/**
+ * A verdict without the names of models and their makers, so that it is weighed by what it says. Names that the proposal
+ * itself is about stay: without them the verdict would make no sense.
+ */
+export function unnamed(text: string, seats: readonly Seat[], proposal: string): string {
+  const subject = proposal.toLowerCase();
+  let out = text;
+  for (const name of namesOf(seats)) {
+    if (!subject.includes(name.toLowerCase())) out = out.replaceAll(new RegExp(bounded(name), 'giu'), withheld);
+  }
+  return out.replaceAll(brandWord, word => (subject.includes(word.toLowerCase()) ? word : withheld));
+}
+
+/** Longest first, so that no name is cut out of a longer one. Plain words are left: they may mean anything. */
+function namesOf(seats: readonly Seat[]): string[] {
+  const names = seats.flatMap(({ model, who }) => [
+    model,
+    ...('candidates' in who ? who.candidates.flatMap(next => [modelName(next), next.model.id, next.model.name]) : []),
+  ]);
+  return [...new Set(names)].filter(name => /[\d:/-]/.test(name)).toSorted((a, b) => b.length - a.length);
+}
+
+function bounded(name: string): string {
+  return `(?<![\\p{L}\\p{N}])${name.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![\\p{L}\\p{N}])`;
+}
+
+/** Verdicts side by side, each cut to its share of the room. */
+export function sideBySide(verdicts: readonly Labelled[], roomTokens: number): string {
+  const share = Math.max(100, Math.floor(roomTokens / Math.max(1, verdicts.length)));
+  return verdicts
+    .map(({ label, text }) => {
+      const shown = prefixWithin(text, share);
+      const body = shown.length < text.length ? `${shown}\n[… cut]` : text;
+      return `--- BEGIN VERDICT: Expert ${label} ---\n${body}\n--- END VERDICT: Expert ${label} ---`;
+    })
+    .join('\n\n');
 }

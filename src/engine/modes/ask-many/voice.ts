@@ -1,9 +1,9 @@
 import type { Gathered } from '../../../calls/call-record.ts';
+import { fileFacts, localMetadata, specialStatus, usageDocument } from '../../../calls/reply.ts';
 import type { Json, JsonObject } from '../../../core/json.ts';
 import type { VoiceRecord } from '../../../core/thread.ts';
-import { roundedUsd } from '../../../domain/money.ts';
-import { specialStatus } from '../../special-status.ts';
-import type { Outcome } from './consult.ts';
+import { roundedUsd } from '../../../core/usage.ts';
+import type { Outcome, Session } from './consult.ts';
 import { modelName, type Seat } from './seats.ts';
 import { factsOf, type VerdictFacts } from './verdicts.ts';
 
@@ -118,4 +118,34 @@ function plannedOf({ who }: Seat): JsonObject {
   if (!('candidates' in who)) return {};
   const { provider, id } = who.candidates[0].model;
   return { provider, model_name: id };
+}
+
+/** What every reply of a panel says of itself, beside the shape's own facts. */
+export function panelMetadata(session: Session, prompts: readonly Gathered[], warnings: readonly string[]): JsonObject {
+  const { call, options, spent } = session;
+  const { usage, costUsd } = spent;
+  const elapsed = options.compose.clock.monotonic() - call.startedAt;
+  const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
+  const all = [...new Set([...call.warnings, ...prompts.flatMap(prompt => prompt.warnings), ...warnings])];
+  return {
+    ...localMetadata(call, elapsed),
+    workflow_type: 'multi_model_consensus',
+    usage: usageDocument(usage),
+    cost_usd: costOf(costUsd),
+    files: files && fileFacts(files),
+    warnings: all.length > 0 ? all : undefined,
+  };
+}
+
+/** Told once for the call, though each model's prompt was made by itself. */
+export function reportFiles({ options, call }: Session, prompts: readonly Gathered[]): void {
+  const [first] = prompts;
+  if (!first) return;
+  options.compose.emit({
+    type: 'files.read',
+    reqId: call.reqId,
+    tool: call.tool.name,
+    embedded: first.files.embedded,
+    skipped: first.files.skipped.map(({ path, code }) => ({ path, code })),
+  });
 }

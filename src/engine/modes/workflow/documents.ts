@@ -1,8 +1,8 @@
 import type { Answered } from '../../../calls/call-record.ts';
+import { objectIn, specialStatus } from '../../../calls/reply.ts';
 import type { Step, StepFacts, WorkflowProgress, WorkflowShape } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Thread } from '../../../core/thread.ts';
-import { objectIn, specialStatus } from '../../special-status.ts';
 
 type Shape = WorkflowShape<Record<string, unknown>>;
 type Facts = StepFacts<Record<string, unknown>>;

@@ -1,11 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
+import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { AskPlan, LocalPlan, Plan, Resumed } from '../../../calls/call-record.ts';
-import type { Step, StepFacts, WorkflowProgress, WorkflowShape } from '../../../calls/tool.ts';
+import type {
+  Evidence,
+  EvidenceContext,
+  Step,
+  StepFacts,
+  WorkflowProgress,
+  WorkflowShape,
+} from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { contributionOf } from '../../workflow/contribution.ts';
-import { type EvidenceSource, ownEvidence, withOwnIssues } from '../../workflow/own-evidence.ts';
-import { stepOf } from '../../workflow/step.ts';
+import type { Mask } from '../../../core/ports.ts';
 import {
   declinedDocument,
   expertDocument,
@@ -16,9 +22,88 @@ import {
   summaryOf,
   workSince,
 } from './documents.ts';
-import { advance, bringsNothingNew, checkOrder, readProgress, writeProgress } from './progress.ts';
+import { advance, bringsNothingNew, checkOrder, readProgress, stepOf, writeProgress } from './progress.ts';
+
+export interface ContributionNotes {
+  /** Lines of the tool's own. */
+  brief: readonly string[];
+  /** The caller said how sure it is; the default is no news. */
+  sure: boolean;
+}
+
+/** A step as the turn that everybody after it reads: what was done, what was found, in readable text. */
+export function contributionOf(step: Step, { brief, sure }: ContributionNotes): string {
+  const revision = step.revises === undefined ? '' : ` (revises step ${step.revises})`;
+  const lines = [
+    `Step ${step.stepNumber} of ${Math.max(step.totalSteps, step.stepNumber)}${revision}: ${step.step}`,
+    step.findings && `Findings: ${step.findings}`,
+    step.hypothesis && `Hypothesis: ${step.hypothesis}`,
+    sure && `Confidence: ${step.confidence}`,
+    listed('Files checked', step.filesChecked),
+    listed('Relevant files', step.relevantFiles),
+    listed('Relevant code', step.relevantContext),
+    listed('Issues', step.issuesFound.map(issueText)),
+    ...brief,
+  ];
+  return lines.filter(Boolean).join('\n');
+}
+
+function listed(title: string, items: readonly string[]): string {
+  return items.length === 0 ? '' : `${title}:\n${items.map(item => `- ${item}`).join('\n')}`;
+}
+
+function issueText(issue: Record<string, unknown>): string {
+  const { severity, description, ...rest } = issue;
+  const more = Object.keys(rest).length > 0 ? ` ${JSON.stringify(rest)}` : '';
+  return `[${String(severity ?? 'unrated').toUpperCase()}] ${textOf(description)}${more}`;
+}
+
+function textOf(description: unknown): string {
+  if (description === undefined || description === null) return '';
+  return typeof description === 'object' ? JSON.stringify(description) : String(description);
+}
 
 type Shape = WorkflowShape<Record<string, unknown>>;
+
+/** What it takes to let a tool look for itself. */
+export interface EvidenceSource {
+  /** What every tool may use; the call adds whose it is. */
+  offered: Pick<EvidenceContext, 'git' | 'trace'>;
+  mask: Mask;
+}
+
+/** What the tool finds out by itself; nothing of it goes anywhere unmasked. */
+export async function ownEvidence(
+  { offered, mask }: EvidenceSource,
+  shape: Shape,
+  { request, thread, signal }: Resumed,
+  settings: Partial<Record<string, unknown>>,
+): Promise<Evidence | undefined> {
+  const context = { ...offered, root: request.principal.root, scope: thread.id, signal };
+  const found = await shape.evidence?.(settings, context);
+  if (!found) return undefined;
+  const hide = async (text: string) => (await mask(text.toWellFormed(), thread.id)).text;
+  const { document, issues = [], turn = [], forExpert = [] } = found;
+  return {
+    document: await maskDocument(mask, document, thread.id),
+    issues: await Promise.all(issues.map(issue => maskArguments(mask, issue, thread.id))),
+    turn: await Promise.all(turn.map(hide)),
+    forExpert: await Promise.all(
+      forExpert.map(async ({ title, text }) => ({ title: await hide(title), text: await hide(text) })),
+    ),
+  };
+}
+
+/** Issues that the tool found itself say so, to tell them from the caller's and from what it finds at a later step. */
+export function withOwnIssues(
+  progress: WorkflowProgress,
+  tool: string,
+  evidence: Evidence | undefined,
+): WorkflowProgress {
+  if (!evidence?.issues) return progress;
+  const callers = progress.issuesFound.filter(({ found_by }) => found_by !== tool);
+  return { ...progress, issuesFound: [...callers, ...evidence.issues.map(issue => ({ ...issue, found_by: tool }))] };
+}
 
 export interface WorkflowSettings {
   /** Ask the expert although the caller is certain. */

@@ -1,6 +1,5 @@
 import { isRecord, textIn, textsIn } from '../../../core/json.ts';
-import { detailOf, messageIn, usageFrom, when } from '../../../engine/bridge/event-values.ts';
-import { type CliEvent, defineCli } from './cli.ts';
+import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
 
 /** What it may not use while it only reads. */
 const writingTools = 'Bash,Edit,MultiEdit,Write,NotebookEdit,KillShell';

@@ -1,6 +1,5 @@
 import { isRecord, numberIn, textIn } from '../../../core/json.ts';
-import { detailOf, messageIn, usageFrom, when } from '../../../engine/bridge/event-values.ts';
-import { type CliEvent, defineCli } from './cli.ts';
+import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
 
 /** OpenAI's Codex CLI. Its `exec` never asks for approval, and takes a prompt as it is. */
 export const codex = defineCli({

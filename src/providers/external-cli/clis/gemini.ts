@@ -1,6 +1,5 @@
 import { isRecord, textIn } from '../../../core/json.ts';
-import { detailOf, messageIn, usageFrom, when } from '../../../engine/bridge/event-values.ts';
-import { type CliEvent, defineCli } from './cli.ts';
+import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
 
 /** Google's Gemini CLI. It reads `@path` anywhere in a prompt, and a slash at its beginning as a command. */
 export const gemini = defineCli({

@@ -1,6 +1,5 @@
 import { isRecord, numberIn, textIn } from '../../../core/json.ts';
-import { detailOf, messageIn, usageFrom, when } from '../../../engine/bridge/event-values.ts';
-import { type CliEvent, defineCli } from './cli.ts';
+import { type CliEvent, defineCli, detailOf, messageIn, usageFrom, when } from './cli.ts';
 
 /** OpenCode. Its agent `plan` changes nothing; `build` is the one that writes. */
 export const opencode = defineCli({

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { readServerList } from '../../../../src/engine/agent/servers/server-list.ts';
+import { readServerList } from '../../../../src/engine/modes/agent/mcp-servers.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../../support/product.ts';
 import { type TempProject, tempProject } from '../../../support/temp-project.ts';
 import type { FakeVendor } from '../../../support/vendors/fake-vendor.ts';

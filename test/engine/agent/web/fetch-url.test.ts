@@ -1,8 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isPublicAddress } from '../../../../src/engine/agent/web/public-address.ts';
-import { fetchUrlHand } from '../../../../src/engine/modes/agent/local-tools/fetch-tool.ts';
+import { fetchUrlHand, isPublicAddress } from '../../../../src/engine/modes/agent/local-tools/fetch-tool.ts';
 import { ownTime } from '../../../support/own-time.ts';
 
 let server: Server;

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createLocalState } from '../../../../src/memory/shared-state/local-state.ts';
 import { kimiDoor } from '../../../../src/providers/moonshot/api.ts';
 import { createKimiFiles } from '../../../../src/providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../../../../src/providers/shared/document-library.ts';
+import { createLocalState } from '../../../../src/storage/shared-state.ts';
 import { realClock } from '../../../support/clock.ts';
 import { type FakeMoonshot, type MoonshotOptions, startMoonshot } from '../../../support/vendors/start-moonshot.ts';
 

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createGlmFiles } from '../../../../src/models/extras/glm/glm-files.ts';
 import { glmDoor } from '../../../../src/providers/zhipu/api.ts';
-import { createGlmWebSearch } from '../../../../src/providers/zhipu/services.ts';
+import { createGlmFiles, createGlmWebSearch } from '../../../../src/providers/zhipu/services.ts';
 import { type FakeZhipu, startZhipu } from '../../../support/vendors/start-zhipu.ts';
 
 const { signal } = new AbortController();

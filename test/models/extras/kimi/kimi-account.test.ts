@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { kimiBalance } from '../../../../src/models/extras/kimi/kimi-account.ts';
-import { kimiDoor } from '../../../../src/providers/moonshot/api.ts';
+import { kimiBalance, kimiDoor } from '../../../../src/providers/moonshot/api.ts';
 import { createKimiCaching } from '../../../../src/providers/moonshot/caching.ts';
 import { type FakeMoonshot, startMoonshot } from '../../../support/vendors/start-moonshot.ts';
 

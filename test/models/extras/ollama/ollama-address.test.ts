@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ollamaAddress } from '../../../../src/models/extras/ollama/ollama-address.ts';
+import { ollamaAddress } from '../../../../src/providers/ollama/ollama.ts';
 
 describe('the address of an Ollama server', () => {
   it.each([

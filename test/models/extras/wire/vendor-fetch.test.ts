@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { vendorFetch } from '../../../../src/models/extras/wire/vendor-fetch.ts';
+import { vendorFetch } from '../../../../src/providers/shared/http.ts';
 
 const names = [Symbol.for('undici.globalDispatcher.1'), Symbol.for('undici.globalDispatcher.2')];
 /** Node's own limits have a step of a second. */

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../../../src/core/events.ts';
 import type { SharedState } from '../../../../src/core/ports.ts';
-import { createLocalState } from '../../../../src/memory/shared-state/local-state.ts';
-import type { Upstream } from '../../../../src/models/resilience/breaker/upstream.ts';
+import type { Upstream } from '../../../../src/models/resilience/breaker.ts';
 import {
   type BreakerBoard,
   type CountedFault,
   createBreakerBoard,
   type Pass,
 } from '../../../../src/models/resilience/breaker-board.ts';
+import { createLocalState } from '../../../../src/storage/shared-state.ts';
 import { type ManualClock, manualClock } from '../../../support/clock.ts';
 import { seededRandom } from '../../../support/random.ts';
 

@@ -2,10 +2,9 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import { printablePath } from '../../../../core/text.ts';
-import { type HandParts, pathIn } from '../../../agent/hands/hand-parts.ts';
 import type { AgentTool } from '../agent.ts';
 import { commandProblem } from './command-policy.ts';
-import { hand } from './local-tool.ts';
+import { type HandParts, hand, pathIn } from './local-tool.ts';
 import { runProgram } from './run-program.ts';
 
 const mostBytes = 400_000;

@@ -1,18 +1,102 @@
 import { lookup as resolveName } from 'node:dns';
-import type { IncomingMessage } from 'node:http';
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
-import { isIP, type LookupFunction } from 'node:net';
+import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
-import { textOfHtml } from '../../../agent/web/html-text.ts';
-import { isPublicAddress } from '../../../agent/web/public-address.ts';
 import type { AgentTool } from '../agent.ts';
 import { hand } from './local-tool.ts';
 
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: ' ', '#39': "'" };
+
+const unseen: readonly string[] = ['script', 'style', 'noscript', 'template'];
+
+const blocks = /^\/(?:p|div|li|tr|h\d|section|article|pre)$|^br$/;
+
+/** Roughly what a reader sees; scripts and styles are none of it. Every page, also one made to be slow, is gone through once. */
+export function textOfHtml(html: string): string {
+  return shownOf(html)
+    .replace(/&(#?\w{1,8});/g, (whole, name: string) => entities[name] ?? whole)
+    .replace(/[^\S\n]+/g, ' ')
+    .replace(/ ?\n\s*/g, '\n')
+    .trim();
+}
+
+function shownOf(html: string): string {
+  const out: string[] = [];
+  // What is looked for in vain from one place is not there from a later one either.
+  const missing = new Set<string>();
+  // Letter by letter: some others become two.
+  const folded = html.replace(/[A-Z]+/g, letters => letters.toLowerCase());
+  let at = 0;
+  while (at < html.length) {
+    const open = html.indexOf('<', at);
+    const close = open === -1 ? -1 : html.indexOf('>', open);
+    if (close === -1) break;
+    out.push(html.slice(at, open));
+    const name = /^\/?[a-z][a-z0-9]{0,15}/.exec(folded.slice(open + 1, open + 18))?.[0] ?? '';
+    out.push(blocks.test(name) ? '\n' : ' ');
+    at = close + 1;
+    if (!unseen.includes(name) || missing.has(name)) continue;
+    const end = folded.indexOf(`</${name}`, at);
+    if (end === -1) missing.add(name);
+    else at = end;
+  }
+  return out.join('') + html.slice(at);
+}
+
+/** What is not the internet at large: this machine, networks of one's own, what clouds keep their keys behind, and what is reserved. */
+const privateRanges = new BlockList();
+
+const networks: readonly (readonly [string, number])[] = [
+  ['0.0.0.0', 8],
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['172.16.0.0', 12],
+  ['192.0.0.0', 24],
+  ['192.0.2.0', 24],
+  ['192.88.99.0', 24],
+  ['192.168.0.0', 16],
+  ['198.18.0.0', 15],
+  ['198.51.100.0', 24],
+  ['203.0.113.0', 24],
+  ['224.0.0.0', 4],
+  ['240.0.0.0', 4],
+];
+
+for (const [network, bits] of networks) privateRanges.addSubnet(network, bits, 'ipv4');
+
+/** The global unicast space; all else of IPv6 is local, mapped or reserved. */
+const open6 = new BlockList();
+
+open6.addSubnet('2000::', 3, 'ipv6');
+
+const closed6 = new BlockList();
+
+for (const [network, bits] of [
+  ['2001::', 23],
+  ['2001:db8::', 32],
+  ['2002::', 16],
+  ['3fff::', 20],
+] as const) {
+  closed6.addSubnet(network, bits, 'ipv6');
+}
+
+/** Whether an address, as the resolver gave it, is one of the public internet. */
+export function isPublicAddress(address: string): boolean {
+  if (isIP(address) === 0) return false;
+  if (isIPv4(address)) return !privateRanges.check(address, 'ipv4');
+  return open6.check(address, 'ipv6') && !closed6.check(address, 'ipv6');
+}
+
 const mostBytes = 2_000_000;
+
 const mostRedirects = 5;
+
 const ports: readonly string[] = ['', '80', '443'];
+
 const readable = /^(text\/|application\/(json|xml|xhtml\+xml|javascript|.*\+json|.*\+xml))/i;
 
 /** Which addresses may be connected to, and at which ports; the public internet's usual ones unless told. */
@@ -52,15 +136,15 @@ export function fetchUrlHand(reachable: Reachable = publicWeb): AgentTool {
 function checked(text: string, reachable: Reachable): URL {
   const url = URL.parse(text);
   if (!url) throw inputError(`"${text.slice(0, 200)}" is no address.`, { next: 'Name it in full, as https://…' });
-  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw closed(url, 'only http and https are read');
-  if (url.username !== '' || url.password !== '') throw closed(url, 'addresses with credentials are not read');
-  if (!reachable.port(url.port)) throw closed(url, `port ${url.port} is none of the web's own`);
+  if (url.protocol !== 'https:' && url.protocol !== 'http:') throw refusedFetch(url, 'only http and https are read');
+  if (url.username !== '' || url.password !== '') throw refusedFetch(url, 'addresses with credentials are not read');
+  if (!reachable.port(url.port)) throw refusedFetch(url, `port ${url.port} is none of the web's own`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  if (isIP(host) !== 0 && !reachable.address(host)) throw closed(url, 'it is not on the public internet');
+  if (isIP(host) !== 0 && !reachable.address(host)) throw refusedFetch(url, 'it is not on the public internet');
   return url;
 }
 
-function closed(url: URL, why: string): Error {
+function refusedFetch(url: URL, why: string): Error {
   return securityError(`${url.protocol}//${url.host} may not be read: ${why}.`, {
     next: 'Name a page of the public web.',
   });
@@ -73,7 +157,7 @@ function guarded(url: URL, reachable: Reachable): LookupFunction {
       if (error) return callback(error, '', 0);
       const [first] = addresses;
       if (!first || addresses.some(({ address }) => !reachable.address(address))) {
-        return callback(Object.assign(closed(url, 'it leads off the public internet')), '', 0);
+        return callback(Object.assign(refusedFetch(url, 'it leads off the public internet')), '', 0);
       }
       if (options.all) return callback(null, addresses);
       callback(null, first.address, first.family);

@@ -1,6 +1,94 @@
+import { dirname, join, relative, resolve } from 'node:path';
 import { z } from 'zod';
+import type { Condenser } from '../../../../calls/ask/shorten-files.ts';
+import { inputError, securityError } from '../../../../core/errors.ts';
+import type { Skip } from '../../../../core/file.ts';
 import type { JsonObject } from '../../../../core/json.ts';
+import type { Clock, Emit, Mask } from '../../../../core/ports.ts';
+import { printablePath } from '../../../../core/text.ts';
+import type { Git, GitHistory } from '../../../../workspace/git/git.ts';
+import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
+import type { Sandbox } from '../../../../workspace/sandbox.ts';
+import { targetInside } from '../../../../workspace/write-changes.ts';
 import type { AgentTool, ToolOutput, ToolSurroundings } from '../agent.ts';
+
+/** What the hands of one run work with. */
+export interface HandParts {
+  sandbox: Sandbox;
+  git: Git;
+  history: GitHistory;
+  condenser: Condenser;
+  clock: Clock;
+  mask: Mask;
+  emit: Emit;
+  /** Of the run: names backups. */
+  reqId: string;
+  /** Keys masks: the run's thread or conversation. */
+  scope: string;
+  /** What texts that the run begins with may have been masked under besides. */
+  earlierScopes?: readonly string[];
+  /** The tool that the run belongs to, for events. */
+  tool: string;
+  /** Where relative paths start; absolute. */
+  root: string;
+  /** Home directory, for `~` in paths. */
+  home: string;
+  maxFileBytes: number;
+  /** Folder for what was there before a change; absolute. */
+  backups: string;
+  /** The environment as programs that are started may see it. */
+  programEnv: Readonly<Record<string, string | undefined>>;
+  /** Commands that may be run: words that the command begins with, `*` for any one. */
+  commands: readonly string[];
+  /** Milliseconds of one command. */
+  commandMs: number;
+  /** Whether the web may be read. */
+  fetches: boolean;
+}
+
+/** An absolute path for what the model named. Throws for what is no path. */
+export function pathIn({ root, home }: HandParts, input: string): string {
+  const reference = parsePathReference(input, root, home);
+  if (isSkip(reference)) throw refused(reference);
+  return resolve(reference.literal ?? reference.path);
+}
+
+/** A refusal of the sandbox as the error that it is. */
+export function refused({ path, code, reason }: Skip): Error {
+  const message = `${printablePath(path)}: ${reason}`;
+  const next = 'Name a file of the project.';
+  return code === 'outside_roots' || code === 'secret'
+    ? securityError(message, { next })
+    : inputError(message, { next });
+}
+
+/**
+ * The real path of a file that may be written, which is where its name says. Behind a link, another file would change than the one
+ * that somebody approved. The project itself may lie behind one.
+ */
+export async function targetNamed(
+  { sandbox, root }: Pick<HandParts, 'sandbox' | 'root'>,
+  path: string,
+): Promise<string> {
+  await targetInside({ sandbox }, path);
+  const real = await realOf(sandbox, path);
+  const project = relative(root, path).startsWith('..')
+    ? path
+    : join(await sandbox.assertWithin(root), relative(root, path));
+  if (real === path || real === project) return real;
+  throw securityError(`${printablePath(path)} is a link, or lies behind one: it is really ${printablePath(real)}.`, {
+    next: 'Name the file by its real path.',
+  });
+}
+
+/** What is not there yet lies in the deepest folder of its path that is there. */
+async function realOf(sandbox: HandParts['sandbox'], path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    const located = await sandbox.locate(at);
+    if (!isSkip(located)) return join(located.path, relative(at, path));
+    if (dirname(at) === at) return path;
+  }
+}
 
 interface HandSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'name' | 'description' | 'effect'> {
   fields: Fields;

@@ -1,9 +1,7 @@
-import { gitHands } from '../../../agent/hands/git-hands.ts';
-import type { HandParts } from '../../../agent/hands/hand-parts.ts';
-import { searchingHands } from '../../../agent/hands/searching.ts';
 import type { AgentTool } from '../agent.ts';
 import { runCommandHand } from './command-tool.ts';
-import { readingHands } from './read-tools.ts';
+import type { HandParts } from './local-tool.ts';
+import { gitHands, readingHands, searchingHands } from './read-tools.ts';
 import { writingHands } from './write-tools.ts';
 
 /** All that an agent can do by itself; `readOnly` leaves out what changes anything. */

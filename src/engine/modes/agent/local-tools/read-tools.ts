@@ -2,17 +2,125 @@ import { createHash } from 'node:crypto';
 import { relative } from 'node:path';
 import { z } from 'zod';
 import { sha256 } from '../../../../core/ids.ts';
-import { linesBetween, numberLines, printablePath } from '../../../../core/text.ts';
-import { isSkip } from '../../../../files/skip.ts';
-import { parsePathReference } from '../../../../workspace/paths.ts';
+import { linesBetween, numberLines, printablePath, safeCut } from '../../../../core/text.ts';
+import { findFiles, findText } from '../../../../workspace/find-files.ts';
+import type { ChangedFile } from '../../../../workspace/git/changes.ts';
+import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
 import { readTextFile } from '../../../../workspace/read-file.ts';
-import { type HandParts, pathIn, refused } from '../../../agent/hands/hand-parts.ts';
 import type { AgentTool } from '../agent.ts';
-import { hand } from './local-tool.ts';
+import { type HandParts, hand, pathIn, refused } from './local-tool.ts';
+
+const mostCommits = 50;
+
+const usualCommits = 10;
+
+/** Hands that look at the repository. */
+export function gitHands({ git, history, ...parts }: HandParts): AgentTool[] {
+  const { root, scope } = parts;
+  return [
+    hand({
+      name: 'git_diff',
+      description: 'What was changed and is not committed; with compare_to, since a branch, tag or commit.',
+      effect: 'read',
+      fields: { path: z.string().optional(), compare_to: z.string().optional() },
+      async run({ path = '.', compare_to: compareTo }, { signal }) {
+        const request = { path, root, staged: true, unstaged: true, scope, signal };
+        const { repositories, notes } = await git.changes({
+          ...request,
+          ...(compareTo !== undefined && { compareTo }),
+        });
+        const changes = repositories.flatMap(({ files }) => files.map(changeText));
+        return [...notes, ...(changes.length > 0 ? changes : ['Nothing was changed.'])].join('\n');
+      },
+    }),
+    hand({
+      name: 'git_log',
+      description: 'The newest commits with their messages; of one file with path.',
+      effect: 'read',
+      fields: {
+        path: z.string().optional(),
+        ref: z.string().optional(),
+        most: z.int().min(1).max(mostCommits).optional(),
+      },
+      run: ({ path, ref, most = usualCommits }, { signal }) =>
+        history.log({
+          folder: root,
+          scope,
+          signal,
+          most,
+          ...(ref !== undefined && { ref }),
+          ...(path !== undefined && { path: pathIn({ ...parts, git, history }, path) }),
+        }),
+    }),
+    hand({
+      name: 'git_show',
+      description: 'One commit: its message and what it changed.',
+      effect: 'read',
+      fields: { ref: z.string().min(1) },
+      run: ({ ref }, { signal }) => history.show({ folder: root, scope, signal, ref }),
+    }),
+  ];
+}
+
+function changeText({ path, area, status, patch, withheld }: ChangedFile): string {
+  return `${area}, ${status}: ${printablePath(path)}\n${patch ?? withheld ?? ''}`;
+}
+
+const mostFound = 500;
+
+const mostMatches = 200;
+
+const longestMatch = 300;
+
+const folder = z.string().describe('Folder; default: the project').optional();
+
+/** Hands that find files and places in them. */
+export function searchingHands(parts: HandParts): AgentTool[] {
+  const { sandbox, root } = parts;
+  const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
+  const shown = (path: string) => printablePath(relative(root, path) || '.');
+  return [
+    hand({
+      name: 'glob',
+      description:
+        'Files whose path below a folder matches, such as src/**/*.ts. Ignored and build files are left out.',
+      effect: 'read',
+      fields: { pattern: z.string().min(1).max(300), path: folder },
+      async run({ pattern, path = '.' }, { signal }) {
+        const found = await findFiles(sandbox, { start: pathIn(parts, path), glob: pattern, signal });
+        if (isSkip(found)) throw refused(found);
+        if (found.length === 0) return 'No file matches.';
+        const more = found.length > mostFound ? [`… and ${found.length - mostFound} more`] : [];
+        return [...found.slice(0, mostFound).map(shown), ...more].join('\n');
+      },
+    }),
+    hand({
+      name: 'search_text',
+      description: 'Lines that hold one of the texts, as file:line. The texts stand for themselves: no patterns.',
+      effect: 'read',
+      fields: {
+        texts: z.array(z.string().min(1).max(500)).min(1).max(20),
+        path: folder,
+        glob: z.string().max(300).optional(),
+        same_case: z.boolean().optional(),
+      },
+      async run({ texts, path = '.', glob, same_case: sameCase = false }, { signal }) {
+        const request = { start: pathIn(parts, path), words: texts, sameCase, most: mostMatches, signal };
+        const found = await findText(sandbox, { ...request, ...(glob !== undefined && { glob }) }, hidden);
+        if (isSkip(found)) throw refused(found);
+        if (found.matches.length === 0) return 'Nothing was found.';
+        const lines = found.matches.map(
+          ({ path: file, line, text }) => `${shown(file)}:${line}: ${safeCut(text.trim(), longestMatch)}`,
+        );
+        return [...lines, ...(found.complete ? [] : [`… only the first ${mostMatches} are shown`])].join('\n');
+      },
+    }),
+  ];
+}
 
 const mostEntries = 1_000;
+
 const summaryTokens = 2_000;
-const folder = z.string().describe('Folder; default: the project').optional();
 
 /** Hands that look at files and change nothing. */
 export function readingHands(parts: HandParts): AgentTool[] {
