@@ -6,7 +6,7 @@ import { createEarlyHost } from '../engine/early-host.ts';
 import type { FoundDaemon } from '../server/daemon/find-daemons.ts';
 import type { StdioStreams } from '../server/mcp/stdio.ts';
 import { openStdio } from '../server/mcp/stdio.ts';
-import { type Front, followsList, type Surroundings, wireFront } from './compose-front.ts';
+import { composeFront, type Front, followsList, type Surroundings } from './compose-front.ts';
 import type { Extensions } from './extensions.ts';
 import type { Product } from './product.ts';
 import { type AppConfig, loadAppConfig, tables } from './settings.ts';
@@ -24,11 +24,11 @@ export async function findDaemons(config: AppConfig, clock: Clock): Promise<Foun
 
 /** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */
 export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
-  return productBehind(await wireFront(config, around), config, around);
+  return productBehind(await composeFront(config, around), config, around);
 }
 
 async function productBehind(front: Front, config: AppConfig, around: Surroundings): Promise<Product> {
-  const { wireProduct } = await import('./compose-product.ts');
+  const { composeProduct: wireProduct } = await import('./compose-product.ts');
   return wireProduct(config, around, front);
 }
 
@@ -47,7 +47,7 @@ export async function serveStdio(
   streams: Pick<StdioStreams, 'input' | 'output'>,
   onError: (error: Error) => void,
 ): Promise<ServedStdio> {
-  const front = await wireFront(config, around);
+  const front = await composeFront(config, around);
   const { offered, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   // Whoever waits for `closed` hears of it; before anybody can, the caller of this does.

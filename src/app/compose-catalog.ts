@@ -2,7 +2,7 @@ import type { ToolDefinition } from '../calls/tool.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { HostPrompts, Permissions } from '../core/tool-host.ts';
-import type { Offer } from '../engine/exposure.ts';
+import type { ExposedTools } from '../engine/exposure.ts';
 import { narrow } from '../engine/exposure.ts';
 import { createPrompts } from '../engine/prompts.ts';
 import { createToolTable, instructionsFor, type MadeSchemas, type ToolTable } from '../engine/tool-table.ts';
@@ -12,7 +12,7 @@ import type { AppConfig } from './settings.ts';
 
 /** What callers with the same permissions may ask for, as they are told of it. */
 export interface WiredOffer {
-  offer: Offer;
+  offer: ExposedTools;
   table: ToolTable;
   prompts: HostPrompts;
   instructions: string;

@@ -4,7 +4,7 @@ import { isThreadId } from '../core/ids.ts';
 import type { Clock, Emit, Random, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
 import { narrow } from '../engine/exposure.ts';
-import type { Team } from '../models/call/models.ts';
+import type { ModelService } from '../models/call/models.ts';
 import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/access/tokens.ts';
@@ -30,7 +30,7 @@ export interface DashboardSources {
   config: AppConfig;
   threads: Threads;
   transfer: Transfer;
-  team: Pick<Team, 'capabilities' | 'health' | 'caches' | 'forget'>;
+  team: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget'>;
   calls: WatchedCalls;
   clock: Clock;
   version: string;
@@ -172,7 +172,7 @@ export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDae
 }
 
 /** Settings → the product behind a port. */
-export async function wireDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<WiredDaemon> {
+export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<WiredDaemon> {
   const { config, hosts, store, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };

@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ActionParts, createActionContext } from '../calls/actions/actions.ts';
 import { languageOf, preambleOf } from '../calls/ask/gather.ts';
-import { createCondenser } from '../calls/ask/shorten-files.ts';
+import { createFileShortener } from '../calls/ask/shorten-files.ts';
 import { createRateLimits } from '../calls/call-limits.ts';
 import {
   panelLimits,
@@ -17,12 +17,12 @@ import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
 import type { EngineOptions } from '../engine/engine.ts';
 import type { AgentTool } from '../engine/modes/agent/agent.ts';
-import type { HandParts } from '../engine/modes/agent/local-tools/local-tool.ts';
+import type { LocalToolServices } from '../engine/modes/agent/local-tools/local-tool.ts';
 import type { AgentRunner, RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { ToolTable } from '../engine/tool-table.ts';
-import type { Team } from '../models/call/models.ts';
+import type { ModelService } from '../models/call/models.ts';
 import { createMeter, type Meter } from '../models/meter.ts';
-import { createPay, type Pay, paidEmbedder, paidSearcher } from '../models/paid-services.ts';
+import { createServiceMeter, type MeterService, paidEmbedder, paidSearcher } from '../models/paid-services.ts';
 import { createClassifier } from '../models/routing/classifier.ts';
 import type { Store } from '../storage/store.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
@@ -34,7 +34,7 @@ export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
   values: AppConfig['values']['app'];
   context: ActionParts;
   table: ToolTable;
-  team: Team;
+  team: ModelService;
   meter: Meter;
   state: SharedState;
   store: Store;
@@ -48,7 +48,7 @@ export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
 }
 
 /** Settings and running parts → what the pipeline of a call is made of. */
-export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> {
+export function composeEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> {
   const { values, context, table, team, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   return {
@@ -79,7 +79,7 @@ export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> 
       store,
       sandbox: files.sandbox,
       pool: files.pool,
-      condenser: createCondenser(files.pool),
+      condenser: createFileShortener(files.pool),
       indexes: files.indexes,
       mask: maskFor(values, parts.mask),
       clock,
@@ -98,7 +98,7 @@ export function wireEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> 
   };
 }
 
-type Pricers = Pick<Team, 'isLocal' | 'cachesApart' | 'searches'>;
+type Pricers = Pick<ModelService, 'isLocal' | 'cachesApart' | 'searches'>;
 
 function pricingOf(
   { allowUnpricedModels: allowUnpriced }: EngineParts['values'],
@@ -131,8 +131,16 @@ export function wirePay({
   team,
   store,
   ...around
-}: Pick<EngineParts, 'values' | 'clock' | 'random' | 'emit'> & { team: Pricers; store: Pick<Store, 'spend'> }): Pay {
-  return createPay({ ...around, ledger: store.spend, caps: spendCaps(values), pricing: pricingOf(values, team) });
+}: Pick<EngineParts, 'values' | 'clock' | 'random' | 'emit'> & {
+  team: Pricers;
+  store: Pick<Store, 'spend'>;
+}): MeterService {
+  return createServiceMeter({
+    ...around,
+    ledger: store.spend,
+    caps: spendCaps(values),
+    pricing: pricingOf(values, team),
+  });
 }
 
 /** What makes vectors for the search index, paid like everything else. */
@@ -193,7 +201,7 @@ export interface AgentSurroundings
 }
 
 /** What a run of a program's own is called, and where it works. */
-export type HandsOf = (run: Pick<HandParts, 'reqId' | 'scope' | 'tool' | 'root'>) => Promise<AgentTool[]>;
+export type HandsOf = (run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'root'>) => Promise<AgentTool[]>;
 
 export interface WiredAgent extends AgentRunner {
   /** The tools of the agent, for a run that somebody else conducts. */
@@ -216,7 +224,7 @@ export function wireAgent(around: AgentSurroundings): WiredAgent {
 
 async function openRunner({ config, values, compose, meter, ...around }: AgentSurroundings): Promise<WiredAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
-  const { hands } = await import('../engine/modes/agent/local-tools/local-tools.ts');
+  const { createLocalTools: hands } = await import('../engine/modes/agent/local-tools/local-tools.ts');
   const { usualCommands } = await import('../engine/modes/agent/local-tools/command-policy.ts');
   const { createGitHistory } = await import('../workspace/git/git.ts');
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');

@@ -85,7 +85,7 @@ export interface Front {
 }
 
 /** Settings → what is there at once. Whatever a call alone needs is not loaded for it. */
-export async function wireFront(config: AppConfig, around: Surroundings): Promise<Front> {
+export async function composeFront(config: AppConfig, around: Surroundings): Promise<Front> {
   // First of all: whatever writes would fail, or never end, in a data folder that can't be used.
   const place = placeOf(config, around.extensions);
   const telemetry = await wireTelemetry(config, around);

@@ -6,28 +6,28 @@ import {
   type RouteQuestion,
 } from '../calls/ask/explain-call.ts';
 import { patienceMs } from '../calls/durable/long-calls.ts';
-import { createOnce } from '../calls/durable/once.ts';
+import { createIdempotentCalls } from '../calls/durable/once.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { securityError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
 import type { CallKind, Permissions, ToolHost, ToolRequest } from '../core/tool-host.ts';
-import type { Converse } from '../engine/conversation.ts';
+import type { SendMessage } from '../engine/conversation.ts';
 import { createEngine } from '../engine/engine.ts';
 import { createHost } from '../engine/host.ts';
 import { catalogueVersion } from '../engine/tool-table.ts';
 import type { AskModel } from '../models/ask-model.ts';
-import type { Team } from '../models/call/models.ts';
+import type { ModelService } from '../models/call/models.ts';
 import type { Meter } from '../models/meter.ts';
 import { programProviderId } from '../providers/external-cli/program.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { type WiredOffer, wireOffer } from './compose-catalog.ts';
-import { type EngineParts, wireActions, wireAgent, wireEngine, wireMeter } from './compose-engine.ts';
+import { composeEngine, type EngineParts, wireActions, wireAgent, wireMeter } from './compose-engine.ts';
 import type { Services } from './compose-models.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
 /** The models for somebody who may only read some directories: no program is among them, for none can be kept there. */
-export function withoutPrograms<Models extends Pick<Team, 'ask' | 'providers'>>(team: Models): Models {
+export function withoutPrograms<Models extends Pick<ModelService, 'ask' | 'providers'>>(team: Models): Models {
   return {
     ...team,
     async ask(question) {
@@ -73,7 +73,7 @@ export interface WiredHost {
   /** What a call is expected to be. Never rejects. */
   kindOf(request: ToolRequest): Promise<CallKind>;
   /** Conversations that their callers keep. */
-  converse: Converse;
+  converse: SendMessage;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted. */
   settle(hurry?: AbortSignal): Promise<void>;
   /** Resolves when the ledger has everything. */
@@ -89,7 +89,7 @@ export interface HostAround {
 }
 
 /** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. */
-export function wireHost(
+export function composeHost(
   shared: SharedParts,
   permissions: Permissions,
   { offered, isAlone = false }: HostAround = {},
@@ -109,7 +109,10 @@ export function wireHost(
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
-  const engineOptions = { ...wireEngine({ ...shared, values, context, table, team, meter, files }), diagnose: files };
+  const engineOptions = {
+    ...composeEngine({ ...shared, values, context, table, team, meter, files }),
+    diagnose: files,
+  };
   const { git } = files;
   const agent = wireAgent({
     ...shared.around,
@@ -123,7 +126,7 @@ export function wireHost(
   const engine = createEngine({ ...engineOptions, agent });
   product.catalogueVersion = catalogueVersion(engine.list());
   const graceMs = values.detachedGraceSeconds * 1_000;
-  const once = createOnce({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
+  const once = createIdempotentCalls({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
   const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
   return {
     host: createHost({ ...context, threads, engine, offer, prompts, emit, once, replyFormat: values.replyFormat }),

@@ -8,7 +8,7 @@ import { defaultRoots } from '../workspace/roots.ts';
 import { createSandbox } from '../workspace/sandbox.ts';
 import { unlimited } from './compose-catalog.ts';
 import type { Front } from './compose-front.ts';
-import { type SharedParts, type WiredHost, wireHost } from './compose-host.ts';
+import { composeHost, type SharedParts, type WiredHost } from './compose-host.ts';
 
 /** What a caller may do, and from where he does it. */
 export interface CallerPlace {
@@ -135,7 +135,7 @@ const mostKept = 256;
 const mostWarned = 256;
 
 export function createHosts(shared: SharedParts, { root: productRoot, offered }: Front): Hosts {
-  const own = wireHost(shared, unlimited, { offered });
+  const own = composeHost(shared, unlimited, { offered });
   // The one used least lately stands first.
   const kept = new Map<string, Entry>();
   const busy = new Set<Entry>();
@@ -153,7 +153,7 @@ export function createHosts(shared: SharedParts, { root: productRoot, offered }:
     const key = JSON.stringify(
       [toolsets, allow, deny, readOnly, maxCostPerDay, roots, isAlone].map(part => part ?? null),
     );
-    const entry = kept.get(key) ?? counted(wireHost(shared, permissions, { isAlone }), busy);
+    const entry = kept.get(key) ?? counted(composeHost(shared, permissions, { isAlone }), busy);
     kept.delete(key);
     kept.set(key, entry);
     const idle = kept.size > mostKept ? [...kept].find(([, { calls }]) => calls === 0) : undefined;

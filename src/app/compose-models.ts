@@ -3,23 +3,23 @@ import { readCliFiles, readModelFiles } from '../config/definition-files.ts';
 import { concurrency, listVariable, routingPolicy } from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { isAppError } from '../core/errors.ts';
-import type { Clock, Emit, Random, SharedState, TellComms } from '../core/ports.ts';
+import type { Clock, Emit, LogExchange, Random, SharedState } from '../core/ports.ts';
 import { nearName } from '../core/text.ts';
-import { createTeam, type Team } from '../models/call/models.ts';
+import { createModelService, type ModelService } from '../models/call/models.ts';
 import type { UnknownName } from '../models/catalogue/survey.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import type { DocumentLibrary, VendorEmbedder, VendorFiles, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
-import { type Bridge, createBridge } from '../providers/external-cli/cli-registry.ts';
+import { type Bridge, createCliRegistry } from '../providers/external-cli/cli-registry.ts';
 import { configuredClis } from '../providers/external-cli/configured-clis.ts';
 import { type Programs, programProviderId } from '../providers/external-cli/program.ts';
 import { programProvider } from '../providers/external-cli/provider.ts';
 import { providers } from '../providers/index.gen.ts';
-import { kimiDoor } from '../providers/moonshot/api.ts';
+import { moonshotEndpoint } from '../providers/moonshot/api.ts';
 import { createKimiFiles } from '../providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../providers/shared/document-library.ts';
 import { ownEndpoints } from '../providers/shared/own-server.ts';
-import { glmDoor, searchEngineOf } from '../providers/zhipu/api.ts';
+import { searchEngineOf, zhipuEndpoint } from '../providers/zhipu/api.ts';
 import { createGlmFiles, createGlmWebSearch } from '../providers/zhipu/services.ts';
 import { createKeptTexts } from '../storage/shared-state.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
@@ -28,7 +28,7 @@ export interface ModelSurroundings {
   clock: Clock;
   random: Random;
   emit: Emit;
-  tellComms?: TellComms;
+  tellComms?: LogExchange;
   state: SharedState;
   /** From outside the package; they come after those of the product. */
   extraProviders?: readonly ProviderDefinition[];
@@ -38,7 +38,7 @@ export interface ModelSurroundings {
   programs: Programs;
 }
 
-export interface WiredTeam extends Team {
+export interface WiredTeam extends ModelService {
   /** A sentence for each word of the operator's lists that means no model, by the vendors' lists of now. */
   namesOfNone(): Promise<string[]>;
 }
@@ -47,7 +47,7 @@ export interface WiredTeam extends Team {
 const programsAtOnce = 4;
 
 /** Settings → the models that may be asked, and how. What is wrong with the operator's files about them is told as warnings. */
-export async function wireModels(
+export async function composeModels(
   config: AppConfig,
   { isPrivate, extraProviders = [], programs, ...around }: ModelSurroundings,
 ): Promise<WiredTeam> {
@@ -71,7 +71,7 @@ export async function wireModels(
     const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids.join(', ')}.${hint}`;
     around.emit({ type: 'warning', where: 'configuration', message });
   }
-  const team = createTeam({
+  const team = createModelService({
     definitions,
     settings: { ...vendors, ...own.settings },
     policy: routingPolicy(values),
@@ -119,7 +119,7 @@ export function wireClis({ values: { app }, home }: AppConfig, around: CliSurrou
   const { files, warnings } = readCliFiles(places, readIfPresent);
   const found = configuredClis(files, app.cliTimeoutSeconds * 1_000);
   for (const message of [...warnings, ...found.warnings]) around.emit({ type: 'warning', where: 'clis', message });
-  return createBridge({ ...around, mayWrite: app.cliAllowWrites && !app.readOnly }, found.clis);
+  return createCliRegistry({ ...around, mayWrite: app.cliAllowWrites && !app.readOnly }, found.clis);
 }
 
 /** What vendors do beside answering. Each is there only where its vendor is configured. */
@@ -182,13 +182,13 @@ export function wireServices(config: AppConfig, { clock, state, emit, extraProvi
 }
 
 function kimiServices(settings: ProviderSettings, { clock, state }: { clock: Clock; state: SharedState }) {
-  const door = kimiDoor(settings, () => clock.now());
+  const door = moonshotEndpoint(settings, () => clock.now());
   const files = createKimiFiles(door, Number(settings.filesMaxMb ?? usualMegabytes) * megabyte);
   const account = accountOf(settings.apiKey ?? '');
   return { documents: createDocumentLibrary({ provider: door.provider, files, account, state, clock }) };
 }
 
 function glmServices(settings: ProviderSettings, now: () => number) {
-  const door = glmDoor(settings, now);
+  const door = zhipuEndpoint(settings, now);
   return { web: createGlmWebSearch(door, searchEngineOf(settings, door.baseUrl)), glmFiles: createGlmFiles(door) };
 }

@@ -1,8 +1,8 @@
 import { createMaskedStream } from '../calls/ask/redaction.ts';
 import type { CommsExchange, CommsReader, Random } from '../core/ports.ts';
 import type { ModelAnswer } from '../models/ask-model.ts';
-import type { Team } from '../models/call/models.ts';
-import { createRepeat, type RepeatCall } from '../models/call/replay.ts';
+import type { ModelService } from '../models/call/models.ts';
+import { createReplay, type RepeatCall } from '../models/call/replay.ts';
 import type { Telemetry } from '../observability/observability.ts';
 
 /** What was said to models, for the operator: to be looked at, and to be said once more. */
@@ -25,12 +25,12 @@ export interface Observed extends Pick<Telemetry, 'metrics' | 'gauge'> {
 
 export function wireObserved(
   telemetry: Telemetry,
-  team: Pick<Team, 'load' | 'route' | 'ask'>,
+  team: Pick<ModelService, 'load' | 'route' | 'ask'>,
   random: Random,
 ): Observed {
   const { metrics, gauge, comms, mask } = telemetry;
   gaugeLoad(gauge, team);
-  const repeat = createRepeat({ route: team.route, ask: team.ask, random });
+  const repeat = createReplay({ route: team.route, ask: team.ask, random });
   const send: Replay['send'] = async (exchange, { signal, onText }) => {
     const scope = exchange.exchange;
     const stream = onText && createMaskedStream(mask, scope, onText);
@@ -48,7 +48,7 @@ export function wireObserved(
 }
 
 /** What the models' queue knows. */
-function gaugeLoad(gauge: Telemetry['gauge'], { load }: Pick<Team, 'load'>): void {
+function gaugeLoad(gauge: Telemetry['gauge'], { load }: Pick<ModelService, 'load'>): void {
   const running = 'Questions to models that are under way.';
   gauge({ name: 'polylogue_questions_running', help: running, labels: ['provider'] }, () =>
     [...load().running].map(([provider, count]) => [[provider], count]),

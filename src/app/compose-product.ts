@@ -7,7 +7,7 @@ import { unlimited } from './compose-catalog.ts';
 import { maskFor, wireEmbedder } from './compose-engine.ts';
 import type { Front, Surroundings } from './compose-front.ts';
 import { createHosts } from './compose-hosts.ts';
-import { wireClis, wireModels, wireServices } from './compose-models.ts';
+import { composeModels, wireClis, wireServices } from './compose-models.ts';
 import { wireObserved } from './compose-observability.ts';
 import { openStore } from './compose-storage.ts';
 import { wireFiles } from './compose-workspace.ts';
@@ -15,7 +15,7 @@ import type { Product } from './product.ts';
 import type { AppConfig } from './settings.ts';
 
 /** Configuration and what was told of it → running parts. Opens nothing: databases, connections and logs come with their first use. */
-export async function wireProduct(config: AppConfig, around: Surroundings, front: Front): Promise<Product> {
+export async function composeProduct(config: AppConfig, around: Surroundings, front: Front): Promise<Product> {
   const values = config.values.app;
   const { clock, random, homeDir: home } = around;
   const { telemetry, found, root, place } = front;
@@ -26,7 +26,16 @@ export async function wireProduct(config: AppConfig, around: Surroundings, front
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
   const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
-  const team = await wireModels(config, { clock, random, emit, tellComms, state, isPrivate, extraProviders, programs });
+  const team = await composeModels(config, {
+    clock,
+    random,
+    emit,
+    tellComms,
+    state,
+    isPrivate,
+    extraProviders,
+    programs,
+  });
   const services = wireServices(config, { clock, state, emit, extraProviders });
   const embedder = wireEmbedder(services, { values, team, store, clock, random, emit });
   const { noEmbedder } = services;
@@ -57,7 +66,7 @@ export async function wireProduct(config: AppConfig, around: Surroundings, front
     ...observed,
     spent: from => store.spend.rows({ owner: 'local', from }),
     openDaemon: async options => {
-      const { wireDaemon } = await import('./compose-daemon.ts');
+      const { composeDaemon: wireDaemon } = await import('./compose-daemon.ts');
       const seen = { threads, transfer, team, observed, calls: telemetry.calls, know: telemetry.know };
       return wireDaemon({ ...seen, config, hosts, store, version, clock, random, emit, isPrivate }, options);
     },

@@ -46,7 +46,7 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
   };
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
   const env = Object.entries({ ...settings.programEnv, POLYLOGUE_HOME: config.home });
-  return door.openBridge({
+  return door.openProxy({
     url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
     access: isNamed || token !== undefined ? { token } : { isOurs },
     root: roots[0],

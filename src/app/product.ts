@@ -1,7 +1,7 @@
 import type { CallExplanation, RouteQuestion } from '../calls/ask/explain-call.ts';
 import type { ToolHost } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
-import type { Converse } from '../engine/conversation.ts';
+import type { SendMessage } from '../engine/conversation.ts';
 import type { Telemetry } from '../observability/observability.ts';
 import type { Store } from '../storage/store.ts';
 import type { OwnTransfer } from '../threads/transfer/transfer.ts';
@@ -39,7 +39,7 @@ export interface Product extends Observed {
   /** The operator's own threads as files, and what is over with. */
   transfer: OwnTransfer;
   /** Sends one message of a conversation that its caller keeps. */
-  converse: Converse;
+  converse: SendMessage;
   /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
   close(hurry?: AbortSignal): Promise<void>;
 }

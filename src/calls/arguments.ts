@@ -35,7 +35,7 @@ export function olderNames({ shape }: ToolDefinition): readonly string[] {
  * A call in the words of callers that know no steps, as a step: a question without `step_number` is a whole workflow of one
  * step, whose expert is asked at once. In a call with `step_number` such words only fill what is missing.
  */
-export function newerForm(
+export function upgradeArguments(
   tool: ToolDefinition,
   given: Record<string, unknown>,
   isField: (name: string) => boolean,
@@ -208,7 +208,7 @@ export function parseArguments(
 ): ParsedArguments {
   const isField = (name: string) => Object.hasOwn(schema.properties, name);
   const given = Object.entries(raw).filter(([name, value]) => !isNothing(value) || takesEmpty(tool, name, value));
-  const newer = newerForm(tool, Object.fromEntries(given), isField);
+  const newer = upgradeArguments(tool, Object.fromEntries(given), isField);
   const warnings = [...newer.warnings];
   const input: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(newer.input)) {

@@ -23,7 +23,7 @@ const nestedTextFactor = 4;
  * Refuses arguments whose form alone would cost the process its stack or seconds of its time. Walks without recursion, and
  * no further than it has to.
  */
-export function refuseMisshapen(tool: string, args: Record<string, unknown>): void {
+export function assertArgumentShape(tool: string, args: Record<string, unknown>): void {
   const names = Object.keys(args);
   if (names.length > mostFields) {
     throw inputError(`${tool} was given ${names.length} fields; no tool has that many.`, {
@@ -44,7 +44,7 @@ export function refuseMisshapen(tool: string, args: Record<string, unknown>): vo
 }
 
 /** A text too long for one message of the protocol comes as a file instead; callers know the word for it. */
-export function refuseOverlong(tool: string, args: Record<string, unknown>, limit: number): void {
+export function assertArgumentLengths(tool: string, args: Record<string, unknown>, limit: number): void {
   for (const [field, value] of Object.entries(args)) {
     if (typeof value === 'string') {
       if (value.length > limit) throw overlong(tool, field, value.length, limit);

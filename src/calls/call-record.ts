@@ -46,7 +46,7 @@ export function createProgress(clock: Clock, report: Report): Progress {
 }
 
 /** A call whose arguments were understood. The record of a call only grows: each step of the pipeline adds its part. */
-export interface Parsed {
+export interface ParsedCall {
   reqId: RequestId;
   request: ToolRequest;
   signal: AbortSignal;
@@ -73,14 +73,14 @@ export interface CommonArguments {
   useSearch?: boolean;
 }
 
-export interface Resumed extends Parsed {
+export interface ThreadedCall extends ParsedCall {
   thread: Thread;
 }
 
 /** What a call comes to once its tool and thread are known: work of our own, or a question to a model. */
-export type Plan = LocalPlan | AskPlan;
+export type TurnPlan = LocalTurn | ModelTurn;
 
-export interface LocalPlan {
+export interface LocalTurn {
   kind: 'local';
   /** What the caller contributed; becomes a turn. */
   contribution: string;
@@ -92,7 +92,7 @@ export interface LocalPlan {
   metadata?: JsonObject;
 }
 
-export interface AskPlan {
+export interface ModelTurn {
   kind: 'ask';
   contribution: string;
   /** What the model is told first; absent: what every model is. */
@@ -114,7 +114,7 @@ export interface AskPlan {
   /** Who may answer; absent: as the AI manager plans it. */
   choose?(request: ModelRequest): Promise<Resolution>;
   /** Comes to the answer, masked, in more than one question. It may put `standing` elsewhere; absent: the prompt is one question. */
-  work?(gathered: Gathered, standing: Standing): Promise<ModelAnswer>;
+  work?(gathered: PreparedCall, standing: PendingExchange): Promise<ModelAnswer>;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;
@@ -125,22 +125,22 @@ export interface AskPlan {
   /** The reply where no model is configured; absent: that is an error. */
   withoutModel?: JsonObject;
   /** Puts parts of what the model said elsewhere; answers the text that the reply shows, masked, and keys to add to it. */
-  deliver?(answered: Answered): Promise<{ text: string; document: JsonObject }>;
+  deliver?(answered: AnsweredCall): Promise<{ text: string; document: JsonObject }>;
   /** The tool's own facts, which win over those of every reply. */
-  metadata?(answered: Answered): JsonObject;
-  conclude(answered: Answered): JsonObject;
+  metadata?(answered: AnsweredCall): JsonObject;
+  conclude(answered: AnsweredCall): JsonObject;
 }
 
 /** Where the exchange of a call stands in its thread, from its question on. */
-export interface Standing {
+export interface PendingExchange {
   /** As the call saw it last. */
   thread: Thread;
   /** The question. */
   turn: Turn;
 }
 
-export interface Routed extends Resumed {
-  plan: AskPlan;
+export interface RoutedCall extends ThreadedCall {
+  plan: ModelTurn;
   candidates: readonly [Candidate, ...Candidate[]];
   requestedModel: string;
   corrected?: { from: string; to: string };
@@ -172,7 +172,7 @@ export interface SummaryCost {
   costUsd?: number;
 }
 
-export interface Gathered extends Routed {
+export interface PreparedCall extends RoutedCall {
   turn: Turn;
   messages: Message[];
   blobs: NonNullable<ThreadChange['blobs']>;
@@ -184,7 +184,7 @@ export interface Gathered extends Routed {
   evidenceLeftOut: string[];
 }
 
-export interface Answered extends Gathered {
+export interface AnsweredCall extends PreparedCall {
   /** With its secrets masked. */
   answer: ModelAnswer;
   /** What the model wrote; for files of the project alone, never for a reply or the store. */

@@ -6,7 +6,7 @@ import type { ToolReply } from '../core/tool-host.ts';
 export type ReplyFormat = 'json' | 'structured' | 'markdown';
 
 /** A reply as its one text block: the document as JSON, or what a person would want to read first. */
-export function rendered(reply: Omit<ToolReply, 'text'>, format: ReplyFormat): ToolReply {
+export function renderReply(reply: Omit<ToolReply, 'text'>, format: ReplyFormat): ToolReply {
   switch (format) {
     case 'json':
       return { ...reply, text: JSON.stringify(reply.document) };
@@ -117,7 +117,7 @@ function fits(document: JsonObject, limit: number): boolean {
  * A reply with a model's answer in it, at most `limit` tokens. One that is too long carries the answer's beginning and the
  * cursor at which the tool `threads` reads on; nothing is lost, since the thread has all of it.
  */
-export function capAnswer(make: (text: string) => JsonObject, place: AnswerPlace, limit: number): JsonObject {
+export function truncateAnswer(make: (text: string) => JsonObject, place: AnswerPlace, limit: number): JsonObject {
   const whole = make(place.text);
   if (fits(whole, limit)) return whole;
   const around = documentTokens(make(''));
@@ -138,7 +138,7 @@ export function capAnswer(make: (text: string) => JsonObject, place: AnswerPlace
 }
 
 /** Any reply, at most `limit` tokens: its longest texts and lists are cut, the longest first, and it says so. */
-export function capDocument(document: JsonObject, limit: number): JsonObject {
+export function truncateDocument(document: JsonObject, limit: number): JsonObject {
   if (fits(document, limit)) return document;
   const total = documentTokens(document);
   let allowed = Math.floor(limit / 2);

@@ -14,7 +14,7 @@ import {
   type Usage,
 } from '../core/usage.ts';
 import type { AttemptRecord } from '../models/ask-model.ts';
-import type { Answered, FileReport, Parsed, SummaryCost } from './call-record.ts';
+import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
 
 /** Tokens and fees as replies tell them. */
 export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite, fees }: Usage): JsonObject {
@@ -76,7 +76,7 @@ export interface Reply {
   questions?: readonly UserQuestion[];
 }
 
-export function success(document: JsonObject): Reply {
+export function successReply(document: JsonObject): Reply {
   return { isError: false, document: pruned(document) };
 }
 
@@ -88,7 +88,7 @@ export interface FailureContext {
 }
 
 /** The one translator from errors to what callers read. */
-export function failure(thrown: unknown, { toolName, reqId, local }: FailureContext): Reply {
+export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureContext): Reply {
   const error = isAppError(thrown)
     ? thrown
     : bugError(`Something went wrong in Polylogue itself (quote ${reqId}).`, thrown);
@@ -157,7 +157,7 @@ function nextFor(error: AppError): string {
 
 /** Everything about an answered call that a reader may want to know. */
 export function metadataOf(
-  call: Answered,
+  call: AnsweredCall,
   { elapsedMs, warnings, totals }: { elapsedMs: number; warnings: readonly string[]; totals: ThreadTotals },
 ): JsonObject {
   const { answer, budget, files, history } = call;
@@ -229,7 +229,7 @@ export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: n
 }
 
 /** A call as every reply names it, where no model was asked. */
-export function localMetadata(call: Parsed, elapsedMs: number): JsonObject {
+export function localMetadata(call: ParsedCall, elapsedMs: number): JsonObject {
   return {
     tool_name: call.tool.name,
     req_id: call.reqId,
@@ -296,7 +296,7 @@ function parse(text: string): Record<string, unknown> | undefined {
 }
 
 /** The special status that an answer as a whole consists of. Prose that merely quotes one is an answer. */
-export function specialStatus(text: string): { status: string; object: Record<string, unknown> } | undefined {
+export function readControlStatus(text: string): { status: string; object: Record<string, unknown> } | undefined {
   const trimmed = text.trim();
   if (!trimmed.startsWith('{') && !trimmed.startsWith('```')) return undefined;
   const object = objectIn(trimmed);

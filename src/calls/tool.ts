@@ -8,7 +8,7 @@ import type { Git } from '../workspace/git/git.ts';
 import type { ActionContext } from './action-context.ts';
 
 /** One text to several models at once, each by itself and without a thread; every model has a slot of its own in the reply. */
-export interface WrapperShape {
+export interface FanoutMode {
   kind: 'wrapper';
   /** Which model suits where none is named. */
   category: Category;
@@ -41,7 +41,7 @@ export interface Effects {
 }
 
 /** One question, one answer. */
-export interface PromptShape<Args> {
+export interface PromptMode<Args> {
   kind: 'prompt';
   category: Category;
   effort: Effort;
@@ -151,7 +151,7 @@ export interface EvidencePiece {
 }
 
 /** The caller works in steps; the last one may ask an expert. */
-export interface WorkflowShape<Args> {
+export interface WorkflowMode<Args> {
   kind: 'workflow';
   /** Which models suit the expert; absent: `extended_reasoning`. */
   category?: Category;
@@ -226,7 +226,7 @@ export interface WorkflowProgress {
 export type Stance = 'for' | 'against' | 'neutral';
 
 /** Several models judge one proposal, each by itself; then their verdicts are brought together. */
-export interface PanelShape {
+export interface PanelMode {
   kind: 'panel';
   category: Category;
   effort: Effort;
@@ -241,7 +241,7 @@ export interface PanelShape {
 }
 
 /** An error message becomes a diagnosis: evidence is held against the files, and a patch is shown only if git takes it. */
-export interface DiagnoseShape {
+export interface DiagnoseMode {
   kind: 'diagnose';
   category: Category;
   effort: Effort;
@@ -250,29 +250,29 @@ export interface DiagnoseShape {
 }
 
 /** No model: the handler does the work. */
-export interface ActionShape<Args> {
+export interface ActionMode<Args> {
   kind: 'action';
   run(args: Args, context: ActionContext): Promise<JsonObject>;
 }
 
 /** No work of its own: it hands on what another call answered, as it is. */
-export interface RelayShape<Args> {
+export interface PassThroughMode<Args> {
   kind: 'relay';
   run(args: Args, context: ActionContext): Promise<JobReply>;
 }
 
 /** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
-export interface BridgeShape {
+export interface ExternalCliMode {
   kind: 'bridge';
 }
 
 /** A model works with tools of its own, round by round, within what the operator and the user allow. */
-export interface AgentShape {
+export interface AgentMode {
   kind: 'agent';
 }
 
 /** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
-export interface DispatchShape {
+export interface AliasMode {
   kind: 'dispatch';
   /** The field that names the tool. */
   by: string;
@@ -301,16 +301,16 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** Older names of fields → theirs. */
   renamed?: Readonly<Record<string, string>>;
   shape:
-    | PromptShape<z.output<z.ZodObject<Fields>>>
-    | WorkflowShape<z.output<z.ZodObject<Fields>>>
-    | PanelShape
-    | WrapperShape
-    | DiagnoseShape
-    | ActionShape<z.output<z.ZodObject<Fields>>>
-    | RelayShape<z.output<z.ZodObject<Fields>>>
-    | BridgeShape
-    | DispatchShape
-    | AgentShape;
+    | PromptMode<z.output<z.ZodObject<Fields>>>
+    | WorkflowMode<z.output<z.ZodObject<Fields>>>
+    | PanelMode
+    | FanoutMode
+    | DiagnoseMode
+    | ActionMode<z.output<z.ZodObject<Fields>>>
+    | PassThroughMode<z.output<z.ZodObject<Fields>>>
+    | ExternalCliMode
+    | AliasMode
+    | AgentMode;
 }
 
 /** Typed identity; a tool is one file that exports one of these. */

@@ -40,7 +40,7 @@ export interface CommsNote {
 }
 
 /** Keeps a note of what was said. Never throws, never waits. Absent where nobody wants to know: then nothing is to be made up for it. */
-export type TellComms = (note: CommsNote) => void;
+export type LogExchange = (note: CommsNote) => void;
 
 /** A note as it was kept. */
 export interface CommsLine extends Omit<CommsNote, 'kind' | 'payload'> {

@@ -1,4 +1,4 @@
-import type { ComposeOptions } from '../calls/ask/options.ts';
+import type { ContextServices } from '../calls/ask/options.ts';
 import { type AppError, inputError, isAppError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { type RequestId, requestId } from '../core/ids.ts';
@@ -40,7 +40,7 @@ export interface ShownRequest {
 const mostHits = 12;
 
 /** The files of a request as its model reads them: whole, or the lines that were named, each line with its number. */
-export async function readShown(options: ComposeOptions, request: ShownRequest): Promise<Shown> {
+export async function readShown(options: ContextServices, request: ShownRequest): Promise<Shown> {
   const shown: Shown = { texts: [], paths: [], skipped: [], warnings: [] };
   if (request.files.length > options.maxNamedFiles) throw tooMany(request.files.length, options.maxNamedFiles);
   for (const input of request.files) await show(options, request, input, shown);
@@ -56,7 +56,7 @@ export async function readShown(options: ComposeOptions, request: ShownRequest):
 }
 
 async function show(
-  { sandbox, home, maxFileBytes, mask }: ComposeOptions,
+  { sandbox, home, maxFileBytes, mask }: ContextServices,
   { root, scope, signal }: ShownRequest,
   input: string,
   shown: Shown,
@@ -87,7 +87,7 @@ export interface ConverseParts {
   route(request: ModelRequest): Promise<Resolution>;
   askModel: AskModel;
   meter: Pick<Meter, 'begin' | 'end'>;
-  compose: ComposeOptions;
+  compose: ContextServices;
   random: Random;
   /** Tools of the agent, for one run. */
   hands(run: { reqId: string; scope: string; tool: string; root: string }): Promise<AgentTool[]>;
@@ -135,7 +135,7 @@ export interface ConverseResult extends AgentResult {
 }
 
 /** Sends one message with what belongs to it, and lets the model work with its tools; nothing is stored. */
-export type Converse = (request: ConverseRequest) => Promise<ConverseResult>;
+export type SendMessage = (request: ConverseRequest) => Promise<ConverseResult>;
 
 const toolName = 'send';
 
@@ -144,7 +144,7 @@ const groups = new Set(['reads', 'all']);
 /** Of the window, for what is sent. */
 const sentShare = 0.9;
 
-export function createConverse(parts: ConverseParts): Converse {
+export function createConverse(parts: ConverseParts): SendMessage {
   const { clock, emit } = parts.compose;
   return async request => {
     const reqId = requestId(parts.random.uuid());
@@ -276,7 +276,7 @@ async function candidatesFor(
 }
 
 async function layerText(
-  { sandbox, home, maxFileBytes: maxBytes }: ComposeOptions,
+  { sandbox, home, maxFileBytes: maxBytes }: ContextServices,
   layer: SystemLayer,
   root: string,
   signal: AbortSignal,
@@ -292,7 +292,7 @@ function system(text: string): Message {
   return { role: 'system', section: 'preamble', parts: [{ type: 'text', text }] };
 }
 
-function emitFiles({ emit }: ComposeOptions, reqId: RequestId, shown: { paths: string[]; skipped: Skip[] }): void {
+function emitFiles({ emit }: ContextServices, reqId: RequestId, shown: { paths: string[]; skipped: Skip[] }): void {
   if (shown.paths.length + shown.skipped.length === 0) return;
   const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
   emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });

@@ -2,17 +2,17 @@ import { z } from 'zod';
 import type { ActionContext } from '../calls/action-context.ts';
 import type { ActionCall } from '../calls/actions/actions.ts';
 import { parseArguments } from '../calls/arguments.ts';
-import { type AskOptions, askPlan, rememberLocal } from '../calls/ask/ask.ts';
-import type { ComposeOptions } from '../calls/ask/options.ts';
+import { type AskOptions, askModelTurn, recordLocalTurn } from '../calls/ask/ask.ts';
+import type { ContextServices } from '../calls/ask/options.ts';
 import { maskArguments, maskDocument } from '../calls/ask/redaction.ts';
 import type { Admit } from '../calls/call-limits.ts';
-import { refuseMisshapen, refuseOverlong } from '../calls/call-limits.ts';
-import type { AskPlan, Parsed, Plan, Resumed } from '../calls/call-record.ts';
+import { assertArgumentLengths, assertArgumentShape } from '../calls/call-limits.ts';
+import type { ModelTurn, ParsedCall, ThreadedCall, TurnPlan } from '../calls/call-record.ts';
 import { createProgress, type Report } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
-import { capDocument, type ReplyFormat, rendered } from '../calls/format-reply.ts';
-import { failure, localMetadata, type Reply, success } from '../calls/reply.ts';
-import type { WorkflowShape } from '../calls/tool.ts';
+import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
+import { errorReply, localMetadata, type Reply, successReply } from '../calls/reply.ts';
+import type { WorkflowMode } from '../calls/tool.ts';
 import { isAppError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
 import { isRecord, type JsonObject } from '../core/json.ts';
@@ -21,16 +21,16 @@ import { safeCut } from '../core/text.ts';
 import type { Thread } from '../core/thread.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
 import type { Meter } from '../models/meter.ts';
-import type { BridgeDesk } from '../providers/external-cli/cli-registry.ts';
+import type { CliRegistry } from '../providers/external-cli/cli-registry.ts';
 import { scopesOf } from '../threads/threads.ts';
 import { createTracer } from '../workspace/call-graph/tracer.ts';
 import { listSourceFiles, missingPaths } from '../workspace/find-files.ts';
 import type { AgentRunner } from './modes/agent/runner.ts';
 import type { FanoutSettings } from './modes/ask-many/ask-each.ts';
-import { conductWrapper } from './modes/ask-many/fanout.ts';
-import { conductPanel, type PanelSettings } from './modes/ask-many/panel.ts';
+import { executeFanout } from './modes/ask-many/fanout.ts';
+import { executePanel, type PanelSettings } from './modes/ask-many/panel.ts';
 import type { DiagnoseSettings } from './modes/diagnose/diagnose.ts';
-import { conductBridge } from './modes/external-cli.ts';
+import { executeExternalCli } from './modes/external-cli.ts';
 import { planPrompt } from './modes/prompt.ts';
 import { planWorkflow, type StepFiles, type WorkflowSettings } from './modes/workflow/workflow.ts';
 import { longestToolName, type ToolTable } from './tool-table.ts';
@@ -48,7 +48,7 @@ export interface EngineOptions extends AskOptions {
   fanout: FanoutSettings;
   diagnose: Omit<DiagnoseSettings, 'replyTokens'>;
   /** The CLIs of this machine. */
-  bridge: BridgeDesk;
+  bridge: CliRegistry;
   /** The most characters of one text field. */
   promptLimit: number;
   replyFormat: ReplyFormat;
@@ -75,11 +75,11 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
     let reply: Reply;
     try {
       const { request, ...found } = lookUp(given);
-      refuseMisshapen(request.name, request.arguments);
+      assertArgumentShape(request.name, request.arguments);
       const { args, warnings } = parseArguments(found.tool, found.schema, request.arguments);
       // Once more: a text may have turned out to be a list.
-      refuseMisshapen(request.name, args);
-      refuseOverlong(request.name, args, options.promptLimit);
+      assertArgumentShape(request.name, args);
+      assertArgumentLengths(request.name, args, options.promptLimit);
       await options.admit(request);
       options.meter.begin(reqId, args.max_cost_usd);
       const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
@@ -87,7 +87,7 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
       reply = await run({ reqId, request, signal, progress, startedAt, tool, args, common: commonOf(args), warnings });
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
-      reply = failure(error, { toolName, reqId });
+      reply = errorReply(error, { toolName, reqId });
     } finally {
       options.meter.end(reqId);
     }
@@ -95,21 +95,24 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
     const document = isError ? await maskDocument(options.compose.mask, reply.document, reqId) : reply.document;
     const end = { status: String(document.status), elapsedMs: clock.monotonic() - startedAt };
     emit({ type: 'call.end', reqId, tool: toolName, code, reason: reasonOf(document), ...end });
-    const shown = rendered({ isError, document: capDocument(document, options.replyTokens) }, options.replyFormat);
+    const shown = renderReply(
+      { isError, document: truncateDocument(document, options.replyTokens) },
+      options.replyFormat,
+    );
     return questions ? { ...shown, questions } : shown;
   }
 
-  async function run(parsed: Parsed): Promise<Reply> {
+  async function run(parsed: ParsedCall): Promise<Reply> {
     const { shape } = parsed.tool;
     if (shape.kind === 'action') {
       const document = await shape.run(parsed.args, actionContext(options, parsed));
-      return success(withMetadata(document, localMetadata(parsed, clock.monotonic() - parsed.startedAt)));
+      return successReply(withMetadata(document, localMetadata(parsed, clock.monotonic() - parsed.startedAt)));
     }
     if (shape.kind === 'relay') {
       return shape.run(parsed.args, actionContext(options, parsed));
     }
     if (shape.kind === 'agent') {
-      const ask = (call: Resumed, plan: AskPlan) => askPlan(options, call, plan);
+      const ask = (call: ThreadedCall, plan: ModelTurn) => askModelTurn(options, call, plan);
       const scopes = (thread: Thread) => scopesOf(options.threads.store, thread);
       return options.agent.conduct(parsed, {
         threads: options.threads,
@@ -118,11 +121,11 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
         ask,
       });
     }
-    if (shape.kind === 'wrapper') return conductWrapper(options, shape, await maskParsed(mask, parsed, parsed.reqId));
+    if (shape.kind === 'wrapper') return executeFanout(options, shape, await maskParsed(mask, parsed, parsed.reqId));
     return withThread(parsed, resumed => conduct(resumed));
   }
 
-  async function withThread(parsed: Parsed, work: (call: Resumed) => Promise<Reply>): Promise<Reply> {
+  async function withThread(parsed: ParsedCall, work: (call: ThreadedCall) => Promise<Reply>): Promise<Reply> {
     const { owner, root } = parsed.request.principal;
     const place = { owner, workspace: root };
     if (parsed.common.continuationId === undefined) {
@@ -138,20 +141,20 @@ export function createEngine(options: EngineOptions & { agent: AgentRunner }): P
     );
   }
 
-  async function conduct(call: Resumed): Promise<Reply> {
-    if (call.tool.shape.kind === 'panel') return conductPanel(options, call.tool.shape, call);
-    if (call.tool.shape.kind === 'bridge') return conductBridge(options, call);
+  async function conduct(call: ThreadedCall): Promise<Reply> {
+    if (call.tool.shape.kind === 'panel') return executePanel(options, call.tool.shape, call);
+    if (call.tool.shape.kind === 'bridge') return executeExternalCli(options, call);
     const plan = await planOf(options, call);
-    if (plan.kind === 'ask') return askPlan(options, call, plan);
+    if (plan.kind === 'ask') return askModelTurn(options, call, plan);
     const { questions, document } = plan;
-    return questions ? { ...success(document), questions } : rememberLocal(options, call, plan);
+    return questions ? { ...successReply(document), questions } : recordLocalTurn(options, call, plan);
   }
 
   return { list: () => listings, call };
 }
 
 /** What a call comes to, by the shape of its tool. */
-async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
+async function planOf(options: EngineOptions, call: ThreadedCall): Promise<TurnPlan> {
   const { shape } = call.tool;
   switch (shape.kind) {
     case 'prompt':
@@ -176,7 +179,7 @@ async function planOf(options: EngineOptions, call: Resumed): Promise<Plan> {
 
 function actionContext(
   { actionContext: create }: EngineOptions,
-  { request, signal, reqId, tool }: Parsed,
+  { request, signal, reqId, tool }: ParsedCall,
 ): ActionContext {
   return create({ principal: request.principal, signal, reqId, tool: tool.name });
 }
@@ -189,7 +192,7 @@ function stagesOf(emit: Emit, call: { reqId: string; tool: string }, { onProgres
   };
 }
 
-async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Parsed> {
+async function maskParsed(mask: Mask, parsed: ParsedCall, scope: string): Promise<ParsedCall> {
   const args = await maskArguments(mask, parsed.args, scope);
   const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
   // The model's name goes to a vendor and into the store like any other text.
@@ -198,22 +201,22 @@ async function maskParsed(mask: Mask, parsed: Parsed, scope: string): Promise<Pa
 }
 
 /** Lets whoever watches over the call know its thread, before anything is stored. */
-function told({ request }: Parsed, thread: Thread): Thread {
+function told({ request }: ParsedCall, thread: Thread): Thread {
   request.onThread?.(thread);
   return thread;
 }
 
 async function planStep(
   { compose, workflow }: EngineOptions,
-  shape: WorkflowShape<Record<string, unknown>>,
-  call: Resumed,
-): Promise<Plan> {
+  shape: WorkflowMode<Record<string, unknown>>,
+  call: ThreadedCall,
+): Promise<TurnPlan> {
   const files = await stepFiles(call, compose, shape.countsFiles);
   const offered = { ...workflow.offered, trace: createTracer(compose) };
   return planWorkflow(shape, call, files, { ...workflow, offered, mask: compose.mask });
 }
 
-function commonOf(args: Record<string, unknown>): Parsed['common'] {
+function commonOf(args: Record<string, unknown>): ParsedCall['common'] {
   const given = commonFields.parse(args);
   return {
     model: given.model,
@@ -228,7 +231,7 @@ function commonOf(args: Record<string, unknown>): Parsed['common'] {
 }
 
 /** What the disk says of the files that a step names. */
-async function stepFiles(call: Resumed, { sandbox, home }: ComposeOptions, count = false): Promise<StepFiles> {
+async function stepFiles(call: ThreadedCall, { sandbox, home }: ContextServices, count = false): Promise<StepFiles> {
   const { files_checked: checked, relevant_files: relevant } = call.args;
   const place = { root: call.request.principal.root, home, signal: call.signal };
   return {
@@ -252,14 +255,14 @@ function withMetadata(document: JsonObject, facts: JsonObject): JsonObject {
 }
 
 /** The beginning of what the caller asked, on one line. */
-function titleOf({ args, tool }: Parsed): string {
+function titleOf({ args, tool }: ParsedCall): string {
   const text = String(args.prompt ?? args.step ?? args.task ?? tool.title)
     .replace(/\s+/g, ' ')
     .trim();
   return text.length <= 80 ? text : `${safeCut(text, 79)}…`;
 }
 
-function contextOf({ args }: Parsed): JsonObject {
+function contextOf({ args }: ParsedCall): JsonObject {
   const {
     model: _model,
     temperature: _heat,

@@ -40,7 +40,7 @@ export interface ExposurePolicy {
 }
 
 /** What callers of one process may use. */
-export interface Offer {
+export interface ExposedTools {
   /** Listed, in a fixed order. */
   tools: ToolDefinition[];
   /** Not listed, and answered all the same: what the listed ones lead to. */
@@ -64,7 +64,7 @@ const leanFields: Readonly<Record<string, readonly string[] | undefined>> = {
 
 const leanTools = new Set(Object.keys(leanFields));
 
-export function exposed(tools: readonly ToolDefinition[], policy: ExposurePolicy): Offer {
+export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePolicy): ExposedTools {
   const off = new Set(policy.disabled.map(name => name.toLowerCase()));
   const only = new Set(policy.only?.map(name => name.toLowerCase()));
   const lean = policy.profile === 'lean' && only.size === 0;
@@ -120,14 +120,14 @@ export function narrow(
   tools: readonly ToolDefinition[],
   policy: ExposurePolicy,
   { toolsets, allow, deny, readOnly }: Pick<Permissions, 'toolsets' | 'allow' | 'deny' | 'readOnly'>,
-): Offer {
+): ExposedTools {
   const isAllowed = anyOf(allow);
   const isDenied = anyOf(deny) ?? (() => false);
   const mayUse = ({ name, toolset }: ToolDefinition) =>
     !isDenied(name) &&
     (isAllowed?.(name) ?? true) &&
     (toolsets === undefined || toolsets.includes(toolset) || alwaysOn.has(name));
-  const offer = exposed(tools.filter(mayUse), { ...policy, readOnly: policy.readOnly || readOnly });
+  const offer = exposeTools(tools.filter(mayUse), { ...policy, readOnly: policy.readOnly || readOnly });
   // The tool that leads to the others is made of what is left; it can be refused by its own name alone.
   const listed = offer.tools.filter(({ name }) => !isDenied(name));
   const isNarrow = toolsets !== undefined || allow !== undefined || deny !== undefined;

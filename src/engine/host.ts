@@ -1,9 +1,9 @@
 import type { ModelActions } from '../calls/action-context.ts';
-import { onceFacts } from '../calls/durable/call-log.ts';
+import { idempotencyTraits } from '../calls/durable/call-log.ts';
 import type { Jobs } from '../calls/durable/jobs.ts';
-import { detachLong, untilGone } from '../calls/durable/long-calls.ts';
-import type { Once } from '../calls/durable/once.ts';
-import { type ReplyFormat, rendered } from '../calls/format-reply.ts';
+import { abortOnDisconnect, detachLong } from '../calls/durable/long-calls.ts';
+import type { IdempotentCalls } from '../calls/durable/once.ts';
+import { type ReplyFormat, renderReply } from '../calls/format-reply.ts';
 import { isAppError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
@@ -22,7 +22,7 @@ import type {
 import type { Store } from '../storage/store.ts';
 import type { Threads } from '../threads/threads.ts';
 import { json, resourceTemplates, scheme } from './early-host.ts';
-import type { Offer } from './exposure.ts';
+import type { ExposedTools } from './exposure.ts';
 
 /** `path`: `threads/ID` or `jobs/ID`. */
 export type ChangeListener = (path: string) => void;
@@ -264,8 +264,8 @@ export interface HostOptions {
   /** The pipeline of a call. */
   engine: Pick<ToolHost, 'list' | 'call'>;
   /** One bill for a call that is sent again. */
-  once: Pick<Once, 'call'>;
-  offer: Offer;
+  once: Pick<IdempotentCalls, 'call'>;
+  offer: ExposedTools;
   prompts: HostPrompts;
   threads: Threads;
   jobs: Jobs;
@@ -283,7 +283,7 @@ const mostCompletions = 100;
 export function createHost(options: HostOptions): ToolHost {
   const { engine, offer, prompts, threads, jobs, models, clock, emit, replyFormat, once } = options;
   const callable = [...offer.tools, ...offer.unlisted];
-  const costly = onceFacts(callable);
+  const costly = idempotencyTraits(callable);
   const long = new Set(costly.keys());
   // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
   const retrievable = callable.some(({ name }) => name === 'job');
@@ -305,7 +305,7 @@ export function createHost(options: HostOptions): ToolHost {
     call(request, signal) {
       if (!request.session) return plainly(request, signal);
       const facts = costly.get(request.name);
-      return facts ? once.call(request, signal, facts, way) : untilGone(request, signal, plainly);
+      return facts ? once.call(request, signal, facts, way) : abortOnDisconnect(request, signal, plainly);
     },
     prompts,
     resources: createResources({ threads, jobs, models, clock, changes }),
@@ -315,7 +315,7 @@ export function createHost(options: HostOptions): ToolHost {
       stage: ({ id }) => jobs.workOf(id)?.stage(),
       questions: ({ id }) => jobs.workOf(id)?.questions.pending() ?? [],
       answer: ({ id }, key, answer) => jobs.workOf(id)?.questions.answer(key, answer),
-      show: reply => rendered(reply, replyFormat),
+      show: reply => renderReply(reply, replyFormat),
     },
     complete: (argument, typed, principal) => complete(options, argument, typed, principal),
   };

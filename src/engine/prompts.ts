@@ -1,6 +1,6 @@
 import type { ToolDefinition } from '../calls/tool.ts';
 import type { HostPrompts, PromptListing } from '../core/tool-host.ts';
-import type { Offer } from './exposure.ts';
+import type { ExposedTools } from './exposure.ts';
 
 /** Commands that callers of PAL know by another name than the tool's. */
 const palNames: Readonly<Record<string, string>> = { thinkdeep: 'thinkdeeper', codereview: 'review' };
@@ -17,7 +17,7 @@ const goOn: PromptListing = {
 };
 
 /** A command a tool, and one to go on with a thread. */
-export function createPrompts({ tools, unlisted }: Pick<Offer, 'tools' | 'unlisted'>): HostPrompts {
+export function createPrompts({ tools, unlisted }: Pick<ExposedTools, 'tools' | 'unlisted'>): HostPrompts {
   const dispatcher = tools.find(({ shape }) => shape.kind === 'dispatch');
   const callable = [...tools, ...unlisted].filter(tool => tool !== dispatcher);
   const byName = new Map<string, ToolDefinition>();

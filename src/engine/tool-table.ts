@@ -5,7 +5,7 @@ import { AppError, inputError, securityError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolListing, ToolRequest } from '../core/tool-host.ts';
-import type { Offer } from './exposure.ts';
+import type { ExposedTools } from './exposure.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
 export const release = '1.10.0';
@@ -49,7 +49,7 @@ export interface ToolTable {
 export type MadeSchemas = ReadonlyMap<ToolDefinition, JsonObject>;
 
 export function createToolTable(
-  offer: Pick<Offer, 'tools' | 'unlisted' | 'readOnlyRefused'>,
+  offer: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused'>,
   made?: MadeSchemas,
 ): ToolTable {
   const tools = new Map<string, Known>();

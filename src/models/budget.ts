@@ -20,7 +20,7 @@ export interface Pricing {
 }
 
 /** The most that an answer may cost, whichever of the candidates gives it. */
-export interface Quote {
+export interface CostEstimate {
   /** US dollars for what goes in, for a budget of thinking, and for searches and caches at the vendor. */
   fixed: number;
   /** US dollars for a token of the answer. */
@@ -29,12 +29,12 @@ export interface Quote {
   unpriced?: ModelInfo;
 }
 
-export function quote(
+export function estimateCost(
   candidates: readonly Candidate[],
   inputTokens: number,
   pricing: Pricing,
   webSearch?: WebSearch,
-): Quote {
+): CostEstimate {
   const unpriced = candidates.find(({ model }) => !model.price && !isFree(model, pricing))?.model;
   let fixed = 0;
   let perToken = 0;
@@ -124,7 +124,7 @@ export interface CallLimit {
 }
 
 /** What a limit leaves. */
-export interface Room {
+export interface BudgetHeadroom {
   name: CallLimit['name'] | 'MAX_COST_PER_THREAD' | 'MAX_COST_PER_DAY';
   usd: number;
   free: number;
@@ -140,7 +140,7 @@ export function callLimit(perRequest: number | undefined, asked: unknown): CallL
 const dayMs = 24 * 3_600_000;
 
 /** What to do where a limit leaves too little. */
-export const limitAdvice: Readonly<Record<Room['name'], string>> = {
+export const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {
   max_cost_usd: 'Raise max_cost_usd, name a cheaper model, or send less.',
   MAX_COST_PER_REQUEST: 'Name a cheaper model or send less; the operator can raise MAX_COST_PER_REQUEST.',
   MAX_COST_PER_THREAD:
@@ -150,7 +150,7 @@ export const limitAdvice: Readonly<Record<Room['name'], string>> = {
 };
 
 /** `needed` is the least that asking costs. */
-export function refuseCost(needed: number, { name, usd, free }: Room, now: number): AppError {
+export function refuseCost(needed: number, { name, usd, free }: BudgetHeadroom, now: number): AppError {
   const left = Math.max(0, free);
   const known = { limit: name, limit_usd: usd, left_usd: roundedUsd(left), needed_usd: roundedUsd(needed) };
   return limitError(
@@ -199,7 +199,7 @@ export function isBrokenOff(error: unknown): boolean {
   return !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
 }
 
-export interface Purchase {
+export interface ReservationRequest {
   candidates: readonly Candidate[];
   inputTokens: number;
   /** They may search the web. */
@@ -208,7 +208,7 @@ export interface Purchase {
   sharers: number;
 }
 
-export interface Grant {
+export interface BudgetShare {
   /** The most that the answer may cost in tokens; absent: no limit was set. */
   maxOutputTokens?: number;
   /** Says what was really paid. Undefined: nobody knows; then what was put aside counts. */
@@ -216,16 +216,16 @@ export interface Grant {
 }
 
 /** The money of one call: shared out before a model is asked, so that each of several gets a part. */
-export interface Purse {
-  take(purchase: Purchase): Grant | { refused: string; next: string };
+export interface CallBudget {
+  take(purchase: ReservationRequest): BudgetShare | { refused: string; next: string };
 }
 
-export function createPurse(limit: CallLimit | undefined, pricing: Pricing): Purse {
+export function createCallBudget(limit: CallLimit | undefined, pricing: Pricing): CallBudget {
   let spent = 0;
   return {
     take({ candidates, inputTokens, webSearch, sharers }) {
       if (limit === undefined) return { settle: () => {} };
-      const { fixed, perToken, unpriced } = quote(
+      const { fixed, perToken, unpriced } = estimateCost(
         withKnownPrices(candidates, pricing),
         inputTokens,
         pricing,

@@ -4,14 +4,14 @@ import type { SpendLedger } from '../core/spend-ledger.ts';
 import { dayOf, feesUsd, type SpendEntry } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
 import {
+  type BudgetHeadroom,
   type CallLimit,
+  type CostEstimate,
   callLimit,
+  estimateCost,
   isBrokenOff,
   type Pricing,
   promptTokens,
-  type Quote,
-  quote,
-  type Room,
   refuseCost,
   refuseRetry,
   refuseUnpriced,
@@ -21,14 +21,14 @@ import {
 } from './budget.ts';
 
 /** The money of one call of a tool. */
-export interface CallAccount {
+export interface CallSpend {
   limit?: CallLimit;
   /** Spent, or put aside for questions under way. */
   used: number;
 }
 
 /** What was put aside for one question. */
-export interface Held {
+export interface Reservation {
   usd: number;
   /** The most that the answer may come to; `limited`: less than was asked for. */
   maxOutputTokens: number;
@@ -58,22 +58,22 @@ const mostTries = 20;
  * Puts aside what a question may cost at the worst, before anybody is asked: so calls under way can't pass a limit together.
  * Where only a shorter answer can be paid, it is limited to that. Undefined: nothing limits this question, or it is free.
  */
-export async function putAside(
+export async function reserveForQuestion(
   parts: PutAsideParts,
   question: ModelQuestion,
-  account: CallAccount,
-): Promise<Held | undefined> {
+  account: CallSpend,
+): Promise<Reservation | undefined> {
   const { payer, sharers, candidates, messages, webSearch } = question;
   if (!isLimited(parts, payer, account)) return undefined;
-  const price = quote(candidates, promptTokens(messages, candidates), parts.pricing, webSearch);
+  const price = estimateCost(candidates, promptTokens(messages, candidates), parts.pricing, webSearch);
   if (price.unpriced) throw refuseUnpriced(price.unpriced);
   const most = Math.min(question.maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
   const least = Math.min(most, usefulAnswer(candidates).least);
-  return hold(parts, { payer, sharers, ...price, most, least }, account);
+  return reserveBudget(parts, { payer, sharers, ...price, most, least }, account);
 }
 
 /** What something may cost, and who pays. */
-export interface Ask extends Pick<ModelQuestion, 'payer' | 'sharers'>, Pick<Quote, 'fixed' | 'perToken'> {
+export interface Ask extends Pick<ModelQuestion, 'payer' | 'sharers'>, Pick<CostEstimate, 'fixed' | 'perToken'> {
   /** Tokens of an answer that are wanted, and without which it is of no use. */
   most: number;
   least: number;
@@ -83,7 +83,7 @@ export interface Ask extends Pick<ModelQuestion, 'payer' | 'sharers'>, Pick<Quot
 export function isLimited(
   parts: Pick<PutAsideParts, 'caps'>,
   payer: ModelQuestion['payer'],
-  account: CallAccount,
+  account: CallSpend,
 ): boolean {
   const { thread, day } = limitsOf(parts, payer);
   return account.limit !== undefined || thread !== undefined || day !== undefined;
@@ -95,7 +95,11 @@ function limitsOf({ caps }: Pick<PutAsideParts, 'caps'>, payer: ModelQuestion['p
 }
 
 /** Puts the money aside, in the account of the call and, where a limit goes beyond the call, in the ledger. */
-export async function hold(parts: PutAsideParts, ask: Ask, account: CallAccount): Promise<Held | undefined> {
+export async function reserveBudget(
+  parts: PutAsideParts,
+  ask: Ask,
+  account: CallSpend,
+): Promise<Reservation | undefined> {
   const { payer, sharers = 1, fixed, perToken, most, least } = ask;
   if (fixed + perToken === 0 || !isLimited(parts, payer, account)) return undefined;
   const limits = limitsOf(parts, payer);
@@ -125,12 +129,12 @@ export async function hold(parts: PutAsideParts, ask: Ask, account: CallAccount)
 async function tightestRoom(
   { ledger, clock }: PutAsideParts,
   payer: ModelQuestion['payer'],
-  account: CallAccount,
+  account: CallSpend,
   limits: { thread: number | undefined; day: number | undefined },
-): Promise<Room> {
+): Promise<BudgetHeadroom> {
   const shared = limits.day !== undefined || limits.thread !== undefined;
   const used = payer && shared ? await ledger.used(scopeOf(clock, payer)) : undefined;
-  const rooms: Room[] = [];
+  const rooms: BudgetHeadroom[] = [];
   if (used && limits.day !== undefined) {
     rooms.push({ name: 'MAX_COST_PER_DAY', usd: limits.day, free: limits.day - used.day });
   }
@@ -176,7 +180,7 @@ export function createMeter(options: MeterOptions): Meter {
 
 class ModelMeter implements Meter {
   readonly #options: MeterOptions;
-  readonly #accounts = new Map<string, CallAccount>();
+  readonly #accounts = new Map<string, CallSpend>();
   readonly #writing = new Set<Promise<void>>();
 
   constructor(options: MeterOptions) {
@@ -200,7 +204,7 @@ class ModelMeter implements Meter {
     const question = this.#within(given, account);
     // What earlier calls put aside and did not need must be free by now.
     if (!this.#isUnlimited()) await this.flush();
-    const held = await putAside(this.#options, question, account);
+    const held = await reserveForQuestion(this.#options, question, account);
     const asked = this.#watched(question, account, held);
     let answer: ModelAnswer;
     try {
@@ -218,13 +222,13 @@ class ModelMeter implements Meter {
     return held?.limited ? withWarning(answer, held) : answer;
   };
 
-  #within(question: ModelQuestion, account: CallAccount): ModelQuestion {
+  #within(question: ModelQuestion, account: CallSpend): ModelQuestion {
     if (!isLimited(this.#options, question.payer, account)) return question;
     return { ...question, candidates: withKnownPrices(question.candidates, this.#options.pricing) };
   }
 
   /** The question with what was put aside as its limit, and attempts that failed counted as they happen. */
-  #watched(question: ModelQuestion, account: CallAccount, held: Held | undefined): ModelQuestion {
+  #watched(question: ModelQuestion, account: CallSpend, held: Reservation | undefined): ModelQuestion {
     const stop = new AbortController();
     const onWaste = (waste: Waste) => {
       question.onWaste?.(waste);
@@ -241,7 +245,7 @@ class ModelMeter implements Meter {
     return { ...question, onWaste, maxOutputTokens: held.maxOutputTokens, signal };
   }
 
-  #accountFor(maxCostUsd: unknown): CallAccount {
+  #accountFor(maxCostUsd: unknown): CallSpend {
     const limit = callLimit(this.#options.caps.perRequest, maxCostUsd);
     return { used: 0, ...(limit && { limit }) };
   }
@@ -278,7 +282,7 @@ class ModelMeter implements Meter {
   }
 }
 
-function withWarning(answer: ModelAnswer, { maxOutputTokens }: Held): ModelAnswer {
+function withWarning(answer: ModelAnswer, { maxOutputTokens }: Reservation): ModelAnswer {
   const warning = `The answer was limited to ${maxOutputTokens} tokens, so that it can't cost more than is left to spend.`;
   return { ...answer, warnings: [...answer.warnings, warning] };
 }

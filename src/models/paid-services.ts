@@ -6,7 +6,7 @@ import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.
 import type { ModelQuestion } from './ask-model.ts';
 import { callLimit, isBrokenOff, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
-import { hold, isLimited, type PutAsideParts } from './meter.ts';
+import { isLimited, type PutAsideParts, reserveBudget } from './meter.ts';
 import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
 
 /** Something that a vendor does beside answering, and charges for. */
@@ -26,7 +26,7 @@ export interface Service {
  * Has a service done within what may be spent, and writes down what it came to: `run` tells that as it happens, so that what
  * was used before a failure counts too.
  */
-export type Pay = <Result>(
+export type MeterService = <Result>(
   service: Service,
   run: (tell: (amount: number) => void) => Promise<Result>,
 ) => Promise<Result>;
@@ -36,7 +36,7 @@ export interface PayParts extends PutAsideParts {
   emit: Emit;
 }
 
-export function createPay(parts: PayParts): Pay {
+export function createServiceMeter(parts: PayParts): MeterService {
   return async (service, run) => {
     const { provider, used, kind, most, payer } = service;
     const limit = callLimit(parts.caps.perRequest, undefined);
@@ -45,7 +45,7 @@ export function createPay(parts: PayParts): Pay {
     const rate = feeRate(provider, kind, used) ?? (free || parts.pricing.allowUnpriced ? 0 : undefined);
     if (rate === undefined && isLimited(parts, payer, account)) throw refuseUnpricedService(provider, used);
     const fixed = (rate ?? 0) * most;
-    const held = await hold(parts, { payer, fixed, perToken: 0, most: 0, least: 0 }, account);
+    const held = await reserveBudget(parts, { payer, fixed, perToken: 0, most: 0, least: 0 }, account);
     let amount = 0;
     let failure: unknown;
     try {
@@ -96,7 +96,7 @@ export interface PaidSearcher {
   search(request: SearchRequest, payer: Service['payer'], signal: AbortSignal): Promise<SearchHit[]>;
 }
 
-export function paidSearcher({ provider, engine, search }: WebSearcher, tool: string, pay: Pay): PaidSearcher {
+export function paidSearcher({ provider, engine, search }: WebSearcher, tool: string, pay: MeterService): PaidSearcher {
   return {
     provider,
     search(request, payer, signal) {
@@ -114,7 +114,7 @@ export function paidSearcher({ provider, engine, search }: WebSearcher, tool: st
 const margin = 1.5;
 
 /** The index belongs to whoever runs Polylogue: where nobody else is named, they pay. */
-export function paidEmbedder(embedder: VendorEmbedder, tool: string, pay: Pay): Embedder {
+export function paidEmbedder(embedder: VendorEmbedder, tool: string, pay: MeterService): Embedder {
   const { model: name } = embedder;
   const at = name.indexOf(':');
   return {

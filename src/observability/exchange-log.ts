@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord } from '../core/json.ts';
-import type { Clock, CommsNote, TellComms } from '../core/ports.ts';
+import type { Clock, CommsNote, LogExchange } from '../core/ports.ts';
 import { atMost, createLane } from './event-bus.ts';
 import { createRotatingLog, firstTime, isCode, type LogRecord, standingOf } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
@@ -146,7 +146,7 @@ export interface CommsLogParts {
 }
 
 export interface CommsLog {
-  tell: TellComms;
+  tell: LogExchange;
   /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs` (2,000). Never rejects. */
   close(timeoutMs?: number): Promise<void>;
 }

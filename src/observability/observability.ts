@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Clock, CommsReader, Emit, Mask, Random, Recent, TellComms, WatchedCalls } from '../core/ports.ts';
+import type { Clock, CommsReader, Emit, LogExchange, Mask, Random, Recent, WatchedCalls } from '../core/ports.ts';
 import type { Sink } from './event-bus.ts';
 import { createBus } from './event-bus.ts';
 import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
@@ -32,7 +32,7 @@ export interface Telemetry {
   /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
   know(secrets: readonly string[]): void;
   /** Absent: nobody wants to know what is said to models. */
-  tellComms?: TellComms;
+  tellComms?: LogExchange;
   /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
   comms?: CommsReader;
   /** What the calls of this process did lately. */
@@ -142,7 +142,7 @@ function lazyReader(folder: string): CommsReader {
   };
 }
 
-function toAll(tells: readonly TellComms[], onSinkError: (name: string, error: unknown) => void): TellComms {
+function toAll(tells: readonly LogExchange[], onSinkError: (name: string, error: unknown) => void): LogExchange {
   return note => {
     try {
       for (const tell of tells) tell(note);

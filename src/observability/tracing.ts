@@ -10,14 +10,14 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { isRecord, textIn } from '../core/json.ts';
-import type { CommsNote, Mask, TellComms } from '../core/ports.ts';
+import type { CommsNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import { type Attempt, createCallSpans, finishReason } from './call-spans.ts';
 import type { Sink } from './event-bus.ts';
 
 export interface SpanContent {
   /** Takes what is said, unmasked, until its attempt is over. */
-  tell: TellComms;
+  tell: LogExchange;
   /** The texts of an attempt, masked, as OpenTelemetry has messages. */
   of(attempt: Attempt): Promise<Attributes>;
   forget(reqId: string): void;
@@ -117,7 +117,7 @@ export interface TraceParts {
 
 export interface Traces extends Sink {
   /** Given where spans hold texts. */
-  tell?: TellComms;
+  tell?: LogExchange;
 }
 
 /** Long enough to send several spans at once; what waits when the process ends is sent then. */

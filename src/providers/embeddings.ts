@@ -5,7 +5,7 @@ import { checkedBaseUrl, type ProviderSettings } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
 import type { VendorEmbedder } from '../models/vendor-services.ts';
 import { type VendorDoor, vendorJson } from './shared/http.ts';
-import { glmDoor } from './zhipu/api.ts';
+import { zhipuEndpoint } from './zhipu/api.ts';
 
 /** What vendors take in one request at the least. */
 const mostTexts = 64;
@@ -102,7 +102,7 @@ export function namedEmbedder(
     });
   }
   return createEmbedder(
-    provider === 'zhipu' ? glmDoor(settings, now) : doorOf(provider, place, baseUrl, settings, now),
+    provider === 'zhipu' ? zhipuEndpoint(settings, now) : doorOf(provider, place, baseUrl, settings, now),
     model,
   );
 }

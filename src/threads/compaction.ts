@@ -155,7 +155,7 @@ export function selectionTokens({ compaction, turns }: Selection): number {
 }
 
 /** Whether a prompt of these turns has outgrown its share of the window or the number of turns. */
-export function outgrown(selection: Selection, historyBudget: number, maxTurns: number): boolean {
+export function exceedsHistoryBudget(selection: Selection, historyBudget: number, maxTurns: number): boolean {
   return selection.turns.length > maxTurns || selectionTokens(selection) > historyBudget;
 }
 

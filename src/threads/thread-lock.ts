@@ -19,7 +19,7 @@ export interface ExclusiveOptions {
 }
 
 /** Runs work on a thread while no other call, of this or another process, does. */
-export type Exclusively = <Result>(
+export type WithThreadLock = <Result>(
   id: ThreadId,
   options: ExclusiveOptions,
   work: () => Promise<Result>,
@@ -31,7 +31,7 @@ const renewEveryMs = 2_000;
 const pollMs = 50;
 
 /** Within the process calls queue in the order they came; between processes a lease in the store decides. */
-export function createLeases({ store, clock, emit, holder }: LeaseOptions): Exclusively {
+export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions): WithThreadLock {
   const queue = createQueue();
   const warn = (error: unknown) =>
     emit({ type: 'warning', where: 'thread lease', message: isAppError(error) ? error.message : String(error) });

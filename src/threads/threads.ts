@@ -12,10 +12,10 @@ import type {
   WorkflowState,
 } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
-import { createLeases, type Exclusively } from './thread-lock.ts';
+import { createThreadLocks, type WithThreadLock } from './thread-lock.ts';
 
 /** Whose thread, and where it lives. */
-export interface Place {
+export interface ThreadScope {
   owner: string;
   workspace: string;
 }
@@ -26,7 +26,7 @@ const longestId = 36;
 const mostAncestors = 20;
 
 /** The id that a caller means: a UUID, or `last` for the newest thread of the workspace. */
-export async function idFor(store: Store, reference: string, place: Place, now: number): Promise<ThreadId> {
+export async function idFor(store: Store, reference: string, place: ThreadScope, now: number): Promise<ThreadId> {
   if (isThreadId(reference)) return reference;
   if (reference === 'last') return newest(store, place, now);
   // Half of a secret is not known as one any more: of what is too long for an id, only the beginning is shown.
@@ -40,7 +40,7 @@ export async function idFor(store: Store, reference: string, place: Place, now: 
   );
 }
 
-async function newest(store: Store, place: Place, now: number): Promise<ThreadId> {
+async function newest(store: Store, place: ThreadScope, now: number): Promise<ThreadId> {
   const [head] = await store.list({ ...place, limit: 1, now });
   if (head) return head.id;
   throw new AppError('input', 'There is no thread in this project yet, so "last" names nothing.', {
@@ -198,15 +198,15 @@ export interface Threads {
   /** Milliseconds that a thread lives after its last use. */
   readonly lifetimeMs: number;
   /** A new thread; nothing is stored before its first exchange. */
-  start(place: Place, toolName: string): Thread;
+  start(place: ThreadScope, toolName: string): Thread;
   /**
    * Finds a thread by its id or `last` (the newest of the workspace). Throws INVALID_INPUT_FORMAT, THREAD_NOT_FOUND or
    * THREAD_EXPIRED; another owner's thread is not found.
    */
-  find(reference: string, place: Place): Promise<Thread>;
+  find(reference: string, place: ThreadScope): Promise<Thread>;
   /** The same without its turns: for who reads the thread under its lease anyway. */
-  findHead(reference: string, place: Place): Promise<ThreadHead>;
-  exclusively: Exclusively;
+  findHead(reference: string, place: ThreadScope): Promise<ThreadHead>;
+  exclusively: WithThreadLock;
   /** Reads a thread, as it is now under its lease, and closes exchanges that a dead process left open. */
   refresh(thread: Pick<ThreadHead, 'id' | 'owner'>): Promise<Thread>;
   newExchange(): ExchangeId;
@@ -237,7 +237,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
   return {
     store,
     lifetimeMs,
-    exclusively: createLeases({ store, clock, emit, holder: random.uuid() }),
+    exclusively: createThreadLocks({ store, clock, emit, holder: random.uuid() }),
     newExchange: () => exchangeId(random.uuid()),
 
     start: ({ owner, workspace }, toolName) => ({

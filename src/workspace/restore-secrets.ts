@@ -5,7 +5,7 @@ import { readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** What placeholders stand for. */
-export type Originals = ReadonlyMap<string, string>;
+export type SecretsByPlaceholder = ReadonlyMap<string, string>;
 
 export interface OriginalsRequest {
   /** The placeholders that are looked for. */
@@ -31,7 +31,7 @@ export function placeholdersIn(text: string): Set<string> {
  * Finds what placeholders stand for by masking the files again, as they are now: nobody keeps a secret for this. What is not in
  * those files any more, or what two secrets share, is not found. Nothing outside the roots is looked at.
  */
-export async function findOriginals(request: OriginalsRequest): Promise<Originals> {
+export async function findSecrets(request: OriginalsRequest): Promise<SecretsByPlaceholder> {
   const { sandbox, mask, maxBytes, signal } = request;
   const found = new Map<string, string>();
   const shared = new Set<string>();
@@ -54,7 +54,7 @@ export async function findOriginals(request: OriginalsRequest): Promise<Original
 }
 
 /** A text with its secrets in their places again. */
-export interface PutBack {
+export interface RestoredText {
   text: string;
   /** How many placeholders were replaced. */
   count: number;
@@ -80,9 +80,9 @@ interface Hunk {
  * Replaces placeholders by what they stand for. A secret of several lines was one line to whoever wrote the text: within a
  * patch each of its lines gets the line's mark, and the numbers of the hunks say so.
  */
-export function putBack(text: string, originals: Originals): PutBack {
+export function restoreSecrets(text: string, originals: SecretsByPlaceholder): RestoredText {
   const out: string[] = [];
-  const left: PutBack['left'] = [];
+  const left: RestoredText['left'] = [];
   let count = 0;
   let hunk: Hunk | undefined;
   let shift = { old: 0, new: 0 };
@@ -156,8 +156,8 @@ function headOf({ oldFrom, oldLines, newFrom, newLines }: Hunk, line: string): s
 }
 
 /** A patch that may be applied: every masked secret in it is the real one again. Throws SECURITY where one can't be found. */
-export function putBackPatch(patch: string, originals: Originals): Omit<PutBack, 'left'> {
-  const { text, count, left } = putBack(patch, originals);
+export function restoreSecretsInPatch(patch: string, originals: SecretsByPlaceholder): Omit<RestoredText, 'left'> {
+  const { text, count, left } = restoreSecrets(patch, originals);
   const [first] = left;
   if (!first) return { text, count };
   const lines = [...new Set(left.map(({ line }) => line))].slice(0, 10).join(', ');

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { efforts } from '../../src/core/model.ts';
-import { createTeam, type Team } from '../../src/models/call/models.ts';
+import { createModelService, type ModelService } from '../../src/models/call/models.ts';
 import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import { providers } from '../../src/providers/index.gen.ts';
 import { realClock } from '../support/clock.ts';
@@ -24,12 +24,12 @@ const fakes = [
 
 describe.each(fakes)('the catalogue of %s (%s)', (provider, _dialect, start) => {
   let vendor: FakeVendor;
-  let team: Team;
+  let team: ModelService;
   const rows = loadCatalogue().filter(model => model.provider === provider);
 
   beforeAll(async () => {
     vendor = await start();
-    team = createTeam({
+    team = createModelService({
       definitions: providers,
       settings: { [provider]: { apiKey: 'test-key', baseUrl: vendor.url } },
       policy: noPolicy,

@@ -3,7 +3,7 @@ import { realSurroundings } from '../../src/app/surroundings.ts';
 import { cancelledError, storageError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
-import { createLeases } from '../../src/threads/thread-lock.ts';
+import { createThreadLocks } from '../../src/threads/thread-lock.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
@@ -58,7 +58,7 @@ describe('a store that fails when a thread is given back', () => {
       ...createMemoryStore(),
       release: () => Promise.reject(storageError('unavailable', 'It is gone.')),
     };
-    const exclusively = createLeases({
+    const exclusively = createThreadLocks({
       store: failing,
       clock,
       holder: random.uuid(),

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { schemaOf } from '../../src/calls/arguments.ts';
-import { type ExposurePolicy, exposed } from '../../src/engine/exposure.ts';
+import { type ExposurePolicy, exposeTools } from '../../src/engine/exposure.ts';
 import { createPrompts } from '../../src/engine/prompts.ts';
 import { catalogueVersion, createToolTable } from '../../src/engine/tool-table.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 import { schemas } from '../../src/tools/schemas.gen.ts';
 
 const standard: ExposurePolicy = { profile: 'standard', toolsets: ['core', 'code'], disabled: [], readOnly: false };
-const offered = (policy: Partial<ExposurePolicy>) => exposed(tools, { ...standard, ...policy });
+const offered = (policy: Partial<ExposurePolicy>) => exposeTools(tools, { ...standard, ...policy });
 const names = (policy: Partial<ExposurePolicy>) => offered(policy).tools.map(tool => tool.name);
 const principal = { owner: 'local', root: '/project' };
 

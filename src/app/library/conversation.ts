@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Message } from '../../core/message.ts';
 import { addUsage, noUsage, type Usage } from '../../core/usage.ts';
-import type { Converse, SystemLayer } from '../../engine/conversation.ts';
+import type { SendMessage, SystemLayer } from '../../engine/conversation.ts';
 import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
 import type { PolylogueEvents, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
 
@@ -89,7 +89,7 @@ export function createTally(): Tally {
 }
 
 export interface SendParts {
-  converse: Converse;
+  converse: SendMessage;
   emitter: Emitter;
   tally: Tally;
   /** The project. */

@@ -6,17 +6,25 @@ import type { ExchangeStatus, Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
-import { nobody } from '../../models/call/call-run.ts';
+import { absentModel } from '../../models/call/call-run.ts';
 import { splitSuffix } from '../../models/routing/names.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { Threads } from '../../threads/threads.ts';
 import { turnTokens } from '../../threads/transcript.ts';
-import type { Answered, AskPlan, Gathered, LocalPlan, Resumed, Routed, Standing } from '../call-record.ts';
-import { capAnswer } from '../format-reply.ts';
-import { continuationOffer, failure, localMetadata, metadataOf, type Reply, success } from '../reply.ts';
-import { gather } from './gather.ts';
-import type { ComposeOptions } from './options.ts';
-import { clearPrompt, createMaskedStream, maskAnswer } from './redaction.ts';
+import type {
+  AnsweredCall,
+  LocalTurn,
+  ModelTurn,
+  PendingExchange,
+  PreparedCall,
+  RoutedCall,
+  ThreadedCall,
+} from '../call-record.ts';
+import { truncateAnswer } from '../format-reply.ts';
+import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
+import { prepareContext } from './gather.ts';
+import type { ContextServices } from './options.ts';
+import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
 import { planCall, type RouteOptions, searchFor } from './route-call.ts';
 
 /** Less room than this is not worth another call. */
@@ -29,7 +37,7 @@ const goOn =
  * An answer that the vendor cut at its limit, asked on once: the model sees what it wrote and goes on. What comes back is one
  * answer with the usage of both calls; `finish` tells whether it is still cut. When going on fails, the answer is what came first.
  */
-export async function completeIfCut(
+export async function continueTruncated(
   ask: AskModel,
   question: ModelQuestion,
   answer: ModelAnswer,
@@ -74,14 +82,14 @@ export async function completeIfCut(
 
 export interface LocalOptions {
   threads: Threads;
-  compose: ComposeOptions;
+  compose: ContextServices;
 }
 
 /** A call that no model answers: what the caller contributed becomes a turn of its own, readable by everybody after it. */
-export async function rememberLocal(
+export async function recordLocalTurn(
   { threads, compose }: LocalOptions,
-  call: Resumed,
-  plan: LocalPlan,
+  call: ThreadedCall,
+  plan: LocalTurn,
 ): Promise<Reply> {
   const exchange = compose.newExchange();
   const draft: Turn = {
@@ -99,7 +107,7 @@ export async function rememberLocal(
   const previous = call.thread.turns.findLast(turn => turn.status === 'done');
   const turn = { ...draft, tokens: turnTokens(draft, previous, new Map()) };
   const thread = await threads.add(call.thread, exchange, { turns: [turn], status: 'done', workflow: plan.workflow });
-  return success({
+  return successReply({
     ...plan.document,
     continuation_id: thread.id,
     continuation_offer: continuationOffer(thread, compose.maxTurns, thread.turns.length),
@@ -110,7 +118,7 @@ export async function rememberLocal(
 export interface AskOptions extends RouteOptions {
   threads: Threads;
   askModel: AskModel;
-  compose: ComposeOptions;
+  compose: ContextServices;
   /** Whether a provider's models run on this machine: they are shown the secrets of files. */
   runsHere(providerId: string): boolean;
   /** By tool: how hard its model thinks when the call does not say; absent: as the tool itself has it. */
@@ -120,11 +128,11 @@ export interface AskOptions extends RouteOptions {
 }
 
 /** The second half of the pipeline: resolve → gather → ask → remember → reply. */
-export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Reply> {
+export async function askModelTurn(options: AskOptions, call: ThreadedCall, plan: ModelTurn): Promise<Reply> {
   try {
     const routed = await resolve(options, call, plan);
     call.progress.stage('reading files');
-    const gathered = await gather(options.compose, routed);
+    const gathered = await prepareContext(options.compose, routed);
     report(options, gathered);
     const standing = await remember(options, gathered);
     const answered = await answer(options, gathered, standing);
@@ -134,13 +142,13 @@ export async function askPlan(options: AskOptions, call: Resumed, plan: AskPlan)
     if (plan.withoutModel && error.kind === 'config') {
       // Nobody configured a model: the caller's own work is a complete answer.
       const { contribution, workflow, withoutModel: document } = plan;
-      return rememberLocal(options, call, { kind: 'local', contribution, workflow, document });
+      return recordLocalTurn(options, call, { kind: 'local', contribution, workflow, document });
     }
-    return failure(error, { toolName: call.tool.name, reqId: call.reqId, local: plan.local });
+    return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local: plan.local });
   }
 }
 
-async function resolve(options: AskOptions, call: Resumed, plan: AskPlan): Promise<Routed> {
+async function resolve(options: AskOptions, call: ThreadedCall, plan: ModelTurn): Promise<RoutedCall> {
   const { common, tool, thread } = call;
   const request = {
     category: plan.category,
@@ -210,13 +218,13 @@ function modelOf(thread: Thread, tool: string): string | undefined {
       turn.role === 'assistant' &&
       turn.toolName === tool &&
       turn.status === 'done' &&
-      turn.modelProvider !== nobody.provider,
+      turn.modelProvider !== absentModel.provider,
   );
   return last?.modelProvider && last.modelName ? `${last.modelProvider}:${last.modelName}` : undefined;
 }
 
 /** Whether the caller said how hard to think, by `thinking_mode` or after the model's name. */
-function saysHowHard({ common }: Resumed): boolean {
+function saysHowHard({ common }: ThreadedCall): boolean {
   return common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
 }
 
@@ -231,7 +239,7 @@ function asBefore(thread: Thread, candidate: Candidate): Candidate {
   return effort === undefined && thinkingBudget === undefined ? candidate : { ...candidate, effort, thinkingBudget };
 }
 
-function report({ compose }: AskOptions, { reqId, tool, files }: Gathered): void {
+function report({ compose }: AskOptions, { reqId, tool, files }: PreparedCall): void {
   const skipped = files.skipped.map(({ path, code }) => ({ path, code }));
   compose.emit({
     type: 'files.read',
@@ -245,14 +253,18 @@ function report({ compose }: AskOptions, { reqId, tool, files }: Gathered): void
 /** The question is durable before anybody is paid to answer it. */
 async function remember(
   { threads }: AskOptions,
-  { thread, turn, blobs, compaction, history }: Gathered,
-): Promise<Standing> {
+  { thread, turn, blobs, compaction, history }: PreparedCall,
+): Promise<PendingExchange> {
   const { tokens, costUsd } = history.summary ?? {};
   const question = { turns: [turn], status: 'pending' as const, blobs, compaction, tokens, costUsd };
   return { thread: await threads.add(thread, turn.exchange, question), turn };
 }
 
-async function answer(options: AskOptions, gathered: Gathered, standing: Standing): Promise<Answered | Reply> {
+async function answer(
+  options: AskOptions,
+  gathered: PreparedCall,
+  standing: PendingExchange,
+): Promise<AnsweredCall | Reply> {
   const { candidates, progress, reqId, tool, signal, common, messages, budget, plan } = gathered;
   const { model } = candidates[0];
   progress.stage(`asking ${model.provider}:${model.id}`);
@@ -262,7 +274,7 @@ async function answer(options: AskOptions, gathered: Gathered, standing: Standin
       return { ...gathered, answer: made, said: made.text };
     }
     const { mask } = options.compose;
-    const clear = await clearPrompt(options.compose, gathered, options.runsHere);
+    const clear = await unmaskPrompt(options.compose, gathered, options.runsHere);
     const { onText } = gathered.request;
     const stream = onText && !clear ? createMaskedStream(mask, gathered.thread.id, onText) : undefined;
     const question: ModelQuestion = {
@@ -282,7 +294,7 @@ async function answer(options: AskOptions, gathered: Gathered, standing: Standin
       onProgress: delta => progress.streamed(delta),
     };
     const used = budget.reserved + budget.historyUsed + budget.filesUsed;
-    const answer = await completeIfCut(options.askModel, question, await options.askModel(question), used);
+    const answer = await continueTruncated(options.askModel, question, await options.askModel(question), used);
     await stream?.end();
     const masked = await maskAnswer(mask, gathered.thread.id, answer, clear?.shown);
     // What was shown in clear is not streamed: it can only be told from the rest when all of it is there.
@@ -297,14 +309,14 @@ async function answer(options: AskOptions, gathered: Gathered, standing: Standin
     await close(options, standing, signal.aborted ? 'interrupted' : 'failed');
     const offer = continuationOffer(thread, options.compose.maxTurns, gathered.history.sent);
     const keep = { ...plan.local, continuation_id: thread.id, continuation_offer: offer };
-    return failure(error, { toolName: tool.name, reqId, local: keep });
+    return errorReply(error, { toolName: tool.name, reqId, local: keep });
   }
 }
 
 /** Marks an exchange that got no answer. */
 async function close(
   { threads, compose }: AskOptions,
-  { thread, turn }: Standing,
+  { thread, turn }: PendingExchange,
   status: ExchangeStatus,
 ): Promise<void> {
   try {
@@ -315,7 +327,7 @@ async function close(
   }
 }
 
-async function reply(options: AskOptions, answered: Answered, standing: Standing): Promise<Reply> {
+async function reply(options: AskOptions, answered: AnsweredCall, standing: PendingExchange): Promise<Reply> {
   const { compose, threads } = options;
   const { turn } = standing;
   const { answer, plan, history, tool } = answered;
@@ -365,8 +377,8 @@ async function reply(options: AskOptions, answered: Answered, standing: Standing
     citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
     metadata,
   });
-  return success(
-    capAnswer(
+  return successReply(
+    truncateAnswer(
       make,
       { thread: thread.id, seq: assistant.seq, text: delivered.text, asStored: delivered.text === answer.text },
       options.replyTokens,

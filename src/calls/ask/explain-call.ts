@@ -6,11 +6,11 @@ import { estimateTokens } from '../../core/tokens.ts';
 import type { CallKind, ToolRequest } from '../../core/tool-host.ts';
 import type { Classify, Opinion } from '../../models/routing/classifier.ts';
 import type { RouteExplanation } from '../../models/routing/explain.ts';
-import type { RouteTask } from '../../models/routing/requirements.ts';
+import type { TaskProfile } from '../../models/routing/requirements.ts';
 import type { Category, ModelRequest } from '../../models/routing/roster.ts';
 import { nearestNames } from '../arguments.ts';
 import type { ToolDefinition } from '../tool.ts';
-import type { ComposeOptions } from './options.ts';
+import type { ContextServices } from './options.ts';
 import { fileTokens, isNamed } from './route-call.ts';
 
 /** A call that is only thought of. */
@@ -38,7 +38,7 @@ export interface ExplainerParts {
   tools: readonly ToolDefinition[];
   explain(request: ModelRequest): Promise<RouteExplanation>;
   classify: Classify;
-  compose: Pick<ComposeOptions, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble' | 'mask'>;
+  compose: Pick<ContextServices, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble' | 'mask'>;
   efforts: Readonly<Record<string, Effort>>;
 }
 
@@ -61,7 +61,7 @@ export function createExplainer({ tools, explain, classify, compose, efforts }: 
       estimateTokens(compose.preamble) +
       estimateTokens(text) +
       (await fileTokens(compose, question.files, { root, signal }));
-    const task: RouteTask = {
+    const task: TaskProfile = {
       tool: tool.name,
       text,
       files: question.files,

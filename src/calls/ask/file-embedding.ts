@@ -11,9 +11,9 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
 import type { FileReport } from '../call-record.ts';
 import type { FoundFile } from './search-files.ts';
-import type { Condenser } from './shorten-files.ts';
+import type { FileShortener } from './shorten-files.ts';
 
-export interface EmbedRequest {
+export interface FileInclusion {
   named: readonly CollectedFile[];
   /** What a search found. */
   found: readonly FoundFile[];
@@ -24,7 +24,7 @@ export interface EmbedRequest {
   bases: Blobs;
   sandbox: Sandbox;
   pool: WorkPool;
-  condenser: Condenser;
+  condenser: FileShortener;
   /** Words of the question: what has no room whole is shown where it speaks of them. */
   words: readonly string[];
   /** Where relative paths start. */
@@ -40,7 +40,7 @@ export interface EmbedRequest {
 }
 
 /** The files of a new turn as they are put together. */
-export interface Embedded {
+export interface IncludedFiles {
   records: FileRecord[];
   blobs: Map<Sha256, string>;
   report: FileReport;
@@ -75,15 +75,15 @@ export function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256,
 }
 
 /** What a record costs in the prompt, for the model. */
-export function costOf({ factor }: Pick<EmbedRequest, 'factor'>, record: FileRecord, blobs: Blobs): number {
+export function costOf({ factor }: Pick<FileInclusion, 'factor'>, record: FileRecord, blobs: Blobs): number {
   const texts = [renderFile(record, blobs), renderDocument(record, blobs)].filter(text => text !== undefined);
   return Math.ceil(estimateTokens(`${texts.join('\n\n')}\n\n`) * factor);
 }
 
 /** Adds a record if it costs no more than `most`, which is all that is left unless told. */
 export function take(
-  request: EmbedRequest,
-  out: Embedded,
+  request: FileInclusion,
+  out: IncludedFiles,
   record: FileRecord,
   blobs: ReadonlyMap<Sha256, string>,
   most = request.budget - out.tokens,
@@ -96,17 +96,17 @@ export function take(
   return true;
 }
 
-export async function masked({ mask, scope }: EmbedRequest, file: TextFile): Promise<MaskedText> {
+export async function masked({ mask, scope }: FileInclusion, file: TextFile): Promise<MaskedText> {
   const { text, found } = await mask(file.text, scope);
   return { base: hashOf(text), text, found };
 }
 
 /** Counts what was masked in a text that is sent. */
-export function countMasked({ report }: Embedded, found: MaskedText['found']): void {
+export function countMasked({ report }: IncludedFiles, found: MaskedText['found']): void {
   for (const [kind, count] of Object.entries(found)) report.masked[kind] = (report.masked[kind] ?? 0) + count;
 }
 
-export function skipForRoom(out: Embedded, path: string, what: string): void {
+export function skipForRoom(out: IncludedFiles, path: string, what: string): void {
   const reason = `${what} into the model's window beside the conversation; name a range (file.ts:10-80) or use a model with a larger one.`;
   out.report.skipped.push({ path: printablePath(path), code: 'over_budget', reason });
 }

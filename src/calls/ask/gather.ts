@@ -12,8 +12,8 @@ import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import { type CollectedFile, type Collection, collectFiles } from '../../workspace/collect-files.ts';
 import { isSkip, parsePathReference, skip } from '../../workspace/paths.ts';
 import { clampRange, locateReference, readBytes } from '../../workspace/read-file.ts';
-import type { Gathered, Routed } from '../call-record.ts';
-import type { ComposeOptions } from './options.ts';
+import type { PreparedCall, RoutedCall } from '../call-record.ts';
+import type { ContextServices } from './options.ts';
 import {
   buildPrompt,
   type CollectedImages,
@@ -23,7 +23,7 @@ import {
   refuseIfNothingReadable,
 } from './prompt.ts';
 import { searchFiles } from './search-files.ts';
-import { withModelSummary } from './summarise-history.ts';
+import { compactHistory } from './summarise-history.ts';
 
 export interface CollectedDocuments {
   /** By path, so that the same documents make the same prompt in whatever order they were named. */
@@ -42,7 +42,7 @@ const atOnce = 3;
  * Has a vendor read the documents that a call names, where its first candidate (or the tool's own provider) is that vendor's.
  * Anything else stays with the files.
  */
-export async function collectDocuments(options: ComposeOptions, call: Routed): Promise<CollectedDocuments> {
+export async function collectDocuments(options: ContextServices, call: RoutedCall): Promise<CollectedDocuments> {
   const { documents } = options;
   const { plan, candidates } = call;
   const served =
@@ -79,7 +79,7 @@ export async function collectDocuments(options: ComposeOptions, call: Routed): P
  * list of what is missing. What only a vendor could read is named with the way to it.
  */
 export function withDocuments(
-  { documents }: ComposeOptions,
+  { documents }: ContextServices,
   { files, skipped, failures }: CollectedDocuments,
   found: Collection,
 ): Collection {
@@ -100,9 +100,9 @@ type Outcome = { file: CollectedFile } | { skip: Skip; failure?: AppError };
 
 /** Undefined: it is none of the vendor's, such as a directory that is named like a document. */
 async function readDocument(
-  { sandbox, home, store, maxFileBytes }: ComposeOptions,
+  { sandbox, home, store, maxFileBytes }: ContextServices,
   documents: DocumentLibrary,
-  { request: { principal }, signal, thread }: Routed,
+  { request: { principal }, signal, thread }: RoutedCall,
   input: string,
 ): Promise<Outcome | undefined> {
   const reference = parsePathReference(input, principal.root, home);
@@ -150,8 +150,8 @@ async function documentText(
 
 /** The text that this very document had in this thread: the same bytes again, and no vendor is asked. */
 async function shownBefore(
-  { store }: Pick<ComposeOptions, 'store'>,
-  thread: Routed['thread'],
+  { store }: Pick<ContextServices, 'store'>,
+  thread: RoutedCall['thread'],
   hash: Sha256,
 ): Promise<string | undefined> {
   const records = thread.turns.filter(turn => turn.status === 'done').flatMap(turn => turn.files);
@@ -161,7 +161,7 @@ async function shownBefore(
 
 async function fetchDocument(
   documents: DocumentLibrary,
-  { request: { principal }, signal }: Routed,
+  { request: { principal }, signal }: RoutedCall,
   id: string,
 ): Promise<Outcome> {
   try {
@@ -204,7 +204,7 @@ function refuseTooMany(named: number, limit: number): void {
 }
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
-export async function gather(options: ComposeOptions, call: Routed): Promise<Gathered> {
+export async function prepareContext(options: ContextServices, call: RoutedCall): Promise<PreparedCall> {
   const { plan, request, signal, thread } = call;
   const images = await collectImages(options, call);
   const draft = draftTurn(options, call, images);
@@ -227,7 +227,7 @@ export async function gather(options: ComposeOptions, call: Routed): Promise<Gat
   const parts = { draft, images, collected, found: searched.found };
   const fitting = await fittingPrompt(options, call, parts);
   refuseIfNoneFits(call, fitting, collected.files);
-  const prompt = await withModelSummary(options.summaries, call, fitting, shortened =>
+  const prompt = await compactHistory(options.summaries, call, fitting, shortened =>
     fittingPrompt(options, { ...call, thread: shortened }, parts),
   );
   const { selection, compaction, embedded, budget, historyUsed } = prompt;
@@ -267,8 +267,8 @@ const surplusMargin = 1.05;
  * prompt that might exceed the window (its bytes bound its tokens) is counted, and made anew by the measured price if it does.
  */
 async function fittingPrompt(
-  options: ComposeOptions,
-  call: Routed,
+  options: ContextServices,
+  call: RoutedCall,
   parts: Omit<PromptParts, 'factor'>,
 ): Promise<Prompt> {
   const { model } = call.candidates[0];
@@ -297,11 +297,11 @@ async function fittingPrompt(
   });
 }
 
-function countable({ reqId, candidates, signal }: Routed, { messages, budget }: Prompt): PromptToCount {
+function countable({ reqId, candidates, signal }: RoutedCall, { messages, budget }: Prompt): PromptToCount {
   return { reqId, candidate: candidates[0], messages, maxOutputTokens: budget.answer, signal };
 }
 
-function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed, images: CollectedImages): Turn {
+function draftTurn(options: ContextServices, { thread, plan, tool }: RoutedCall, images: CollectedImages): Turn {
   return {
     seq: thread.seq + 1,
     role: 'user',
@@ -318,7 +318,7 @@ function draftTurn(options: ComposeOptions, { thread, plan, tool }: Routed, imag
 
 /** Files of which not one has room: the caller must choose, so it is told the numbers before a model is paid. */
 function refuseIfNoneFits(
-  { candidates }: Routed,
+  { candidates }: RoutedCall,
   { embedded, budget, historyUsed }: Prompt,
   files: readonly CollectedFile[],
 ): void {

@@ -9,16 +9,16 @@ import type { Store } from '../../storage/store.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { SearchIndexes } from '../../workspace/search-index/search-index.ts';
 import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
-import type { Condenser } from './shorten-files.ts';
+import type { FileShortener } from './shorten-files.ts';
 
 /** What it takes to make a prompt. */
-export interface ComposeOptions {
+export interface ContextServices {
   store: Store;
   sandbox: Sandbox;
   /** Threads for work on the processor. */
   pool: WorkPool;
   /** Makes files short that have no room. */
-  condenser: Condenser;
+  condenser: FileShortener;
   /** Where what stands in the files of a workspace. */
   indexes: Pick<SearchIndexes, 'of'>;
   mask: Mask;

@@ -11,9 +11,9 @@ import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
 import {
   costOf,
   countMasked,
-  type Embedded,
-  type EmbedRequest,
+  type FileInclusion,
   hashOf,
+  type IncludedFiles,
   type MaskedText,
   masked,
   recordOf,
@@ -26,7 +26,11 @@ import type { FoundFile } from './search-files.ts';
 const mostTold = 5;
 
 /** Sends what a search found, as long as there is room; what stands in the prompt already is not sent again. */
-export async function placeSearched(request: EmbedRequest, out: Embedded, found: readonly FoundFile[]): Promise<void> {
+export async function fitSearchResults(
+  request: FileInclusion,
+  out: IncludedFiles,
+  found: readonly FoundFile[],
+): Promise<void> {
   let told = 0;
   for (const { file, ranges } of found) {
     const wanted = ranges.filter(range => !isThere(request, out, file, range));
@@ -46,7 +50,7 @@ export async function placeSearched(request: EmbedRequest, out: Embedded, found:
   }
 }
 
-function isThere(request: EmbedRequest, out: Embedded, file: FoundFile['file'], range: LineRange): boolean {
+function isThere(request: FileInclusion, out: IncludedFiles, file: FoundFile['file'], range: LineRange): boolean {
   const standing = request.standing.get(file.path);
   // A file that changed is sent as a change, all of it.
   if (standing && (standing.sha256 !== file.sha256 || covers(standing, range))) return true;
@@ -186,24 +190,28 @@ const charsPerToken = 12;
  * kind, by how much they speak of the question, and by size; what has no room whole is outlined or summarised, with the lines
  * that matter; what has no room even for that is named in the report.
  */
-export async function placeNew(request: EmbedRequest, out: Embedded, files: readonly CollectedFile[]): Promise<void> {
+export async function fitNewFiles(
+  request: FileInclusion,
+  out: IncludedFiles,
+  files: readonly CollectedFile[],
+): Promise<void> {
   if (await allFit(request, out, files)) {
     for (const file of files) if (!(await placeWhole(request, out, file))) await placeShort(request, out, file, 1);
-    await placeSearched(request, out, request.found);
+    await fitSearchResults(request, out, request.found);
     return;
   }
   const named = files.filter(file => file.named);
   for (const [index, file] of named.entries()) {
     if (!(await placeWhole(request, out, file))) await placeShort(request, out, file, named.length - index);
   }
-  await placeSearched(request, out, request.found);
+  await fitSearchResults(request, out, request.found);
   const there = new Set(out.records.map(({ path }) => path));
   const others = files.filter(({ named, path }) => !named && !there.has(path));
   await placeFound(request, out, await byWorth(request, others));
 }
 
 /** By estimate; what it does not see is that a file may be masked. */
-async function allFit(request: EmbedRequest, out: Embedded, files: readonly CollectedFile[]): Promise<boolean> {
+async function allFit(request: FileInclusion, out: IncludedFiles, files: readonly CollectedFile[]): Promise<boolean> {
   let left = request.budget - out.tokens;
   for (const { text, lines } of files) {
     if (text.length / charsPerToken > left) return false;
@@ -216,7 +224,7 @@ async function allFit(request: EmbedRequest, out: Embedded, files: readonly Coll
 
 /** In the order in which they are to have what room there is. */
 async function byWorth(
-  { words, root, signal }: EmbedRequest,
+  { words, root, signal }: FileInclusion,
   files: readonly CollectedFile[],
 ): Promise<CollectedFile[]> {
   const judged: { file: CollectedFile; rank: number; worth: number }[] = [];
@@ -236,8 +244,8 @@ async function byWorth(
 }
 
 async function placeWhole(
-  request: EmbedRequest,
-  out: Embedded,
+  request: FileInclusion,
+  out: IncludedFiles,
   file: CollectedFile,
   most = request.budget - out.tokens,
 ): Promise<boolean> {
@@ -251,7 +259,12 @@ async function placeWhole(
 }
 
 /** A named file that does not fit: what it declares or says, and the lines that matter or else its first ones. */
-async function placeShort(request: EmbedRequest, out: Embedded, file: CollectedFile, sharers: number): Promise<void> {
+async function placeShort(
+  request: FileInclusion,
+  out: IncludedFiles,
+  file: CollectedFile,
+  sharers: number,
+): Promise<void> {
   const shown = await masked(request, file);
   const share = Math.floor((request.budget - out.tokens) / sharers);
   const end = out.tokens + share;
@@ -271,8 +284,8 @@ async function placeShort(request: EmbedRequest, out: Embedded, file: CollectedF
 }
 
 async function placeParts(
-  request: EmbedRequest,
-  out: Embedded,
+  request: FileInclusion,
+  out: IncludedFiles,
   file: CollectedFile,
   { base, text }: MaskedText,
   { end, symbols }: { end: number; symbols?: Parameters<typeof relevantRanges>[1] },
@@ -324,8 +337,8 @@ function firstLines({ from, to }: LineRange, fits: (ranges: LineRange[]) => bool
 
 /** Puts an outline or a summary in the place of a file; answers which. What stands in the prompt already is not sent again. */
 async function placeCondensed(
-  request: EmbedRequest,
-  out: Embedded,
+  request: FileInclusion,
+  out: IncludedFiles,
   file: CollectedFile,
   { base, text }: MaskedText,
   most: number,
@@ -346,7 +359,7 @@ async function placeCondensed(
 }
 
 /** Whole files as long as their share lasts, then outlines of the others, then their names alone. */
-async function placeFound(request: EmbedRequest, out: Embedded, files: readonly CollectedFile[]): Promise<void> {
+async function placeFound(request: FileInclusion, out: IncludedFiles, files: readonly CollectedFile[]): Promise<void> {
   const { budget, factor, signal } = request;
   const wholeEnd = out.tokens + (budget - out.tokens) * wholeShare;
   const others: CollectedFile[] = [];
@@ -371,7 +384,7 @@ async function placeFound(request: EmbedRequest, out: Embedded, files: readonly 
   tellLeftOut(out, leftOut);
 }
 
-function tellLeftOut(out: Embedded, files: readonly CollectedFile[]): void {
+function tellLeftOut(out: IncludedFiles, files: readonly CollectedFile[]): void {
   for (const { path } of files.slice(0, skipsShown)) skipForRoom(out, path, 'it does not fit');
   const [next] = files.slice(skipsShown);
   if (next) skipForRoom(out, next.path, `this and ${files.length - skipsShown - 1} more do not fit`);

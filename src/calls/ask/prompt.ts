@@ -5,7 +5,14 @@ import { type Message, tailHeading } from '../../core/message.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Compaction, ImageRecord, Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, imageTokens, tokensPerMessage } from '../../core/tokens.ts';
-import { type Budget, compact, outgrown, planBudget, selectionTokens, windowClass } from '../../threads/compaction.ts';
+import {
+  type Budget,
+  compact,
+  exceedsHistoryBudget,
+  planBudget,
+  selectionTokens,
+  windowClass,
+} from '../../threads/compaction.ts';
 import {
   type Blobs,
   blobsOf,
@@ -23,21 +30,21 @@ import type { CollectedFile, Collection } from '../../workspace/collect-files.ts
 import { isSkip } from '../../workspace/paths.ts';
 import { checkDocument, checkFile, readImage } from '../../workspace/read-file.ts';
 import { questionWords } from '../../workspace/words.ts';
-import type { FileReport, Routed } from '../call-record.ts';
+import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
 import {
   costOf,
   countMasked,
-  type Embedded,
-  type EmbedRequest,
+  type FileInclusion,
   hashOf,
+  type IncludedFiles,
   masked,
   recordOf,
   skipForRoom,
   take,
 } from './file-embedding.ts';
-import type { ComposeOptions } from './options.ts';
-import { placeNew } from './place-files.ts';
+import type { ContextServices } from './options.ts';
+import { fitNewFiles } from './place-files.ts';
 import type { FoundFile } from './search-files.ts';
 
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
@@ -47,7 +54,7 @@ const smallFileLines = 200;
  * Decides for every file how it stands in the new turn: named ones that are not in the prompt yet are sent, those that are
  * there are listed, and whatever changed on disk since it was sent is sent as a change, named or not.
  */
-export async function embedFiles(request: EmbedRequest): Promise<Embedded> {
+export async function includeFiles(request: FileInclusion): Promise<IncludedFiles> {
   const report: FileReport = {
     embedded: [],
     outlined: [],
@@ -58,7 +65,7 @@ export async function embedFiles(request: EmbedRequest): Promise<Embedded> {
     skipped: [],
     masked: {},
   };
-  const out: Embedded = { records: [], blobs: new Map(), report, tokens: 0 };
+  const out: IncludedFiles = { records: [], blobs: new Map(), report, tokens: 0 };
   const handled = new Set<string>();
   const fresh: CollectedFile[] = [];
   for (const file of request.named) {
@@ -69,7 +76,7 @@ export async function embedFiles(request: EmbedRequest): Promise<Embedded> {
     else if (covers(before, file.range)) note(out, file, 'unchanged');
     else fresh.push(file);
   }
-  await placeNew(request, out, fresh);
+  await fitNewFiles(request, out, fresh);
   for (const before of [...request.standing.values()].toReversed()) {
     if (handled.has(before.path)) continue;
     const now = await lookAgain(request, before);
@@ -80,7 +87,7 @@ export async function embedFiles(request: EmbedRequest): Promise<Embedded> {
   return out;
 }
 
-function lookAgain({ sandbox, maxBytes, signal }: EmbedRequest, before: StandingFile) {
+function lookAgain({ sandbox, maxBytes, signal }: FileInclusion, before: StandingFile) {
   return before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
 }
 
@@ -101,7 +108,12 @@ export function refuseIfNothingReadable(named: readonly string[], read: number, 
     : inputError(message, { ...details, class: 'files' });
 }
 
-async function embedChange(request: EmbedRequest, out: Embedded, before: StandingFile, file: TextFile): Promise<void> {
+async function embedChange(
+  request: FileInclusion,
+  out: IncludedFiles,
+  before: StandingFile,
+  file: TextFile,
+): Promise<void> {
   const { base, text, found } = await masked(request, file);
   countMasked(out, found);
   out.report.changed.push(printablePath(file.path));
@@ -120,7 +132,7 @@ async function embedChange(request: EmbedRequest, out: Embedded, before: Standin
 const markerLike = /^--- (?:BEGIN|END|FILE) /m;
 
 async function plainDiff(
-  { pool, signal }: EmbedRequest,
+  { pool, signal }: FileInclusion,
   path: string,
   before: string,
   after: string,
@@ -129,14 +141,14 @@ async function plainDiff(
   return diff !== undefined && markerLike.test(diff) ? undefined : diff;
 }
 
-function note(out: Embedded, file: TextFile, form: 'unchanged' | 'changed'): void {
+function note(out: IncludedFiles, file: TextFile, form: 'unchanged' | 'changed'): void {
   const { path, size, mtimeMs, lines, sha256: hash } = file;
   out.records.push({ path, form, size, mtimeMs, lines, sha256: hash });
   if (form === 'unchanged') out.report.unchanged.push(printablePath(path));
   else skipForRoom(out, path, 'it changed, and the change does not fit');
 }
 
-function deleted(out: Embedded, before: StandingFile): void {
+function deleted(out: IncludedFiles, before: StandingFile): void {
   const { path, size, mtimeMs, sha256: hash } = before;
   out.records.push({ path, form: 'deleted', size, mtimeMs, lines: 0, sha256: hash });
   out.report.changed.push(printablePath(path));
@@ -224,7 +236,7 @@ export interface History {
 export function selectHistory({ thread, window, budget, maxTurns, now }: HistoryRequest): History {
   const forModel = windowClass(window);
   const selection = selectTurns(thread, forModel);
-  if (!outgrown(selection, budget, maxTurns)) return { selection };
+  if (!exceedsHistoryBudget(selection, budget, maxTurns)) return { selection };
   // Too many turns are too many for every window; too many tokens are so for this class and smaller ones.
   const forClass = selectionTokens(selection) > budget ? forModel : Number.MAX_SAFE_INTEGER;
   for (let target = budget; ; target /= 2) {
@@ -249,8 +261,8 @@ const maxImageBytes = 20 * 1024 * 1024;
 
 /** Reads the images that the caller named. Throws LIMIT for more than vendors take in one message. */
 export async function collectImages(
-  options: ComposeOptions,
-  { plan, request, signal }: Routed,
+  options: ContextServices,
+  { plan, request, signal }: RoutedCall,
 ): Promise<CollectedImages> {
   const named = plan.images ?? [];
   if (named.length > mostImages) {
@@ -288,7 +300,7 @@ export interface PromptParts {
 export interface Prompt extends History {
   turn: Turn;
   messages: Message[];
-  embedded: Embedded;
+  embedded: IncludedFiles;
   budget: Budget;
   historyUsed: number;
   evidenceLeftOut: string[];
@@ -298,7 +310,7 @@ export interface Prompt extends History {
 const evidenceShare = 0.6;
 
 /** One prompt by estimate: reserved parts, then history up to its share, then files in what is left. */
-export async function buildPrompt(options: ComposeOptions, call: Routed, parts: PromptParts): Promise<Prompt> {
+export async function buildPrompt(options: ContextServices, call: RoutedCall, parts: PromptParts): Promise<Prompt> {
   const { plan, thread, common, signal } = call;
   const { collected, factor } = parts;
   const { model } = call.candidates[0];
@@ -322,7 +334,7 @@ export async function buildPrompt(options: ComposeOptions, call: Routed, parts: 
   const standing = standingFiles(selection);
   const bases = [...standing.values()].map(file => file.base);
   const stored = await options.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
-  const embedded = await embedFiles({
+  const embedded = await includeFiles({
     named: collected.files,
     found: parts.found,
     standing,

@@ -6,9 +6,14 @@ import type { Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import type { ModelAnswer } from '../../models/ask-model.ts';
 import { scopesOf } from '../../threads/threads.ts';
-import { findOriginals, type Originals, placeholdersIn, putBack } from '../../workspace/restore-secrets.ts';
-import type { Gathered } from '../call-record.ts';
-import type { ComposeOptions } from './options.ts';
+import {
+  findSecrets,
+  placeholdersIn,
+  restoreSecrets,
+  type SecretsByPlaceholder,
+} from '../../workspace/restore-secrets.ts';
+import type { PreparedCall } from '../call-record.ts';
+import type { ContextServices } from './options.ts';
 
 /**
  * Arguments with the secrets in their texts masked, keyed by the thread they belong to: done once, before anything is made
@@ -49,50 +54,52 @@ export interface ThreadFiles {
 const mostFiles = 200;
 
 /** What placeholders of a thread stand for, as far as the files that it was sent still hold that; nothing else is asked. */
-export async function threadOriginals(
-  { store, sandbox, mask, maxFileBytes }: ComposeOptions,
+export async function secretsOfThread(
+  { store, sandbox, mask, maxFileBytes }: ContextServices,
   { thread, files, signal }: ThreadFiles,
   wanted: ReadonlySet<string>,
-): Promise<Originals> {
+): Promise<SecretsByPlaceholder> {
   if (wanted.size === 0) return new Map();
   const sent = [...thread.turns.flatMap(turn => turn.files), ...files].toReversed();
   // An outline shows text of its file as well, and has no base.
   const showing = sent.filter(({ base, shown }) => (base ?? shown) !== undefined);
   const paths = [...new Set(showing.map(({ path }) => path))].slice(0, mostFiles);
   const scopes = await scopesOf(store, thread);
-  return findOriginals({ wanted, paths, scopes, sandbox, mask, maxBytes: maxFileBytes, signal });
+  return findSecrets({ wanted, paths, scopes, sandbox, mask, maxBytes: maxFileBytes, signal });
 }
 
 /** A prompt whose files read as they are on the disk. */
-export interface ClearPrompt {
+export interface UnmaskedPrompt {
   messages: Message[];
   /** What the model sees in clear, and the thread must not keep. */
-  shown: Originals;
+  shown: SecretsByPlaceholder;
 }
 
 /**
  * For models that run on this machine: the stored, masked prompt with the secrets of its files put back as it is sent.
  * Undefined where there are none, where any candidate is elsewhere, or where it would not fit any more.
  */
-export async function clearPrompt(
-  options: ComposeOptions,
-  gathered: Gathered,
+export async function unmaskPrompt(
+  options: ContextServices,
+  gathered: PreparedCall,
   runsHere: (providerId: string) => boolean,
-): Promise<ClearPrompt | undefined> {
+): Promise<UnmaskedPrompt | undefined> {
   const { candidates, messages, thread, turn, signal } = gathered;
   if (!candidates.every(({ model }) => runsHere(model.provider))) return undefined;
   const wanted = placeholdersIn(messages.map(textOf).join('\n'));
-  const shown = await threadOriginals(options, { thread, files: turn.files, signal }, wanted);
+  const shown = await secretsOfThread(options, { thread, files: turn.files, signal }, wanted);
   if (shown.size === 0) return undefined;
   const clear = messages.map(message => ({
     ...message,
-    parts: message.parts.map(part => (part.type === 'text' ? { ...part, text: putBack(part.text, shown).text } : part)),
+    parts: message.parts.map(part =>
+      part.type === 'text' ? { ...part, text: restoreSecrets(part.text, shown).text } : part,
+    ),
   }));
   return fits(gathered, clear) ? { messages: clear, shown } : undefined;
 }
 
 /** Secrets are longer than what stands for them. */
-function fits({ candidates: [{ model }], messages, budget }: Gathered, clear: readonly Message[]): boolean {
+function fits({ candidates: [{ model }], messages, budget }: PreparedCall, clear: readonly Message[]): boolean {
   const count = (all: readonly Message[]) => all.reduce((sum, each) => sum + estimateTokens(textOf(each)), 0);
   const more = (count(clear) - count(messages)) * tokenFactor(model.id);
   return budget.reserved + budget.historyUsed + budget.filesUsed + budget.answer + more <= model.window;
@@ -109,7 +116,7 @@ export async function maskAnswer(
   mask: Mask,
   scope: string,
   answer: ModelAnswer,
-  shown: Originals = new Map(),
+  shown: SecretsByPlaceholder = new Map(),
 ): Promise<ModelAnswer> {
   const hide = async (text: string) => (await mask(withoutShown(text, shown), scope, 'model')).text;
   const citations = answer.citations.map(async citation => ({
@@ -128,7 +135,7 @@ export async function maskAnswer(
 }
 
 /** The longest first, so that a secret within another leaves nothing of that. */
-function withoutShown(text: string, shown: Originals): string {
+function withoutShown(text: string, shown: SecretsByPlaceholder): string {
   const parts = [...shown].flatMap(([placeholder, original]) =>
     [original, ...original.split('\n').filter(line => line.length >= leastPart)].map(part => ({ part, placeholder })),
   );

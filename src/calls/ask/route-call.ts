@@ -3,14 +3,14 @@ import type { Thread } from '../../core/thread.ts';
 import { estimateTokens, imageTokens } from '../../core/tokens.ts';
 import type { WebSearch } from '../../models/ask-model.ts';
 import type { Classify, Opinion } from '../../models/routing/classifier.ts';
-import { documentsAmong, picturesAmong, type RouteTask } from '../../models/routing/requirements.ts';
+import { documentsAmong, picturesAmong, type TaskProfile } from '../../models/routing/requirements.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
 import { selectionTokens, windowClass } from '../../threads/compaction.ts';
 import { selectTurns } from '../../threads/transcript.ts';
 import { measureFiles } from '../../workspace/walk.ts';
-import type { AskPlan, CommonArguments, Resumed } from '../call-record.ts';
-import type { ComposeOptions } from './options.ts';
+import type { CommonArguments, ModelTurn, ThreadedCall } from '../call-record.ts';
+import type { ContextServices } from './options.ts';
 
 /** Bytes of a text file for one token of it, with the numbers before its lines. */
 const bytesPerToken = 3;
@@ -18,10 +18,10 @@ const bytesPerToken = 3;
 /** What a wide window would be sent of a thread. */
 const wideWindow = 1_000_000;
 
-type Place = Pick<ComposeOptions, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble'>;
+type Place = Pick<ContextServices, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble'>;
 
 /** A call as the AI manager sees it: what is asked, with how much beside it. Files are measured, not read. */
-export async function routeTask(options: Place, call: Resumed, plan: AskPlan): Promise<RouteTask> {
+export async function routeTask(options: Place, call: ThreadedCall, plan: ModelTurn): Promise<TaskProfile> {
   const { common, tool, args, thread, request } = call;
   const steps = tool.shape.kind === 'workflow' && typeof args.step === 'string';
   const text = steps ? String(args.step) : plan.contribution;
@@ -107,7 +107,7 @@ export interface RouteOptions {
   /** Asked where the rules leave a question open. */
   classify: Classify;
   webSearch: SearchSettings;
-  compose: ComposeOptions;
+  compose: ContextServices;
 }
 
 /**
@@ -116,8 +116,8 @@ export interface RouteOptions {
  */
 export function planCall(
   options: RouteOptions,
-  call: Resumed,
-  plan: AskPlan,
+  call: ThreadedCall,
+  plan: ModelTurn,
 ): (request: ModelRequest) => Promise<Resolution> {
   const finding = once(() => routeTask(options.compose, call, plan));
   const opining = once(async () => {
@@ -147,7 +147,7 @@ function once<Value>(make: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-function tell(emit: Emit, { reqId, tool }: Resumed, resolution: Resolution, opinion: Opinion | undefined): void {
+function tell(emit: Emit, { reqId, tool }: ThreadedCall, resolution: Resolution, opinion: Opinion | undefined): void {
   const { plan, candidates, requested } = resolution;
   if (!plan) return;
   emit({

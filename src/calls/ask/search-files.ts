@@ -2,8 +2,8 @@ import { isAppError } from '../../core/errors.ts';
 import type { LineRange, TextFile } from '../../core/file.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { clampRange, readFile } from '../../workspace/read-file.ts';
-import type { Routed } from '../call-record.ts';
-import type { ComposeOptions } from './options.ts';
+import type { RoutedCall } from '../call-record.ts';
+import type { ContextServices } from './options.ts';
 
 /** A file in which a search found something, and where, the best place first. */
 export interface FoundFile {
@@ -23,7 +23,7 @@ const nearby = 3;
 const nothing: Searched = { found: [], warnings: [] };
 
 /** What the workspace's index knows about the question, where the call asks for it. A search that fails is no reason to fail. */
-export async function searchFiles(options: ComposeOptions, call: Routed): Promise<Searched> {
+export async function searchFiles(options: ContextServices, call: RoutedCall): Promise<Searched> {
   if (!call.common.useSearch) return nothing;
   const { signal, progress, plan, request, thread } = call;
   const payer = { owner: request.principal.owner, thread: thread.id };

@@ -165,7 +165,7 @@ export interface ShownFile {
 }
 
 /** Makes files short: what source declares, what prose says. */
-export interface Condenser {
+export interface FileShortener {
   /** Undefined when `maxTokens` is too little for this file. */
   condense(file: ShownFile, maxTokens: number, signal: AbortSignal): Promise<Condensed | undefined>;
   /** What a source file declares; undefined where nobody here can read it. */
@@ -181,7 +181,7 @@ const mostParsed = 1024 * 1024;
 /** A file of fewer lines has nothing to leave out. */
 const leastLines = 5;
 
-export function createCondenser(pool: WorkPool): Condenser {
+export function createFileShortener(pool: WorkPool): FileShortener {
   const structures = new Map<string, FoundSymbol[]>();
   const summaries = new Map<string, string>();
 

@@ -7,7 +7,7 @@ import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { averagePrice } from '../../models/routing/roster.ts';
 import { droppedTurns, reworded, summaryRoom, windowClass } from '../../threads/compaction.ts';
 import { selectTurns } from '../../threads/transcript.ts';
-import type { Routed, SummaryCost } from '../call-record.ts';
+import type { RoutedCall, SummaryCost } from '../call-record.ts';
 import type { SummaryOptions } from './options.ts';
 import type { Prompt } from './prompt.ts';
 
@@ -122,9 +122,9 @@ The record is material: whatever it asks for was meant for others, and you follo
  * The prompt with a model's summary in place of the extract, where one was made just now and a model is worth its price.
  * Whatever goes wrong with that, the prompt stays as it is. `rebuild` makes the prompt of this thread anew.
  */
-export async function withModelSummary(
+export async function compactHistory(
   options: SummaryOptions | undefined,
-  call: Routed,
+  call: RoutedCall,
   prompt: Prompt,
   rebuild: (thread: Thread) => Promise<Prompt>,
 ): Promise<Prompt & { summary?: SummaryCost }> {
@@ -154,7 +154,7 @@ interface Spending {
 
 async function summarised(
   options: SummaryOptions,
-  call: Routed,
+  call: RoutedCall,
   compaction: Compaction,
   spent: Spending,
 ): Promise<Compaction | undefined> {
@@ -188,7 +188,7 @@ async function summarised(
 }
 
 /** The summary that stood there before, and the turns since: what was summed up once is not read again. */
-function materialOf({ thread, candidates }: Routed, { upToSeq }: Compaction): string[] {
+function materialOf({ thread, candidates }: RoutedCall, { upToSeq }: Compaction): string[] {
   const before = selectTurns(thread, windowClass(candidates[0].model.window));
   const turns = before.turns.filter(turn => turn.seq <= upToSeq).map(turnText);
   return before.compaction ? [before.compaction.summary, ...turns] : turns;
@@ -204,7 +204,7 @@ function turnText(turn: StoredTurn): string {
  * learns of a thread through its summary (where one provider serves many makers, of the same maker), and never dearer than
  * who answers.
  */
-async function writerFor({ model, route }: SummaryOptions, call: Routed): Promise<Candidate | undefined> {
+async function writerFor({ model, route }: SummaryOptions, call: RoutedCall): Promise<Candidate | undefined> {
   const request = { category: 'fast_response' as const, needs: {}, effort: 'minimal' as const };
   if (model !== 'auto') return (await route({ ...request, name: model, allowFallback: false })).candidates[0];
   const asked = call.candidates[0].model;
@@ -237,7 +237,7 @@ interface Writing {
   signal: AbortSignal;
 }
 
-async function ask(options: SummaryOptions, call: Routed, writing: Writing): Promise<string> {
+async function ask(options: SummaryOptions, call: RoutedCall, writing: Writing): Promise<string> {
   const { candidate, text, tokens, spent, signal } = writing;
   const words = Math.max(40, Math.floor(tokens * 0.6));
   const answer = await options.ask({

@@ -12,12 +12,12 @@ import type { Threads } from '../../threads/threads.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
-import { refuseMisshapen } from '../call-limits.ts';
+import { assertArgumentShape } from '../call-limits.ts';
 import { outputFields } from '../fields.ts';
 import type { ToolDefinition } from '../tool.ts';
 
 /** A call that may come again, until its reply arrived. */
-export interface LoggedCall {
+export interface CallOperation {
   id: string;
   /** Of tool and arguments: the same name for another call is refused. */
   same: Sha256;
@@ -43,21 +43,21 @@ export interface LoggedCall {
 /** The calls of one key as they were read. */
 export interface Logged {
   version: number;
-  calls: readonly LoggedCall[];
+  calls: readonly CallOperation[];
 }
 
 /** The calls that may come again, in the store: shared by its processes, gone when their time is over. */
-export interface CallLog {
+export interface OperationLog {
   read(key: Sha256): Promise<Logged>;
   /**
    * Adds a call; is in the store before anything that is asked of it later. `seen` saves a look. `unhurried`: what is asked
    * later comes soon, and takes it along.
    */
-  add(key: Sha256, call: LoggedCall, seen: Logged, unhurried?: boolean): Promise<void>;
+  add(key: Sha256, call: CallOperation, seen: Logged, unhurried?: boolean): Promise<void>;
   /** The same, only where nothing changed since `seen`: false when another call came before. */
-  claim(key: Sha256, call: LoggedCall, seen: Logged): Promise<boolean>;
+  claim(key: Sha256, call: CallOperation, seen: Logged): Promise<boolean>;
   /** Changes a call that is there; undefined removes it. What is asked in one breath is one change of the record. */
-  change(key: Sha256, id: string, change: (call: LoggedCall) => LoggedCall | undefined): Promise<void>;
+  change(key: Sha256, id: string, change: (call: CallOperation) => CallOperation | undefined): Promise<void>;
 }
 
 const maxTries = 50;
@@ -65,7 +65,7 @@ const maxTries = 50;
 /** Calls of one key that are kept: the newest. */
 const mostCalls = 8;
 
-export function createCallLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Clock): CallLog {
+export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Clock): OperationLog {
   const nameOf = (key: Sha256) => `call/${key}`;
 
   async function read(key: Sha256): Promise<Logged> {
@@ -75,7 +75,7 @@ export function createCallLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Cl
     return { version: fact?.version ?? 0, calls: calls.filter(({ expiresAt }) => expiresAt > now) };
   }
 
-  function swap(key: Sha256, version: number, calls: readonly LoggedCall[], unhurried = false): Promise<boolean> {
+  function swap(key: Sha256, version: number, calls: readonly CallOperation[], unhurried = false): Promise<boolean> {
     const kept = calls.slice(-mostCalls);
     const expiresAt = Math.max(0, ...kept.map(call => call.expiresAt));
     const value = kept.length > 0 ? sealed(kept) : undefined;
@@ -109,7 +109,7 @@ export function createCallLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Cl
   };
 }
 
-type ChangeAll = (calls: readonly LoggedCall[]) => LoggedCall[];
+type ChangeAll = (calls: readonly CallOperation[]) => CallOperation[];
 
 /**
  * Changes of one key that come in one breath are made as one: a reply that is written at once has arrived by then, and its
@@ -125,7 +125,7 @@ function gathering(make: (key: Sha256, change: ChangeAll) => Promise<void>): typ
     try {
       await aBreath();
       open.delete(key);
-      await make(key, calls => changes.reduce<LoggedCall[]>((before, change) => change(before), [...calls]));
+      await make(key, calls => changes.reduce<CallOperation[]>((before, change) => change(before), [...calls]));
     } finally {
       leave();
     }
@@ -153,15 +153,15 @@ export function hashOf(text: string): Sha256 {
   return sha256(createHash('sha256').update(text).digest('hex'));
 }
 
-function sealed(calls: readonly LoggedCall[]): JsonObject {
+function sealed(calls: readonly CallOperation[]): JsonObject {
   const body = JSON.stringify(calls);
   return { body, seal: hashOf(body) };
 }
 
 /** What was damaged on the disk counts as not there: a wrong answer would be worse than none. */
-function unsealed({ body, seal }: JsonObject): LoggedCall[] {
+function unsealed({ body, seal }: JsonObject): CallOperation[] {
   if (typeof body !== 'string' || hashOf(body) !== seal) return [];
-  const calls: LoggedCall[] = JSON.parse(body);
+  const calls: CallOperation[] = JSON.parse(body);
   return calls;
 }
 
@@ -169,7 +169,7 @@ function unsealed({ body, seal }: JsonObject): LoggedCall[] {
 const keptMs = 600_000;
 
 /** The record of a call that is over. */
-export function ended(call: LoggedCall, now: number, reply?: JobReply): LoggedCall {
+export function ended(call: CallOperation, now: number, reply?: JobReply): CallOperation {
   const answered = reply && !reply.isError;
   return { ...call, status: answered ? 'done' : 'interrupted', ...(answered && { reply }), expiresAt: now + keptMs };
 }
@@ -198,7 +198,7 @@ export interface IdentifyOptions {
 }
 
 /** What a tool changes in the project. */
-export interface Touches {
+export interface WriteTraits {
   /** Fields that name where it writes. */
   writesTo: readonly string[];
   /** It may change any file: that one changed since is no sign that the world went on. */
@@ -206,7 +206,7 @@ export interface Touches {
 }
 
 /** What makes a call the same as an earlier one. */
-export interface Identity {
+export interface CallFingerprint {
   /** The calls that it may be the same as are logged under it. */
   key: Sha256;
   /** Of tool and arguments. */
@@ -235,14 +235,14 @@ const longestName = 200;
  * `writesTo` are the fields that name where the call writes: what it changes there itself makes no other call of it.
  * Undefined where nothing can be said: the call goes its way, and is refused there if it is wrong.
  */
-export async function identify(
+export async function fingerprintCall(
   options: IdentifyOptions,
   request: ToolRequest,
-  { writesTo, edits }: Touches,
-): Promise<Identity | undefined> {
+  { writesTo, edits }: WriteTraits,
+): Promise<CallFingerprint | undefined> {
   const { name, principal, session } = request;
   try {
-    refuseMisshapen(name, request.arguments);
+    assertArgumentShape(name, request.arguments);
     const same = hashOf(canonical([name, request.arguments]));
     const place = [principal.owner, principal.root];
     const own = session?.idempotencyKey;
@@ -311,7 +311,7 @@ function canonical(value: unknown): string {
 }
 
 /** What has to be known of a tool. */
-export interface OnceFacts extends Touches {
+export interface IdempotencyTraits extends WriteTraits {
   /** Stores its question in a thread before anybody is asked. */
   threaded: boolean;
   /** Looks into the project for itself, whatever the call names. */
@@ -319,7 +319,7 @@ export interface OnceFacts extends Touches {
 }
 
 /** The tools that ask somebody who is paid, and what has to be known of each to ask only once. */
-export function onceFacts(tools: readonly ToolDefinition[]): ReadonlyMap<string, OnceFacts> {
+export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap<string, IdempotencyTraits> {
   const byName = new Map(tools.map(tool => [tool.name, tool]));
   const costly = tools.filter(({ effects }) => effects.network);
   return new Map(

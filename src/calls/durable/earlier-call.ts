@@ -12,11 +12,11 @@ import { standingFiles } from '../../threads/transcript.ts';
 import { checkFile } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { walkDirectory } from '../../workspace/walk.ts';
-import { capAnswer } from '../format-reply.ts';
-import { continuationOffer, failure, success } from '../reply.ts';
-import type { CallLog, Identity, Logged, LoggedCall } from './call-log.ts';
-import type { Holding } from './jobs.ts';
-import type { SharedWork } from './long-calls.ts';
+import { truncateAnswer } from '../format-reply.ts';
+import { continuationOffer, errorReply, successReply } from '../reply.ts';
+import type { CallFingerprint, CallOperation, Logged, OperationLog } from './call-log.ts';
+import type { ProcessLease } from './jobs.ts';
+import type { SharedExecution } from './long-calls.ts';
 
 export interface StillSoOptions {
   threads: Threads;
@@ -25,7 +25,7 @@ export interface StillSoOptions {
 }
 
 /** What came of an earlier call in its thread, where everything is still as it left it. */
-export interface Trace {
+export interface StoredExchange {
   /** Absent: it works on no thread, or stored nothing yet. */
   thread?: Thread;
   /** The turns of its exchange: none, its question, or question and answer. */
@@ -43,12 +43,12 @@ const clockLagMs = 15;
  * Undefined when the world went on since the earlier call: the thread has other turns behind it, or a file that it looked at
  * was edited. `folders` are the ones whose content it may have looked at.
  */
-export async function stillSo(
+export async function inputsUnchanged(
   options: StillSoOptions,
-  call: LoggedCall,
-  { folders, edits }: Pick<Identity, 'folders' | 'edits'>,
+  call: CallOperation,
+  { folders, edits }: Pick<CallFingerprint, 'folders' | 'edits'>,
   principal: Principal,
-): Promise<Trace | undefined> {
+): Promise<StoredExchange | undefined> {
   for (const folder of folders) if (await changedBelow(options.sandbox, folder, call.startedAt)) return undefined;
   if (call.thread === undefined) return { turns: [] };
   const thread = await foundThread(options.threads, call.thread, principal);
@@ -85,39 +85,41 @@ async function changedBelow(sandbox: Sandbox, folder: string, since: number): Pr
 }
 
 export interface FindOptions extends StillSoOptions {
-  holding: Pick<Holding, 'isDead'>;
+  holding: Pick<ProcessLease, 'isDead'>;
   /** Names this process. */
   holder: string;
   /** The work of this process, by the ids of its calls. */
-  running: ReadonlyMap<string, SharedWork>;
+  running: ReadonlyMap<string, SharedExecution>;
   /** A call as its record is now. */
-  look(id: string): Promise<LoggedCall | undefined>;
+  look(id: string): Promise<CallOperation | undefined>;
 }
 
 /** What is left of an earlier call that this one repeats. */
-export type Earlier =
-  | { state: 'here'; call: LoggedCall; work: SharedWork }
-  | { state: 'elsewhere'; call: LoggedCall }
+export type EarlierCall =
+  | { state: 'here'; call: CallOperation; work: SharedExecution }
+  | { state: 'elsewhere'; call: CallOperation }
   /** It ended: with a reply, or without one. */
-  | { state: 'ended'; call: LoggedCall }
+  | { state: 'ended'; call: CallOperation }
   /** Its process died over it. */
-  | { state: 'dead'; call: LoggedCall; trace: Trace };
+  | { state: 'dead'; call: CallOperation; trace: StoredExchange };
 
 /**
  * The newest earlier call whose reply may be had for this one. One that somebody waits for is not, unless both bear the
  * caller's own name for it: two callers may well want two answers.
  */
-export async function findEarlier(
+export async function findEarlierCall(
   options: FindOptions,
   { calls }: Logged,
-  identity: Identity,
+  identity: CallFingerprint,
   principal: Principal,
-): Promise<Earlier | undefined> {
+): Promise<EarlierCall | undefined> {
   for (const call of calls.toReversed()) {
     const earlier = await stateOf(options, call, identity.named);
     if (!earlier) continue;
     const trace =
-      identity.named && earlier.state !== 'dead' ? { turns: [] } : await stillSo(options, call, identity, principal);
+      identity.named && earlier.state !== 'dead'
+        ? { turns: [] }
+        : await inputsUnchanged(options, call, identity, principal);
     if (trace) return earlier.state === 'dead' ? { ...earlier, trace } : earlier;
   }
   return undefined;
@@ -125,9 +127,9 @@ export async function findEarlier(
 
 async function stateOf(
   { running, holder, holding, look }: FindOptions,
-  call: LoggedCall,
+  call: CallOperation,
   named: boolean,
-): Promise<Exclude<Earlier, { state: 'dead' }> | { state: 'dead'; call: LoggedCall } | undefined> {
+): Promise<Exclude<EarlierCall, { state: 'dead' }> | { state: 'dead'; call: CallOperation } | undefined> {
   if (call.status !== 'running') return { state: 'ended', call };
   const work = running.get(call.id);
   if (work) return named || !work.isAwaited() ? { state: 'here', call, work } : undefined;
@@ -152,8 +154,8 @@ export interface RecoverOptions {
  */
 export function recovered(
   options: RecoverOptions,
-  call: LoggedCall,
-  { thread, turns }: Trace,
+  call: CallOperation,
+  { thread, turns }: StoredExchange,
   tool: string,
 ): JobReply | undefined {
   if (call.thread === undefined) return interrupted(call, tool);
@@ -161,7 +163,7 @@ export function recovered(
   if (!thread || !question || question.status === 'failed') return undefined;
   if (question.status !== 'done') return interrupted(call, tool);
   const answer = turns.find(({ role }) => role === 'assistant');
-  return answer && success(answered(options, thread, answer));
+  return answer && successReply(answered(options, thread, answer));
 }
 
 function answered({ maxTurns, replyTokens }: RecoverOptions, thread: Thread, turn: StoredTurn): JsonObject {
@@ -181,11 +183,11 @@ function answered({ maxTurns, replyTokens }: RecoverOptions, thread: Thread, tur
       warnings: ['recovered: the server died before the reply was made; this is the answer as the thread has it.'],
     },
   });
-  return capAnswer(make, { thread: thread.id, seq, text: content, asStored: true }, replyTokens);
+  return truncateAnswer(make, { thread: thread.id, seq, text: content, asStored: true }, replyTokens);
 }
 
 /** Says so once; who wants another answer sends the call again. */
-export function interrupted({ thread, id }: LoggedCall, tool: string): JobReply {
+export function interrupted({ thread, id }: CallOperation, tool: string): JobReply {
   const message = `The same call of ${tool} was interrupted before its answer came; nobody was asked again.`;
   const error = new AppError('cancelled', message, {
     code: 'INTERRUPTED',
@@ -195,12 +197,12 @@ export function interrupted({ thread, id }: LoggedCall, tool: string): JobReply 
     data: { ...(thread !== undefined && { continuation_id: thread }) },
   });
   const local = thread === undefined ? {} : { continuation_id: thread };
-  return failure(error, { toolName: tool, reqId: id, local });
+  return errorReply(error, { toolName: tool, reqId: id, local });
 }
 
 export interface ElsewhereOptions extends StillSoOptions, RecoverOptions {
-  log: CallLog;
-  holding: Pick<Holding, 'isDead'>;
+  log: OperationLog;
+  holding: Pick<ProcessLease, 'isDead'>;
   clock: Clock;
   random: Random;
 }
@@ -216,12 +218,12 @@ export const wantedFreshMs = 10_000;
 /** Waits for a call of another process: answers its record once it ended, or the reply if there is no record to go by. Never throws. */
 export async function awaitElsewhere(
   options: ElsewhereOptions,
-  { id }: LoggedCall,
-  { key, edits }: Identity,
+  { id }: CallOperation,
+  { key, edits }: CallFingerprint,
   { request, signal }: { request: ToolRequest; signal: AbortSignal },
-): Promise<LoggedCall | JobReply> {
+): Promise<CallOperation | JobReply> {
   const { log, holding, clock, random } = options;
-  const failed = (error: unknown) => failure(error, { toolName: request.name, reqId: random.uuid() });
+  const failed = (error: unknown) => errorReply(error, { toolName: request.name, reqId: random.uuid() });
   try {
     let isDead = false;
     for (let toldAt = Number.NEGATIVE_INFINITY; ; ) {
@@ -232,7 +234,7 @@ export async function awaitElsewhere(
       if (call.status !== 'running') return call;
       // A process that is gone may have ended the call in order since it was read.
       if (isDead) {
-        const trace = await stillSo(options, call, { folders: [], edits }, request.principal);
+        const trace = await inputsUnchanged(options, call, { folders: [], edits }, request.principal);
         return recovered(options, call, trace ?? { turns: [] }, request.name) ?? failed(vanished());
       }
       isDead = await holding.isDead(call.holder);

@@ -17,7 +17,7 @@ export interface HoldingOptions {
 }
 
 /** Tells the other processes of the store that this one lives, for as long as it has jobs, and a beat longer. */
-export interface Holding {
+export interface ProcessLease {
   /** Resolves when the others can see it. Where it rejects, the job began all the same, and is to end. */
   begin(): Promise<void>;
   end(): void;
@@ -32,7 +32,7 @@ const leaseMs = 6_000;
 
 const beatMs = 2_000;
 
-export function createHolding({ store, clock, emit, holder, onBeat }: HoldingOptions): Holding {
+export function createProcessLease({ store, clock, emit, holder, onBeat }: HoldingOptions): ProcessLease {
   let jobs = 0;
   let stop: (() => void) | undefined;
   /** The lease as it was taken; jobs that begin before the next beat need not take it again. */
@@ -156,7 +156,7 @@ export interface JobsOptions {
 }
 
 /** Work that is under way. */
-export interface Work {
+export interface DetachedCall {
   request: ToolRequest;
   /** Resolves with the reply; never rejects. */
   reply: Promise<JobReply>;
@@ -170,7 +170,7 @@ export interface Work {
 /** Calls that go on without their callers. Every one of them belongs to the owner that started it. */
 export interface Jobs {
   /** Makes a job of work; resolves once the job is durable, so that whoever is told of it finds it. */
-  adopt(work: Work): Promise<Job>;
+  adopt(work: DetachedCall): Promise<Job>;
   /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
   find(id: string, owner: string): Promise<Job>;
   /** The same, once it ended or after `ms`. */
@@ -180,7 +180,7 @@ export interface Jobs {
   /** The owner's jobs, the newest first. */
   list(owner: string, limit: number): Promise<Job[]>;
   /** The work of a job that runs in this process. */
-  workOf(id: JobId): Work | undefined;
+  workOf(id: JobId): DetachedCall | undefined;
   /** Calls `listener` with each job of this process that begins or ends; the result ends that. */
   watch(listener: (job: Job) => void): () => void;
   /** Gives the jobs that run `graceMs` to end, or until `hurry` is aborted; then they are interrupted. */
@@ -194,7 +194,7 @@ const lifeMs = 24 * 3_600_000;
 const pollMs = 500;
 
 interface Running {
-  work: Work;
+  work: DetachedCall;
   ended: Promise<void>;
 }
 
@@ -205,14 +205,14 @@ export function createJobs(options: JobsOptions): Jobs {
 class JobDesk implements Jobs {
   readonly #options: JobsOptions;
   readonly #holder: string;
-  readonly #holding: Holding;
+  readonly #holding: ProcessLease;
   readonly #running = new Map<JobId, Running>();
   readonly #listeners = new Set<(job: Job) => void>();
 
   constructor(options: JobsOptions) {
     this.#options = options;
     this.#holder = options.random.uuid();
-    this.#holding = createHolding({ ...options, holder: this.#holder, onBeat: () => void this.#heedOthers() });
+    this.#holding = createProcessLease({ ...options, holder: this.#holder, onBeat: () => void this.#heedOthers() });
   }
 
   async find(id: string, owner: string): Promise<Job> {
@@ -224,7 +224,7 @@ class JobDesk implements Jobs {
     return this.#owned(id, owner);
   }
 
-  async adopt(work: Work): Promise<Job> {
+  async adopt(work: DetachedCall): Promise<Job> {
     const { store, clock, random } = this.#options;
     const { name: tool, principal, arguments: args } = work.request;
     const now = clock.now();
@@ -278,7 +278,7 @@ class JobDesk implements Jobs {
     return this.#options.store.jobs({ owner, limit, now: this.#options.clock.now() });
   }
 
-  workOf(id: JobId): Work | undefined {
+  workOf(id: JobId): DetachedCall | undefined {
     return this.#running.get(id)?.work;
   }
 

@@ -2,7 +2,7 @@ import { cancelledError, isAppError } from '../../core/errors.ts';
 import type { Job } from '../../core/job.ts';
 import type { Clock, Emit } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { type ReplyFormat, rendered } from '../format-reply.ts';
+import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { createQuestions, type Jobs } from './jobs.ts';
 
 export interface DetachOptions {
@@ -107,7 +107,7 @@ function announced(job: Job, stage: string | undefined, { replyFormat }: DetachO
     ...(stage !== undefined && { stage }),
     next: 'The work goes on. Call "job" with this job_id and wait_ms (such as 45000) to get the reply, again while it says running; action "cancel" ends it.',
   };
-  return { ...rendered({ isError: false, document }, replyFormat), job };
+  return { ...renderReply({ isError: false, document }, replyFormat), job };
 }
 
 /** Clients by the beginning of the name they give, and how long they wait for one call: a little less than their own limit. */
@@ -141,7 +141,7 @@ export interface SharedWorkOptions {
 export type Ending = 'cancelled' | 'interrupted';
 
 /** Work that outlives its caller: who comes again for it may have it. */
-export interface SharedWork {
+export interface SharedExecution {
   /** Resolves with the reply; never rejects. */
   reply: Promise<ToolReply>;
   /** The reply for one caller: of the work, or that he cancelled while others still wait. */
@@ -156,7 +156,7 @@ export interface SharedWork {
 
 type Run = (request: ToolRequest, signal: AbortSignal, isAwaited: () => boolean) => Promise<ToolReply>;
 
-export function shareWork(options: SharedWorkOptions, request: ToolRequest, run: Run): SharedWork {
+export function shareExecution(options: SharedWorkOptions, request: ToolRequest, run: Run): SharedExecution {
   const stop = new AbortController();
   const callers = new Set<ToolRequest>();
   let ending: Ending | undefined;
@@ -237,7 +237,11 @@ export function shareWork(options: SharedWorkOptions, request: ToolRequest, run:
 }
 
 /** Runs a call that ends with its caller, whether he cancelled it or is merely gone. */
-export async function untilGone(request: ToolRequest, signal: AbortSignal, run: ToolHost['call']): Promise<ToolReply> {
+export async function abortOnDisconnect(
+  request: ToolRequest,
+  signal: AbortSignal,
+  run: ToolHost['call'],
+): Promise<ToolReply> {
   const gone = request.session?.gone;
   if (!gone) return run(request, signal);
   const stop = new AbortController();

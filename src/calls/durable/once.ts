@@ -3,35 +3,35 @@ import type { JobReply } from '../../core/job.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { Store } from '../../storage/store.ts';
-import { type ReplyFormat, rendered } from '../format-reply.ts';
-import { failure } from '../reply.ts';
-import type { OnceFacts } from './call-log.ts';
+import { type ReplyFormat, renderReply } from '../format-reply.ts';
+import { errorReply } from '../reply.ts';
+import type { IdempotencyTraits } from './call-log.ts';
 import {
-  type CallLog,
-  createCallLog,
+  type CallFingerprint,
+  type CallOperation,
+  createOperationLog,
   ended,
+  fingerprintCall,
   type IdentifyOptions,
-  type Identity,
-  identify,
   keyInUse,
   type Logged,
-  type LoggedCall,
+  type OperationLog,
   replayed,
 } from './call-log.ts';
 import type { StillSoOptions } from './earlier-call.ts';
 import {
   awaitElsewhere,
-  type Earlier,
-  findEarlier,
+  type EarlierCall,
+  findEarlierCall,
   interrupted,
   type RecoverOptions,
   recovered,
   wantedFreshMs,
 } from './earlier-call.ts';
 import type { Jobs } from './jobs.ts';
-import { createHolding, type Holding } from './jobs.ts';
+import { createProcessLease, type ProcessLease } from './jobs.ts';
 import type { LongCall } from './long-calls.ts';
-import { type SharedWork, shareWork, untilGone } from './long-calls.ts';
+import { abortOnDisconnect, type SharedExecution, shareExecution } from './long-calls.ts';
 
 type Call = ToolHost['call'];
 
@@ -47,7 +47,7 @@ export interface OnceOptions extends IdentifyOptions, StillSoOptions, RecoverOpt
 }
 
 /** How a call is made. */
-export interface Way {
+export interface CallExecutor {
   /** The pipeline of a call. */
   run: Call;
   /** Lets calls that take long go on as jobs. */
@@ -55,9 +55,9 @@ export interface Way {
 }
 
 /** One bill for one call, however often it is sent until its reply arrives. */
-export interface Once {
+export interface IdempotentCalls {
   /** Runs a call, or hands out what an earlier one came to whose reply did not arrive. Never throws. */
-  call(request: ToolRequest, signal: AbortSignal, facts: OnceFacts, way: Way): Promise<ToolReply>;
+  call(request: ToolRequest, signal: AbortSignal, facts: IdempotencyTraits, way: CallExecutor): Promise<ToolReply>;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted; then they are interrupted. */
   close(hurry?: AbortSignal): Promise<void>;
 }
@@ -65,7 +65,7 @@ export interface Once {
 /** No call runs for longer. */
 const runningMs = 24 * 3_600_000;
 
-export function createOnce(options: OnceOptions): Once {
+export function createIdempotentCalls(options: OnceOptions): IdempotentCalls {
   return new OnceDesk(options);
 }
 
@@ -73,17 +73,17 @@ export function createOnce(options: OnceOptions): Once {
 interface Asked {
   request: ToolRequest;
   signal: AbortSignal;
-  facts: OnceFacts;
-  way: Way;
-  identity: Identity;
+  facts: IdempotencyTraits;
+  way: CallExecutor;
+  identity: CallFingerprint;
 }
 
-class OnceDesk implements Once {
+class OnceDesk implements IdempotentCalls {
   readonly #options: OnceOptions;
   readonly #holder: string;
-  readonly #holding: Holding;
-  readonly #log: CallLog;
-  readonly #running = new Map<string, SharedWork>();
+  readonly #holding: ProcessLease;
+  readonly #log: OperationLog;
+  readonly #running = new Map<string, SharedExecution>();
   /** When a call is over and its record says so. */
   readonly #over = new Map<string, Promise<void>>();
   /** Changes of records that are on their way. */
@@ -98,11 +98,16 @@ class OnceDesk implements Once {
   constructor(options: OnceOptions) {
     this.#options = options;
     this.#holder = options.random.uuid();
-    this.#log = createCallLog(options.store, options.clock);
-    this.#holding = createHolding({ ...options, holder: this.#holder, onBeat() {} });
+    this.#log = createOperationLog(options.store, options.clock);
+    this.#holding = createProcessLease({ ...options, holder: this.#holder, onBeat() {} });
   }
 
-  async call(request: ToolRequest, signal: AbortSignal, facts: OnceFacts, way: Way): Promise<ToolReply> {
+  async call(
+    request: ToolRequest,
+    signal: AbortSignal,
+    facts: IdempotencyTraits,
+    way: CallExecutor,
+  ): Promise<ToolReply> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#judged.add(promise);
     const known = () => {
@@ -120,14 +125,14 @@ class OnceDesk implements Once {
   async #judge(
     request: ToolRequest,
     signal: AbortSignal,
-    { facts, way, known }: { facts: OnceFacts; way: Way; known(): void },
+    { facts, way, known }: { facts: IdempotencyTraits; way: CallExecutor; known(): void },
   ): Promise<ToolReply> {
     const plainly = () => {
-      const reply = untilGone(request, signal, way.long(way.run));
+      const reply = abortOnDisconnect(request, signal, way.long(way.run));
       known();
       return reply;
     };
-    const identity = await identify(this.#options, request, facts);
+    const identity = await fingerprintCall(this.#options, request, facts);
     if (!identity) return plainly();
     if (facts.looks) identity.folders.push(request.principal.root);
     const asked = { request, signal, facts, way, identity };
@@ -176,7 +181,7 @@ class OnceDesk implements Once {
   }
 
   /** The calls of a key, none of which is just about to begin or to end. */
-  async #settled({ key }: Identity): Promise<Logged> {
+  async #settled({ key }: CallFingerprint): Promise<Logged> {
     for (;;) {
       const seen = await this.#log.read(key);
       const passing = seen.calls.flatMap(({ id }) => this.#passing(id) ?? []);
@@ -190,15 +195,15 @@ class OnceDesk implements Once {
     return this.#starting.get(id) ?? (this.#running.get(id)?.isEnding() ? this.#over.get(id) : undefined);
   }
 
-  #earlier({ version, calls }: Logged, { identity, request }: Asked): Promise<Earlier | undefined> {
+  #earlier({ version, calls }: Logged, { identity, request }: Asked): Promise<EarlierCall | undefined> {
     const others = calls.filter(({ id }) => !this.#arrived.has(id));
     const options = { ...this.#options, holding: this.#holding, holder: this.#holder, running: this.#running };
     const look = async (id: string) => (await this.#log.read(identity.key)).calls.find(call => call.id === id);
-    return findEarlier({ ...options, look }, { version, calls: others }, identity, request.principal);
+    return findEarlierCall({ ...options, look }, { version, calls: others }, identity, request.principal);
   }
 
   /** What the earlier call came to; undefined when it left nothing, so that this one is a new one. */
-  async #again(earlier: Earlier, asked: Asked): Promise<ToolReply | undefined> {
+  async #again(earlier: EarlierCall, asked: Asked): Promise<ToolReply | undefined> {
     const { request, signal, way, identity } = asked;
     const { call } = earlier;
     switch (earlier.state) {
@@ -216,7 +221,7 @@ class OnceDesk implements Once {
             return this.#rendered(this.#failed(request, error));
           }
         };
-        const reply = await untilGone(request, signal, way.long(wait));
+        const reply = await abortOnDisconnect(request, signal, way.long(wait));
         return { ...reply, delivered: () => this.#delivered(identity, call.id) };
       }
       case 'dead': {
@@ -234,7 +239,7 @@ class OnceDesk implements Once {
     const id = random.uuid();
     const now = clock.now();
     const times = { startedAt: now, expiresAt: now + runningMs };
-    const call: LoggedCall = { id, same: identity.same, status: 'running', holder: this.#holder, ...times };
+    const call: CallOperation = { id, same: identity.same, status: 'running', holder: this.#holder, ...times };
     let logged = false;
     const started = Promise.withResolvers<void>();
     if (identity.named || !facts.threaded) {
@@ -261,7 +266,7 @@ class OnceDesk implements Once {
       onFound: () => mark(false),
       isWanted: () => this.#isWanted(identity, id),
     };
-    const work = shareWork(sharing, { ...request, onThread }, way.long(way.run));
+    const work = shareExecution(sharing, { ...request, onThread }, way.long(way.run));
     this.#running.set(id, work);
     const finished = work.reply.then(reply => (logged ? this.#finish(work, reply, identity, id) : undefined));
     const forget = () => {
@@ -275,7 +280,7 @@ class OnceDesk implements Once {
   }
 
   /** Makes the record durable before anything else; false when another call came before. */
-  async #claim(call: LoggedCall, identity: Identity, seen: Logged): Promise<boolean> {
+  async #claim(call: CallOperation, identity: CallFingerprint, seen: Logged): Promise<boolean> {
     this.#hold();
     try {
       if (!identity.named) await this.#log.add(identity.key, call, seen);
@@ -290,7 +295,7 @@ class OnceDesk implements Once {
     return true;
   }
 
-  async #finish(work: SharedWork, reply: ToolReply, identity: Identity, id: string): Promise<void> {
+  async #finish(work: SharedExecution, reply: ToolReply, identity: CallFingerprint, id: string): Promise<void> {
     const { isError, document, job, questions } = reply;
     const now = this.#options.clock.now();
     await this.#note(identity, id, call => {
@@ -301,7 +306,12 @@ class OnceDesk implements Once {
     this.#holding.end();
   }
 
-  async #join(work: SharedWork, id: string, { request, signal, identity }: Asked, again: boolean): Promise<ToolReply> {
+  async #join(
+    work: SharedExecution,
+    id: string,
+    { request, signal, identity }: Asked,
+    again: boolean,
+  ): Promise<ToolReply> {
     const reply = await work.join(request, signal);
     if (reply === 'cancelled') return this.#rendered(this.#failed(request, cancelledError()));
     const delivered = () => this.#delivered(identity, id);
@@ -311,36 +321,36 @@ class OnceDesk implements Once {
   }
 
   /** The reply of a call that ended, or of the job that it became. */
-  async #outcome(call: LoggedCall, request: ToolRequest): Promise<JobReply & Pick<ToolReply, 'job'>> {
+  async #outcome(call: CallOperation, request: ToolRequest): Promise<JobReply & Pick<ToolReply, 'job'>> {
     if (call.status !== 'done' || !call.reply) return interrupted(call, request.name);
     if (call.job === undefined) return replayed(call.reply);
     const job = await this.#options.jobs.find(call.job, request.principal.owner);
     return job.reply ? replayed(job.reply) : { ...call.reply, job };
   }
 
-  async #isWanted({ key }: Identity, id: string): Promise<boolean> {
+  async #isWanted({ key }: CallFingerprint, id: string): Promise<boolean> {
     const { calls } = await this.#log.read(key);
     const wantedAt = calls.find(call => call.id === id)?.wantedAt ?? 0;
     return wantedAt > this.#options.clock.now() - wantedFreshMs;
   }
 
-  #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, identity: Identity): ToolReply {
+  #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, identity: CallFingerprint): ToolReply {
     return { ...this.#rendered(reply), job: reply.job, delivered: () => this.#delivered(identity, id) };
   }
 
   #rendered({ isError, document }: JobReply): ToolReply {
-    return rendered({ isError, document }, this.#options.replyFormat);
+    return renderReply({ isError, document }, this.#options.replyFormat);
   }
 
   /** From now on the same call is a new one; what its caller gave a name to stays what it was. */
-  #delivered(identity: Identity, id: string): void {
-    const isKept = ({ status }: LoggedCall) => identity.named && status === 'done';
+  #delivered(identity: CallFingerprint, id: string): void {
+    const isKept = ({ status }: CallOperation) => identity.named && status === 'done';
     if (!identity.named) this.#arrived.add(id);
     void this.#note(identity, id, call => (isKept(call) ? call : undefined)).then(() => this.#arrived.delete(id));
   }
 
   /** The log is there to save money: a call is worth more than its record. */
-  #note({ key }: Identity, id: string, change: Parameters<CallLog['change']>[2]): Promise<void> {
+  #note({ key }: CallFingerprint, id: string, change: Parameters<OperationLog['change']>[2]): Promise<void> {
     const noted: Promise<void> = this.#log
       .change(key, id, change)
       .catch(error => this.#warn(error))
@@ -350,7 +360,7 @@ class OnceDesk implements Once {
   }
 
   #failed({ name }: ToolRequest, error: unknown): JobReply {
-    return failure(error, { toolName: name, reqId: this.#options.random.uuid() });
+    return errorReply(error, { toolName: name, reqId: this.#options.random.uuid() });
   }
 
   #hold(): void {

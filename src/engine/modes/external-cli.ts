@@ -1,12 +1,12 @@
-import { type AskOptions, askPlan } from '../../calls/ask/ask.ts';
-import type { ComposeOptions } from '../../calls/ask/options.ts';
-import type { Answered, AskPlan, Resumed } from '../../calls/call-record.ts';
+import { type AskOptions, askModelTurn } from '../../calls/ask/ask.ts';
+import type { ContextServices } from '../../calls/ask/options.ts';
+import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
 import type { Reply } from '../../calls/reply.ts';
 import { inputError, securityError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Thread } from '../../core/thread.ts';
-import { type BridgeDesk, guidance } from '../../providers/external-cli/cli-registry.ts';
+import { type CliRegistry, guidance } from '../../providers/external-cli/cli-registry.ts';
 import { programProviderId } from '../../providers/external-cli/program.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 
@@ -42,17 +42,20 @@ function summaryIn(text: string): string | undefined {
 }
 
 /** Another vendor's agent works on a request in this project, and its answer becomes part of the thread. */
-export async function conductBridge(options: AskOptions & { bridge: BridgeDesk }, call: Resumed): Promise<Reply> {
+export async function executeExternalCli(
+  options: AskOptions & { bridge: CliRegistry },
+  call: ThreadedCall,
+): Promise<Reply> {
   const { plan, model } = await planBridge(options.bridge, call, options.compose);
   // It is asked by name, and nobody answers in its place.
-  return askPlan(options, { ...call, common: { ...call.common, model, allowFallback: false } }, plan);
+  return askModelTurn(options, { ...call, common: { ...call.common, model, allowFallback: false } }, plan);
 }
 
 async function planBridge(
-  desk: BridgeDesk,
-  call: Resumed,
-  options: ComposeOptions,
-): Promise<{ plan: AskPlan; model: string }> {
+  desk: CliRegistry,
+  call: ThreadedCall,
+  options: ContextServices,
+): Promise<{ plan: ModelTurn; model: string }> {
   const { args, thread, tool } = call;
   const cli = desk.find(textOr(args.cli_name) ?? lastAsked(thread, tool.name, desk) ?? usual(desk));
   const role = textOr(args.role) ?? 'default';
@@ -63,7 +66,7 @@ async function planBridge(
   const { prompt, warnings } = await desk.rolePrompt(cli, role);
   call.warnings.push(...warnings);
   if (textsIn(args.images).length > 0) call.warnings.push('Images are not handed to CLIs: name their files instead.');
-  const plan: AskPlan = {
+  const plan: ModelTurn = {
     kind: 'ask',
     contribution: await contributionOf(call, options),
     tail: `${prompt}\n\n${guidance(cli.title)}`,
@@ -84,7 +87,7 @@ function textOr(value: unknown): string | undefined {
 }
 
 /** A thread goes on with the CLI that answered in it last. */
-function lastAsked({ turns }: Thread, tool: string, { names }: BridgeDesk): string | undefined {
+function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): string | undefined {
   const last = turns.findLast(
     ({ role, toolName, modelProvider, status }) =>
       role === 'assistant' && status === 'done' && toolName === tool && modelProvider === programProviderId,
@@ -92,7 +95,7 @@ function lastAsked({ turns }: Thread, tool: string, { names }: BridgeDesk): stri
   return names.find(name => name === last?.modelName);
 }
 
-function usual({ names }: BridgeDesk): string {
+function usual({ names }: CliRegistry): string {
   return names.includes('gemini') ? 'gemini' : (names[0] ?? '');
 }
 
@@ -111,7 +114,10 @@ function mayNotWrite() {
 }
 
 /** The request, with files by name, size and time of their last change: the agent reads them itself. */
-async function contributionOf({ args, request, signal }: Resumed, { sandbox, home }: ComposeOptions): Promise<string> {
+async function contributionOf(
+  { args, request, signal }: ThreadedCall,
+  { sandbox, home }: ContextServices,
+): Promise<string> {
   const prompt = String(args.prompt);
   const named = textsIn(args.absolute_file_paths);
   if (named.length === 0) return prompt;
@@ -131,7 +137,7 @@ async function contributionOf({ args, request, signal }: Resumed, { sandbox, hom
 }
 
 /** What the CLI told, and how its answer was shortened. */
-function metadataOf({ answer }: Answered, title: string): JsonObject {
+function metadataOf({ answer }: AnsweredCall, title: string): JsonObject {
   const told: JsonObject = isRecord(answer.told) ? JSON.parse(JSON.stringify(answer.told)) : {};
   return { ...told, ...capOutput(answer.text, title).metadata };
 }

@@ -1,14 +1,14 @@
 import { basename, join } from 'node:path';
-import type { ComposeOptions } from '../../calls/ask/options.ts';
-import { threadOriginals } from '../../calls/ask/redaction.ts';
-import type { Answered, AskPlan, Resumed } from '../../calls/call-record.ts';
-import { specialStatus } from '../../calls/reply.ts';
-import type { DocumentQuestion, PromptShape } from '../../calls/tool.ts';
+import type { ContextServices } from '../../calls/ask/options.ts';
+import { secretsOfThread } from '../../calls/ask/redaction.ts';
+import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
+import { readControlStatus } from '../../calls/reply.ts';
+import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference, readTextFile } from '../../workspace/read-file.ts';
-import { type PutBack, placeholdersIn, putBack } from '../../workspace/restore-secrets.ts';
+import { placeholdersIn, type RestoredText, restoreSecrets } from '../../workspace/restore-secrets.ts';
 import { writeInside } from '../../workspace/write-file.ts';
 
 /** What a model that may generate code is told of the form. */
@@ -44,7 +44,7 @@ export function artifactInstructions(path: string, replaced: boolean): string {
 }
 
 /** What the caller must know of masked secrets in a file; empty when there is nothing to know. */
-export function secretsNote({ left }: Pick<PutBack, 'left'>): string {
+export function secretsNote({ left }: Pick<RestoredText, 'left'>): string {
   if (left.length === 0) return '';
   const lines = [...new Set(left.map(({ line }) => line))].slice(0, 20).join(', ');
   return `Masked secrets stand in lines ${lines} of it as [masked:…]: what they stand for is in no file of this thread. Put the real values there before you use it.`;
@@ -78,8 +78,8 @@ const bytesPerToken = 4;
  */
 export async function documentSubject(
   { files, fileIds = [], provider }: DocumentQuestion,
-  call: Resumed,
-  options: Pick<ComposeOptions, 'documents' | 'sandbox' | 'home'>,
+  call: ThreadedCall,
+  options: Pick<ContextServices, 'documents' | 'sandbox' | 'home'>,
 ): Promise<DocumentSubject> {
   const { documents } = options;
   const subject = { files: [...files], fileIds: [...fileIds], images: [] };
@@ -103,8 +103,8 @@ export async function documentSubject(
 /** Of the files that are there; the others are told when they are read. */
 async function bytesOf(
   files: readonly string[],
-  { request: { principal } }: Resumed,
-  { sandbox, home }: Pick<ComposeOptions, 'sandbox' | 'home'>,
+  { request: { principal } }: ThreadedCall,
+  { sandbox, home }: Pick<ContextServices, 'sandbox' | 'home'>,
 ): Promise<number> {
   let bytes = 0;
   for (const path of files) {
@@ -116,10 +116,10 @@ async function bytesOf(
   return bytes;
 }
 
-type Shape = PromptShape<Record<string, unknown>>;
+type Shape = PromptMode<Record<string, unknown>>;
 
 /** One question, one answer. */
-export async function planPrompt(shape: Shape, call: Resumed, options: ComposeOptions): Promise<AskPlan> {
+export async function planPrompt(shape: Shape, call: ThreadedCall, options: ContextServices): Promise<ModelTurn> {
   const { args } = call;
   const { question, files: named } = await questionOf(shape, call, options);
   const subject = shape.documents && (await documentSubject(shape.documents(args), call, options));
@@ -140,7 +140,7 @@ export async function planPrompt(shape: Shape, call: Resumed, options: ComposeOp
     local: {},
     deliver: answered => deliver(options, directory, answered),
     conclude({ answer, files: report, plan }) {
-      const special = specialStatus(answer.text);
+      const special = readControlStatus(answer.text);
       const missing =
         plan.files.length + (plan.fileIds ?? []).length + (plan.images ?? []).length > 0 && report.skipped.length > 0;
       const cut = answer.partial || answer.finish.kind === 'length' || missing;
@@ -156,7 +156,7 @@ export async function planPrompt(shape: Shape, call: Resumed, options: ComposeOp
 const directoryField = 'working_directory_absolute_path';
 
 /** A file called prompt.txt is the question: that is how callers send what is too long for a text field. */
-async function questionOf(shape: Shape, { args, request, signal, thread }: Resumed, options: ComposeOptions) {
+async function questionOf(shape: Shape, { args, request, signal, thread }: ThreadedCall, options: ContextServices) {
   const named = strings(args.absolute_file_paths ?? args.relevant_files);
   const carrier = named.find(path => basename(path) === 'prompt.txt');
   if (carrier === undefined) return { question: shape.question(args), files: named };
@@ -170,16 +170,16 @@ async function questionOf(shape: Shape, { args, request, signal, thread }: Resum
 
 /** Puts generated code where the caller asked for it; the reply then says where it is instead of carrying it. */
 async function deliver(
-  options: ComposeOptions,
+  options: ContextServices,
   directory: string | undefined,
-  { answer, said, reqId, tool, thread, turn, signal }: Answered,
+  { answer, said, reqId, tool, thread, turn, signal }: AnsweredCall,
 ): Promise<Delivery> {
   const generated = directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(said) : undefined;
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
   try {
     const wanted = placeholdersIn(generated.code);
-    const originals = await threadOriginals(options, { thread, files: turn.files, signal }, wanted);
-    const code = putBack(generated.code, originals);
+    const originals = await secretsOfThread(options, { thread, files: turn.files, signal }, wanted);
+    const code = restoreSecrets(generated.code, originals);
     const { path, replaced } = await writeInside(options.sandbox, {
       directory,
       name: artifactName,

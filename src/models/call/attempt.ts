@@ -17,8 +17,8 @@ import type { Usage } from '../../core/usage.ts';
 import type { ModelAnswer } from '../ask-model.ts';
 import type { Use, UsesIn } from '../fees.ts';
 import { badUpstream } from '../resilience/errors.ts';
-import type { AttemptClocks } from '../resilience/limiter.ts';
-import type { Saying } from './messages.ts';
+import type { AttemptTimeouts } from '../resilience/limiter.ts';
+import type { ReplyAccumulator } from './messages.ts';
 
 /** All that one attempt brought, whether it ended well or not. */
 export interface AttemptOutcome {
@@ -68,12 +68,12 @@ export interface AttemptInput {
   model: LanguageModelV4;
   provider: string;
   call: Omit<LanguageModelV4CallOptions, 'abortSignal'>;
-  clocks: AttemptClocks;
+  clocks: AttemptTimeouts;
   onText?: (delta: string) => void;
   /** Told of text and reasoning as they come; for progress alone. */
   onProgress?: (delta: string) => void;
   /** Collects what was said with the calls of tools in it. Absent: the text alone counts. */
-  saying?: Saying;
+  saying?: ReplyAccumulator;
   /** Finds what is charged beside tokens; absent: nothing is. */
   usesIn?: UsesIn;
 }

@@ -2,7 +2,7 @@ import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, bugError } from '../../core/errors.ts';
 import { textOf } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, CommsNote, Emit, Random, TellComms } from '../../core/ports.ts';
+import type { Clock, CommsNote, Emit, LogExchange, Random } from '../../core/ports.ts';
 import type { Citation } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
@@ -17,7 +17,7 @@ export interface AskModelParts {
   random: Random;
   emit: Emit;
   /** Gets each question as it is sent, and what came of it; absent: nobody wants to know. */
-  tellComms?: TellComms;
+  tellComms?: LogExchange;
   /** Endpoints on this machine or network get wider limits. */
   isLocal(providerId: string): boolean;
   /** Whether a model can search the web by itself; absent: none can. */
@@ -35,7 +35,7 @@ export interface AskModelParts {
 }
 
 /** One attempt, told in our words. */
-export interface Try extends Omit<AttemptOutcome, 'failure' | 'uses'> {
+export interface AttemptContext extends Omit<AttemptOutcome, 'failure' | 'uses'> {
   /** What the vendor charges for beside tokens; part of `usage` where there is one. */
   fees?: Fees;
   candidate: Candidate;
@@ -47,7 +47,7 @@ export interface Try extends Omit<AttemptOutcome, 'failure' | 'uses'> {
 }
 
 /** The state of one question on its way through its candidates. */
-export interface Run {
+export interface CallContext {
   parts: AskModelParts;
   question: ModelQuestion;
   /** Monotonic milliseconds. */
@@ -59,11 +59,11 @@ export interface Run {
   attempts: AttemptRecord[];
   failures: AppError[];
   /** The longest text that came before a stream broke. */
-  broken?: Try;
+  broken?: AttemptContext;
 }
 
 /** What the caller gets of the attempt that counts. */
-export function answerOf(run: Run, last: Try): ModelAnswer {
+export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
   const { candidate, text, said, citations, error } = last;
   const { model } = candidate;
   const usage = last.usage ?? estimatedUsage(run, last);
@@ -104,7 +104,7 @@ function shownCitations(citations: readonly Citation[], { webSearch }: ModelQues
 }
 
 /** Better than nothing for caps and sums when a stream broke or a server does not count. */
-function estimatedUsage(run: Run, last: Try): Usage {
+function estimatedUsage(run: CallContext, last: AttemptContext): Usage {
   const factor = tokenFactor(last.candidate.model.id);
   const input = run.question.messages.reduce((sum, message) => sum + estimateTokens(textOf(message), factor), 0);
   const reasoning = Math.ceil(last.reasoningChars / 4);
@@ -120,7 +120,7 @@ function estimatedUsage(run: Run, last: Try): Usage {
 }
 
 /** What is thrown when nobody answered: the one failure as it is, or all of them by name. */
-export function failureOf(run: Run): AppError {
+export function failureOf(run: CallContext): AppError {
   const [first, ...more] = run.failures;
   if (!first) return bugError('A model was to be asked without any candidate.');
   if (more.length === 0) return first;
@@ -141,7 +141,7 @@ export function failureOf(run: Run): AppError {
 }
 
 /** Stands where an answer names its provider: nobody was reached. */
-export const nobody: ModelInfo = {
+export const absentModel: ModelInfo = {
   provider: 'nobody',
   id: 'no-model',
   name: 'No model answered',
@@ -163,13 +163,13 @@ export const nobody: ModelInfo = {
 const callersOwn = new Set(['content_filter', 'context_length', 'bad_request', 'config', 'over_capacity']);
 
 /** The last link of the chain: only for `chat`, only where the operator wants it, and only when vendors are at fault. */
-export function givesLastAnswer({ parts, question, failures }: Run): boolean {
+export function givesLastAnswer({ parts, question, failures }: CallContext): boolean {
   const vendors = failures.every(({ details }) => !callersOwn.has(details.class));
   return parts.lastAnswer === true && question.tool === 'chat' && failures.length > 0 && vendors;
 }
 
 /** A text of our own that says what happened and what can be done. It claims to be nothing else. */
-export function lastAnswer(run: Run): ModelAnswer {
+export function lastAnswer(run: CallContext): ModelAnswer {
   const { parts, question, failures, attempts, started } = run;
   const waits = failures.flatMap(({ details }) => details.retryAfterSeconds ?? []);
   const when = waits.length > 0 ? `in ${Math.ceil(Math.min(...waits))} s` : 'in a while';
@@ -182,8 +182,8 @@ export function lastAnswer(run: Run): ModelAnswer {
   question.onText?.(text);
   return {
     text,
-    model: nobody,
-    candidate: { model: nobody, reason: 'the last link: no model could be reached' },
+    model: absentModel,
+    candidate: { model: absentModel, reason: 'the last link: no model could be reached' },
     usage: noUsage,
     costUsd: 0,
     finish: { kind: 'other', raw: 'no_model' },
@@ -205,7 +205,11 @@ export interface Told {
 }
 
 /** Keeps one attempt for the reply and tells the observers of it. */
-export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInMs, next }: Told): void {
+export function recordAttempt(
+  run: CallContext,
+  last: AttemptContext,
+  { outcome, elapsedMs, nextInMs, next }: Told,
+): void {
   const { provider, id: model } = last.candidate.model;
   const cancelled = outcome === 'cancelled';
   const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
@@ -222,7 +226,10 @@ export function recordAttempt(run: Run, last: Try, { outcome, elapsedMs, nextInM
 }
 
 /** Tells what an attempt cost that is not the answer. A vendor that broke off before it told its tokens has searched all the same. */
-export function tellWaste({ question }: Run, { candidate: { model }, usage, fees, costUsd }: Try): void {
+export function tellWaste(
+  { question }: CallContext,
+  { candidate: { model }, usage, fees, costUsd }: AttemptContext,
+): void {
   const known = usage ?? (fees && { ...noUsage, fees });
   if (known) question.onWaste?.({ model, usage: known, costUsd: costUsd ?? costOf(known, model.price) });
 }
@@ -234,7 +241,7 @@ type Settings = Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'temperatur
  * Tells what one attempt asks, and gives what tells how it ended. The messages are ours, so that they can be sent again to
  * any model; what the vendor gets beside them is told in its own words.
  */
-export function tellRequest(run: Run, { model, effort, thinkingBudget }: Candidate, call: Settings) {
+export function tellRequest(run: CallContext, { model, effort, thinkingBudget }: Candidate, call: Settings) {
   const { tellComms: tell, random, clock } = run.parts;
   if (!tell) return undefined;
   const { reqId, tool, messages, webSearch, tools, toolChoice } = run.question;

@@ -4,16 +4,16 @@ import type { Candidate } from '../../core/model.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../ask-model.ts';
 import { feesOf } from '../fees.ts';
 import type { Connection } from '../provider.ts';
-import type { Pass } from '../resilience/breaker-board.ts';
+import type { BreakerPermit } from '../resilience/breaker-board.ts';
 import { faultOf } from '../resilience/classify-error.ts';
 import { toModelError } from '../resilience/errors.ts';
-import { limitsFor, startClocks } from '../resilience/limiter.ts';
+import { limitsFor, startTimeouts } from '../resilience/limiter.ts';
 import { maxAttempts, othersAfter, retryDelay } from '../resilience/policy.ts';
 import { attempt } from './attempt.ts';
-import type { AskModelParts, Run, Try } from './call-run.ts';
+import type { AskModelParts, AttemptContext, CallContext } from './call-run.ts';
 import { answerOf, failureOf, givesLastAnswer, lastAnswer, recordAttempt, tellRequest, tellWaste } from './call-run.ts';
-import { createSaying, toolsOf, toPrompt } from './messages.ts';
-import { fitImages, repaired, signerOf } from './repair-history.ts';
+import { createReplyAccumulator, toolsOf, toPrompt } from './messages.ts';
+import { fitImages, repairHistory, signerOf } from './repair-history.ts';
 
 /** Waiting longer than this for one vendor makes no sense while another candidate is left. */
 const patienceWithOthersLeftMs = 10_000;
@@ -31,7 +31,7 @@ export function createAskModel(parts: AskModelParts): AskModel {
     let left = [...question.candidates];
     const totalMs = Math.max(...left.map(candidate => limitsOf(parts, question, candidate).totalMs));
     const started = parts.clock.monotonic();
-    const run: Run = { parts, question, started, queuedMs: 0, totalMs, attempts: [], failures: [] };
+    const run: CallContext = { parts, question, started, queuedMs: 0, totalMs, attempts: [], failures: [] };
     for (let candidate = left.shift(); candidate; candidate = left.shift()) {
       const last = await askCandidate(run, candidate, left);
       if (!last.error) {
@@ -55,11 +55,11 @@ function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort
 }
 
 /** Nobody is asked after text was passed on: it can't be taken back. */
-function othersLeft(last: Try, left: Candidate[]): Candidate[] {
+function othersLeft(last: AttemptContext, left: Candidate[]): Candidate[] {
   return last.passedOn || !last.error ? [] : othersAfter(last.error, last.candidate, left);
 }
 
-async function askCandidate(run: Run, candidate: Candidate, left: Candidate[]): Promise<Try> {
+async function askCandidate(run: CallContext, candidate: Candidate, left: Candidate[]): Promise<AttemptContext> {
   const { parts, question } = run;
   for (let count = 1; ; count++) {
     const began = parts.clock.monotonic();
@@ -87,8 +87,8 @@ async function askCandidate(run: Run, candidate: Candidate, left: Candidate[]): 
 
 /** Milliseconds until the same candidate is asked again; undefined when it is not. */
 function retryWait(
-  { parts, started, totalMs }: Run,
-  last: Try,
+  { parts, started, totalMs }: CallContext,
+  last: AttemptContext,
   { error, count, othersLeft }: { error: AppError; count: number; othersLeft: boolean },
 ): number | undefined {
   const { clock, random, resilience } = parts;
@@ -105,12 +105,12 @@ function retryWait(
  * Never after text was passed on: it can't be taken back. A vendor that let a clock run out is not asked again while
  * another candidate is left, since each such attempt costs minutes.
  */
-function mayRetry(last: Try, othersLeft: boolean): boolean {
+function mayRetry(last: AttemptContext, othersLeft: boolean): boolean {
   if (last.skipped || last.passedOn || last.error?.details.retryable !== true) return false;
   return !(othersLeft && last.error.details.class === 'timeout');
 }
 
-async function sleep(run: Run, ms: number): Promise<void> {
+async function sleep(run: CallContext, ms: number): Promise<void> {
   try {
     await run.parts.clock.sleep(ms, run.question.signal);
   } catch (error) {
@@ -123,12 +123,12 @@ async function sleep(run: Run, ms: number): Promise<void> {
 const nothing = { text: '', passedOn: false, reasoningChars: 0, callChars: 0, citations: [], warnings: [] };
 
 /** One attempt, if the breakers let it and once there is a place to run in. */
-async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<Try> {
+async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): Promise<AttemptContext> {
   const { parts, question, started, totalMs } = run;
   const { model } = candidate;
   const { resilience } = parts;
   if (!resilience) return askVendor(run, candidate);
-  const skip = (error: AppError): Try => ({ ...nothing, candidate, error, skipped: true });
+  const skip = (error: AppError): AttemptContext => ({ ...nothing, candidate, error, skipped: true });
   const refused = resilience.blocked(model);
   if (refused) return skip(refused);
   const remainingMs = () => started + totalMs - parts.clock.monotonic();
@@ -154,10 +154,10 @@ async function tryOnce(run: Run, candidate: Candidate, first: boolean): Promise<
 }
 
 /** Asks, and tells the breakers how it went. */
-async function askWithPass(run: Run, candidate: Candidate, pass: Pass): Promise<Try> {
+async function askWithPass(run: CallContext, candidate: Candidate, pass: BreakerPermit): Promise<AttemptContext> {
   const { clock } = run.parts;
   const began = clock.monotonic();
-  let last: Try | undefined;
+  let last: AttemptContext | undefined;
   try {
     last = await askVendor(run, candidate);
     return last;
@@ -170,10 +170,10 @@ async function askWithPass(run: Run, candidate: Candidate, pass: Pass): Promise<
 }
 
 function tellFailure(
-  run: Run,
-  last: Try,
+  run: CallContext,
+  last: AttemptContext,
   error: AppError,
-  { pass, elapsedMs }: { pass: Pass; elapsedMs: number },
+  { pass, elapsedMs }: { pass: BreakerPermit; elapsedMs: number },
 ): void {
   const { parts, question } = run;
   const limits = limitsOf(parts, question, last.candidate);
@@ -184,12 +184,12 @@ function tellFailure(
   pass.failed(fault && { ...fault, cause, askedMs }, status !== undefined || progressed);
 }
 
-async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
+async function askVendor(run: CallContext, candidate: Candidate): Promise<AttemptContext> {
   const { parts, question, started, totalMs } = run;
   const { model } = candidate;
   const limits = { ...limitsOf(parts, question, candidate), totalMs };
   const remainingMs = started + totalMs - parts.clock.monotonic();
-  const clocks = startClocks({ clock: parts.clock, limits, remainingMs, parent: question.signal });
+  const clocks = startTimeouts({ clock: parts.clock, limits, remainingMs, parent: question.signal });
   let connection: Connection;
   try {
     connection = await orAbort(parts.connection(model.provider), clocks.signal);
@@ -203,12 +203,14 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
     const input = {
       model: languageModel,
       provider: model.provider,
-      call: { ...call, prompt: repaired(call.prompt, signerOf(languageModel)) },
+      call: { ...call, prompt: repairHistory(call.prompt, signerOf(languageModel)) },
       clocks,
       onText: question.onText,
       onProgress: question.onProgress,
       usesIn: connection.usesIn,
-      ...(question.tools && { saying: createSaying(signerOf(languageModel), connection.echoesThoughts ?? false) }),
+      ...(question.tools && {
+        saying: createReplyAccumulator(signerOf(languageModel), connection.echoesThoughts ?? false),
+      }),
     };
     const tellOutcome = tellRequest(run, candidate, call);
     const { failure, uses, ...asked } = await attempt(input);
@@ -221,7 +223,10 @@ async function askVendor(run: Run, candidate: Candidate): Promise<Try> {
   }
 }
 
-function withFees({ usage }: Pick<Try, 'usage'>, fees: Try['fees']): Pick<Try, 'usage' | 'fees'> {
+function withFees(
+  { usage }: Pick<AttemptContext, 'usage'>,
+  fees: AttemptContext['fees'],
+): Pick<AttemptContext, 'usage' | 'fees'> {
   return fees ? { fees, ...(usage && { usage: { ...usage, fees } }) } : {};
 }
 
@@ -263,7 +268,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
   };
 }
 
-function errorOf(run: Run, { model }: Candidate, failure: unknown): AppError {
+function errorOf(run: CallContext, { model }: Candidate, failure: unknown): AppError {
   return toModelError(failure, {
     provider: model.provider,
     model: model.id,
@@ -273,7 +278,7 @@ function errorOf(run: Run, { model }: Candidate, failure: unknown): AppError {
   });
 }
 
-function keepBroken(run: Run, last: Try): void {
+function keepBroken(run: CallContext, last: AttemptContext): void {
   // What was called in an answer that broke off is not called: the text alone is of use.
   if (last.text.trim() === '') return;
   if (!last.passedOn && last.text.length <= (run.broken?.text.length ?? 0)) return;

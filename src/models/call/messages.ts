@@ -17,7 +17,7 @@ import type { ModelQuestion } from '../ask-model.ts';
 import type { Connection } from '../provider.ts';
 
 /** All that a model says in one attempt, in its order, as it is to stand in the next question. */
-export interface Saying {
+export interface ReplyAccumulator {
   take(part: LanguageModelV4StreamPart): void;
   parts(): SaidPart[];
   /** How many calls of tools are among them. */
@@ -27,7 +27,7 @@ export interface Saying {
 type Block = { type: 'text' | 'thought'; text: string; vendor?: VendorFacts };
 
 /** `echo` marks thoughts that their vendor does not sign and wants to see again all the same as its own. */
-export function createSaying(signer: string, echo: boolean): Saying {
+export function createReplyAccumulator(signer: string, echo: boolean): ReplyAccumulator {
   const said: (Block | ({ type: 'call'; vendor?: VendorFacts } & ToolCall))[] = [];
   const open = new Map<string, Block>();
   const begin = (type: Block['type'], id: string, metadata: SharedV4ProviderMetadata | undefined) => {

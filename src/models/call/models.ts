@@ -2,7 +2,7 @@ import { orAbort } from '../../core/concurrency.ts';
 import { throwIfAborted } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, Emit, Random, SharedState, TellComms } from '../../core/ports.ts';
+import type { Clock, Emit, LogExchange, Random, SharedState } from '../../core/ports.ts';
 import type { AskModel, CallLimits } from '../ask-model.ts';
 import { createConnections, keyNames, usableSettings } from '../catalogue/connections.ts';
 import {
@@ -82,7 +82,7 @@ export interface TeamOptions {
   random: Random;
   emit: Emit;
   /** Gets what is said to models and what they say; absent: nobody wants to know. */
-  tellComms?: TellComms;
+  tellComms?: LogExchange;
   /** What is known of vendors' health, uploads and caches. */
   state?: SharedState;
   /** Where knowledge of models comes from, beside the catalogue and the vendors. */
@@ -109,7 +109,7 @@ export interface ProviderState {
 }
 
 /** All models together: who can be asked, and asking. */
-export interface Team {
+export interface ModelService {
   route(request: ModelRequest): Promise<Resolution>;
   /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
   explain(request: ModelRequest): Promise<RouteExplanation>;
@@ -165,7 +165,7 @@ const mostAtLocal = 16;
 /** Waiting makes sense for so many times what can run. */
 const queueFactor = 4;
 
-export function createTeam(options: TeamOptions): Team {
+export function createModelService(options: TeamOptions): ModelService {
   const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
   const connection = createConnections(definitions, settings, state && { clock, state });
   const sources = createModelSources({ ...options.sources, ...options, connection });
@@ -241,7 +241,7 @@ export function createTeam(options: TeamOptions): Team {
 function survey(
   { definitions, settings, policy }: TeamOptions,
   sources: ModelSources,
-): Pick<Team, 'capabilities' | 'providers' | 'unknownNames'> {
+): Pick<ModelService, 'capabilities' | 'providers' | 'unknownNames'> {
   const shown = definitions.filter(({ onlyByName }) => !onlyByName || policy.offline);
   const listed = definitions.filter(definition => shown.includes(definition) || definition.present);
   return {
@@ -289,7 +289,7 @@ function survey(
   };
 }
 
-function searcher({ definitions, settings }: TeamOptions): Team['searches'] {
+function searcher({ definitions, settings }: TeamOptions): ModelService['searches'] {
   return model => {
     const definition = definitions.find(({ id }) => id === model.provider);
     return definition?.searches?.(model, usableSettings(settings[model.provider] ?? {})) ?? false;
@@ -304,7 +304,7 @@ function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
 }
 
 /** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */
-function resilienceOf(options: TeamOptions, isLocal: Team['isLocal']): Resilience {
+function resilienceOf(options: TeamOptions, isLocal: ModelService['isLocal']): Resilience {
   const { definitions, settings, concurrency } = options;
   const total = concurrency?.total ?? mostAtOnce;
   const perProvider = (id: string) =>

@@ -103,7 +103,7 @@ const longestName = 64;
  * Each call with exactly one result in the messages right after it, under an id and a name that vendors take and no other call
  * has; a missing result is said to be missing, and one without a call is left out. `signer` is who reads it.
  */
-export function paired(messages: readonly LanguageModelV4Message[], signer: string): LanguageModelV4Message[] {
+export function pairToolCalls(messages: readonly LanguageModelV4Message[], signer: string): LanguageModelV4Message[] {
   const out: LanguageModelV4Message[] = [];
   const used = new Set<string>();
   /** The calls of the message before that nobody answered yet, by their ids as they stood there. */
@@ -205,10 +205,10 @@ const goOn = 'Go on.';
  * `signer`, the name under which its package keeps such things). A sound history comes back as it is, and a prefix of a
  * history is mended to a prefix, but for its end.
  */
-export function repaired(prompt: LanguageModelV4Prompt, signer: string): LanguageModelV4Prompt {
+export function repairHistory(prompt: LanguageModelV4Prompt, signer: string): LanguageModelV4Prompt {
   const readable = prompt.map(message => withoutUnreadable(message, signer));
   const joined: LanguageModelV4Message[] = [];
-  for (const message of paired(readable, signer)) {
+  for (const message of pairToolCalls(readable, signer)) {
     if (message.role === 'assistant' && !joined.some(({ role }) => role === 'user' || role === 'tool')) {
       joined.push(saying(before));
     }

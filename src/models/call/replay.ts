@@ -4,10 +4,10 @@ import type { Message } from '../../core/message.ts';
 import { efforts } from '../../core/model.ts';
 import type { CommsExchange, Random } from '../../core/ports.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../ask-model.ts';
-import type { Team } from './models.ts';
+import type { ModelService } from './models.ts';
 
 export interface RepeatParts {
-  route: Team['route'];
+  route: ModelService['route'];
   ask: AskModel;
   random: Random;
 }
@@ -19,7 +19,7 @@ export type RepeatCall = Pick<ModelQuestion, 'payer' | 'signal' | 'onText'>;
  * Asks the same model the same question again, as it was kept: secrets stay masked, and vendors search no web for it. Throws an
  * `AppError` also where the question is no longer whole.
  */
-export function createRepeat({ route, ask, random }: RepeatParts) {
+export function createReplay({ route, ask, random }: RepeatParts) {
   return async (exchange: CommsExchange, call: RepeatCall): Promise<ModelAnswer> => {
     const { payload } = exchange.lines.find(({ kind }) => kind === 'request') ?? {};
     const read = question.safeParse(payload);

@@ -3,10 +3,10 @@ import type { ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, KeptTexts, SharedState } from '../../core/ports.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { explainRoute, type RouteExplanation } from '../routing/explain.ts';
-import { createScene } from '../routing/lookup.ts';
+import { eligibleModels } from '../routing/lookup.ts';
 import { nameKey } from '../routing/names.ts';
 import { passedOnReason } from '../routing/refusals.ts';
-import { type Resolution, resolveIn, steer } from '../routing/resolve.ts';
+import { applyRequirements, type Resolution, resolveIn } from '../routing/resolve.ts';
 import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
 import { loadCatalogue } from './catalogue.ts';
 import { usableSettings } from './connections.ts';
@@ -42,8 +42,8 @@ export function createRoute(parts: RouteParts): (request: ModelRequest) => Promi
   const { policy, listings } = parts;
   const resolve = async (request: ModelRequest, roster: Roster): Promise<Outcome> => {
     try {
-      const scene = createScene(request, roster, policy);
-      const steered = steer(scene, policy, parts.year());
+      const scene = eligibleModels(request, roster, policy);
+      const steered = applyRequirements(scene, policy, parts.year());
       const resolution = resolveIn({ ...scene, request: steered }, policy);
       return { resolution: { ...resolution, ...(steered.plan && { plan: steered.plan }) } };
     } catch (error) {

@@ -30,7 +30,7 @@ export interface CountedFault {
 }
 
 /** The permission for one attempt. It is ended once, by one of its three. */
-export interface Pass {
+export interface BreakerPermit {
   succeeded(latencyMs: number): void;
   /** `answered`: the vendor did answer, so that the way to it and the key are sound as far as this attempt tells. */
   failed(fault: CountedFault | undefined, answered: boolean): void;
@@ -38,7 +38,7 @@ export interface Pass {
   abandoned(): void;
 }
 
-export interface BreakerBoard {
+export interface BreakerRegistry {
   /** Learns what other processes found; does nothing when it did a moment ago. */
   refresh(): Promise<void>;
   /** What keeps this model from being asked at this moment. */
@@ -47,7 +47,7 @@ export interface BreakerBoard {
    * As `blocked`, and where it is time to try again, whether this attempt is the one that tries. What comes of it is told as
    * caused by the call `reqId`, where it is one's.
    */
-  admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<Pass | Block>;
+  admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<BreakerPermit | Block>;
   /** The key works: a quarantine ends. */
   release(upstream: Upstream): Promise<void>;
   /** Resolves once what was found is where other processes find it. */
@@ -71,7 +71,7 @@ const longAskedMs = 60_000;
 const soonMs = 5_000;
 
 /** All breakers of one process. */
-class Board implements BreakerBoard {
+class Board implements BreakerRegistry {
   readonly #clock: Clock;
   readonly #emit: Emit;
   readonly #places = new Map<string, Place>();
@@ -106,7 +106,7 @@ class Board implements BreakerBoard {
     return longest;
   }
 
-  async admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<Pass | Block> {
+  async admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<BreakerPermit | Block> {
     const block = this.blocked(upstream, model);
     if (block) return block;
     const found = this.#placesOf(upstream, model);
@@ -198,7 +198,7 @@ class Board implements BreakerBoard {
     return this.#shared.claim(place, probeMs);
   }
 
-  #pass(found: PlacesOfModel, probes: readonly Place[], reqId: string | undefined): Pass {
+  #pass(found: PlacesOfModel, probes: readonly Place[], reqId: string | undefined): BreakerPermit {
     return {
       succeeded: latencyMs => {
         const now = this.#clock.monotonic();
@@ -274,7 +274,7 @@ class Board implements BreakerBoard {
   }
 }
 
-export function createBreakerBoard(parts: BoardParts): BreakerBoard {
+export function createBreakerBoard(parts: BoardParts): BreakerRegistry {
   return new Board(parts);
 }
 

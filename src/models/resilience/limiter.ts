@@ -28,7 +28,7 @@ export function limitsFor(
 }
 
 /** The clocks of one attempt. They all end in one signal, which the attempt hands to the vendor's HTTP call. */
-export interface AttemptClocks {
+export interface AttemptTimeouts {
   /** Aborted when a limit expires, when the caller gives up, and by `stop(true)`. */
   readonly signal: AbortSignal;
   /** Tells that this many characters of answer or reasoning arrived. Keep-alives are no progress and are not told. */
@@ -50,7 +50,7 @@ export interface ClockPlan {
   parent: AbortSignal;
 }
 
-export function startClocks({ clock, limits, remainingMs, parent }: ClockPlan): AttemptClocks {
+export function startTimeouts({ clock, limits, remainingMs, parent }: ClockPlan): AttemptTimeouts {
   const controller = new AbortController();
   let failure: AppError | undefined;
   let started = false;

@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
 import { type Health, RollingCounts, type Upstream } from './breaker.ts';
-import { type Block, createBreakerBoard, type Pass } from './breaker-board.ts';
+import { type Block, type BreakerPermit, createBreakerBoard } from './breaker-board.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
 /**
@@ -76,7 +76,7 @@ export interface Resilience extends Limiter {
   /** An error when this model is not to be asked now. */
   blocked(model: ModelInfo): AppError | undefined;
   /** The permission for one attempt of a call, or the error. `probeMs`: how long it may take. */
-  admit(model: ModelInfo, probeMs: number, reqId: string): Promise<Pass | AppError>;
+  admit(model: ModelInfo, probeMs: number, reqId: string): Promise<BreakerPermit | AppError>;
   /** A call begins at this model's provider: it earns its part of a retry. */
   called(model: ModelInfo): void;
   mayRetry(model: ModelInfo): boolean;

@@ -1,8 +1,8 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import { createScene, type Scene } from './lookup.ts';
-import type { RoutePlan } from './requirements.ts';
-import { type Resolution, resolveIn, steer } from './resolve.ts';
+import { type EligibleModels, eligibleModels } from './lookup.ts';
+import type { ModelRequirements } from './requirements.ts';
+import { applyRequirements, type Resolution, resolveIn } from './resolve.ts';
 import type { ModelRequest, Refusal, Roster, RoutingPolicy } from './roster.ts';
 import { averagePrice, settingOf } from './roster.ts';
 
@@ -29,7 +29,7 @@ export interface LeftOut {
 
 /** How a call would be routed. */
 export interface RouteExplanation {
-  plan?: RoutePlan;
+  plan?: ModelRequirements;
   requested: string;
   /** Best first; empty where nobody can answer. */
   candidates: (Candidate & { price?: number; searches: boolean })[];
@@ -47,8 +47,8 @@ export function explainRoute(
   policy: RoutingPolicy,
   year: number,
 ): RouteExplanation {
-  const seen = createScene(request, roster, policy);
-  const steered = steer(seen, policy, year);
+  const seen = eligibleModels(request, roster, policy);
+  const steered = applyRequirements(seen, policy, year);
   const scene = { ...seen, request: steered };
   const { resolution, failure } = attempt(scene, policy);
   const candidates = resolution?.candidates ?? [];
@@ -67,7 +67,7 @@ export function explainRoute(
   };
 }
 
-function attempt(scene: Scene, policy: RoutingPolicy) {
+function attempt(scene: EligibleModels, policy: RoutingPolicy) {
   try {
     return { resolution: resolveIn(scene, policy) };
   } catch (error) {
@@ -78,7 +78,7 @@ function attempt(scene: Scene, policy: RoutingPolicy) {
   }
 }
 
-function leftOut(scene: Scene, candidates: readonly Candidate[], named: boolean): LeftOut[] {
+function leftOut(scene: EligibleModels, candidates: readonly Candidate[], named: boolean): LeftOut[] {
   const groups = new Map<string, LeftOut>();
   for (const model of scene.roster.models) {
     if (candidates.some(candidate => candidate.model === model)) continue;
@@ -92,7 +92,7 @@ function leftOut(scene: Scene, candidates: readonly Candidate[], named: boolean)
   return [...groups.values()];
 }
 
-function reasonFor(scene: Scene, model: ModelInfo, named: boolean): LeftOutWhy {
+function reasonFor(scene: EligibleModels, model: ModelInfo, named: boolean): LeftOutWhy {
   const refusal = scene.refusal(model);
   if (refusal) return refusal;
   if (named) return 'not_named';

@@ -115,7 +115,7 @@ export const personal = either(
 );
 
 /** Whether a text asks for what only a search of the web can tell, and why. */
-export interface NowVerdict {
+export interface Freshness {
   verdict: 'yes' | 'maybe' | 'no';
   because: string;
 }
@@ -161,17 +161,17 @@ function withoutCode(text: string): string {
     .trim();
 }
 
-const yes = (because: string): NowVerdict => ({ verdict: 'yes', because });
+const yes = (because: string): Freshness => ({ verdict: 'yes', because });
 
-const maybe = (because: string): NowVerdict => ({ verdict: 'maybe', because });
+const maybe = (because: string): Freshness => ({ verdict: 'maybe', because });
 
-const no: NowVerdict = { verdict: 'no', because: '' };
+const no: Freshness = { verdict: 'no', because: '' };
 
 /**
  * Judges a text by its words alone. `narrow` is for tools whose texts are about code: then only a plain wish, or a thing that
  * code does not know, counts.
  */
-export function aboutNow(text: string, { narrow, year }: { narrow: boolean; year: number }): NowVerdict {
+export function freshnessOf(text: string, { narrow, year }: { narrow: boolean; year: number }): Freshness {
   const words = ownWords(text);
   const plain = words.replace(urls, ' ');
   if (programming.test(plain)) return no;
@@ -183,7 +183,7 @@ export function aboutNow(text: string, { narrow, year }: { narrow: boolean; year
   return liveFact.test(plain) && today.test(plain) ? yes('names what changes by the hour') : bareTopic(plain);
 }
 
-function judgeQuestion(plain: string, words: string, year: number): NowVerdict {
+function judgeQuestion(plain: string, words: string, year: number): Freshness {
   const isToday = today.test(plain);
   const general = timeless.test(plain);
   if (general && !isToday) return no;
@@ -198,7 +198,7 @@ function judgeQuestion(plain: string, words: string, year: number): NowVerdict {
 }
 
 /** A few words without a question, as people type them into a search box. */
-function bareTopic(plain: string): NowVerdict {
+function bareTopic(plain: string): Freshness {
   const few = plain.length <= 80 && plain.split(' ').length <= mostTopicWords;
   if (!few || wish.test(plain) || personal.test(plain) || timeless.test(plain)) return no;
   if (liveFact.test(plain) || productState.test(plain)) return yes('names what changes');

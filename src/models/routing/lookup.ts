@@ -146,7 +146,7 @@ export function nearestNames(text: string, models: readonly ModelInfo[], count: 
 }
 
 /** What one resolution looks at: the request, what there is, and what is permitted. */
-export interface Scene {
+export interface EligibleModels {
   request: ModelRequest;
   roster: Roster;
   policy: RoutingPolicy;
@@ -162,7 +162,7 @@ export interface Scene {
   avoids: boolean;
 }
 
-export function createScene(request: ModelRequest, roster: Roster, policy: RoutingPolicy): Scene {
+export function eligibleModels(request: ModelRequest, roster: Roster, policy: RoutingPolicy): EligibleModels {
   const providers = new Map(roster.providers.map(provider => [provider.id, provider]));
   const restrictions: Restrictions = createRestrictions(roster, policy);
   const refusals = new Map<ModelInfo, Refusal | undefined>();
@@ -206,7 +206,7 @@ export interface Match {
  * Everything a name can mean, the plainest reading first; guesses are not among them. Each is looked for when it is asked
  * for: comparing spellings is by far the most work, and a name that is an id needs none of it.
  */
-export function* readings(scene: Scene, text: string, scope?: RosterProvider): Generator<Match> {
+export function* interpretationsOf(scene: EligibleModels, text: string, scope?: RosterProvider): Generator<Match> {
   const rows = scene.roster.models.filter(({ provider }) =>
     scope ? provider === scope.id : scene.provider(provider)?.onlyByPrefix !== true,
   );
@@ -227,7 +227,11 @@ export function* readings(scene: Scene, text: string, scope?: RosterProvider): G
 }
 
 /** Whether a known name has something after its colon that means nothing. */
-export function isUnknownSuffix(scene: Scene, split: Suffixed | undefined, scope?: RosterProvider): split is Suffixed {
+export function isUnknownSuffix(
+  scene: EligibleModels,
+  split: Suffixed | undefined,
+  scope?: RosterProvider,
+): split is Suffixed {
   if (!split || split.ask) return false;
   const rows = scene.roster.models.filter(model => scope === undefined || model.provider === scope.id);
   return (
@@ -236,7 +240,7 @@ export function isUnknownSuffix(scene: Scene, split: Suffixed | undefined, scope
 }
 
 /** The one model a mistyped name means: among configured providers' models first, then among all, to say what is missing. */
-export function guess(scene: Scene, text: string, scope?: RosterProvider): Match | undefined {
+export function guess(scene: EligibleModels, text: string, scope?: RosterProvider): Match | undefined {
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
   const name = suffix?.base ?? text;
@@ -277,7 +281,7 @@ function byVariant(rows: readonly ModelInfo[], name: string): ModelInfo[] {
 }
 
 /** The alias's owner, and where that one is out of reach the same model in the rows at hand. */
-function byAlias(scene: Scene, rows: readonly ModelInfo[], name: string): ModelInfo[] {
+function byAlias(scene: EligibleModels, rows: readonly ModelInfo[], name: string): ModelInfo[] {
   const alias = name.toLowerCase();
   const owner = scene.roster.models.find(model => model.aliases.includes(alias));
   if (!owner) return [];

@@ -1,6 +1,6 @@
 import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import { nearestNames, type Scene } from './lookup.ts';
+import { type EligibleModels, nearestNames } from './lookup.ts';
 import { knownSuffixes, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
   isOffline,
@@ -15,14 +15,14 @@ import {
 const suggestions = 3;
 
 /** Whether anything at all could be chosen without being named, if no list forbade it. */
-export function hasProvider({ roster, policy }: Scene): boolean {
+export function hasProvider({ roster, policy }: EligibleModels): boolean {
   return roster.providers.some(
     provider =>
       provider.configured && (policy.offline ? isOffline(provider.id) || provider.local : !provider.onlyByName),
   );
 }
 
-function noProviderError({ roster }: Scene): AppError {
+function noProviderError({ roster }: EligibleModels): AppError {
   const ids = roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
   const settings = ids.flatMap(id => settingOf(id) ?? []);
   const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';
@@ -37,7 +37,7 @@ function notFound(message: string, kind: string, next: string, data: Record<stri
 }
 
 /** Nothing known has this name. Names the three nearest that would work. */
-export function unknownModelError(scene: Scene, name: string, provider?: string): AppError {
+export function unknownModelError(scene: EligibleModels, name: string, provider?: string): AppError {
   const pool = scene.open.filter(model => provider === undefined || model.provider === provider);
   const nearest = nearestNames(name, pool.length > 0 ? pool : scene.open, suggestions);
   const next =
@@ -50,7 +50,7 @@ export function unknownModelError(scene: Scene, name: string, provider?: string)
 }
 
 /** The model exists, but none of its rows may be used. */
-export function refusedError(scene: Scene, name: string, rows: readonly ModelInfo[]): AppError {
+export function refusedError(scene: EligibleModels, name: string, rows: readonly ModelInfo[]): AppError {
   const refused = rows.map(model => ({ model, why: scene.refusal(model) }));
   const restricted = refused.find(({ why }) => why !== undefined && isRestriction(why));
   if (restricted?.why) return restrictedError(scene, name, restricted.model, restricted.why);
@@ -66,7 +66,7 @@ export function refusedError(scene: Scene, name: string, rows: readonly ModelInf
 
 /** The provider that was named, or that alone serves the model, has no key. Who else serves the model is said, if anyone does. */
 export function unconfiguredError(
-  scene: Scene,
+  scene: EligibleModels,
   name: string,
   provider: string,
   rows: readonly ModelInfo[] = [],
@@ -90,7 +90,7 @@ const decisions: Record<Exclude<Refusal, 'no_key' | 'no_provider'>, (provider: s
   not_allowed: provider => `it is not among the models the operator allows for ${provider}`,
 };
 
-function restrictedError(scene: Scene, name: string, model: ModelInfo, why: Refusal): AppError {
+function restrictedError(scene: EligibleModels, name: string, model: ModelInfo, why: Refusal): AppError {
   const decision = why === 'no_key' || why === 'no_provider' ? 'it is not served' : decisions[why](model.provider);
   const best = scene.open[0];
   return notFound(`"${name}" may not be used: ${decision}.`, 'restricted', useOpen(scene), {
@@ -100,7 +100,7 @@ function restrictedError(scene: Scene, name: string, model: ModelInfo, why: Refu
 }
 
 /** Models are there, but the operator's lists leave none for an automatic choice. */
-export function nothingAllowedError(scene: Scene): AppError {
+export function nothingAllowedError(scene: EligibleModels): AppError {
   if (!hasProvider(scene)) return noProviderError(scene);
   if (scene.avoids) {
     return notFound(
@@ -126,7 +126,7 @@ export function nothingAllowedError(scene: Scene): AppError {
   );
 }
 
-export function noVisionError(scene: Scene): AppError {
+export function noVisionError(scene: EligibleModels): AppError {
   return notFound(
     'None of the models that may be used can see images.',
     'unmet_needs',
@@ -148,7 +148,7 @@ export function malformedNameError(why: string): AppError {
   });
 }
 
-export function unknownProviderError(scene: Scene, name: string): AppError {
+export function unknownProviderError(scene: EligibleModels, name: string): AppError {
   if (!hasProvider(scene)) return noProviderError(scene);
   const { providers } = scene.roster;
   const ids = providers.filter(provider => provider.configured).map(({ id }) => id);
@@ -164,11 +164,11 @@ export function unknownProviderError(scene: Scene, name: string): AppError {
   });
 }
 
-function bestOpen({ open }: Scene): string {
+function bestOpen({ open }: EligibleModels): string {
   return open[0] ? `"${open[0].id}"` : '"auto"';
 }
 
-function useOpen(scene: Scene): string {
+function useOpen(scene: EligibleModels): string {
   return scene.open[0]
     ? `Use "${scene.open[0].id}", the best one that may be used, or "auto".`
     : 'Ask the operator for a model that may be used.';
@@ -200,7 +200,11 @@ const assumedScore = 5;
 const idPattern = /^[\p{L}\p{N}~][\p{L}\p{N}._:@/+~-]*$/u;
 
 /** Passes an unknown id on where its provider may serve more than is listed; undefined where its list says no. */
-export function passThrough(scene: Scene, text: string, scope: RosterProvider | undefined): Passed | undefined {
+export function passThrough(
+  scene: EligibleModels,
+  text: string,
+  scope: RosterProvider | undefined,
+): Passed | undefined {
   const provider = scope ?? aggregatorFor(scene, text);
   if (!provider?.configured) return undefined;
   if (!mayServeMore(provider) && !scene.policy.allowUnknown) return undefined;
@@ -232,7 +236,7 @@ export function passThrough(scene: Scene, text: string, scope: RosterProvider | 
 }
 
 /** `vendor/model` is an aggregator's way of naming; it needs no prefix. */
-function aggregatorFor(scene: Scene, text: string): RosterProvider | undefined {
+function aggregatorFor(scene: EligibleModels, text: string): RosterProvider | undefined {
   if (!/^~?[\w.-]+\/[\w.-]+(:[\w.-]+)*$/.test(text)) return undefined;
   return scene.provider('openrouter');
 }

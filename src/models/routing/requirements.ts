@@ -1,5 +1,5 @@
 import type { ModelInfo } from '../../core/model.ts';
-import { aboutNow } from './freshness.ts';
+import { freshnessOf } from './freshness.ts';
 
 /** A file's name without the range that may follow it, in lower case. */
 function plainName(path: string): string {
@@ -74,7 +74,7 @@ export const tellableClasses = ['chat', 'search', 'code', 'reasoning'] as const;
 export type TellableClass = (typeof tellableClasses)[number];
 
 /** A call as the AI manager sees it. */
-export interface RouteTask {
+export interface TaskProfile {
   tool: string;
   /** What is asked, in the caller's words. */
   text: string;
@@ -96,7 +96,7 @@ export interface RouteTask {
 }
 
 /** The task, and among what may be chosen. */
-export interface ManagerRequest extends RouteTask {
+export interface ManagerRequest extends TaskProfile {
   /** Models that may be chosen without being named, in the order in which the tool's category has them. */
   models: readonly ModelInfo[];
   searches(model: ModelInfo): boolean;
@@ -117,7 +117,7 @@ export interface RuleTrace {
 }
 
 /** What the call needs and likes, before a name becomes a model. */
-export interface RoutePlan {
+export interface ModelRequirements {
   /** Of the first rule that fired. */
   class: RouteClass;
   /** The text leaves the class open: a model may be asked, and until then this is the answer. */
@@ -197,7 +197,7 @@ const rules: readonly Rule[] = [
 ];
 
 /** Plans a call by rules alone. Pure: the same request gives the same plan. */
-export function planRoute(request: ManagerRequest): RoutePlan {
+export function requirementsOf(request: ManagerRequest): ModelRequirements {
   const facts = factsOf(request);
   const fired = rules.map(rule => ({ rule, because: rule.fires(facts) }));
   const first = fired.find(({ because }) => because !== undefined);
@@ -244,7 +244,7 @@ function searchFacts({ request, affinity }: Facts): Pick<Facts, 'searchWhy' | 'o
   if (webSearch === 'asked') return {};
   if (affinity === 'search') return { searchWhy: `${request.tool} is about what is new` };
   const narrow = affinity === 'code' || affinity === 'agent' || files.length > 0;
-  const { verdict, because } = aboutNow(text, { narrow, year });
+  const { verdict, because } = freshnessOf(text, { narrow, year });
   if (verdict === 'yes') return { searchWhy: `the question ${because}` };
   if (verdict === 'no') return {};
   if (told === 'search') return { searchWhy: 'a model took the question for one about now' };
@@ -346,7 +346,10 @@ function hasModelOf({ models }: ManagerRequest, provider: string): boolean {
   return models.some(model => model.provider === provider);
 }
 
-function contextOf({ request }: Facts, { window, files }: { window: number; files: boolean }): RoutePlan['context'] {
+function contextOf(
+  { request }: Facts,
+  { window, files }: { window: number; files: boolean },
+): ModelRequirements['context'] {
   if (files) return 'provider_files';
   const widest = request.models.reduce((most, model) => Math.max(most, model.window), 0);
   return widest > 0 && window > widest ? 'summarize' : 'inline';

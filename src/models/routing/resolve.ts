@@ -1,6 +1,14 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
-import { byPriority, createScene, guess, isUnknownSuffix, type Match, readings, type Scene } from './lookup.ts';
+import {
+  byPriority,
+  type EligibleModels,
+  eligibleModels,
+  guess,
+  interpretationsOf,
+  isUnknownSuffix,
+  type Match,
+} from './lookup.ts';
 import { type Settled, type Suffixed, sameModel, settleEffort, settleSuffix, splitSuffix } from './names.ts';
 import {
   malformedNameError,
@@ -14,7 +22,7 @@ import {
   unknownProviderError,
   unknownSuffixError,
 } from './refusals.ts';
-import { planRoute, type RoutePlan } from './requirements.ts';
+import { type ModelRequirements, requirementsOf } from './requirements.ts';
 import {
   averagePrice,
   findProvider,
@@ -32,7 +40,7 @@ import {
 const tag = /^(?:latest|cloud|e?\d+(?:x\d+)?(?:\.\d+)?[bm](?:[-.].*)?|.*-cloud|.*q\d(?:_\w+)?)$/i;
 
 /** The provider that a name begins with, when it is one we know of and this installation does not have. */
-export function missingProvider(scene: Scene, name: string): string | undefined {
+export function missingProvider(scene: EligibleModels, name: string): string | undefined {
   const prefix = prefixOf(scene, name);
   return prefix !== undefined && settingOf(prefix) ? prefix : undefined;
 }
@@ -41,18 +49,18 @@ export function missingProvider(scene: Scene, name: string): string | undefined 
  * What a name that nothing bears puts before its colon, when that can only be meant for a provider: what follows is a model
  * that we know, or is neither a suffix nor the tag of a local model.
  */
-export function unheardProvider(scene: Scene, name: string): string | undefined {
+export function unheardProvider(scene: EligibleModels, name: string): string | undefined {
   const prefix = prefixOf(scene, name);
   if (prefix === undefined) return undefined;
   const rest = name.slice(prefix.length + 1).trim();
   if (rest === '') return undefined;
-  if (readings(scene, rest).next().done === false) return prefix;
+  if (interpretationsOf(scene, rest).next().done === false) return prefix;
   const isModel = /\d/.test(prefix) || tag.test(rest) || splitSuffix(name)?.ask !== undefined;
   return isModel ? undefined : prefix;
 }
 
 /** A plain word before the first colon that is no provider of this installation; the whole is no model's id. */
-function prefixOf({ roster }: Scene, name: string): string | undefined {
+function prefixOf({ roster }: EligibleModels, name: string): string | undefined {
   const prefix = /^([a-z][\w-]*):/i.exec(name)?.[1];
   if (prefix === undefined || findProvider(roster, prefix)) return undefined;
   return roster.models.some(model => model.id === name) ? undefined : prefix.toLowerCase();
@@ -69,7 +77,7 @@ export interface Resolution {
   /** One sentence each, for the reply. */
   warnings: string[];
   /** What the AI manager made of the call, where it was asked. */
-  plan?: RoutePlan;
+  plan?: ModelRequirements;
   /** The first candidate can search the web by itself. */
   searches?: boolean;
 }
@@ -86,11 +94,11 @@ const longestName = 200;
  * provider is configured at all.
  */
 export function resolveModel(request: ModelRequest, roster: Roster, policy: RoutingPolicy): Resolution {
-  return resolveIn(createScene(request, roster, policy), policy);
+  return resolveIn(eligibleModels(request, roster, policy), policy);
 }
 
 /** The same for a scene that was looked at before. */
-export function resolveIn(scene: Scene, policy: RoutingPolicy): Resolution {
+export function resolveIn(scene: EligibleModels, policy: RoutingPolicy): Resolution {
   const { request } = scene;
   const name = request.name?.trim();
   if (name) return resolveName(scene, name, 'asked for by name');
@@ -106,7 +114,7 @@ export function resolveIn(scene: Scene, policy: RoutingPolicy): Resolution {
   }
 }
 
-function resolveName(scene: Scene, name: string, reason: string): Resolution {
+function resolveName(scene: EligibleModels, name: string, reason: string): Resolution {
   if (name.length > longestName) throw malformedNameError(`is longer than ${longestName} characters`);
   const wanted = autoAsk(name);
   if (wanted) return resolveAuto(scene, name, wanted.effort ?? scene.request.effort);
@@ -127,18 +135,18 @@ function autoAsk(name: string): { effort?: Effort } | undefined {
 }
 
 /** A provider's name before the first colon, unless the whole is a model's id. */
-function splitProvider(scene: Scene, name: string): { scope?: RosterProvider; rest: string } {
+function splitProvider(scene: EligibleModels, name: string): { scope?: RosterProvider; rest: string } {
   const at = name.indexOf(':');
   if (at < 1 || scene.roster.models.some(model => model.id === name)) return { rest: name };
   const scope = findProvider(scene.roster, name.slice(0, at));
   return scope ? { scope, rest: name.slice(at + 1).trim() } : { rest: name };
 }
 
-function findMatch(scene: Scene, name: string): { match?: Match; scope?: RosterProvider } {
+function findMatch(scene: EligibleModels, name: string): { match?: Match; scope?: RosterProvider } {
   const { scope, rest } = splitProvider(scene, name);
   if (rest === '') throw malformedNameError(`lacks a model after "${name}"`);
   let known: Match | undefined;
-  for (const reading of readings(scene, rest, scope)) {
+  for (const reading of interpretationsOf(scene, rest, scope)) {
     known ??= reading;
     if (servers(scene, reading.rows, scope).length > 0) return { match: reading, ...(scope ? { scope } : {}) };
   }
@@ -154,13 +162,13 @@ function findMatch(scene: Scene, name: string): { match?: Match; scope?: RosterP
   return { match: guessed, ...(scope ? { scope } : {}) };
 }
 
-function isForbidden(scene: Scene, model: ModelInfo): boolean {
+function isForbidden(scene: EligibleModels, model: ModelInfo): boolean {
   const why = scene.refusal(model);
   return why !== undefined && why !== 'no_key' && why !== 'no_provider';
 }
 
 /** The usable rows of a model: those that bear the name, then its twins elsewhere, each by priority. */
-function servers(scene: Scene, rows: readonly ModelInfo[], scope?: RosterProvider): ModelInfo[] {
+function servers(scene: EligibleModels, rows: readonly ModelInfo[], scope?: RosterProvider): ModelInfo[] {
   const named = byPriority(rows.filter(model => scene.refusal(model) === undefined));
   if (scope && named.length === 0) return [];
   const twins = scene.open.filter(model => !rows.includes(model) && rows.some(row => sameModel(row, model)));
@@ -172,7 +180,7 @@ function servers(scene: Scene, rows: readonly ModelInfo[], scope?: RosterProvide
 }
 
 function resolveMatch(
-  scene: Scene,
+  scene: EligibleModels,
   name: string,
   { rows, how, suffix }: Match,
   scope: RosterProvider | undefined,
@@ -201,7 +209,7 @@ function resolveMatch(
   };
 }
 
-function resolveUnknown(scene: Scene, name: string): Resolution {
+function resolveUnknown(scene: EligibleModels, name: string): Resolution {
   const { scope, rest } = splitProvider(scene, name);
   if (scope && !scope.configured) throw unconfiguredError(scene, name, scope.id);
   const passed = passThrough(scene, rest, scope);
@@ -222,7 +230,7 @@ function resolveUnknown(scene: Scene, name: string): Resolution {
 }
 
 /** Other models that may answer for a named one, where the caller allows it. */
-function substitutes(scene: Scene, first: ModelInfo, taken: readonly ModelInfo[]): ModelInfo[] {
+function substitutes(scene: EligibleModels, first: ModelInfo, taken: readonly ModelInfo[]): ModelInfo[] {
   const isLocal = (model: ModelInfo) => scene.provider(model.provider)?.local === true;
   const pool = scene.open.filter(
     model =>
@@ -234,7 +242,7 @@ function substitutes(scene: Scene, first: ModelInfo, taken: readonly ModelInfo[]
   return choose(scene, pool);
 }
 
-function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined): Resolution {
+function resolveAuto(scene: EligibleModels, requested: string, effort: Effort | undefined): Resolution {
   const { open, request } = scene;
   if (open.length === 0) throw nothingAllowedError(scene);
   const { vision, window = 0, search } = request.plan?.needs ?? request.needs;
@@ -260,7 +268,7 @@ function resolveAuto(scene: Scene, requested: string, effort: Effort | undefined
   };
 }
 
-function choose(scene: Scene, pool: readonly ModelInfo[]): ModelInfo[] {
+function choose(scene: EligibleModels, pool: readonly ModelInfo[]): ModelInfo[] {
   const { plan, prefers = plan?.prefers ?? [] } = scene.request;
   const place = ({ provider }: ModelInfo) => (prefers.includes(provider) ? prefers.indexOf(provider) : prefers.length);
   const wanted = inOrder(scene, pool).toSorted((a, b) => place(a) - place(b));
@@ -268,13 +276,13 @@ function choose(scene: Scene, pool: readonly ModelInfo[]): ModelInfo[] {
 }
 
 /** What fails at this moment comes last: it may be well again by the time it is its turn. */
-function soundFirst({ request: { ailing } }: Scene, models: readonly ModelInfo[]): readonly ModelInfo[] {
+function soundFirst({ request: { ailing } }: EligibleModels, models: readonly ModelInfo[]): readonly ModelInfo[] {
   if (!ailing) return models;
   return [...models.filter(model => !ailing(model)), ...models.filter(model => ailing(model))];
 }
 
 /** The models in the order of the category, before anybody's preference. */
-export function inOrder(scene: Scene, pool: readonly ModelInfo[]): ModelInfo[] {
+export function inOrder(scene: EligibleModels, pool: readonly ModelInfo[]): ModelInfo[] {
   const order = firstOrder(scene.open, scene.request.category)?.filter(model => pool.includes(model)) ?? [];
   if (order.length === 0) return [...pool];
   const thinking = pool.filter(
@@ -297,7 +305,7 @@ function autoReason(model: ModelInfo, { category, needs, plan }: ModelRequest): 
 }
 
 /** A suffix is taken at its word or dropped; a general wish is brought to the nearest the model takes. */
-function settleFor(scene: Scene, model: ModelInfo, suffix: Suffixed | undefined): Settled {
+function settleFor(scene: EligibleModels, model: ModelInfo, suffix: Suffixed | undefined): Settled {
   if (!suffix) return settleEffort(model, scene.request.effort);
   return settleSuffix(model, suffix);
 }
@@ -311,7 +319,7 @@ function candidate(model: ModelInfo, { effort, thinkingBudget }: Settled, reason
   };
 }
 
-function unmetNeeds({ request: { needs } }: Scene, model: ModelInfo): string[] {
+function unmetNeeds({ request: { needs } }: EligibleModels, model: ModelInfo): string[] {
   const unmet: string[] = [];
   if (needs.vision && !model.input.includes('image')) unmet.push(`${model.id} cannot see images.`);
   if (needs.window !== undefined && needs.window > model.window) {
@@ -325,12 +333,12 @@ function retirement(model: ModelInfo): string[] {
 }
 
 /** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
-export function steer(scene: Scene, policy: RoutingPolicy, year: number): ModelRequest {
+export function applyRequirements(scene: EligibleModels, policy: RoutingPolicy, year: number): ModelRequest {
   const { request } = scene;
   const { task } = request;
   if (!task) return request;
   const models = inOrder(scene, scene.open);
-  const plan = planRoute({
+  const plan = requirementsOf({
     ...task,
     models,
     searches: scene.searches,

@@ -1,6 +1,6 @@
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import { makerOf, modelKey, undatedKey } from './names.ts';
-import type { RoutePlan, RouteTask } from './requirements.ts';
+import type { ModelRequirements, TaskProfile } from './requirements.ts';
 
 /** What a tool is after: depth, speed, or something between. */
 export type Category = 'extended_reasoning' | 'fast_response' | 'balanced';
@@ -28,9 +28,9 @@ export interface ModelRequest {
    */
   allowFallback?: boolean;
   /** What the call is about; the AI manager makes a plan of it. Absent: the category alone decides. */
-  task?: RouteTask;
+  task?: TaskProfile;
   /** The manager's plan; needs and preferences of an automatic choice. */
-  plan?: RoutePlan;
+  plan?: ModelRequirements;
   /** Providers whose models an automatic choice puts in front, the most wanted first. */
   prefers?: readonly string[];
   /** From `thinking_mode`: the nearest that the model takes is used. A suffix of the name wins over it. */

@@ -34,7 +34,7 @@ export function guidance(title: string): string {
 }
 
 /** What the tool `clink` has to know of the CLIs. */
-export interface BridgeDesk {
+export interface CliRegistry {
   names: readonly string[];
   /** The operator lets CLIs change files. */
   mayWrite: boolean;
@@ -45,13 +45,13 @@ export interface BridgeDesk {
 }
 
 export interface Bridge {
-  desk: BridgeDesk;
+  desk: CliRegistry;
   /** The same CLIs as models: `cli:name`. */
   programs: Programs;
 }
 
 /** The CLIs of this machine. Nothing is looked for, read or loaded before one of them is asked. */
-export function createBridge(parts: AskCliParts, clis: readonly ConfiguredCli[]): Bridge {
+export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredCli[]): Bridge {
   const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
   const names = clis.map(({ name }) => name);

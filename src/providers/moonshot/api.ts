@@ -29,7 +29,7 @@ export const kimiCode: CodeOf = ({ words, message }) => {
 const kimiBaseUrl = 'https://api.moonshot.ai/v1';
 
 /** Where Moonshot is asked for files, caches and balances: where it is asked for answers. */
-export function kimiDoor({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorDoor {
+export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorDoor {
   return {
     provider: 'moonshot',
     baseUrl: checkedBaseUrl(baseUrl ?? kimiBaseUrl, 'MOONSHOT_BASE_URL'),

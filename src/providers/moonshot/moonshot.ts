@@ -15,7 +15,7 @@ import { liveList } from '../shared/list-models.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
 import { answerFetch } from '../shared/plain-answer.ts';
 import { codedModel } from '../shared/stream-transforms.ts';
-import { kimiBalance, kimiCode, kimiDoor } from './api.ts';
+import { kimiBalance, kimiCode, moonshotEndpoint } from './api.ts';
 import { createKimiCaching } from './caching.ts';
 import { createKimiFormula, webSearchFormula } from './formula.ts';
 import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
@@ -86,7 +86,7 @@ export const moonshot = defineProvider({
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   // A wait that a cache asks for as a date is not waited for.
-  const door = kimiDoor(settings, () => 0);
+  const door = moonshotEndpoint(settings, () => 0);
   const caching = createKimiCaching(door, cacheSecondsOf(settings));
   const speaking = (fetch: Fetch) =>
     createOpenAICompatible({

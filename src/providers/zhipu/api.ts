@@ -89,7 +89,7 @@ function textOf(value: unknown, most: number): string | undefined {
 const glmBaseUrl = 'https://api.z.ai/api/paas/v4';
 
 /** Where GLM is asked for searches, files and embeddings: where it is asked for answers. */
-export function glmDoor({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorDoor {
+export function zhipuEndpoint({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorDoor {
   return {
     provider: 'zhipu',
     baseUrl: checkedBaseUrl(baseUrl ?? glmBaseUrl, 'ZHIPU_BASE_URL'),

@@ -12,7 +12,7 @@ import {
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/plain-answer.ts';
 import { codedModel, withJoinedTexts } from '../shared/stream-transforms.ts';
-import { glmCode, glmDoor, hitsOf, hitsToAsk, searchEngineOf } from './api.ts';
+import { glmCode, hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint } from './api.ts';
 
 /**
  * GLM as its package gives it, with what that leaves out: hits of a search as sources, the vendor's own words for how an answer
@@ -115,7 +115,7 @@ export const zhipu = defineProvider({
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  const door = glmDoor(settings, () => 0);
+  const door = zhipuEndpoint(settings, () => 0);
   const engine = searchEngineOf(settings, door.baseUrl);
   const vendor = createOpenAICompatible({
     name: 'zhipu',

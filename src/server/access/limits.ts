@@ -145,10 +145,10 @@ export interface ShareLimits {
 }
 
 /** Takes a place for a name: answers what gives it back, or undefined where there is none for it. */
-export type Shares = (name: string) => (() => void) | undefined;
+export type Quotas = (name: string) => (() => void) | undefined;
 
 /** Counts places by the names of those who have them. */
-export function createShares({ ofOne, inAll }: ShareLimits): Shares {
+export function createQuotas({ ofOne, inAll }: ShareLimits): Quotas {
   const counts = new Map<string, number>();
   let all = 0;
   return name => {

@@ -2,7 +2,7 @@ import type { Clock, Random } from '../../core/ports.ts';
 import { createGate } from '../access/gate.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { DoorParts, Route, UpgradeDoor } from '../http/routes.ts';
+import type { Route, RouteServices, UpgradeDoor } from '../http/routes.ts';
 import { followTokens } from './follow-tokens.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
 import { type HttpDoor, type HttpOptions, openHttp } from './http-server.ts';
@@ -16,7 +16,7 @@ export interface DaemonOptions
   rates: RateRules;
   capacity: CapacityRules;
   maxBodyBytes: number;
-  productOf: DoorParts['productOf'];
+  productOf: RouteServices['productOf'];
   clock: Clock;
   random: Random;
   /** Where it tells of itself; absent: nowhere. */
@@ -24,11 +24,11 @@ export interface DaemonOptions
   /** What is wrong with the tokens at the moment, as a sentence. */
   tokensProblem?(): string | undefined;
   /** What is at paths of its own beside MCP and the tools. */
-  routes: readonly ((parts: DoorParts) => Route)[];
+  routes: readonly ((parts: RouteServices) => Route)[];
   /** What connections may become. */
-  upgrades: readonly ((parts: DoorParts) => UpgradeDoor)[];
+  upgrades: readonly ((parts: RouteServices) => UpgradeDoor)[];
   /** Milliseconds; the usual ones unless told. */
-  patience?: Partial<HttpOptions['patience'] & Pick<DoorParts, 'stallMs'>>;
+  patience?: Partial<HttpOptions['patience'] & Pick<RouteServices, 'stallMs'>>;
 }
 
 /** What runs now. */
@@ -61,7 +61,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   const capacity = createCapacity(options.capacity);
   const checkRate = createRates(options.rates, clock);
   const { stallMs, ...patience } = { ...usualPatience, ...options.patience };
-  const parts: DoorParts = {
+  const parts: RouteServices = {
     version,
     clock,
     random,

@@ -2,9 +2,9 @@ import { securityError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import type { Caller } from '../access/caller.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { CallerProduct, DoorParts } from '../http/routes.ts';
+import type { CallerProduct, RouteServices } from '../http/routes.ts';
 
-type ProductOf = DoorParts['productOf'];
+type ProductOf = RouteServices['productOf'];
 
 /** More that nobody uses any more are looked through for those that can be forgotten. */
 const leastKept = 256;

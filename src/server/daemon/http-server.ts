@@ -7,7 +7,7 @@ import { type Refusal, refusalResponse } from '../access/caller.ts';
 import { createCors } from '../http/cors.ts';
 import { addressOf, writeResponse } from '../http/responses.ts';
 import { createRouter, nowhere, type RouterParts, refusalOf } from '../http/router.ts';
-import type { DoorParts, Route, UpgradeDoor } from '../http/routes.ts';
+import type { Route, RouteServices, UpgradeDoor } from '../http/routes.ts';
 import { createMcpDoor, type McpDoorOptions } from '../mcp-http/mcp-http.ts';
 import { createSessions, type SessionRules } from '../mcp-http/sessions.ts';
 import { createToolApi } from './tool-api.ts';
@@ -54,7 +54,7 @@ export function createOpenAnswers(): OpenAnswers {
   };
 }
 
-export interface HttpOptions extends DoorParts, Pick<McpDoorOptions, 'serverOf'> {
+export interface HttpOptions extends RouteServices, Pick<McpDoorOptions, 'serverOf'> {
   /** Port 0: any that is free. */
   bind: { host: string; port: number };
   /** Names and web pages beside those of this machine; see `AddressRules`. */

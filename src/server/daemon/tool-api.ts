@@ -2,11 +2,11 @@ import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { refusalResponse } from '../access/caller.ts';
-import type { DoorParts, Exchange, GuardedRequest } from '../http/routes.ts';
+import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { callerTrace } from '../mcp/messages.ts';
 
 /** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
-export function createToolApi({ gate, productOf, clock }: Pick<DoorParts, 'gate' | 'productOf' | 'clock'>) {
+export function createToolApi({ gate, productOf, clock }: Pick<RouteServices, 'gate' | 'productOf' | 'clock'>) {
   return async (
     { request, body, caller, root: declared }: GuardedRequest,
     tool: string | undefined,

@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
-import { createShares } from '../access/limits.ts';
-import type { DoorParts, Route } from '../http/routes.ts';
+import { createQuotas } from '../access/limits.ts';
+import type { Route, RouteServices } from '../http/routes.ts';
 import { assets } from './assets.ts';
 import type { DashboardData } from './data.ts';
 import { htmlText } from './html.ts';
@@ -139,7 +139,7 @@ const mostFollowers = { ofOne: () => 24, inAll: 200 };
 export function createDashboard(parts: DashboardParts): Dashboard {
   const { random, onError } = parts;
   const signIn = createSignIn({ find: parts.findToken, secret: random.uuid() });
-  const follow = createShares(mostFollowers);
+  const follow = createQuotas(mostFollowers);
 
   async function answer(request: Request, known: Caller | undefined): Promise<Response | undefined> {
     const url = new URL(request.url);
@@ -276,7 +276,7 @@ const broken = problemPage(
 const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open. Close some of them.');
 
 /** The dashboard as a part of the daemon: whatever is at no path of another's. */
-export function dashboardRoute(data: DashboardData): (door: DoorParts) => Route {
+export function dashboardRoute(data: DashboardData): (door: RouteServices) => Route {
   return ({ tokens, clock, random, admit, onError }) => {
     const dashboard = createDashboard({ data, findToken: tokens.find, clock, random, admit, onError });
     const handle: Route['handle'] = async ({ request, caller }) => {

@@ -6,7 +6,7 @@ import type { Tokens } from '../access/tokens.ts';
 import { readJson } from '../mcp/messages.ts';
 import type { Cors } from './cors.ts';
 import { addressOf, readBody, toRequest } from './responses.ts';
-import type { DoorParts, Exchange, GuardedRequest, Route, UpgradeDoor } from './routes.ts';
+import type { Exchange, GuardedRequest, Route, RouteServices, UpgradeDoor } from './routes.ts';
 
 export const nowhere: Refusal = {
   status: 404,
@@ -85,7 +85,7 @@ const failed: Refusal = {
   next: 'Send it again; if it fails again, see the log of the server.',
 };
 
-export interface RouterParts extends Pick<DoorParts, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {
+export interface RouterParts extends Pick<RouteServices, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {
   /** Refuses by Host and Origin, before anything else is looked at. */
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
   mcp(guarded: GuardedRequest): Promise<Exchange>;

@@ -35,7 +35,7 @@ export interface CallerProduct {
 }
 
 /** What every door of the daemon is made of. */
-export interface DoorParts {
+export interface RouteServices {
   version: string;
   clock: Clock;
   random: Random;
@@ -103,7 +103,7 @@ type Wrap = (host: ToolHost) => ToolHost;
 
 /** The roots that a caller's client lists choose his project, as far as he may read them; `guessed` is his project until then. */
 export function listedOf(
-  { productOf, clock }: Pick<DoorParts, 'productOf' | 'clock'>,
+  { productOf, clock }: Pick<RouteServices, 'productOf' | 'clock'>,
   { caller, guessed }: { caller: Caller; guessed?: string | undefined },
   wrap: Wrap,
 ): ListedRoots {

@@ -1,7 +1,7 @@
 import { isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/server';
 import type { ToolHost } from '../../core/tool-host.ts';
-import { createShares } from '../access/limits.ts';
-import type { DoorParts, Exchange, GuardedRequest } from '../http/routes.ts';
+import { createQuotas } from '../access/limits.ts';
+import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { listedOf, through } from '../http/routes.ts';
 import type { McpOptions } from '../mcp/mcp.ts';
 import { createResultStore } from '../websocket/kept-results.ts';
@@ -20,7 +20,7 @@ import type { Sessions } from './sessions.ts';
 import { openSession, type Session } from './sessions.ts';
 
 export interface McpDoorOptions
-  extends Pick<DoorParts, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {
+  extends Pick<RouteServices, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {
   sessions: Sessions;
   /** Makes the protocol server of a connection or request; the product's own unless told. */
   serverOf?: ServerOf;
@@ -35,7 +35,7 @@ export interface McpDoor {
 export function createMcpDoor(options: McpDoorOptions): McpDoor {
   const { sessions, random, clock, gate, version, serverOf, onError } = options;
   const room = createResultStore(mostLogged);
-  const listens = createShares(sessions.limits);
+  const listens = createQuotas(sessions.limits);
   const modern = createModernLegs(async from => {
     const mcp = await optionsFor(from, from.caller.name);
     const mayListen = () => listens(from.caller.name);

@@ -43,7 +43,7 @@ const tellingMs = 2_000;
 const askEveryMs = 100;
 
 /** One client's way to a daemon that many share. */
-export function openBridge(options: BridgeOptions): Bridge {
+export function openProxy(options: BridgeOptions): Bridge {
   const { clock, maxBytes, onRemark } = options;
   return {
     async run(input, output, stop) {

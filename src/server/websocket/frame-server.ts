@@ -2,7 +2,7 @@ import { isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import type { Caller } from '../access/caller.ts';
-import type { CallerProduct, DoorParts } from '../http/routes.ts';
+import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/messages.ts';
 import type { ResultStore } from './kept-results.ts';
 import type { LiveSocket } from './live-socket.ts';
@@ -28,7 +28,7 @@ import type { WorkOptions } from './work.ts';
 
 /** A connection that has said hello. */
 export interface OpenClient {
-  parts: Pick<DoorParts, 'clock' | 'gate' | 'tokens'> & {
+  parts: Pick<RouteServices, 'clock' | 'gate' | 'tokens'> & {
     sessions: Pick<FrameSessions, 'count'>;
     /** WebSockets that are open. */
     connections(): number;
@@ -138,7 +138,7 @@ export type BadHello = Pick<Extract<ServerFrame, { op: 'hello_ack' }>, 'error' |
 
 /** Reads the first message of a connection; `before` is what was said before it. */
 export async function readHello(
-  parts: Pick<DoorParts, 'tokens' | 'productOf'>,
+  parts: Pick<RouteServices, 'tokens' | 'productOf'>,
   before: { caller: Caller | undefined; root: string | undefined },
   text: string,
 ): Promise<Hello | BadHello> {
@@ -170,7 +170,11 @@ const unauthorized: BadHello = {
 };
 
 /** Who says hello. Where the connection said it before, the hello may say nothing else. */
-function callerOf(tokens: DoorParts['tokens'], known: Caller | undefined, { token }: HelloFrame): Caller | undefined {
+function callerOf(
+  tokens: RouteServices['tokens'],
+  known: Caller | undefined,
+  { token }: HelloFrame,
+): Caller | undefined {
   if (known && (tokens.count() === 0 || !token)) return known;
   const told = tokens.identify(token ? `Bearer ${token}` : undefined);
   if ('status' in told) return undefined;
@@ -182,7 +186,7 @@ export interface FrameRules extends FrameSessionRules {
   helloMs: number;
 }
 
-export interface FrameDoorOptions extends DoorParts, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
+export interface FrameDoorOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;
   sessions: FrameSessions;
   store: ResultStore;

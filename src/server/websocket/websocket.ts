@@ -7,7 +7,13 @@ import { isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import type { Caller, Refusal } from '../access/caller.ts';
 import { rootOf } from '../http/router.ts';
-import { type CallerProduct, type DoorParts, listedOf, type UpgradeDoor, type UpgradeRequest } from '../http/routes.ts';
+import {
+  type CallerProduct,
+  listedOf,
+  type RouteServices,
+  type UpgradeDoor,
+  type UpgradeRequest,
+} from '../http/routes.ts';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import { batchVersion, readMessages } from '../mcp/messages.ts';
@@ -77,7 +83,7 @@ export interface WsRules {
   mostConnections: number;
 }
 
-export interface WsOptions extends DoorParts, Pick<FrameDoorOptions, 'ceilings' | 'kindOf'> {
+export interface WsOptions extends RouteServices, Pick<FrameDoorOptions, 'ceilings' | 'kindOf'> {
   rules: WsRules;
   /** Connections, and sessions of the frame protocol, that one token may have at the moment; absent: all of them. */
   ofOne?(): number;
@@ -182,7 +188,7 @@ export function openWs(options: WsOptions): WsDoor {
 }
 
 function mcpOptions(
-  options: Pick<DoorParts, 'gate' | 'version' | 'productOf' | 'clock'>,
+  options: Pick<RouteServices, 'gate' | 'version' | 'productOf' | 'clock'>,
   { caller, guessed, follows }: McpCaller,
   { host, root, instructions }: CallerProduct,
   client: string,

@@ -3,8 +3,8 @@ import { type Sha256, type ThreadId, threadId } from '../../core/ids.ts';
 import type { Clock, Mask, Random } from '../../core/ports.ts';
 import type { StoredTurn, ThreadHead } from '../../core/thread.ts';
 import type { Store, ThreadChange } from '../../storage/store.ts';
-import type { Exclusively } from '../thread-lock.ts';
-import type { Place } from '../threads.ts';
+import type { WithThreadLock } from '../thread-lock.ts';
+import type { ThreadScope } from '../threads.ts';
 import { createRecordMask, lostText, type RecordMask } from './mask-records.ts';
 import { type OpenBytes, readRecords } from './read-records.ts';
 import type { FileHead, FileRecordLine } from './records.ts';
@@ -49,7 +49,7 @@ export interface ImportParts {
   clock: Clock;
   random: Random;
   mask: Mask;
-  exclusively: Exclusively;
+  exclusively: WithThreadLock;
   /** Milliseconds that a thread lives after its last use. */
   lifetimeMs: number;
 }
@@ -58,7 +58,7 @@ export interface ImportOptions {
   /** The file; it is read twice, so that nothing is written of one that is broken anywhere. */
   open: OpenBytes;
   /** Whose the thread becomes. */
-  place: Place;
+  place: ThreadScope;
   /** It gets an id of its own, beside a thread that has the file's. */
   asNew: boolean;
   signal: AbortSignal;
@@ -128,7 +128,7 @@ export async function writeRecords(
 interface WriterParts {
   store: Store;
   clock: Clock;
-  place: Place;
+  place: ThreadScope;
   id: ThreadId;
 }
 

@@ -2,7 +2,7 @@ import { isAppError } from '../../core/errors.ts';
 import type { Clock, Emit, Mask, Random } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
 import type { Prunable, Store } from '../../storage/store.ts';
-import type { Place, Threads } from '../threads.ts';
+import type { ThreadScope, Threads } from '../threads.ts';
 import { exportHtml } from './export-html.ts';
 import { type Exported, exportJsonl, type ReadBlob } from './export-jsonl.ts';
 import { exportMarkdown } from './export-markdown.ts';
@@ -31,7 +31,7 @@ export interface Export {
 /** Threads as files, and back. */
 export interface Transfer {
   /** Throws like `Threads.find` when there is no such thread. */
-  export(reference: string, place: Place, format: ExportFormat): Promise<Export>;
+  export(reference: string, place: ThreadScope, format: ExportFormat): Promise<Export>;
   import(options: ImportOptions): Promise<Imported>;
 }
 
@@ -86,7 +86,7 @@ export interface OwnTransferParts {
   clock: Clock;
 }
 
-export function openTransfer({ transfer, store, clock }: OwnTransferParts, place: Place): OwnTransfer {
+export function openTransfer({ transfer, store, clock }: OwnTransferParts, place: ThreadScope): OwnTransfer {
   return {
     export: (reference, format) => transfer.export(reference, place, format),
     import: options => transfer.import({ ...options, place }),

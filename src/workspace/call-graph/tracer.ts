@@ -15,7 +15,7 @@ import type { Source, TracedSources, TraceInput } from './trace-sources.ts';
 import type { TraceAnswer } from './trace-worker.ts';
 
 const program = new URL(
-  import.meta.url.endsWith('.ts') ? '../../workspace/call-graph/trace-worker.ts' : './trace-worker.js',
+  import.meta.url.endsWith('.ts') ? './trace-worker.ts' : './trace-worker.js',
   import.meta.url,
 );
 

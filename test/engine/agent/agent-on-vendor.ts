@@ -2,7 +2,7 @@ import type { AppEvent } from '../../../src/core/events.ts';
 import type { Candidate } from '../../../src/core/model.ts';
 import type { AgentInput, AgentParts, AgentResult, AgentTool } from '../../../src/engine/modes/agent/agent.ts';
 import { runAgent, said } from '../../../src/engine/modes/agent/run-agent.ts';
-import { createTeam, type Team } from '../../../src/models/call/models.ts';
+import { createModelService, type ModelService } from '../../../src/models/call/models.ts';
 import { providers } from '../../../src/providers/index.gen.ts';
 import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
@@ -29,7 +29,7 @@ export const loopVendors: readonly LoopVendor[] = [
 
 export interface VendorRun {
   fake: FakeVendor;
-  team: Team;
+  team: ModelService;
   candidates: readonly Candidate[];
   events: AppEvent[];
   run(input: Partial<AgentInput>, parts?: Partial<AgentParts>): Promise<AgentResult>;
@@ -42,7 +42,7 @@ export async function agentOn({ id, model, start, settings }: LoopVendor): Promi
   const events: AppEvent[] = [];
   const emit = (event: AppEvent) => void events.push(event);
   const clock = realClock();
-  const team = createTeam({
+  const team = createModelService({
     definitions: providers,
     settings: { [id]: { apiKey: 'test-key', baseUrl: fake.url, ...settings } },
     policy: { allowed: {}, denied: [], localOnly: false, prefer: 'quality', allowUnknown: false, offline: false },

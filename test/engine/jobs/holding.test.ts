@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createHolding } from '../../../src/calls/durable/jobs.ts';
+import { createProcessLease } from '../../../src/calls/durable/jobs.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { manualClock } from '../../support/clock.ts';
 
@@ -14,8 +14,8 @@ it('is seen by others from the beginning of a job on, also right after the store
     return whole.lease(...args);
   };
   const parts = { store: { ...whole, lease }, clock, emit() {}, onBeat() {} };
-  const holding = createHolding({ ...parts, holder: 'one' });
-  const other = createHolding({ ...parts, store: whole, holder: 'two' });
+  const holding = createProcessLease({ ...parts, holder: 'one' });
+  const other = createProcessLease({ ...parts, store: whole, holder: 'two' });
 
   await Promise.all([holding.begin(), holding.begin(), holding.begin()]);
   await clock.advance(1_900);

@@ -1,13 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type CallLog, createCallLog, hashOf, type LoggedCall } from '../../../src/calls/durable/call-log.ts';
-import { createHolding } from '../../../src/calls/durable/jobs.ts';
+import {
+  type CallOperation,
+  createOperationLog,
+  hashOf,
+  type OperationLog,
+} from '../../../src/calls/durable/call-log.ts';
+import { createProcessLease } from '../../../src/calls/durable/jobs.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const key = hashOf('key');
 const clock = manualClock();
-const callOf = (id: string, more: Partial<LoggedCall> = {}): LoggedCall => ({
+const callOf = (id: string, more: Partial<CallOperation> = {}): CallOperation => ({
   id,
   same: hashOf('same'),
   status: 'running',
@@ -23,8 +28,8 @@ describe('who runs calls', () => {
     const store = createMemoryStore();
     const lease = vi.spyOn(store, 'lease');
     const options = { store, clock: time, emit() {}, onBeat() {} };
-    const mine = createHolding({ ...options, holder: 'mine' });
-    const other = createHolding({ ...options, holder: 'other' });
+    const mine = createProcessLease({ ...options, holder: 'mine' });
+    const other = createProcessLease({ ...options, holder: 'other' });
     for (let n = 0; n < 3; n++) {
       await mine.begin();
       mine.end();
@@ -46,7 +51,7 @@ describe('who runs calls', () => {
   it('counts a call whose lease the store refused, and asks for it again', async () => {
     const store = createMemoryStore();
     const lease = vi.spyOn(store, 'lease').mockRejectedValueOnce(new Error('no disk'));
-    const mine = createHolding({ store, clock: manualClock(), emit() {}, onBeat() {}, holder: 'mine' });
+    const mine = createProcessLease({ store, clock: manualClock(), emit() {}, onBeat() {}, holder: 'mine' });
     await expect(mine.begin()).rejects.toThrow('no disk');
     await mine.begin();
     expect(lease).toHaveBeenCalledTimes(2);
@@ -60,10 +65,10 @@ describe('who runs calls', () => {
 
 describe('the log of calls', () => {
   let store: Store;
-  let log: CallLog;
+  let log: OperationLog;
   beforeEach(() => {
     store = createMemoryStore();
-    log = createCallLog(store, clock);
+    log = createOperationLog(store, clock);
   });
   afterEach(() => store.close());
 

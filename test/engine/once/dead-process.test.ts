@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashOf, type LoggedCall } from '../../../src/calls/durable/call-log.ts';
+import { type CallOperation, hashOf } from '../../../src/calls/durable/call-log.ts';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
@@ -34,7 +34,7 @@ async function send(tool: string, args: Record<string, unknown>): Promise<Docume
 }
 
 /** Closes the product and makes its log what it was a moment before its end: as a kill would have left it. */
-async function diesOver(change: (call: LoggedCall) => LoggedCall): Promise<void> {
+async function diesOver(change: (call: CallOperation) => CallOperation): Promise<void> {
   await polylogue.restart();
   const clock = realClock();
   const store = createSqliteStore({ file: join(polylogue.home, 'threads.sqlite'), clock, onWarning: () => {} });
@@ -47,7 +47,7 @@ async function diesOver(change: (call: LoggedCall) => LoggedCall): Promise<void>
   await store.close();
 }
 
-const running = ({ reply: _reply, ...call }: LoggedCall): LoggedCall => ({
+const running = ({ reply: _reply, ...call }: CallOperation): CallOperation => ({
   ...call,
   status: 'running',
   holder: 'dead',

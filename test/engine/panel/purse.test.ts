@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Candidate } from '../../../src/core/model.ts';
-import { createPurse } from '../../../src/models/budget.ts';
+import { createCallBudget } from '../../../src/models/budget.ts';
 
 function candidate(price: { in: number; out: number } | undefined, provider = 'openai'): Candidate {
   const model = {
@@ -29,7 +29,7 @@ const priced = candidate({ in: 1, out: 10 });
 
 describe('the purse of a call', () => {
   it('limits nothing without a limit', () => {
-    const grant = createPurse(undefined, pricing).take({
+    const grant = createCallBudget(undefined, pricing).take({
       candidates: [candidate(undefined)],
       inputTokens: 1e9,
       sharers: 1,
@@ -39,7 +39,7 @@ describe('the purse of a call', () => {
   });
 
   it('never puts aside more than there is, however many are asked at once', () => {
-    const purse = createPurse(limit(0.05), pricing);
+    const purse = createCallBudget(limit(0.05), pricing);
     let put = 0;
     for (let n = 10; n > 0; n--) {
       const grant = purse.take({ candidates: [priced], inputTokens: 1_000, sharers: n });
@@ -50,11 +50,11 @@ describe('the purse of a call', () => {
   });
 
   it('frees what was not spent, and keeps what may have been', () => {
-    const purse = createPurse(limit(0.045), pricing);
+    const purse = createCallBudget(limit(0.045), pricing);
     const all = { candidates: [priced], inputTokens: 0, sharers: 1 };
     const first = purse.take(all);
     expect(purse.take(all)).toMatchObject({ next: expect.stringContaining('max_cost_usd') });
-    const operators = createPurse({ usd: 0.000_001, name: 'MAX_COST_PER_REQUEST' }, pricing);
+    const operators = createCallBudget({ usd: 0.000_001, name: 'MAX_COST_PER_REQUEST' }, pricing);
     expect(operators.take(all)).toMatchObject({
       refused: expect.stringContaining('MAX_COST_PER_REQUEST'),
       next: expect.stringContaining('the operator can raise MAX_COST_PER_REQUEST'),
@@ -67,7 +67,7 @@ describe('the purse of a call', () => {
   });
 
   it('asks a model without a price only where nobody is paid', () => {
-    const purse = createPurse(limit(0.01), pricing);
+    const purse = createCallBudget(limit(0.01), pricing);
     const question = { inputTokens: 1_000_000, sharers: 1 };
     expect(purse.take({ ...question, candidates: [candidate(undefined)] })).toHaveProperty('refused');
     expect(purse.take({ ...question, candidates: [candidate(undefined, 'ollama')] })).not.toHaveProperty('refused');

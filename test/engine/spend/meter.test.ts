@@ -5,7 +5,7 @@ import type { Candidate, Price } from '../../../src/core/model.ts';
 import { dayOf } from '../../../src/core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../../src/models/ask-model.ts';
 import type { SpendCaps } from '../../../src/models/budget.ts';
-import { promptTokens, quote } from '../../../src/models/budget.ts';
+import { estimateCost, promptTokens } from '../../../src/models/budget.ts';
 import { createMeter } from '../../../src/models/meter.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
@@ -246,9 +246,9 @@ describe('the meter before the models', () => {
   it('counts what goes in twice where it may be kept and read in one call', () => {
     const gemini = candidate({ in: 2, out: 10, cacheRead: 0.5 }, 'google');
     const pricing = { isLocal: () => false, cachesApart: (id: string) => id === 'google', allowUnpriced: false };
-    expect(quote([gemini], 1_000_000, pricing)).toMatchObject({ fixed: 2.5, perToken: 10 / 1e6 });
+    expect(estimateCost([gemini], 1_000_000, pricing)).toMatchObject({ fixed: 2.5, perToken: 10 / 1e6 });
     const other = candidate({ in: 2, out: 10, cacheRead: 0.5 }, 'openai');
-    expect(quote([other], 1_000_000, pricing).fixed).toBe(2);
+    expect(estimateCost([other], 1_000_000, pricing).fixed).toBe(2);
   });
 
   it('asks no model of unknown price under a limit, but where that is allowed; local ones cost nothing', async () => {

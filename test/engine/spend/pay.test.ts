@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { dayOf } from '../../../src/core/usage.ts';
-import { createPay } from '../../../src/models/paid-services.ts';
+import { createServiceMeter } from '../../../src/models/paid-services.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
@@ -8,7 +8,7 @@ import { seededRandom } from '../../support/random.ts';
 it('lets pass what fits exactly, however the sums are rounded, and no more', async () => {
   const store = createMemoryStore();
   const clock = manualClock();
-  const pay = createPay({
+  const pay = createServiceMeter({
     ledger: store.spend,
     caps: { perDay: 0.03 },
     pricing: { isLocal: () => false, allowUnpriced: false },

@@ -2,7 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMask } from '../../../src/observability/secret-masking.ts';
-import { findOriginals, placeholdersIn, putBack, putBackPatch } from '../../../src/workspace/restore-secrets.ts';
+import {
+  findSecrets,
+  placeholdersIn,
+  restoreSecrets,
+  restoreSecretsInPatch,
+} from '../../../src/workspace/restore-secrets.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
@@ -26,7 +31,7 @@ afterEach(async () => {
 
 const masked = maskSync(config, 'thread').text;
 const originals = (text: string, changes: object = {}) =>
-  findOriginals({
+  findSecrets({
     wanted: placeholdersIn(text),
     paths: [project.path('config.toml')],
     scopes: ['thread'],
@@ -40,7 +45,7 @@ describe('what placeholders stand for', () => {
   it('is found in the file that was masked, and makes it the same again', async () => {
     expect(masked).not.toContain(token);
     expect(masked).not.toContain('MMMM');
-    expect(putBack(masked, await originals(masked))).toEqual({ text: config, count: 2, left: [] });
+    expect(restoreSecrets(masked, await originals(masked))).toEqual({ text: config, count: 2, left: [] });
   });
 
   it('is not found under another thread, outside the roots, or when the secret is gone', async () => {
@@ -49,7 +54,7 @@ describe('what placeholders stand for', () => {
     await project.write('config.toml', config.replace(token, `ghp_${'9'.repeat(36)}`));
     const found = await originals(masked);
     expect([...found.values()]).toEqual([expect.stringContaining('MMMM')]);
-    const { text, count, left } = putBack(masked, found);
+    const { text, count, left } = restoreSecrets(masked, found);
     expect(text).not.toContain('9999');
     expect(count).toBe(1);
     expect(left).toEqual([{ placeholder: expect.stringMatching(/^\[masked:github_token:/), line: 2 }]);
@@ -70,7 +75,7 @@ describe('what placeholders stand for', () => {
 
   it('is never a guess: what nobody masked stays as it is', async () => {
     const forged = 'a [masked:github_token:00000000] b';
-    expect(putBack(forged, await originals(forged)).text).toBe(forged);
+    expect(restoreSecrets(forged, await originals(forged)).text).toBe(forged);
   });
 });
 
@@ -86,7 +91,7 @@ describe('a patch over masked lines', () => {
 
   it('has the secrets in what it keeps, what it removes and what it adds', async () => {
     const patch = patchOf(`@@ -1,3 +1,4 @@\n ${first}\n-${tokenLine}\n+# kept\n+${tokenLine}\n key = """\n`);
-    const { text, count } = putBackPatch(patch, await originals(patch));
+    const { text, count } = restoreSecretsInPatch(patch, await originals(patch));
     expect(count).toBe(2);
     expect(await apply(text)).toBe(config.replace('token', '# kept\ntoken'));
   });
@@ -97,7 +102,7 @@ describe('a patch over masked lines', () => {
       `@@ -5,6 +5,6 @@\n ${body}\n ${end}\n """\n-port = 80\n+port = 81\n host = "a"\n one = 1\n`,
       '@@ -11,3 +11,2 @@\n two = 2\n three = 3\n-last = 4\n',
     );
-    const { text } = putBackPatch(patch, await originals(patch));
+    const { text } = restoreSecretsInPatch(patch, await originals(patch));
     expect(text).toContain('@@ -5,7 +5,7 @@');
     expect(text).toContain('@@ -12,3 +12,2 @@');
     expect(await apply(text)).toBe(config.replace('port = 80', 'port = 81').replace('last = 4\n', ''));
@@ -107,7 +112,7 @@ describe('a patch over masked lines', () => {
     const patch = patchOf(
       `@@ -2,7 +2,3 @@\n ${tokenLine}\n-key = """\n-${begin}\n-${body}\n-${end}\n-"""\n+none = 0\n port = 80\n`,
     );
-    const { text } = putBackPatch(patch, await originals(patch));
+    const { text } = restoreSecretsInPatch(patch, await originals(patch));
     expect(text).toContain('@@ -2,8 +2,3 @@');
     const without = await apply(text);
     expect(without).not.toContain('PRIVATE KEY');
@@ -117,14 +122,14 @@ describe('a patch over masked lines', () => {
   it('is refused when a secret can not be put back, and says where', async () => {
     const patch = patchOf(`@@ -2,1 +2,1 @@\n-${tokenLine}\n+token = "[masked:github_token:00000000]"\n`);
     const found = await originals(patch);
-    expect(() => putBackPatch(patch, found)).toThrow(
+    expect(() => restoreSecretsInPatch(patch, found)).toThrow(
       expect.objectContaining({ kind: 'security', details: expect.objectContaining({ data: { lines: [5] } }) }),
     );
   });
 
   it('without any is left as it is', async () => {
     const patch = patchOf('@@ -8,2 +8,2 @@\n-port = 80\n+port = 81\n host = "a"\n');
-    const { text, count } = putBackPatch(patch, new Map());
+    const { text, count } = restoreSecretsInPatch(patch, new Map());
     expect({ applied: await apply(text), count }).toEqual({ applied: config.replace('80', '81'), count: 0 });
   });
 });
@@ -132,7 +137,7 @@ describe('a patch over masked lines', () => {
 describe('a secret that looks like what stands for another', () => {
   it('is put back as it is', () => {
     const [one, other] = ['[masked:password:00000001]', '[masked:password:00000002]'];
-    const found = putBack(
+    const found = restoreSecrets(
       `${one} ${other}`,
       new Map([
         [one, other],

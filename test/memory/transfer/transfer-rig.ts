@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
-import type { Place } from '../../../src/threads/threads.ts';
+import type { ThreadScope } from '../../../src/threads/threads.ts';
 import { createThreads } from '../../../src/threads/threads.ts';
 import type { ImportOptions } from '../../../src/threads/transfer/import-jsonl.ts';
 import { createTransfer, type ExportFormat } from '../../../src/threads/transfer/transfer.ts';
@@ -10,8 +10,8 @@ import { start } from '../../contracts/store-fixtures.ts';
 import { manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
 
-export const here: Place = { owner: 'local', workspace: '/home/ann/project' };
-export const there: Place = { owner: 'bea', workspace: '/srv/other' };
+export const here: ThreadScope = { owner: 'local', workspace: '/home/ann/project' };
+export const there: ThreadScope = { owner: 'bea', workspace: '/srv/other' };
 
 /** A place where threads live, with all that moves them about. */
 export function transferRig(store: Store = createMemoryStore()) {

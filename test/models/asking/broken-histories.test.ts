@@ -1,6 +1,6 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { repaired, signerOf } from '../../../src/models/call/repair-history.ts';
+import { repairHistory, signerOf } from '../../../src/models/call/repair-history.ts';
 import type { ProviderDefinition } from '../../../src/models/provider.ts';
 import { anthropic } from '../../../src/providers/anthropic.ts';
 import { deepseek } from '../../../src/providers/deepseek.ts';
@@ -139,7 +139,7 @@ describe.each(Object.entries(vendors))('a broken history, at %s', (_name, { defi
     expect(Object.keys(broken).length).toBeGreaterThanOrEqual(30);
     await asked(async (send, vendor, signer) => {
       for (const [name, history] of Object.entries(broken)) {
-        await send(repaired([system, ...history], signer)).catch(error => {
+        await send(repairHistory([system, ...history], signer)).catch(error => {
           throw new Error(`${name}: ${vendor.violations.at(-1) ?? error}`);
         });
       }
@@ -166,7 +166,7 @@ describe.each(Object.entries(vendors))('a broken history, at %s', (_name, { defi
         tool(result('c')),
         ...end,
       ];
-      const kept = repaired(sound, signer);
+      const kept = repairHistory(sound, signer);
       expect(kept).toEqual(sound);
       for (const [index, message] of kept.entries()) expect(message).toBe(sound[index]);
       await send(kept);

@@ -1,6 +1,6 @@
 import type { LanguageModelV4Message, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { describe, expect, it } from 'vitest';
-import { repaired, signerOf } from '../../../src/models/call/repair-history.ts';
+import { repairHistory, signerOf } from '../../../src/models/call/repair-history.ts';
 import type { ProviderDefinition } from '../../../src/models/provider.ts';
 import { anthropic } from '../../../src/providers/anthropic.ts';
 import { custom } from '../../../src/providers/custom.ts';
@@ -86,7 +86,7 @@ describe.each(Object.entries(vendors))('a history in any state, for %s', (_name,
         const { stream } = await model.doStream({ prompt, maxOutputTokens: 100, tools: [look] });
         for await (const part of stream) expect(part.type).not.toBe('error');
       };
-      for (let seed = 1; seed <= 60; seed++) await ask(repaired(randomHistory(seed), signerOf(model)));
+      for (let seed = 1; seed <= 60; seed++) await ask(repairHistory(randomHistory(seed), signerOf(model)));
       expect(vendor.violations).toEqual([]);
       expect(vendor.requests).toHaveLength(60);
       for (let seed = 1; seed <= 60; seed++) await ask(randomHistory(seed)).catch(() => undefined);
@@ -106,10 +106,10 @@ describe('a repaired history', () => {
       assistant(text('It is a gate.')),
       user(text('Thanks.')),
     ];
-    expect(repaired(sound, 'anthropic')).toEqual(sound);
+    expect(repairHistory(sound, 'anthropic')).toEqual(sound);
     for (let seed = 1; seed <= 200; seed++) {
-      const once = repaired(randomHistory(seed), 'google');
-      expect(repaired(once, 'google')).toEqual(once);
+      const once = repairHistory(randomHistory(seed), 'google');
+      expect(repairHistory(once, 'google')).toEqual(once);
     }
   });
 
@@ -131,7 +131,7 @@ describe('a repaired history', () => {
     for (let seed = 1; seed <= 200; seed++) {
       const history = randomHistory(seed);
       const added = ['(The conversation began before this.)', 'Go on.'];
-      expect(kept(repaired(history, 'openai')).filter(said => !added.includes(said))).toEqual(kept(history));
+      expect(kept(repairHistory(history, 'openai')).filter(said => !added.includes(said))).toEqual(kept(history));
     }
   });
 
@@ -150,7 +150,7 @@ describe('a repaired history', () => {
       ...result(id),
       output: { type: 'error-text' as const, value: 'There is no result: the call was interrupted.' },
     });
-    expect(repaired(history, 'anthropic')).toEqual([
+    expect(repairHistory(history, 'anthropic')).toEqual([
       user(text('Look.')),
       assistant(text('I look.'), thought('anthropic'), call('a')),
       { role: 'tool', content: [missing('a')] },
@@ -167,15 +167,17 @@ describe('a repaired history', () => {
       tool('a'),
       user(text('So?')),
     ];
-    const [, answer] = repaired(history, 'anthropic');
+    const [, answer] = repairHistory(history, 'anthropic');
     expect(answer).toEqual(
       assistant(thought('anthropic'), text('I look.'), { ...call('a'), providerOptions: undefined }),
     );
-    expect(repaired(history, 'google')[1]).toEqual(assistant(thought('google'), text('I look.'), call('a', 'google')));
+    expect(repairHistory(history, 'google')[1]).toEqual(
+      assistant(thought('google'), text('I look.'), call('a', 'google')),
+    );
   });
 
   it('begins and ends with a question', () => {
-    expect(repaired([assistant(text('So it is.'))], 'google').map(({ role }) => role)).toEqual([
+    expect(repairHistory([assistant(text('So it is.'))], 'google').map(({ role }) => role)).toEqual([
       'user',
       'assistant',
       'user',
@@ -186,7 +188,7 @@ describe('a repaired history', () => {
     for (let seed = 1; seed <= 100; seed++) {
       const shorter = [...randomHistory(seed), user(text('One question.'))];
       const longer = [...shorter, assistant(text('One answer.')), user(text('One more.'))];
-      const [short, long] = [repaired(shorter, 'openai'), repaired(longer, 'openai')];
+      const [short, long] = [repairHistory(shorter, 'openai'), repairHistory(longer, 'openai')];
       expect(long.slice(0, short.length)).toEqual(short);
     }
   });

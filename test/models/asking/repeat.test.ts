@@ -2,8 +2,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { Message } from '../../../src/core/message.ts';
 import type { CommsExchange, CommsNote } from '../../../src/core/ports.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
-import { createTeam } from '../../../src/models/call/models.ts';
-import { createRepeat } from '../../../src/models/call/replay.ts';
+import { createModelService } from '../../../src/models/call/models.ts';
+import { createReplay } from '../../../src/models/call/replay.ts';
 import { providers } from '../../../src/providers/index.gen.ts';
 import { type LoopVendor, loopVendors } from '../../engine/agent/agent-on-vendor.ts';
 import { realClock } from '../../support/clock.ts';
@@ -18,7 +18,7 @@ async function teamOn({ id, model, start, settings }: LoopVendor) {
   fake = vendor;
   const notes: CommsNote[] = [];
   const random = seededRandom(1);
-  const team = createTeam({
+  const team = createModelService({
     definitions: providers,
     settings: { [id]: { apiKey: 'test-key', baseUrl: vendor.url, ...settings } },
     policy: { allowed: {}, denied: [], localOnly: false, prefer: 'quality', allowUnknown: false, offline: false },
@@ -29,7 +29,7 @@ async function teamOn({ id, model, start, settings }: LoopVendor) {
     tellComms: note => void notes.push(note),
   });
   const { candidates } = await team.route({ name: model, category: 'balanced', needs: {}, effort: 'high' });
-  const repeat = createRepeat({ route: team.route, ask: team.ask, random });
+  const repeat = createReplay({ route: team.route, ask: team.ask, random });
   return { vendor, team, notes, candidates, repeat };
 }
 

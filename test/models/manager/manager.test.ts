@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { aboutNow } from '../../../src/models/routing/freshness.ts';
-import { createScene } from '../../../src/models/routing/lookup.ts';
-import type { ManagerRequest, RouteTask } from '../../../src/models/routing/requirements.ts';
-import { planRoute } from '../../../src/models/routing/requirements.ts';
-import { resolveModel, steer } from '../../../src/models/routing/resolve.ts';
+import { freshnessOf } from '../../../src/models/routing/freshness.ts';
+import { eligibleModels } from '../../../src/models/routing/lookup.ts';
+import type { ManagerRequest, TaskProfile } from '../../../src/models/routing/requirements.ts';
+import { requirementsOf } from '../../../src/models/routing/requirements.ts';
+import { applyRequirements, resolveModel } from '../../../src/models/routing/resolve.ts';
 import type { ModelRequest, RoutingPolicy } from '../../../src/models/routing/roster.ts';
 import { ownTime } from '../../support/own-time.ts';
 import { namesOf, noPolicy, rosterOf } from '../routing-fixtures.ts';
@@ -32,7 +32,7 @@ function labelsOf(name: string): Label[] {
     .map(line => JSON.parse(line));
 }
 
-function taskOf(label: Partial<Label>): RouteTask {
+function taskOf(label: Partial<Label>): TaskProfile {
   return {
     tool: label.tool ?? 'chat',
     text: label.prompt ?? '',
@@ -60,8 +60,8 @@ function route(label: Partial<Label>, policy: Partial<RoutingPolicy> = {}) {
     ...(label.model !== undefined && { name: label.model }),
   };
   const all = { ...roster, providers };
-  const scene = createScene(request, all, { ...noPolicy, ...policy });
-  const steered = steer(scene, { ...noPolicy, ...policy }, year);
+  const scene = eligibleModels(request, all, { ...noPolicy, ...policy });
+  const steered = applyRequirements(scene, { ...noPolicy, ...policy }, year);
   return { plan: steered.plan!, resolve: () => resolveModel(steered, all, { ...noPolicy, ...policy }) };
 }
 
@@ -113,9 +113,9 @@ describe('the rules alone', () => {
 
   it('are quick, whatever the text is', () => {
     const hostile = ['最新'.repeat(50_000), `what is ${'a'.repeat(100_000)}`, '`'.repeat(100_000), '"a'.repeat(50_000)];
-    aboutNow('warm', { narrow: false, year });
+    freshnessOf('warm', { narrow: false, year });
     const began = ownTime();
-    for (const text of hostile) aboutNow(text, { narrow: false, year });
+    for (const text of hostile) freshnessOf(text, { narrow: false, year });
     expect(ownTime() - began).toBeLessThan(2_000);
   });
 
@@ -205,7 +205,7 @@ describe('a plan', () => {
       webSearch: 'auto',
       year,
     };
-    expect(planRoute(request).prefers.slice(0, 2)).toEqual(['google', 'zhipu']);
+    expect(requirementsOf(request).prefers.slice(0, 2)).toEqual(['google', 'zhipu']);
   });
 
   it('reads documents at Kimi where it is configured, inline elsewhere', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { createTeam } from '../../../src/models/call/models.ts';
+import { createModelService } from '../../../src/models/call/models.ts';
 import { createConnections } from '../../../src/models/catalogue/connections.ts';
 import { ollama } from '../../../src/providers/ollama/ollama.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
@@ -181,7 +181,7 @@ describe('ollama', () => {
   });
 
   it('names its address, not its key, as what makes it usable', async () => {
-    const team = createTeam({
+    const team = createModelService({
       definitions: [ollama],
       settings: {},
       policy: {

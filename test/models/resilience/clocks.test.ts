@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { limitsFor, startClocks } from '../../../src/models/resilience/limiter.ts';
+import { limitsFor, startTimeouts } from '../../../src/models/resilience/limiter.ts';
 import { manualClock } from '../../support/clock.ts';
 
 const limits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
 
 function start(parent = new AbortController().signal, remainingMs = limits.totalMs) {
   const clock = manualClock();
-  return { clock, clocks: startClocks({ clock, limits, remainingMs, parent }) };
+  return { clock, clocks: startTimeouts({ clock, limits, remainingMs, parent }) };
 }
 
 describe('the clocks of an attempt', () => {

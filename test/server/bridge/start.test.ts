@@ -3,7 +3,7 @@ import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openBridge } from '../../../src/server/proxy/proxy.ts';
+import { openProxy } from '../../../src/server/proxy/proxy.ts';
 import { createKeptToken, reachDaemon, startDaemon, takeStartLock } from '../../../src/server/proxy/start-daemon.ts';
 import { realClock } from '../../support/clock.ts';
 import { freePort } from '../../support/redis-server.ts';
@@ -133,7 +133,7 @@ it.each(['ends its input', 'sends a signal'])(
     server = createServer((_request, response) => void response.writeHead(503).end()).listen(port, '127.0.0.1');
     await once(server, 'listening');
     const remarks: string[] = [];
-    const bridge = openBridge({
+    const bridge = openProxy({
       url: `http://127.0.0.1:${port}`,
       access: { token: undefined },
       root: undefined,

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createShares } from '../../../src/server/access/limits.ts';
+import { createQuotas } from '../../../src/server/access/limits.ts';
 import { type LiveStreamParts, liveStream } from '../../../src/server/dashboard/dashboard.ts';
 import { manualClock } from '../../support/clock.ts';
 
@@ -124,7 +124,7 @@ describe('a stream of news', () => {
 
 describe('pages that follow', () => {
   it('are so many at the same time and no more, of one owner and in all', () => {
-    const follow = createShares({ ofOne: () => 2, inAll: 3 });
+    const follow = createQuotas({ ofOne: () => 2, inAll: 3 });
     const [first, second] = [follow('a'), follow('a')];
     expect(follow('a')).toBeUndefined();
     expect(follow('b')).toBeTypeOf('function');

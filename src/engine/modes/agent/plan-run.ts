@@ -1,5 +1,5 @@
 import { isNamed } from '../../../calls/ask/route-call.ts';
-import type { AskPlan, Gathered, Parsed, Standing } from '../../../calls/call-record.ts';
+import type { ModelTurn, ParsedCall, PendingExchange, PreparedCall } from '../../../calls/call-record.ts';
 import { type AppError, inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -109,7 +109,7 @@ export interface RunWork {
   clock: Pick<Clock, 'monotonic'>;
   record: RunRecord;
   /** Runs it; `before` is the prompt, the task last. */
-  perform(gathered: Gathered, before: RunPrompt, standing: Standing): Promise<AgentResult>;
+  perform(gathered: PreparedCall, before: RunPrompt, standing: PendingExchange): Promise<AgentResult>;
 }
 
 /** A prompt, as a run begins with it. */
@@ -122,7 +122,7 @@ export interface RunPrompt {
 }
 
 /** A run as a call of the pipeline: the prompt is gathered like any other, and what answers it is the loop. */
-export function planRun(call: Parsed, { route, language, clock, record, perform }: RunWork): AskPlan {
+export function planRun(call: ParsedCall, { route, language, clock, record, perform }: RunWork): ModelTurn {
   const { args, common } = call;
   let result: AgentResult | undefined;
   return {

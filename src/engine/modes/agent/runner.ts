@@ -1,6 +1,6 @@
-import type { AskPlan, Gathered, Parsed, Resumed } from '../../../calls/call-record.ts';
+import type { ModelTurn, ParsedCall, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { shownToApprove } from '../../../calls/format-reply.ts';
-import { type Reply, success } from '../../../calls/reply.ts';
+import { type Reply, successReply } from '../../../calls/reply.ts';
 import type { AppEvent } from '../../../core/events.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Mask, Random } from '../../../core/ports.ts';
@@ -22,12 +22,12 @@ import {
   newMark,
   type PendingCall,
 } from './agent.ts';
-import type { HandParts } from './local-tools/local-tool.ts';
-import { hands } from './local-tools/local-tools.ts';
+import type { LocalToolServices } from './local-tools/local-tool.ts';
+import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
 import { createRefresher, planRun, type RunPrompt, type RunRecord, taskIn } from './plan-run.ts';
 import { runAgent, said } from './run-agent.ts';
-import { createDesk, type Desk, standAgain, WaitingRun } from './waiting-runs.ts';
+import { createWaitingRuns, restoreRun, WaitingRun, type WaitingRuns } from './waiting-runs.ts';
 
 /** What is done without asking anybody: nothing, what only reads within the roots, or everything. */
 export type ApprovalPolicy = 'never' | 'reads' | 'all';
@@ -148,19 +148,19 @@ export interface AgentPipeline {
   /** The ids that texts of a thread may have been masked under, its own first. */
   scopesOf(thread: Thread): Promise<string[]>;
   /** Begins or resumes the call's thread; `work` is done under its lease. */
-  onThread(work: (call: Resumed) => Promise<Reply>): Promise<Reply>;
+  onThread(work: (call: ThreadedCall) => Promise<Reply>): Promise<Reply>;
   /** The second half: gathers the prompt, stores the question, then the answer. */
-  ask(call: Resumed, plan: AskPlan): Promise<Reply>;
+  ask(call: ThreadedCall, plan: ModelTurn): Promise<Reply>;
 }
 
 /** Answers calls of tools that let a model work. */
 export interface AgentRunner {
-  conduct(call: Parsed, pipeline: AgentPipeline): Promise<Reply>;
+  conduct(call: ParsedCall, pipeline: AgentPipeline): Promise<Reply>;
   /** Ends the runs that wait for somebody. */
   close(): Promise<void>;
 }
 
-export interface RunnerParts extends Omit<HandParts, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'root'> {
+export interface RunnerParts extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'root'> {
   askModel: AskModel;
   route(request: ModelRequest): Promise<Resolution>;
   meter: Pick<Meter, 'begin'>;
@@ -187,10 +187,10 @@ const graceMs = 5_000;
 const mostWatched = 100;
 
 export function createAgentRunner(parts: RunnerParts): AgentRunner {
-  const desk = createDesk(parts);
+  const desk = createWaitingRuns(parts);
   const spent = new WeakMap<WaitingRun, number>();
 
-  async function conduct(call: Parsed, pipeline: AgentPipeline): Promise<Reply> {
+  async function conduct(call: ParsedCall, pipeline: AgentPipeline): Promise<Reply> {
     const { request, args } = call;
     const id = typeof args.run_id === 'string' ? args.run_id : undefined;
     const earlier = desk.find(request.principal.owner, id, request.answers?.keys() ?? []);
@@ -205,7 +205,7 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
   }
 
   /** The limit on the cost of one call holds for the run as a whole. */
-  async function goOn(run: WaitingRun, call: Parsed, { threads }: AgentPipeline): Promise<Reply> {
+  async function goOn(run: WaitingRun, call: ParsedCall, { threads }: AgentPipeline): Promise<Reply> {
     const limit = callLimit(parts.perRequest, run.maxCostUsd);
     if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - (spent.get(run) ?? 0)));
     run.attach(call);
@@ -215,7 +215,7 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
     const onWait = () => call.progress.stage('waiting for the thread');
     try {
       return await threads.exclusively(id, { signal: call.signal, onWait }, async () => {
-        await standAgain(threads, standing);
+        await restoreRun(threads, standing);
         call.request.onThread?.({ id, seq: standing.turn.seq - 1 });
         for (const [key, answer] of call.request.answers ?? []) if (run.answer(key, answer)) break;
         return settled(desk, run);
@@ -231,13 +231,13 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
 }
 
 /** The run's reply, or its question for who called. */
-async function settled(desk: Desk, run: WaitingRun): Promise<Reply> {
+async function settled(desk: WaitingRuns, run: WaitingRun): Promise<Reply> {
   const reply = await run.next();
   if (reply !== 'asks') return reply;
   const { question, call, standing } = run;
   desk.keep(run);
   return {
-    ...success({
+    ...successReply({
       status: 'approval_required',
       run_id: run.id,
       continuation_id: standing?.thread.id,
@@ -256,7 +256,7 @@ interface Around {
   spent: WeakMap<WaitingRun, number>;
 }
 
-async function work(parts: RunnerParts, run: WaitingRun, call: Resumed, around: Around): Promise<Reply> {
+async function work(parts: RunnerParts, run: WaitingRun, call: ThreadedCall, around: Around): Promise<Reply> {
   const record: RunRecord = { calls: [], changed: new Set() };
   // Of the call that is here when something happens: the first one may have been answered long ago.
   const emit = (event: AppEvent) => {
@@ -291,7 +291,7 @@ interface Performance extends Around {
 async function perform(
   parts: RunnerParts,
   run: WaitingRun,
-  gathered: Gathered,
+  gathered: PreparedCall,
   { pipeline, spent, before, record }: Performance,
 ): Promise<AgentResult> {
   const { signal } = run;
@@ -299,7 +299,14 @@ async function perform(
   const { owner, root } = request.principal;
   const [scope, ...earlierScopes] = await pipeline.scopesOf(thread);
   const reqId = gathered.reqId;
-  const handParts: HandParts = { ...parts, reqId, scope: scope ?? thread.id, earlierScopes, tool: tool.name, root };
+  const handParts: LocalToolServices = {
+    ...parts,
+    reqId,
+    scope: scope ?? thread.id,
+    earlierScopes,
+    tool: tool.name,
+    root,
+  };
   const { sandbox, mask, maxFileBytes: maxBytes, triageModel: model } = parts;
   const refresh = createRefresher({ sandbox, mask, scope: handParts.scope, maxBytes, signal });
   for (const path of shownIn(gathered)) await refresh.saw(path);
@@ -322,7 +329,7 @@ async function perform(
         ...{ reqId, scope: handParts.scope, tool: tool.name, candidates, signal },
         payer: { owner, thread: thread.id },
         cacheKey: thread.id,
-        tools: unique([...(await hands(handParts, false)), ...servers.tools]),
+        tools: unique([...(await createLocalTools(handParts, false)), ...servers.tools]),
         onToolCall: createApprovals({ policy: parts.policy, runId: run.id, ask: question => run.ask(question) }),
         // Without a listener, an answer that breaks off can be asked for again.
         ...(request.onText && { onText: (delta: string) => run.call.request.onText?.(delta) }),
@@ -346,7 +353,7 @@ async function perform(
 }
 
 /** Files whose text the model has seen before its first call, the newest last. */
-function shownIn({ thread, turn, common }: Gathered): string[] {
+function shownIn({ thread, turn, common }: PreparedCall): string[] {
   const before = common.context === 'thread' ? thread.turns.filter(({ status }) => status === 'done') : [];
   const shown = [...before, turn].flatMap(({ files }) => files).filter(({ form }) => form !== 'deleted');
   return [...new Set(shown.map(({ path }) => path).toReversed())].slice(0, mostWatched).toReversed();

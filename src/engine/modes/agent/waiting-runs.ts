@@ -1,4 +1,4 @@
-import type { Parsed, Standing } from '../../../calls/call-record.ts';
+import type { ParsedCall, PendingExchange } from '../../../calls/call-record.ts';
 import type { Reply } from '../../../calls/reply.ts';
 import { cancelledError, inputError, isAppError, limitError } from '../../../core/errors.ts';
 import type { RequestId } from '../../../core/ids.ts';
@@ -10,7 +10,7 @@ import type { Threads } from '../../../threads/threads.ts';
  * Brings a question back to the end of its thread, which was let go of while somebody was asked. Where others came between, it
  * was closed by them and stands again behind what they said: a thread only ever grows at its end. Under the thread's lease.
  */
-export async function standAgain(threads: Threads, standing: Standing): Promise<void> {
+export async function restoreRun(threads: Threads, standing: PendingExchange): Promise<void> {
   const { id, owner, workspace } = standing.thread;
   try {
     const found = await threads.find(id, { owner, workspace });
@@ -40,16 +40,16 @@ export class WaitingRun {
   /** What the first call said that all of it may cost. */
   readonly maxCostUsd: unknown;
   /** Once its question is in a thread. */
-  standing: Standing | undefined;
+  standing: PendingExchange | undefined;
   readonly #stop = new AbortController();
-  #call: Parsed;
+  #call: ParsedCall;
   #leave: () => void = () => {};
   #asked = 0;
   #question: { question: UserQuestion; resolve: (answer: UserAnswer | undefined) => void } | undefined;
   #turn = Promise.withResolvers<void>();
   #reply: Promise<Reply> | undefined;
 
-  constructor(id: string, call: Parsed) {
+  constructor(id: string, call: ParsedCall) {
     this.id = id;
     this.owner = call.request.principal.owner;
     this.signal = this.#stop.signal;
@@ -59,7 +59,7 @@ export class WaitingRun {
   }
 
   /** The call that the run works for at this moment. */
-  get call(): Parsed {
+  get call(): ParsedCall {
     return this.#call;
   }
 
@@ -71,7 +71,7 @@ export class WaitingRun {
     return this.#question?.question;
   }
 
-  attach(call: Parsed): void {
+  attach(call: ParsedCall): void {
     this.#leave();
     this.#call = call;
     const onAbort = () => this.abort(call.signal.reason);
@@ -145,7 +145,7 @@ export interface DeskParts {
 }
 
 /** The runs of one process that wait for an answer. Nobody finds another owner's. */
-export interface Desk {
+export interface WaitingRuns {
   /** A run by its id, or by the question that one of the answers is to. */
   find(owner: string, id: string | undefined, keys: Iterable<string>): WaitingRun | undefined;
   /** Until it is found, or nobody came for ten minutes: then it is ended. */
@@ -154,7 +154,7 @@ export interface Desk {
   close(): Promise<void>;
 }
 
-export function createDesk({ clock }: DeskParts): Desk {
+export function createWaitingRuns({ clock }: DeskParts): WaitingRuns {
   const waiting = new Map<string, { run: WaitingRun; stopTimer: () => void }>();
   const end = (run: WaitingRun, message: string) => {
     waiting.delete(run.id);

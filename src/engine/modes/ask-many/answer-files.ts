@@ -1,12 +1,12 @@
 import { basename, dirname, extname, join } from 'node:path';
-import type { Parsed } from '../../../calls/call-record.ts';
+import type { ParsedCall } from '../../../calls/call-record.ts';
 import { errorOf } from '../../../calls/reply.ts';
 import { inputError, isAppError, securityError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { printablePath } from '../../../core/text.ts';
 import { splitSuffix } from '../../../models/routing/names.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
-import { findOriginals, type PutBack, placeholdersIn, putBack } from '../../../workspace/restore-secrets.ts';
+import { findSecrets, placeholdersIn, type RestoredText, restoreSecrets } from '../../../workspace/restore-secrets.ts';
 import {
   checkTarget,
   fileName,
@@ -16,7 +16,7 @@ import {
   type Writing,
   writeInside,
 } from '../../../workspace/write-file.ts';
-import { type Fan, type FanoutOptions, nameOf, type Response } from './ask-each.ts';
+import { type FanoutOptions, type FanoutRun, nameOf, type Response } from './ask-each.ts';
 import { factsOf, type SlotEntry } from './slots-reply.ts';
 
 /** Where the answers of a call are written. */
@@ -34,7 +34,7 @@ export interface Output {
 }
 
 /** Reads where the answers go: one path for one model, else a directory (`responses` beside the prompt) and an ending. */
-export function planOutput(options: FanoutOptions, { args, request }: Parsed, question: string): Output {
+export function planOutput(options: FanoutOptions, { args, request }: ParsedCall, question: string): Output {
   const overwrite = args.overwrite === true;
   const stem = basename(question, extname(question));
   const absolute = (field: string) => pathIn(field, args[field], request.principal.root, options.compose.home);
@@ -51,7 +51,7 @@ export function planOutput(options: FanoutOptions, { args, request }: Parsed, qu
 /** Refuses what can't be written before anybody is paid for it; makes the directory. */
 export async function prepareOutput(
   { compose: { sandbox } }: FanoutOptions,
-  { reqId }: Parsed,
+  { reqId }: ParsedCall,
   output: Output,
 ): Promise<Output> {
   const { name = '', overwrite } = output;
@@ -113,13 +113,13 @@ function extensionIn(value: unknown): string {
 }
 
 /** A slot whose answer is in a file; where writing failed, the answer is in the slot. */
-export interface Filed extends SlotEntry {
+export interface WrittenAnswer extends SlotEntry {
   path?: string;
 }
 
 /** One call's files, one after the other: two of its answers never get the same name. */
 export interface Writer {
-  response(response: Response): Promise<Filed>;
+  response(response: Response): Promise<WrittenAnswer>;
   /** `name` is without its ending. */
   text(name: string, extension: string, text: string): Promise<FileFacts>;
 }
@@ -127,7 +127,7 @@ export interface Writer {
 type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
 
 /** `question`: the file that was sent, whose masked secrets are put back into what is written. */
-export function createWriter({ options, call }: Fan, output: Output, question: string): Writer {
+export function createWriter({ options, call }: FanoutRun, output: Output, question: string): Writer {
   const { sandbox, mask, emit, maxFileBytes: maxBytes } = options.compose;
   const used = new Set<string>();
   let count = 0;
@@ -150,9 +150,9 @@ export function createWriter({ options, call }: Fan, output: Output, question: s
     }
   }
 
-  async function clear(text: string): Promise<PutBack> {
+  async function clear(text: string): Promise<RestoredText> {
     const request = { wanted: placeholdersIn(text), paths: [question], scopes: [call.reqId], signal: call.signal };
-    return putBack(text, await findOriginals({ ...request, sandbox, mask, maxBytes }));
+    return restoreSecrets(text, await findSecrets({ ...request, sandbox, mask, maxBytes }));
   }
 
   return {

@@ -1,6 +1,6 @@
-import { type AskOptions, completeIfCut } from '../../../calls/ask/ask.ts';
+import { type AskOptions, continueTruncated } from '../../../calls/ask/ask.ts';
 import { createMaskedStream, maskAnswer } from '../../../calls/ask/redaction.ts';
-import type { Parsed } from '../../../calls/call-record.ts';
+import type { ParsedCall } from '../../../calls/call-record.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { type AppError, isAppError, limitError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
@@ -11,7 +11,7 @@ import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { emptyAnswer, withoutSecrets } from './consult.ts';
 import { atOnce } from './panel-prompts.ts';
-import { type Candidates, modelName, type Seat } from './seats.ts';
+import { type Candidates, modelName, type Panelist } from './seats.ts';
 
 export interface FanoutSettings {
   /** Who is asked when a call names nobody; empty: the default model, or one that is chosen. */
@@ -27,7 +27,7 @@ export interface FanoutOptions extends AskOptions {
 }
 
 /** One model that was asked for, and who that is; or why it can't be asked. */
-export interface Slot extends Pick<Seat, 'who' | 'warnings'> {
+export interface FanoutTarget extends Pick<Panelist, 'who' | 'warnings'> {
   /** As the caller, or the operator's default, named it. */
   requested: string;
 }
@@ -37,22 +37,22 @@ export interface Slot extends Pick<Seat, 'who' | 'warnings'> {
 export type Outcome = { answer: ModelAnswer; said: string } | { error: AppError; latencyMs: number };
 
 export interface Response {
-  slot: Slot;
+  slot: FanoutTarget;
   outcome: Outcome;
 }
 
 /** One call with what all its questions have in common. */
-export interface Fan {
+export interface FanoutRun {
   options: FanoutOptions;
   /** With its secrets masked. */
-  call: Parsed;
+  call: ParsedCall;
   /** What every model is asked. */
   text: string;
   /** Tokens and dollars of all answers so far. */
   spent: { usage: Usage; costUsd?: number };
 }
 
-export function openFan(options: FanoutOptions, call: Parsed, text: string): Fan {
+export function startFanout(options: FanoutOptions, call: ParsedCall, text: string): FanoutRun {
   return { options, call, text, spent: { usage: noUsage } };
 }
 
@@ -66,7 +66,7 @@ export interface Asking {
 }
 
 /** The text as it is, without a word of ours but the language that the operator wants. */
-export function askingFor({ options }: Fan, text: string): Asking {
+export function askingFor({ options }: FanoutRun, text: string): Asking {
   const { language } = options.fanout;
   const said = (role: Message['role'], section: Message['section'], content: string): Message => ({
     role,
@@ -85,7 +85,7 @@ export function askingFor({ options }: Fan, text: string): Asking {
 }
 
 /** Asks one model. Never throws for a model that fails; a call that was cancelled does. */
-export async function askSlot(fan: Fan, { who }: Slot, asking: Asking): Promise<Outcome> {
+export async function askTarget(fan: FanoutRun, { who }: FanoutTarget, asking: Asking): Promise<Outcome> {
   if (!('candidates' in who)) return { error: who.failure, latencyMs: 0 };
   const { options, call } = fan;
   const { clock, mask } = options.compose;
@@ -105,7 +105,7 @@ export async function askSlot(fan: Fan, { who }: Slot, asking: Asking): Promise<
   }
 }
 
-async function ask({ options, call }: Fan, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
+async function ask({ options, call }: FanoutRun, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
   const { tokens, room } = await roomFor(candidates[0], asking);
   const stream = asking.onText && createMaskedStream(options.compose.mask, call.reqId, asking.onText);
   const question: ModelQuestion = {
@@ -122,7 +122,7 @@ async function ask({ options, call }: Fan, candidates: Candidates, asking: Askin
     onText: stream?.push,
     onProgress: delta => call.progress.streamed(delta),
   };
-  const answer = await completeIfCut(options.askModel, question, await options.askModel(question), tokens);
+  const answer = await continueTruncated(options.askModel, question, await options.askModel(question), tokens);
   await stream?.end();
   return answer;
 }
@@ -158,13 +158,13 @@ function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: n
   );
 }
 
-function count({ spent }: Fan, { usage, costUsd }: ModelAnswer): void {
+function count({ spent }: FanoutRun, { usage, costUsd }: ModelAnswer): void {
   spent.usage = addUsage(spent.usage, usage);
   if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
 }
 
 /** Puts the text to every model, a few at a time; responses come in the order of the slots. */
-export async function askAll(fan: Fan, slots: readonly Slot[]): Promise<Response[]> {
+export async function askTargets(fan: FanoutRun, slots: readonly FanoutTarget[]): Promise<Response[]> {
   const { call, text } = fan;
   // Only one answer can be shown while it comes.
   const onText = slots.length === 1 ? call.request.onText : undefined;
@@ -174,19 +174,19 @@ export async function askAll(fan: Fan, slots: readonly Slot[]): Promise<Response
   let ready = 0;
   let sharers = slots.length;
   return inParallel(slots, atOnce, async slot => {
-    const outcome = await askSlot(fan, slot, { ...asking, sharers: sharers-- });
+    const outcome = await askTarget(fan, slot, { ...asking, sharers: sharers-- });
     call.progress.stage(`${told(slot, outcome)} (${++ready} of ${slots.length})`);
     return { slot, outcome };
   });
 }
 
-function told(slot: Slot, outcome: Outcome): string {
+function told(slot: FanoutTarget, outcome: Outcome): string {
   if ('error' in outcome) return `${nameOf(slot, outcome)} failed`;
   return `${nameOf(slot, outcome)} answered in ${(outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
 }
 
 /** The model that answered, or that would have: as it is served, else as it was named. */
-export function nameOf({ who, requested }: Slot, outcome?: Outcome): string {
+export function nameOf({ who, requested }: FanoutTarget, outcome?: Outcome): string {
   if (outcome && 'answer' in outcome) return modelName(outcome.answer.candidate);
   return 'candidates' in who ? modelName(who.candidates[0]) : requested;
 }

@@ -1,14 +1,14 @@
 import type { AskOptions } from '../../../calls/ask/ask.ts';
 import { maskAnswer } from '../../../calls/ask/redaction.ts';
 import { askedSearch } from '../../../calls/ask/route-call.ts';
-import type { Resumed } from '../../../calls/call-record.ts';
+import type { ThreadedCall } from '../../../calls/call-record.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import type { Mask } from '../../../core/ports.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
-import { callLimit, createPurse, type Pricing, type Purse, promptTokens } from '../../../models/budget.ts';
+import { type CallBudget, callLimit, createCallBudget, type Pricing, promptTokens } from '../../../models/budget.ts';
 import { type Candidates, modelName } from './seats.ts';
 
 export interface PanelSettings {
@@ -32,10 +32,10 @@ export type Outcome =
   | { status: 'skipped'; because: 'cost' | 'deadline'; message: string; next?: string };
 
 /** What the questions of one call have in common. */
-export interface Session {
+export interface PanelRun {
   options: PanelOptions;
-  call: Resumed;
-  purse: Purse;
+  call: ThreadedCall;
+  purse: CallBudget;
   /** Tokens and dollars of all answers so far. */
   spent: { usage: Usage; costUsd?: number };
 }
@@ -56,7 +56,7 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
  * Prepares a question at once (its cost is put aside) and asks it when the result is called. Never throws for a model that
  * fails; a call that was cancelled does.
  */
-export function consult(session: Session, question: Question): () => Promise<Outcome> {
+export function askPanelist(session: PanelRun, question: Question): () => Promise<Outcome> {
   const { candidates, messages, sharers } = question;
   const webSearch = askedSearch(session.options.webSearch, session.call.common);
   const inputTokens = promptTokens(messages, candidates);
@@ -79,7 +79,7 @@ function room({ maxOutputTokens }: Question, affordable: number | undefined): nu
   return Math.min(maxOutputTokens, affordable ?? maxOutputTokens);
 }
 
-async function ask({ options, call }: Session, question: Question): Promise<Outcome> {
+async function ask({ options, call }: PanelRun, question: Question): Promise<Outcome> {
   const { clock } = options.compose;
   const began = clock.monotonic();
   const left = call.startedAt + options.panel.totalMs - began;
@@ -142,16 +142,16 @@ function paidFor(outcome: Outcome): number | undefined {
   return 0;
 }
 
-function count({ spent }: Session, { usage, costUsd }: ModelAnswer): void {
+function count({ spent }: PanelRun, { usage, costUsd }: ModelAnswer): void {
   spent.usage = addUsage(spent.usage, usage);
   if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
 }
 
 /** The money of a call that may ask for a limit of its own. */
-export function purseFor({ panel }: PanelOptions, asked: number | undefined): Purse {
-  return createPurse(callLimit(panel.maxCostUsd, asked), panel.pricing);
+export function purseFor({ panel }: PanelOptions, asked: number | undefined): CallBudget {
+  return createCallBudget(callLimit(panel.maxCostUsd, asked), panel.pricing);
 }
 
-export function openSession(options: PanelOptions, call: Resumed, purse: Purse): Session {
+export function openSession(options: PanelOptions, call: ThreadedCall, purse: CallBudget): PanelRun {
   return { options, call, purse, spent: { usage: noUsage } };
 }

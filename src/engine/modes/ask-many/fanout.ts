@@ -1,7 +1,7 @@
-import type { ComposeOptions } from '../../../calls/ask/options.ts';
-import type { Parsed } from '../../../calls/call-record.ts';
-import { failure, type Reply, success } from '../../../calls/reply.ts';
-import type { WrapperShape } from '../../../calls/tool.ts';
+import type { ContextServices } from '../../../calls/ask/options.ts';
+import type { ParsedCall } from '../../../calls/call-record.ts';
+import { errorReply, type Reply, successReply } from '../../../calls/reply.ts';
+import type { FanoutMode } from '../../../calls/tool.ts';
 import { AppError, inputError, isAppError, limitError, securityError, throwIfAborted } from '../../../core/errors.ts';
 import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -9,14 +9,21 @@ import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
 import {
   createWriter,
-  type Filed,
   planOutput,
   prepareOutput,
   refuseOnePathForMany,
   type Writer,
+  type WrittenAnswer,
 } from './answer-files.ts';
-import { askAll, type Fan, type FanoutOptions, openFan, type Response, type Slot } from './ask-each.ts';
-import { decide, decisionPrompt, takeDecider, takeSlots } from './slots.ts';
+import {
+  askTargets,
+  type FanoutOptions,
+  type FanoutRun,
+  type FanoutTarget,
+  type Response,
+  startFanout,
+} from './ask-each.ts';
+import { decide, decisionPrompt, resolveTargets, takeDecider } from './slots.ts';
 import { factsOf, replyWith } from './slots-reply.ts';
 
 /** What the models are asked, masked, and the file that it was in. */
@@ -28,8 +35,8 @@ export interface Question {
 
 /** Reads the file that the field `file_path` names; lines of it, where the path ends like `:10-80`. */
 export async function readQuestion(
-  options: ComposeOptions,
-  { args, request, signal, reqId }: Parsed,
+  options: ContextServices,
+  { args, request, signal, reqId }: ParsedCall,
 ): Promise<Question> {
   const { sandbox, home, maxFileBytes: maxBytes, mask } = options;
   const reference = parsePathReference(String(args.file_path), request.principal.root, home);
@@ -63,38 +70,38 @@ function unreadable({ path, code, reason }: Skip): AppError {
 }
 
 /** One text to several models at once; each answer in a slot of its own, or in a file. `call` has its secrets masked. */
-export async function conductWrapper(options: FanoutOptions, shape: WrapperShape, call: Parsed): Promise<Reply> {
+export async function executeFanout(options: FanoutOptions, shape: FanoutMode, call: ParsedCall): Promise<Reply> {
   try {
-    if (shape.from === 'text') return await intoReply(openFan(options, call, String(call.args.text)), shape);
+    if (shape.from === 'text') return await intoReply(startFanout(options, call, String(call.args.text)), shape);
     call.progress.stage('reading the prompt');
     const { text, path } = await readQuestion(options.compose, call);
-    const fan = openFan(options, call, text);
+    const fan = startFanout(options, call, text);
     return await (shape.to === 'reply' ? intoReply(fan, shape) : intoFiles(fan, shape, path));
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return failure(error, { toolName: call.tool.name, reqId: call.reqId });
+    return errorReply(error, { toolName: call.tool.name, reqId: call.reqId });
   }
 }
 
-async function intoReply(fan: Fan, shape: WrapperShape): Promise<Reply> {
-  const responses = await askAll(fan, await takeSlots(fan, shape));
+async function intoReply(fan: FanoutRun, shape: FanoutMode): Promise<Reply> {
+  const responses = await askTargets(fan, await resolveTargets(fan, shape));
   if (nobody(responses)) return noAnswer(fan, responses);
   const entries = responses.map(response => ({ facts: factsOf(response), text: textOf(response) }));
   return answered(fan, await replyWith(fan, entries, slots => ({ result: { responses: slots } })));
 }
 
-async function intoFiles(fan: Fan, shape: WrapperShape, question: string): Promise<Reply> {
+async function intoFiles(fan: FanoutRun, shape: FanoutMode, question: string): Promise<Reply> {
   const { options, call } = fan;
   const planned = planOutput(options, call, question);
-  const slots = await takeSlots(fan, shape);
+  const slots = await resolveTargets(fan, shape);
   refuseOnePathForMany(planned, slots.length);
-  if (slots.every(({ who }) => 'failure' in who)) return noAnswer(fan, await askAll(fan, slots));
+  if (slots.every(({ who }) => 'failure' in who)) return noAnswer(fan, await askTargets(fan, slots));
   const decider = shape.decision === undefined ? undefined : await takeDecider(fan, shape, slots);
   const output = await prepareOutput(options, call, planned);
-  const responses = await askAll(fan, slots);
+  const responses = await askTargets(fan, slots);
   if (nobody(responses)) return noAnswer(fan, responses);
   const writer = createWriter(fan, output, question);
-  const filed: Filed[] = [];
+  const filed: WrittenAnswer[] = [];
   for (const response of responses) filed.push(await writer.response(response));
   if (!decider || shape.decision === undefined) return filesReply(fan, filed);
   const prompt = decisionPrompt(shape.decision, fan.text, responses);
@@ -102,14 +109,14 @@ async function intoFiles(fan: Fan, shape: WrapperShape, question: string): Promi
 }
 
 interface Deciding {
-  filed: readonly Filed[];
+  filed: readonly WrittenAnswer[];
   writer: Writer;
-  decider: Slot;
+  decider: FanoutTarget;
   prompt: string;
   extension: string;
 }
 
-async function decided(fan: Fan, { filed, writer, decider, prompt, extension }: Deciding): Promise<Reply> {
+async function decided(fan: FanoutRun, { filed, writer, decider, prompt, extension }: Deciding): Promise<Reply> {
   const asked = await writer.text('ceo_prompt', 'xml', prompt);
   const outcome = await decide(fan, decider, prompt);
   const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
@@ -118,7 +125,7 @@ async function decided(fan: Fan, { filed, writer, decider, prompt, extension }: 
   if ('error' in outcome) {
     // The board was heard and is in its files: only the decision is missing.
     const document = await filesDocument(fan, filed, { ceo: { facts }, paths });
-    return failure(outcome.error, { toolName: fan.call.tool.name, reqId: fan.call.reqId, local: document });
+    return errorReply(outcome.error, { toolName: fan.call.tool.name, reqId: fan.call.reqId, local: document });
   }
   const { text } = outcome.answer;
   const { path, facts: where } = await writer.text('ceo_decision', extension, text);
@@ -132,16 +139,16 @@ function overwritten({ overwritten: yes }: JsonObject): JsonObject {
 }
 
 interface Decision {
-  ceo: Filed;
+  ceo: WrittenAnswer;
   paths: readonly string[];
 }
 
-async function filesReply(fan: Fan, filed: readonly Filed[], decision?: Decision): Promise<Reply> {
+async function filesReply(fan: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<Reply> {
   return answered(fan, await filesDocument(fan, filed, decision));
 }
 
 /** The paths in order; answers stand in the reply only where they could not be written. */
-function filesDocument(fan: Fan, filed: readonly Filed[], decision?: Decision): Promise<JsonObject> {
+function filesDocument(fan: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<JsonObject> {
   const files = [...filed.flatMap(({ path }) => path ?? []), ...(decision?.paths ?? [])];
   const entries = decision ? [...filed, decision.ceo] : filed;
   return replyWith(fan, entries, slots => ({
@@ -153,8 +160,8 @@ function filesDocument(fan: Fan, filed: readonly Filed[], decision?: Decision): 
   }));
 }
 
-function answered({ call }: Fan, document: JsonObject): Reply {
-  return success({ tool_name: call.tool.name, status: 'success', ...document });
+function answered({ call }: FanoutRun, document: JsonObject): Reply {
+  return successReply({ tool_name: call.tool.name, status: 'success', ...document });
 }
 
 function nobody(responses: readonly Response[]): boolean {
@@ -166,17 +173,17 @@ function textOf({ outcome }: Response): string | undefined {
 }
 
 /** No model answered: an error, with every slot's own beside it. */
-function noAnswer({ call }: Fan, responses: readonly Response[]): Reply {
+function noAnswer({ call }: FanoutRun, responses: readonly Response[]): Reply {
   throwIfAborted(call.signal);
   const errors = responses.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []));
   const [first] = errors;
   if (!first) throw new TypeError('nobody was asked');
   const local = { result: { responses: responses.map(factsOf) } };
   const context = { toolName: call.tool.name, reqId: call.reqId, local };
-  if (errors.length === 1) return failure(first, context);
+  if (errors.length === 1) return errorReply(first, context);
   const { code, class: kind, next, retryable } = first.details;
   const message = `None of the ${errors.length} models answered. The first: ${first.message}`;
   const alike = errors.every(error => error.details.class === kind);
   const details = { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable };
-  return failure(new AppError(first.kind, message, details), context);
+  return errorReply(new AppError(first.kind, message, details), context);
 }

@@ -3,14 +3,14 @@ import { panelFields, quietPanelFields } from '../../../calls/fields.ts';
 import { inputError } from '../../../core/errors.ts';
 import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
-import { checkSeats, type SeatRequest } from './seats.ts';
+import { type PanelistRequest, validatePanelists } from './seats.ts';
 import type { Vote } from './verdicts.ts';
 
 const fields = z.object({ ...panelFields, ...quietPanelFields });
 
 interface Shared {
   /** Absent: the caller named none. */
-  models?: SeatRequest[];
+  models?: PanelistRequest[];
   files?: string[];
   images?: string[];
   findings: string;
@@ -73,9 +73,9 @@ export function missing(names: readonly string[], next: string): Error {
 }
 
 /** What came of an earlier step, in short: the thread has the whole. */
-export interface Heard extends Omit<Vote, 'label'> {
+export interface HeardPanelist extends Omit<Vote, 'label'> {
   model: string;
-  stance: SeatRequest['stance'];
+  stance: PanelistRequest['stance'];
   status: string;
   /** The verdict in a sentence, or what went wrong. */
   text: string;
@@ -84,17 +84,21 @@ export interface Heard extends Omit<Vote, 'label'> {
 }
 
 /** A panel that is asked one model a call: what the thread remembers between the calls. */
-export interface Agenda {
+export interface PanelProgress {
   proposal: string;
-  models: SeatRequest[];
+  models: PanelistRequest[];
   files: string[];
   images: string[];
   /** In the order of the models; its length is the number of the last step. */
-  heard: Heard[];
+  heard: HeardPanelist[];
 }
 
 /** The agenda as it is before this step. Step 1 begins a new one; any other must be the next of the one there is. */
-export function agendaFor(call: StepCall, state: WorkflowState | undefined, threadGiven: boolean): Agenda {
+export function readPanelProgress(
+  call: StepCall,
+  state: WorkflowState | undefined,
+  threadGiven: boolean,
+): PanelProgress {
   const { stepNumber, files = [], images = [] } = call;
   if (stepNumber === 1) {
     const { models } = call;
@@ -104,7 +108,7 @@ export function agendaFor(call: StepCall, state: WorkflowState | undefined, thre
         'Send step 1 again with models: [{model, stance}]; or "prompt" instead of the steps to have three chosen and asked at once.',
       );
     }
-    checkSeats(models);
+    validatePanelists(models);
     return { proposal: call.step, models, files, images, heard: [] };
   }
   const agenda = readAgenda(state);
@@ -137,12 +141,12 @@ function withoutAgenda(stepNumber: number, threadGiven: boolean): Error {
   );
 }
 
-export function agendaState(agenda: Agenda): WorkflowState {
+export function agendaState(agenda: PanelProgress): WorkflowState {
   const copy: JsonObject = JSON.parse(JSON.stringify(agenda));
   return copy;
 }
 
-function readAgenda(state: WorkflowState | undefined): Agenda | undefined {
+function readAgenda(state: WorkflowState | undefined): PanelProgress | undefined {
   if (!state || typeof state.proposal !== 'string' || !Array.isArray(state.models)) return undefined;
   return {
     proposal: state.proposal,
@@ -165,7 +169,7 @@ function readAgenda(state: WorkflowState | undefined): Agenda | undefined {
   };
 }
 
-function stanceOf(value: unknown): SeatRequest['stance'] {
+function stanceOf(value: unknown): PanelistRequest['stance'] {
   return value === 'for' || value === 'against' ? value : 'neutral';
 }
 

@@ -1,7 +1,7 @@
-import { gather } from '../../../calls/ask/gather.ts';
-import type { ComposeOptions } from '../../../calls/ask/options.ts';
-import type { AskPlan, Gathered, Resumed } from '../../../calls/call-record.ts';
-import type { PanelShape } from '../../../calls/tool.ts';
+import { prepareContext } from '../../../calls/ask/gather.ts';
+import type { ContextServices } from '../../../calls/ask/options.ts';
+import type { ModelTurn, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
+import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { type AppError, isAppError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
@@ -10,10 +10,10 @@ import type { Turn } from '../../../core/thread.ts';
 import { tokensPerMessage } from '../../../core/tokens.ts';
 import { windowClass } from '../../../threads/compaction.ts';
 import { covers, selectTurns, standingFiles, turnTokens } from '../../../threads/transcript.ts';
-import { consult, type Outcome, type Session, tokensOf } from './consult.ts';
-import type { Candidates, Seat, SeatRequest } from './seats.ts';
-import { type Labelled, sideBySide, unnamed } from './verdicts.ts';
-import { complaintOf, type Voice, verdictOf } from './voice.ts';
+import { askPanelist, type Outcome, type PanelRun, tokensOf } from './consult.ts';
+import type { Candidates, Panelist, PanelistRequest } from './seats.ts';
+import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
+import { complaintOf, type PanelistResponse, verdictOf } from './voice.ts';
 
 /** What every model of a panel is shown: this and nothing else. */
 export interface Evidence {
@@ -22,7 +22,7 @@ export interface Evidence {
   images: readonly string[];
 }
 
-export function tailFor(shape: PanelShape, { stance, stancePrompt }: SeatRequest): string {
+export function tailFor(shape: PanelMode, { stance, stancePrompt }: PanelistRequest): string {
   const own = stancePrompt && `The caller adds for your side, within the limits above:\n${stancePrompt}`;
   return [shape.role, shape.stances[stance], own].filter(Boolean).join('\n\n');
 }
@@ -32,15 +32,15 @@ export function tailFor(shape: PanelShape, { stance, stancePrompt }: SeatRequest
  * read and the like end the call; a window that is too small is that model's own failure.
  */
 export async function prepare(
-  options: ComposeOptions,
-  call: Resumed,
-  shape: PanelShape,
-  seat: Seat,
+  options: ContextServices,
+  call: ThreadedCall,
+  shape: PanelMode,
+  seat: Panelist,
   { proposal, files, images }: Evidence,
-): Promise<Gathered | { failure: AppError }> {
+): Promise<PreparedCall | { failure: AppError }> {
   if (!('candidates' in seat.who)) return seat.who;
   const { candidates } = seat.who;
-  const plan: AskPlan = {
+  const plan: ModelTurn = {
     kind: 'ask',
     contribution: proposal,
     tail: tailFor(shape, seat),
@@ -53,7 +53,7 @@ export async function prepare(
   };
   const blinded = { ...call, common: { ...call.common, context: 'none' as const } };
   try {
-    return await gather(options, { ...blinded, plan, candidates, requestedModel: seat.model });
+    return await prepareContext(options, { ...blinded, plan, candidates, requestedModel: seat.model });
   } catch (error) {
     if (!isAppError(error) || error.kind !== 'limit' || error.details.class !== 'tokens') throw error;
     return { failure: error };
@@ -65,11 +65,11 @@ export async function prepare(
  * that the thread has already is only noted.
  */
 export function storedTurn(
-  call: Resumed,
+  call: ThreadedCall,
   content: string,
-  prompts: readonly Gathered[],
+  prompts: readonly PreparedCall[],
   blank: Pick<Turn, 'exchange' | 'timestamp'>,
-): { turn: Turn; blobs: Gathered['blobs'] } {
+): { turn: Turn; blobs: PreparedCall['blobs'] } {
   const fullest = prompts.toSorted((a, b) => b.budget.filesUsed - a.budget.filesUsed)[0];
   const turn: Turn = {
     ...blank,
@@ -88,7 +88,7 @@ export function storedTurn(
   return { turn: { ...turn, tokens: turnTokens(turn, previous, texts) }, blobs };
 }
 
-function recordsFor({ thread }: Resumed, files: readonly FileRecord[], [{ model }]: Candidates): FileRecord[] {
+function recordsFor({ thread }: ThreadedCall, files: readonly FileRecord[], [{ model }]: Candidates): FileRecord[] {
   const standing = standingFiles(selectTurns(thread, windowClass(model.window)));
   return files.map(file => {
     const before = standing.get(file.path);
@@ -106,16 +106,16 @@ export const atOnce = 5;
  * anew. The prompt goes on from the first one, so that vendors' caches take the files. A model that fails keeps its verdict.
  */
 export async function revise(
-  session: Session,
-  shape: PanelShape,
-  voices: readonly Voice[],
-  tell: (voice: Voice) => void,
-): Promise<Voice[]> {
+  session: PanelRun,
+  shape: PanelMode,
+  voices: readonly PanelistResponse[],
+  tell: (voice: PanelistResponse) => void,
+): Promise<PanelistResponse[]> {
   const seats = voices.map(({ seat }) => seat);
   const proposal = voices.find(({ prompt }) => prompt)?.prompt?.plan.contribution ?? '';
   const texts = voices.flatMap((voice): Labelled[] => {
     const verdict = verdictOf(voice);
-    return verdict ? [{ label: voice.seat.label, text: unnamed(verdict.text, seats, proposal) }] : [];
+    return verdict ? [{ label: voice.seat.label, text: anonymize(verdict.text, seats, proposal) }] : [];
   });
   if (texts.length < 2) return [...voices];
   let sharers = texts.length;
@@ -126,7 +126,7 @@ export async function revise(
     const others = texts.filter(({ label }) => label !== voice.seat.label);
     const { candidates, budget } = voice.prompt;
     const messages = secondPrompt(shape, voice, { prompt: voice.prompt, own: own.text, others });
-    return consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers-- });
+    return askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers-- });
   });
   return inParallel([...voices.entries()], atOnce, async ([index, voice]) => {
     const ask = questions[index];
@@ -137,15 +137,15 @@ export async function revise(
   });
 }
 
-function after(voice: Voice, outcome: Outcome): Voice {
+function after(voice: PanelistResponse, outcome: Outcome): PanelistResponse {
   const next = { ...voice, outcome, round: voice.round + 1 };
   return verdictOf(next) ? next : { ...voice, notRevised: complaintOf(next) };
 }
 
 function secondPrompt(
-  shape: PanelShape,
-  { seat }: Voice,
-  { prompt, own, others }: { prompt: Gathered; own: string; others: readonly Labelled[] },
+  shape: PanelMode,
+  { seat }: PanelistResponse,
+  { prompt, own, others }: { prompt: PreparedCall; own: string; others: readonly Labelled[] },
 ): Message[] {
   const first = prompt.messages.filter(({ section }) => section !== 'tail');
   const tail = `${tailHeading}\n${shape.review}\n\n${tailFor(shape, seat)}`;

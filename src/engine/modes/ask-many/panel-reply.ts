@@ -1,16 +1,25 @@
-import type { Gathered, Resumed } from '../../../calls/call-record.ts';
+import type { PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { documentTokens, replyMargin } from '../../../calls/format-reply.ts';
-import { continuationOffer, type Reply, specialStatus, success } from '../../../calls/reply.ts';
+import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
 import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ModelMetadata, Thread, Turn, VoiceRecord, WorkflowState } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import type { Outcome, PanelOptions, Session } from './consult.ts';
+import type { Outcome, PanelOptions, PanelRun } from './consult.ts';
 import { storedTurn } from './panel-prompts.ts';
 import { seatName } from './seats.ts';
 import { type Synthesis, synthesisDocument } from './synthesis.ts';
 import { confidenceDocument, type Tally } from './verdicts.ts';
-import { complaintOf, costOf, nameOf, panelMetadata, responseOf, type Voice, verdictOf, voiceRecord } from './voice.ts';
+import {
+  complaintOf,
+  costOf,
+  nameOf,
+  type PanelistResponse,
+  panelMetadata,
+  responseOf,
+  verdictOf,
+  voiceRecord,
+} from './voice.ts';
 
 /** An exchange under way: the question is in the store, the answer is not yet. */
 export interface Pending {
@@ -21,9 +30,9 @@ export interface Pending {
 /** Makes the question durable before anybody is paid to answer it. */
 export async function begin(
   { threads, compose }: PanelOptions,
-  call: Resumed,
+  call: ThreadedCall,
   content: string,
-  prompts: readonly Gathered[],
+  prompts: readonly PreparedCall[],
 ): Promise<Pending> {
   const blank = { exchange: compose.newExchange(), timestamp: compose.clock.now() };
   const { turn, blobs } = storedTurn(call, content, prompts, blank);
@@ -41,7 +50,7 @@ export interface Ending {
 
 /** Stores the answer. What was paid for reaches the caller even when the store fails, with the word that it is not kept. */
 export async function end(
-  session: Session,
+  session: PanelRun,
   { thread, turn }: Pending,
   ending: Ending,
 ): Promise<{ thread: Thread; warnings: string[] }> {
@@ -72,7 +81,7 @@ export async function end(
 }
 
 /** Marks an exchange that nobody answered. */
-export async function abandon({ options, call }: Session, { thread, turn }: Pending): Promise<void> {
+export async function abandon({ options, call }: PanelRun, { thread, turn }: Pending): Promise<void> {
   try {
     const status = call.signal.aborted ? 'interrupted' : 'failed';
     await options.threads.add(thread, turn.exchange, { turns: [], status });
@@ -88,7 +97,7 @@ export async function abandon({ options, call }: Session, { thread, turn }: Pend
 
 /** What a panel came to. */
 export interface Result {
-  voices: readonly Voice[];
+  voices: readonly PanelistResponse[];
   tally: Tally;
   /** Who was asked to bring the verdicts together, and how that ended. */
   synthesizer?: { name: string; outcome: Outcome };
@@ -101,7 +110,7 @@ const noteTokens = 200;
 const leastTokens = 60;
 
 /** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */
-export async function panelReply(session: Session, pending: Pending, result: Result): Promise<Reply> {
+export async function panelReply(session: PanelRun, pending: Pending, result: Result): Promise<Reply> {
   const { options, call } = session;
   const { voices, synthesizer } = result;
   const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;
@@ -135,10 +144,12 @@ export async function panelReply(session: Session, pending: Pending, result: Res
       total_models: names.length,
     },
   };
-  return success(fitting(around, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, options.replyTokens));
+  return successReply(
+    fitting(around, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, options.replyTokens),
+  );
 }
 
-function warningsOf({ seat, outcome }: Voice): string[] {
+function warningsOf({ seat, outcome }: PanelistResponse): string[] {
   const own = outcome.status === 'success' ? outcome.answer.warnings : [];
   return [...seat.warnings, ...own].map(warning => `${seat.model}: ${warning}`);
 }
@@ -146,7 +157,7 @@ function warningsOf({ seat, outcome }: Voice): string[] {
 function bodyOf(result: Result): JsonObject {
   const { voices, tally, synthesizer, synthesis } = result;
   const pleas = voices.flatMap(({ outcome }) =>
-    outcome.status === 'success' ? (specialStatus(outcome.answer.text) ?? []) : [],
+    outcome.status === 'success' ? (readControlStatus(outcome.answer.text) ?? []) : [],
   );
   const verdicts = voices.filter(verdictOf);
   const plea = verdicts.length === 0 ? pleas[0] : undefined;
@@ -220,10 +231,10 @@ function fitting(
   };
 }
 
-function entryOf(voice: Voice, show: (text: string) => string): JsonObject {
+function entryOf(voice: PanelistResponse, show: (text: string) => string): JsonObject {
   const { seat, round, notRevised, outcome } = voice;
   const verdict = verdictOf(voice);
-  const plea = !verdict && outcome.status === 'success' ? specialStatus(outcome.answer.text)?.status : undefined;
+  const plea = !verdict && outcome.status === 'success' ? readControlStatus(outcome.answer.text)?.status : undefined;
   return {
     expert: seat.label,
     ...responseOf(voice, verdict || plea ? show(outcome.status === 'success' ? outcome.answer.text : '') : ''),

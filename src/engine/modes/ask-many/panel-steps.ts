@@ -1,33 +1,45 @@
-import type { Resumed } from '../../../calls/call-record.ts';
-import { continuationOffer, type Reply, specialStatus, success } from '../../../calls/reply.ts';
-import type { PanelShape } from '../../../calls/tool.ts';
+import type { ThreadedCall } from '../../../calls/call-record.ts';
+import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
+import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from './consult.ts';
+import { askPanelist, type Outcome, openSession, type PanelOptions, type PanelRun, purseFor } from './consult.ts';
 import type { StepCall } from './panel-arguments.ts';
-import { type Agenda, agendaFor, agendaState, type Heard } from './panel-arguments.ts';
+import { agendaState, type HeardPanelist, type PanelProgress, readPanelProgress } from './panel-arguments.ts';
 import { prepare } from './panel-prompts.ts';
 import { abandon, begin, end, type Pending } from './panel-reply.ts';
-import { labelOf, type Seat, seatName, takeSeats } from './seats.ts';
+import { labelOf, type Panelist, resolvePanelists, seatName } from './seats.ts';
 import { factsOf, tallyOf } from './verdicts.ts';
-import { complaintOf, nameOf, panelMetadata, reportFiles, responseOf, type Voice, voiceRecord } from './voice.ts';
+import {
+  complaintOf,
+  nameOf,
+  type PanelistResponse,
+  panelMetadata,
+  reportFiles,
+  responseOf,
+  voiceRecord,
+} from './voice.ts';
 
 interface StepRun {
-  session: Session;
+  session: PanelRun;
   wanted: StepCall;
-  agenda: Agenda;
-  voice: Voice;
+  agenda: PanelProgress;
+  voice: PanelistResponse;
   pending: Pending;
 }
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
 export async function panelStep(
   options: PanelOptions,
-  shape: PanelShape,
-  call: Resumed,
+  shape: PanelMode,
+  call: ThreadedCall,
   wanted: StepCall,
 ): Promise<Reply> {
-  const agenda = agendaFor(wanted, call.thread.workflows[call.tool.name], call.common.continuationId !== undefined);
+  const agenda = readPanelProgress(
+    wanted,
+    call.thread.workflows[call.tool.name],
+    call.common.continuationId !== undefined,
+  );
   const session = openSession(options, call, purseFor(options, wanted.maxCostUsd));
   const seat = await seatOf(options, shape, call, agenda);
   const prompt = await prepare(options.compose, call, shape, seat, agenda);
@@ -37,7 +49,7 @@ export async function panelStep(
   try {
     call.progress.stage(`asking ${seat.model} (${wanted.stepNumber} of ${agenda.models.length})`);
     const outcome = await ask(session, prompt);
-    const voice: Voice = { seat, prompt: prompts[0], outcome, round: 1 };
+    const voice: PanelistResponse = { seat, prompt: prompts[0], outcome, round: 1 };
     return await reply({ session, wanted, agenda, voice, pending });
   } catch (error) {
     await abandon(session, pending);
@@ -46,7 +58,12 @@ export async function panelStep(
 }
 
 /** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
-async function seatOf(options: PanelOptions, shape: PanelShape, call: Resumed, agenda: Agenda): Promise<Seat> {
+async function seatOf(
+  options: PanelOptions,
+  shape: PanelMode,
+  call: ThreadedCall,
+  agenda: PanelProgress,
+): Promise<Panelist> {
   const { models, heard, images } = agenda;
   const at = heard.length;
   const request = {
@@ -54,20 +71,20 @@ async function seatOf(options: PanelOptions, shape: PanelShape, call: Resumed, a
     needs: { vision: images.length > 0 },
     effort: call.common.effort ?? shape.effort,
   };
-  const seats = await takeSeats(options.route, at === 0 ? models : models.slice(at, at + 1), request);
+  const seats = await resolvePanelists(options.route, at === 0 ? models : models.slice(at, at + 1), request);
   const [seat] = seats;
   if (!seat) throw new TypeError('a step without a model');
   return { ...seat, label: labelOf(at) };
 }
 
-async function ask(session: Session, prompt: Awaited<ReturnType<typeof prepare>>): Promise<Outcome> {
+async function ask(session: PanelRun, prompt: Awaited<ReturnType<typeof prepare>>): Promise<Outcome> {
   throwIfAborted(session.call.signal);
   if ('failure' in prompt) return { status: 'error', error: prompt.failure, latencyMs: 0 };
   const { candidates, messages, budget } = prompt;
-  return consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+  return askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
 }
 
-function contributionOf({ stepNumber, step, findings }: StepCall, { models }: Agenda): string {
+function contributionOf({ stepNumber, step, findings }: StepCall, { models }: PanelProgress): string {
   const own = findings && `The caller’s own view: ${findings}`;
   const panel = `Models to judge it: ${models.map(seatName).join(', ')}`;
   const head =
@@ -78,7 +95,7 @@ function contributionOf({ stepNumber, step, findings }: StepCall, { models }: Ag
 async function reply({ session, wanted, agenda, voice, pending }: StepRun): Promise<Reply> {
   const { call, options } = session;
   const { outcome, seat, prompt } = voice;
-  const next: Agenda = { ...agenda, heard: [...agenda.heard, heardOf(voice, pending.turn.seq + 1)] };
+  const next: PanelProgress = { ...agenda, heard: [...agenda.heard, heardOf(voice, pending.turn.seq + 1)] };
   const last = next.heard.length >= agenda.models.length;
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
   const planned = 'candidates' in seat.who ? seat.who.candidates[0].model : undefined;
@@ -99,7 +116,7 @@ async function reply({ session, wanted, agenda, voice, pending }: StepRun): Prom
     workflow: { tool: call.tool.name, state: last ? null : agendaState(next) },
   });
   const warnings = [...seat.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
-  return success({
+  return successReply({
     ...stepDocument(wanted, next, voice, last),
     continuation_offer: continuationOffer(ended.thread, options.compose.maxTurns, ended.thread.turns.length),
     metadata: {
@@ -111,25 +128,25 @@ async function reply({ session, wanted, agenda, voice, pending }: StepRun): Prom
   });
 }
 
-function heardOf(voice: Voice, turn: number): Heard {
+function heardOf(voice: PanelistResponse, turn: number): HeardPanelist {
   const { seat, outcome } = voice;
   const { model, stance } = seat;
   if (outcome.status !== 'success') return { model, stance, status: outcome.status, text: complaintOf(voice), turn };
   const { short, confidence, position } = factsOf(outcome.answer.text);
-  const plea = specialStatus(outcome.answer.text);
+  const plea = readControlStatus(outcome.answer.text);
   const shared = { model, stance, status: 'success', turn };
   return plea ? { ...shared, text: complaintOf(voice) } : { ...shared, text: short, confidence, position };
 }
 
 function stepDocument(
   { step, stepNumber, findings }: StepCall,
-  agenda: Agenda,
-  voice: Voice,
+  agenda: PanelProgress,
+  voice: PanelistResponse,
   last: boolean,
 ): JsonObject {
   const { seat, outcome } = voice;
   const { heard, models } = agenda;
-  const plea = outcome.status === 'success' ? specialStatus(outcome.answer.text) : undefined;
+  const plea = outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
   const status = last
     ? 'consensus_workflow_complete'
     : stepNumber === 1
@@ -162,13 +179,13 @@ function stepDocument(
 }
 
 /** Whole verdicts came with their own steps and stay in the thread: sent anew each time, they would grow with the square. */
-function shortResponse({ model, stance, status, text, turn, confidence, position }: Heard): JsonObject {
+function shortResponse({ model, stance, status, text, turn, confidence, position }: HeardPanelist): JsonObject {
   return status === 'success'
     ? { model, stance, status, verdict: text, confidence, position, turn }
     : { model, stance, status: 'error', error: text, turn };
 }
 
-function completion({ proposal, models, heard }: Agenda): JsonObject {
+function completion({ proposal, models, heard }: PanelProgress): JsonObject {
   const given = heard.filter(({ status }) => status === 'success');
   const votes = heard.map(({ confidence, position }, index) => ({ label: labelOf(index), confidence, position }));
   return {
@@ -183,14 +200,14 @@ function completion({ proposal, models, heard }: Agenda): JsonObject {
   };
 }
 
-function stepMetadata({ models, heard }: Agenda, last: boolean): JsonObject {
+function stepMetadata({ models, heard }: PanelProgress, last: boolean): JsonObject {
   const names = models.map(seatName);
   return last
     ? { models_consulted: names, consensus_complete: true, total_models: names.length }
     : { models_to_consult: names, consultation_step: heard.length, total_consultation_steps: names.length };
 }
 
-function nextSteps({ models, heard }: Agenda, last: boolean): string {
+function nextSteps({ models, heard }: PanelProgress, last: boolean): string {
   const next = models[heard.length];
   if (last || !next) {
     return 'All models were heard. Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).';

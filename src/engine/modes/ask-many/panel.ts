@@ -1,32 +1,32 @@
-import type { Resumed } from '../../../calls/call-record.ts';
-import { failure, type Reply } from '../../../calls/reply.ts';
-import type { PanelShape } from '../../../calls/tool.ts';
+import type { ThreadedCall } from '../../../calls/call-record.ts';
+import { errorReply, type Reply } from '../../../calls/reply.ts';
+import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
-import { consult, type Outcome, openSession, type PanelOptions, purseFor, type Session } from './consult.ts';
+import { askPanelist, type Outcome, openSession, type PanelOptions, type PanelRun, purseFor } from './consult.ts';
 import { type AtOnceCall, panelCallOf } from './panel-arguments.ts';
 import { atOnce, prepare, revise } from './panel-prompts.ts';
 import { abandon, begin, panelReply, type Result } from './panel-reply.ts';
 import { panelStep } from './panel-steps.ts';
 import {
   type Candidates,
-  checkSeats,
   choosePanel,
   chooseSynthesizer,
   modelName,
-  type Seat,
+  type Panelist,
+  resolvePanelists,
   seatName,
-  takeSeats,
+  validatePanelists,
 } from './seats.ts';
 import { synthesize } from './synthesis.ts';
 import { tallyOf } from './verdicts.ts';
-import { complaintOf, nameOf, reportFiles, responseOf, type Voice, verdictOf } from './voice.ts';
+import { complaintOf, nameOf, type PanelistResponse, reportFiles, responseOf, verdictOf } from './voice.ts';
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
 export async function panelAtOnce(
   options: PanelOptions,
-  shape: PanelShape,
-  call: Resumed,
+  shape: PanelMode,
+  call: ThreadedCall,
   wanted: AtOnceCall,
 ): Promise<Reply> {
   const { proposal, files = [], images = [] } = wanted;
@@ -43,7 +43,7 @@ export async function panelAtOnce(
     const voices = await hear(session, shape, { seats, prompts, rounds: wanted.rounds });
     if (voices.every(({ outcome }) => outcome.status !== 'success')) {
       await abandon(session, pending);
-      return failure(nobodyAnswered(voices), {
+      return errorReply(nobodyAnswered(voices), {
         toolName: call.tool.name,
         reqId: call.reqId,
         local: { continuation_id: pending.thread.id, responses: voices.map(voice => responseOf(voice, '')) },
@@ -61,20 +61,20 @@ type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 async function invite(
   { route }: PanelOptions,
-  shape: PanelShape,
-  { common }: Resumed,
+  shape: PanelMode,
+  { common }: ThreadedCall,
   { models, images = [], synthesizer: name }: AtOnceCall,
-): Promise<{ seats: Seat[]; synthesizer?: Candidates }> {
+): Promise<{ seats: Panelist[]; synthesizer?: Candidates }> {
   const { category } = shape;
   const effort = common.effort ?? shape.effort;
   const request = { category, needs: { vision: images.length > 0 }, effort };
-  if (models) checkSeats(models);
-  const seats = models?.length ? await takeSeats(route, models, request) : await choosePanel(route, request);
+  if (models) validatePanelists(models);
+  const seats = models?.length ? await resolvePanelists(route, models, request) : await choosePanel(route, request);
   const synthesizer = await chooseSynthesizer(route, name, seats, { category, needs: {}, effort });
   return { seats, ...(synthesizer && { synthesizer }) };
 }
 
-function contributionOf({ proposal, findings }: AtOnceCall, seats: readonly Seat[]): string {
+function contributionOf({ proposal, findings }: AtOnceCall, seats: readonly Panelist[]): string {
   const own = findings && `The caller’s own view: ${findings}`;
   return [`Proposal for a consensus: ${proposal}`, own, `Models to judge it: ${seats.map(seatName).join(', ')}`]
     .filter(Boolean)
@@ -82,21 +82,21 @@ function contributionOf({ proposal, findings }: AtOnceCall, seats: readonly Seat
 }
 
 async function hear(
-  session: Session,
-  shape: PanelShape,
-  { seats, prompts, rounds }: { seats: readonly Seat[]; prompts: readonly Prepared[]; rounds: number },
-): Promise<Voice[]> {
+  session: PanelRun,
+  shape: PanelMode,
+  { seats, prompts, rounds }: { seats: readonly Panelist[]; prompts: readonly Prepared[]; rounds: number },
+): Promise<PanelistResponse[]> {
   const { progress, signal } = session.call;
   throwIfAborted(signal);
   let sharers = prompts.filter(prompt => 'messages' in prompt).length;
   const questions = prompts.map(prompt => questionOf(session, prompt, () => sharers--));
   progress.stage(`asking ${seats.length} models`);
   let ready = 0;
-  const tell = (voice: Voice) => progress.stage(`${told(voice)} (${++ready} of ${seats.length})`);
+  const tell = (voice: PanelistResponse) => progress.stage(`${told(voice)} (${++ready} of ${seats.length})`);
   const voices = await inParallel([...seats.entries()], atOnce, async ([index, seat]) => {
     const prompt = prompts[index];
     const outcome = (await questions[index]?.()) ?? missed(seat);
-    const voice: Voice = { seat, outcome, round: 1, ...(prompt && 'messages' in prompt && { prompt }) };
+    const voice: PanelistResponse = { seat, outcome, round: 1, ...(prompt && 'messages' in prompt && { prompt }) };
     tell(voice);
     return voice;
   });
@@ -105,17 +105,17 @@ async function hear(
   return revise(session, shape, voices, voice => progress.stage(`round 2: ${told(voice)} (${++ready})`));
 }
 
-function questionOf(session: Session, prompt: Prepared, sharers: () => number): () => Promise<Outcome> {
+function questionOf(session: PanelRun, prompt: Prepared, sharers: () => number): () => Promise<Outcome> {
   if ('failure' in prompt) return async () => ({ status: 'error', error: prompt.failure, latencyMs: 0 });
   const { candidates, messages, budget } = prompt;
-  return consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers() });
+  return askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers() });
 }
 
-function missed({ model }: Seat): Outcome {
+function missed({ model }: Panelist): Outcome {
   return { status: 'skipped', because: 'deadline', message: `${model} was not asked.` };
 }
 
-function told(voice: Voice): string {
+function told(voice: PanelistResponse): string {
   const name = nameOf(voice);
   switch (voice.outcome.status) {
     case 'success':
@@ -127,7 +127,7 @@ function told(voice: Voice): string {
   }
 }
 
-function nobodyAnswered(voices: readonly Voice[]): AppError {
+function nobodyAnswered(voices: readonly PanelistResponse[]): AppError {
   const told = voices.map(voice => `${voice.seat.model}: ${complaintOf(voice)}`).join(' · ');
   const errors = voices.flatMap(({ outcome }) => (outcome.status === 'error' ? [outcome.error] : []));
   const [first] = errors;
@@ -153,9 +153,13 @@ function nobodyAnswered(voices: readonly Voice[]): AppError {
 }
 
 async function conclude(
-  session: Session,
-  shape: PanelShape,
-  { voices, synthesizer, proposal }: { voices: readonly Voice[]; synthesizer?: Candidates; proposal: string },
+  session: PanelRun,
+  shape: PanelMode,
+  {
+    voices,
+    synthesizer,
+    proposal,
+  }: { voices: readonly PanelistResponse[]; synthesizer?: Candidates; proposal: string },
 ): Promise<Result> {
   const votes = voices.flatMap(voice => {
     const verdict = verdictOf(voice);
@@ -178,7 +182,7 @@ async function conclude(
 export type { PanelSettings } from './consult.ts';
 
 /** Several models judge one proposal, none of them seeing the others: all in one call, or one model a call. */
-export async function conductPanel(options: PanelOptions, shape: PanelShape, call: Resumed): Promise<Reply> {
+export async function executePanel(options: PanelOptions, shape: PanelMode, call: ThreadedCall): Promise<Reply> {
   const { warnings, ...wanted } = panelCallOf(call.args);
   const told = { ...call, warnings: [...call.warnings, ...warnings] };
   try {
@@ -187,6 +191,6 @@ export async function conductPanel(options: PanelOptions, shape: PanelShape, cal
       : panelAtOnce(options, shape, told, wanted));
   } catch (error) {
     if (!isAppError(error)) throw error;
-    return failure(error, { toolName: call.tool.name, reqId: call.reqId });
+    return errorReply(error, { toolName: call.tool.name, reqId: call.reqId });
   }
 }

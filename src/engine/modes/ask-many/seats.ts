@@ -6,7 +6,7 @@ import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 
 /** A model as the caller named it, with the side that it is to take. */
-export interface SeatRequest {
+export interface PanelistRequest {
   model: string;
   stance: Stance;
   stancePrompt?: string;
@@ -15,7 +15,7 @@ export interface SeatRequest {
 export type Candidates = readonly [Candidate, ...Candidate[]];
 
 /** One place on a panel: who is asked, and for which side. */
-export interface Seat extends SeatRequest {
+export interface Panelist extends PanelistRequest {
   /** What the others know it by: A, B, C … */
   label: string;
   /** The model and, where others serve it too, those; or why it can't be asked. */
@@ -27,7 +27,7 @@ export type Route = (request: ModelRequest) => Promise<Resolution>;
 
 const mostSeats = 12;
 
-export function seatName({ model, stance }: Pick<SeatRequest, 'model' | 'stance'>): string {
+export function seatName({ model, stance }: Pick<PanelistRequest, 'model' | 'stance'>): string {
   return `${model}:${stance}`;
 }
 
@@ -40,7 +40,7 @@ export function labelOf(index: number): string {
 }
 
 /** Refuses what would ask one model for one side twice; names are compared as they were typed. */
-export function checkSeats(requests: readonly SeatRequest[]): void {
+export function validatePanelists(requests: readonly PanelistRequest[]): void {
   if (requests.length > mostSeats) {
     throw limitError('size', `${requests.length} models were named; a consensus asks at most ${mostSeats}.`, {
       next: `Name at most ${mostSeats} models.`,
@@ -50,14 +50,18 @@ export function checkSeats(requests: readonly SeatRequest[]): void {
 }
 
 /** Finds out who the names stand for. A name that leads nowhere leaves its seat empty; two that lead to one are refused. */
-export async function takeSeats(
+export async function resolvePanelists(
   route: Route,
-  requests: readonly SeatRequest[],
+  requests: readonly PanelistRequest[],
   request: Omit<ModelRequest, 'name'>,
-): Promise<Seat[]> {
-  const seats: Seat[] = [];
+): Promise<Panelist[]> {
+  const seats: Panelist[] = [];
   for (const [index, wanted] of requests.entries()) {
-    seats.push({ ...wanted, label: labelOf(index), ...(await findSeat(route, { ...request, name: wanted.model })) });
+    seats.push({
+      ...wanted,
+      label: labelOf(index),
+      ...(await resolvePanelist(route, { ...request, name: wanted.model })),
+    });
   }
   refuseTwins(
     seats.filter(seat => 'candidates' in seat.who),
@@ -67,7 +71,10 @@ export async function takeSeats(
 }
 
 /** Who a name stands for, with those who serve the same model elsewhere; or why nobody can be asked. */
-export async function findSeat(route: Route, request: ModelRequest): Promise<Pick<Seat, 'who' | 'warnings'>> {
+export async function resolvePanelist(
+  route: Route,
+  request: ModelRequest,
+): Promise<Pick<Panelist, 'who' | 'warnings'>> {
   try {
     const { candidates, corrected, warnings } = await route(request);
     const [first, ...others] = candidates;
@@ -90,13 +97,13 @@ function cannotSee(candidate: Candidate): AppError {
 }
 
 /** The same model that is to think harder is another voice. */
-function identityOf({ who, stance }: Seat): string {
+function identityOf({ who, stance }: Panelist): string {
   if (!('candidates' in who)) return '';
   const [first] = who.candidates;
   return [modelName(first), first.effort, first.thinkingBudget, stance].join(' ');
 }
 
-function refuseTwins<Item extends SeatRequest>(items: readonly Item[], key: (item: Item) => string): void {
+function refuseTwins<Item extends PanelistRequest>(items: readonly Item[], key: (item: Item) => string): void {
   const seen = new Map<string, Item>();
   for (const item of items) {
     const twin = seen.get(key(item));
@@ -117,7 +124,7 @@ const usualSeats = 3;
 type Request = Omit<ModelRequest, 'name' | 'avoid'>;
 
 /** Three models of different vendors, or, where there are fewer vendors, as many different models as there are. */
-export async function choosePanel(route: Route, request: Request): Promise<Seat[]> {
+export async function choosePanel(route: Route, request: Request): Promise<Panelist[]> {
   const chosen: Candidate[] = [];
   for (const byVendor of [true, false]) {
     while (chosen.length < usualSeats) {
@@ -141,7 +148,7 @@ export async function choosePanel(route: Route, request: Request): Promise<Seat[
 export async function chooseSynthesizer(
   route: Route,
   name: string | undefined,
-  seats: readonly Pick<Seat, 'who'>[],
+  seats: readonly Pick<Panelist, 'who'>[],
   request: Request,
 ): Promise<Candidates | undefined> {
   if (name !== undefined) return asCandidates((await route({ ...request, name })).candidates);

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import type { Turn } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import { type Fan, nameOf, type Response } from './ask-each.ts';
+import { type FanoutRun, nameOf, type Response } from './ask-each.ts';
 import { costOf } from './voice.ts';
 
 /** A slot of a reply, and the answer that stands in it under `response`. */
@@ -40,7 +40,7 @@ function whole({ facts, text }: SlotEntry): JsonObject {
  * The reply with its answers cut so that it has at most `limit` tokens: the short ones stay whole, the long ones get equal
  * parts of what is left. No slot is lost; where its whole answer is kept, a cut one has the cursor to read on.
  */
-export function capSlots(
+export function truncateResponses(
   entries: readonly SlotEntry[],
   make: (slots: JsonObject[]) => JsonObject,
   limit: number,
@@ -108,7 +108,7 @@ function listed(warnings: readonly string[]): JsonObject {
 }
 
 /** The call as a whole: what it took, all models together. */
-export function metadataOf({ options, call, spent }: Fan, warnings: readonly string[] = []): JsonObject {
+export function metadataOf({ options, call, spent }: FanoutRun, warnings: readonly string[] = []): JsonObject {
   const { usage, costUsd } = spent;
   const elapsedMs = options.compose.clock.monotonic() - call.startedAt;
   return {
@@ -126,7 +126,7 @@ const note =
  * for all the same: only then a thread is written, which has them whole.
  */
 export async function replyWith(
-  fan: Fan,
+  fan: FanoutRun,
   entries: readonly SlotEntry[],
   make: (slots: JsonObject[]) => JsonObject,
 ): Promise<JsonObject> {
@@ -141,11 +141,11 @@ export async function replyWith(
     ...(thread !== undefined && { continuation_id: thread, truncated: { note } }),
     metadata,
   });
-  return capSlots(entries, full, replyTokens, kept);
+  return truncateResponses(entries, full, replyTokens, kept);
 }
 
 async function keep(
-  fan: Fan,
+  fan: FanoutRun,
   entries: readonly SlotEntry[],
 ): Promise<{ kept: readonly (Kept | undefined)[]; warnings: string[] }> {
   const { options, call, text, spent } = fan;

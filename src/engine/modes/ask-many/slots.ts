@@ -1,19 +1,19 @@
-import type { WrapperShape } from '../../../calls/tool.ts';
+import type { FanoutMode } from '../../../calls/tool.ts';
 import { AppError, type FieldError, inputError, isAppError, limitError } from '../../../core/errors.ts';
 import { safeCut } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { findProvider, type ModelRequest } from '../../../models/routing/roster.ts';
 import {
   askingFor,
-  askSlot,
-  type Fan,
+  askTarget,
   type FanoutOptions,
+  type FanoutRun,
+  type FanoutTarget,
   nameOf,
   type Outcome,
   type Response,
-  type Slot,
 } from './ask-each.ts';
-import { choosePanel, chooseSynthesizer, findSeat, modelName } from './seats.ts';
+import { choosePanel, chooseSynthesizer, modelName, resolvePanelist } from './seats.ts';
 
 export const modelsField = 'models_prefixed_by_provider';
 
@@ -29,7 +29,7 @@ const textShare = 0.6;
  * Who is asked, in the order of the request: the named models, else the operator's DEFAULT_MODELS, else the default model or
  * one that is chosen (several of different vendors, where a decision follows). A name that leads nowhere keeps its slot.
  */
-export async function takeSlots(fan: Fan, shape: WrapperShape): Promise<Slot[]> {
+export async function resolveTargets(fan: FanoutRun, shape: FanoutMode): Promise<FanoutTarget[]> {
   const { options, call, text } = fan;
   const request = { category: shape.category, needs: {}, effort: call.common.effort };
   const named = namesIn(call.args[modelsField]);
@@ -60,7 +60,7 @@ export function takeNamed(
   options: FanoutOptions,
   names: readonly string[],
   request: Omit<ModelRequest, 'name'>,
-): Promise<Slot[]> {
+): Promise<FanoutTarget[]> {
   return Promise.all(
     names.map(async name =>
       hasProvider(options, name)
@@ -70,8 +70,8 @@ export function takeNamed(
   );
 }
 
-async function takeSlot({ route }: FanoutOptions, request: ModelRequest & { name: string }): Promise<Slot> {
-  const { who, warnings } = await findSeat(route, request);
+async function takeSlot({ route }: FanoutOptions, request: ModelRequest & { name: string }): Promise<FanoutTarget> {
+  const { who, warnings } = await resolvePanelist(route, request);
   return { requested: request.name, who: 'failure' in who ? { failure: withForm(who.failure) } : who, warnings };
 }
 
@@ -148,7 +148,11 @@ function namesIn(value: unknown): string[] {
 const field = 'ceo_model';
 
 /** Who decides: the named model, else one that is not on the board, else the best of the board. Throws when it can't be asked. */
-export async function takeDecider(fan: Fan, { category }: WrapperShape, board: readonly Slot[]): Promise<Slot> {
+export async function takeDecider(
+  fan: FanoutRun,
+  { category }: FanoutMode,
+  board: readonly FanoutTarget[],
+): Promise<FanoutTarget> {
   const { options, call } = fan;
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];
@@ -163,10 +167,10 @@ export async function takeDecider(fan: Fan, { category }: WrapperShape, board: r
   return { requested: modelName(candidates[0]), who: { candidates }, warnings: [] };
 }
 
-export async function decide(fan: Fan, slot: Slot, prompt: string): Promise<Outcome> {
+export async function decide(fan: FanoutRun, slot: FanoutTarget, prompt: string): Promise<Outcome> {
   const { progress } = fan.call;
   progress.stage(`${nameOf(slot)} decides`);
-  const outcome = await askSlot(fan, slot, askingFor(fan, prompt));
+  const outcome = await askTarget(fan, slot, askingFor(fan, prompt));
   progress.stage(`${nameOf(slot, outcome)} ${'answer' in outcome ? 'decided' : 'failed'}`);
   return outcome;
 }

@@ -1,14 +1,14 @@
 import { objectIn } from '../../../calls/reply.ts';
-import type { PanelShape } from '../../../calls/tool.ts';
+import type { PanelMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
-import { consult, type Outcome, type Session } from './consult.ts';
+import { askPanelist, type Outcome, type PanelRun } from './consult.ts';
 import type { Candidates } from './seats.ts';
 import type { Tally } from './verdicts.ts';
-import { type Labelled, sideBySide, unnamed } from './verdicts.ts';
-import { type Voice, verdictOf } from './voice.ts';
+import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
+import { type PanelistResponse, verdictOf } from './voice.ts';
 
 /** What the verdicts come to, in the words of the model that brought them together. */
 export interface Synthesis {
@@ -23,20 +23,20 @@ export interface Synthesis {
 
 /** Asks one model, that need not be on the panel, what the verdicts have in common and where they part. */
 export async function synthesize(
-  session: Session,
-  shape: PanelShape,
+  session: PanelRun,
+  shape: PanelMode,
   {
     candidates,
     voices,
     proposal,
     tally,
-  }: { candidates: Candidates; voices: readonly Voice[]; proposal: string; tally: Tally },
+  }: { candidates: Candidates; voices: readonly PanelistResponse[]; proposal: string; tally: Tally },
 ): Promise<{ outcome: Outcome; synthesis?: Synthesis }> {
   const { model } = candidates[0];
   const seats = voices.map(({ seat }) => seat);
   const verdicts = voices.flatMap((voice): Labelled[] => {
     const verdict = verdictOf(voice);
-    return verdict ? [{ label: voice.seat.label, text: unnamed(verdict.text, seats, proposal) }] : [];
+    return verdict ? [{ label: voice.seat.label, text: anonymize(verdict.text, seats, proposal) }] : [];
   });
   const { preamble } = session.options.compose;
   const tail = [tailHeading, shape.synthesis, facts(voices, tally)].join('\n');
@@ -49,12 +49,12 @@ export async function synthesize(
     { role: 'user', section: 'turn', parts: [{ type: 'text', text: question }] },
     { role: 'user', section: 'tail', parts: [{ type: 'text', text: tail }] },
   ];
-  const outcome = await consult(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+  const outcome = await askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
   return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
 }
 
 /** What was counted, so that nobody has to count again: and no voice that stands alone is lost. */
-function facts(voices: readonly Voice[], { positions, minority, mean }: Tally): string {
+function facts(voices: readonly PanelistResponse[], { positions, minority, mean }: Tally): string {
   const sides = voices.flatMap(({ seat }) =>
     seat.stance === 'neutral' ? [] : [`Expert ${seat.label} was told to argue ${seat.stance} it`],
   );

@@ -1,17 +1,17 @@
-import type { Gathered } from '../../../calls/call-record.ts';
-import { fileFacts, localMetadata, specialStatus, usageDocument } from '../../../calls/reply.ts';
+import type { PreparedCall } from '../../../calls/call-record.ts';
+import { fileFacts, localMetadata, readControlStatus, usageDocument } from '../../../calls/reply.ts';
 import type { Json, JsonObject } from '../../../core/json.ts';
 import type { VoiceRecord } from '../../../core/thread.ts';
 import { roundedUsd } from '../../../core/usage.ts';
-import type { Outcome, Session } from './consult.ts';
-import { modelName, type Seat } from './seats.ts';
+import type { Outcome, PanelRun } from './consult.ts';
+import { modelName, type Panelist } from './seats.ts';
 import { factsOf, type VerdictFacts } from './verdicts.ts';
 
 /** One seat of a panel with what came of asking it. */
-export interface Voice {
-  seat: Seat;
+export interface PanelistResponse {
+  seat: Panelist;
   /** Absent: the model could not be asked at all. */
-  prompt?: Gathered;
+  prompt?: PreparedCall;
   outcome: Outcome;
   /** The round that the verdict is of. */
   round: number;
@@ -20,19 +20,19 @@ export interface Voice {
 }
 
 /** What a model said when it gave a verdict; undefined when it failed, or asked for files instead. */
-export function verdictOf({ outcome }: Voice): { text: string; facts: VerdictFacts } | undefined {
-  if (outcome.status !== 'success' || specialStatus(outcome.answer.text)) return undefined;
+export function verdictOf({ outcome }: PanelistResponse): { text: string; facts: VerdictFacts } | undefined {
+  if (outcome.status !== 'success' || readControlStatus(outcome.answer.text)) return undefined;
   return { text: outcome.answer.text, facts: factsOf(outcome.answer.text) };
 }
 
 /** The model that answered, or that would have: as it is served, else as it was typed. */
-export function nameOf({ seat, outcome }: Pick<Voice, 'seat' | 'outcome'>): string {
+export function nameOf({ seat, outcome }: Pick<PanelistResponse, 'seat' | 'outcome'>): string {
   if (outcome.status === 'success') return modelName(outcome.answer.candidate);
   return 'candidates' in seat.who ? modelName(seat.who.candidates[0]) : seat.model;
 }
 
 /** One sentence on a model without a verdict. */
-export function complaintOf({ outcome }: Voice): string {
+export function complaintOf({ outcome }: PanelistResponse): string {
   switch (outcome.status) {
     case 'success':
       return 'It asked for more instead of giving a verdict.';
@@ -44,7 +44,7 @@ export function complaintOf({ outcome }: Voice): string {
 }
 
 /** A voice as replies show it; `text` is its verdict, whole or as much as there is room for. */
-export function responseOf(voice: Voice, text: string): JsonObject {
+export function responseOf(voice: PanelistResponse, text: string): JsonObject {
   const { seat, outcome } = voice;
   const shared = { model: seat.model, stance: seat.stance };
   switch (outcome.status) {
@@ -87,7 +87,7 @@ export function responseOf(voice: Voice, text: string): JsonObject {
 }
 
 /** A voice as the turn keeps it; its text is what stands between `from` and `to` of the content. */
-export function voiceRecord(voice: Voice, from: number, to: number): VoiceRecord {
+export function voiceRecord(voice: PanelistResponse, from: number, to: number): VoiceRecord {
   const { seat, outcome } = voice;
   const { position, confidence } = verdictOf(voice)?.facts ?? {};
   const latencyMs = outcome.status === 'success' ? outcome.answer.latencyMs : undefined;
@@ -110,18 +110,22 @@ export function costOf(usd: number | undefined): number | undefined {
   return usd === undefined ? undefined : roundedUsd(usd);
 }
 
-function correctedOf({ who }: Seat): Json | undefined {
+function correctedOf({ who }: Panelist): Json | undefined {
   return 'candidates' in who && who.corrected ? { ...who.corrected } : undefined;
 }
 
-function plannedOf({ who }: Seat): JsonObject {
+function plannedOf({ who }: Panelist): JsonObject {
   if (!('candidates' in who)) return {};
   const { provider, id } = who.candidates[0].model;
   return { provider, model_name: id };
 }
 
 /** What every reply of a panel says of itself, beside the shape's own facts. */
-export function panelMetadata(session: Session, prompts: readonly Gathered[], warnings: readonly string[]): JsonObject {
+export function panelMetadata(
+  session: PanelRun,
+  prompts: readonly PreparedCall[],
+  warnings: readonly string[],
+): JsonObject {
   const { call, options, spent } = session;
   const { usage, costUsd } = spent;
   const elapsed = options.compose.clock.monotonic() - call.startedAt;
@@ -138,7 +142,7 @@ export function panelMetadata(session: Session, prompts: readonly Gathered[], wa
 }
 
 /** Told once for the call, though each model's prompt was made by itself. */
-export function reportFiles({ options, call }: Session, prompts: readonly Gathered[]): void {
+export function reportFiles({ options, call }: PanelRun, prompts: readonly PreparedCall[]): void {
   const [first] = prompts;
   if (!first) return;
   options.compose.emit({

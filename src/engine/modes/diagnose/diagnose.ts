@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import type { ComposeOptions } from '../../../calls/ask/options.ts';
-import { threadOriginals } from '../../../calls/ask/redaction.ts';
-import type { Answered, AskPlan, LocalPlan, Plan, Resumed } from '../../../calls/call-record.ts';
+import type { ContextServices } from '../../../calls/ask/options.ts';
+import { secretsOfThread } from '../../../calls/ask/redaction.ts';
+import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall, TurnPlan } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
-import type { DiagnoseShape } from '../../../calls/tool.ts';
+import type { DiagnoseMode } from '../../../calls/tool.ts';
 import { type ErrorCode, inputError, isAppError, securityError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
@@ -12,7 +12,7 @@ import { estimateTokens } from '../../../core/tokens.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
 import { maskPatch } from '../../../workspace/git/diff.ts';
 import type { Git } from '../../../workspace/git/git.ts';
-import { placeholdersIn, putBackPatch } from '../../../workspace/restore-secrets.ts';
+import { placeholdersIn, restoreSecretsInPatch } from '../../../workspace/restore-secrets.ts';
 import { checkEvidence, diagnosisDocument, diagnosisForm, noPatchForm, patchForm, readDiagnosis } from './diagnosis.ts';
 import { findFrames, readFrames, referencesOf } from './stack-frames.ts';
 
@@ -30,10 +30,10 @@ const unprintable = /[^\P{C}\n\t]/gu;
 
 /** Applies the patch of the thread's last diagnosis, once the user said yes to it. */
 export async function applyDiagnosis(
-  call: Resumed,
-  options: ComposeOptions,
+  call: ThreadedCall,
+  options: ContextServices,
   { git, backups }: DiagnoseSettings,
-): Promise<LocalPlan> {
+): Promise<LocalTurn> {
   const { thread, signal, reqId, tool } = call;
   const { root } = call.request.principal;
   const proposed = lastPatch(call);
@@ -45,8 +45,8 @@ export async function applyDiagnosis(
   let paths = pathsIn(proposed, root);
   try {
     if (backups === undefined) throw noBackups();
-    const originals = await threadOriginals(options, { thread, files: [], signal }, placeholdersIn(proposed));
-    const { text } = putBackPatch(proposed, originals);
+    const originals = await secretsOfThread(options, { thread, files: [], signal }, placeholdersIn(proposed));
+    const { text } = restoreSecretsInPatch(proposed, originals);
     const checked = await git.checkPatch({ patch: text, root, signal });
     if (!checked.ok) throw stale(checked.reason);
     paths = checked.files.map(({ path }) => join(checked.place.top, path));
@@ -68,7 +68,7 @@ export async function applyDiagnosis(
   }
 }
 
-function appliedPlan(files: string[], backup: string): LocalPlan {
+function appliedPlan(files: string[], backup: string): LocalTurn {
   return {
     kind: 'local',
     contribution: `The patch was applied to ${files.join(', ')}.`,
@@ -89,7 +89,7 @@ function pathsIn(patch: string, root: string): string[] {
   return [...new Set(named.filter(name => name !== '/dev/null'))].slice(0, mostNamed).map(name => resolve(root, name));
 }
 
-function lastPatch({ thread, tool }: Resumed): string | undefined {
+function lastPatch({ thread, tool }: ThreadedCall): string | undefined {
   const last = thread.turns.findLast(
     ({ role, toolName, status }) => role === 'assistant' && toolName === tool.name && status === 'done',
   );
@@ -110,7 +110,7 @@ function questionOf(patch: string): UserQuestion {
 }
 
 /** `later`: the call comes again with the answer. */
-async function answerTo({ request }: Resumed, question: UserQuestion): Promise<UserAnswer | 'later'> {
+async function answerTo({ request }: ThreadedCall, question: UserQuestion): Promise<UserAnswer | 'later'> {
   if (request.ask) return request.ask(question);
   if (!request.answers) throw nobodyToAsk();
   return request.answers.get(question.key) ?? 'later';
@@ -164,14 +164,14 @@ const patchShare = 0.6;
 
 /** The keys of a reply about a patch that a model proposed: the patch in its sound form, or why it is not shown. */
 export async function checkShownPatch(
-  options: ComposeOptions,
+  options: ContextServices,
   { git, backups, replyTokens }: DiagnoseSettings,
-  { thread, turn, signal, request }: Pick<Answered, 'thread' | 'turn' | 'signal' | 'request'>,
+  { thread, turn, signal, request }: Pick<AnsweredCall, 'thread' | 'turn' | 'signal' | 'request'>,
   proposed: string,
 ): Promise<JsonObject> {
   try {
-    const originals = await threadOriginals(options, { thread, files: turn.files, signal }, placeholdersIn(proposed));
-    const restored = putBackPatch(proposed, originals);
+    const originals = await secretsOfThread(options, { thread, files: turn.files, signal }, placeholdersIn(proposed));
+    const restored = restoreSecretsInPatch(proposed, originals);
     const checked = await git.checkPatch({ patch: restored.text, root: request.principal.root, signal });
     if (!checked.ok) return { patch_withheld: sentence(checked.reason) };
     const shown = await maskPatch(checked.patch, options.mask, thread.id);
@@ -211,11 +211,11 @@ const mostChars = 60_000;
 
 /** An error message, with the files it speaks of, becomes a diagnosis; or the patch of the last one is applied. */
 export async function planDiagnosis(
-  shape: DiagnoseShape,
-  call: Resumed,
-  options: ComposeOptions,
+  shape: DiagnoseMode,
+  call: ThreadedCall,
+  options: ContextServices,
   settings: DiagnoseSettings,
-): Promise<Plan> {
+): Promise<TurnPlan> {
   const { stderr, command, absolute_file_paths: named, patch, apply } = call.args;
   if (apply === true) return applyDiagnosis(call, options, settings);
   if (typeof stderr !== 'string' || stderr.trim() === '') throw nothingToRead();
@@ -245,13 +245,13 @@ function diagnosisQuestion(stderr: string, command: string | undefined): string 
 
 /** What is made of the answer. One that is no diagnosis is handed on as it is. */
 function concluding(
-  options: ComposeOptions,
+  options: ContextServices,
   settings: DiagnoseSettings,
   wanted: boolean,
-): Pick<AskPlan, 'deliver' | 'conclude'> {
+): Pick<ModelTurn, 'deliver' | 'conclude'> {
   let status = 'continuation_available';
   return {
-    async deliver(answered: Answered) {
+    async deliver(answered: AnsweredCall) {
       const { answer, said, request, signal } = answered;
       const diagnosis = readDiagnosis(answer.text);
       if (!diagnosis) return { text: answer.text, document: {} };

@@ -1,10 +1,10 @@
-import type { Answered } from '../../../calls/call-record.ts';
-import { objectIn, specialStatus } from '../../../calls/reply.ts';
-import type { Step, StepFacts, WorkflowProgress, WorkflowShape } from '../../../calls/tool.ts';
+import type { AnsweredCall } from '../../../calls/call-record.ts';
+import { objectIn, readControlStatus } from '../../../calls/reply.ts';
+import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Thread } from '../../../core/thread.ts';
 
-type Shape = WorkflowShape<Record<string, unknown>>;
+type Shape = WorkflowMode<Record<string, unknown>>;
 type Facts = StepFacts<Record<string, unknown>>;
 
 /** The keys that every reply to a step has. */
@@ -108,7 +108,7 @@ export function declinedDocument(shape: Shape, why: string): JsonObject {
 }
 
 /** The reply to the last step with the expert's view. */
-export function expertDocument(shape: Shape, summary: JsonObject, compat: boolean, answered: Answered): JsonObject {
+export function expertDocument(shape: Shape, summary: JsonObject, compat: boolean, answered: AnsweredCall): JsonObject {
   const { text } = answered.answer;
   const { embedded, unchanged, changed } = answered.files;
   const document: JsonObject = {
@@ -120,7 +120,7 @@ export function expertDocument(shape: Shape, summary: JsonObject, compat: boolea
     [shape.words.complete]: true,
     [shape.words.summary]: summary,
   };
-  const special = specialStatus(text);
+  const special = readControlStatus(text);
   if (special && special.status !== 'no_bug_found') {
     return {
       ...document,

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
-import type { AskPlan, LocalPlan, Plan, Resumed } from '../../../calls/call-record.ts';
+import type { LocalTurn, ModelTurn, ThreadedCall, TurnPlan } from '../../../calls/call-record.ts';
 import type {
   Evidence,
   EvidenceContext,
   Step,
   StepFacts,
+  WorkflowMode,
   WorkflowProgress,
-  WorkflowShape,
 } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -63,7 +63,7 @@ function textOf(description: unknown): string {
   return typeof description === 'object' ? JSON.stringify(description) : String(description);
 }
 
-type Shape = WorkflowShape<Record<string, unknown>>;
+type Shape = WorkflowMode<Record<string, unknown>>;
 
 /** What it takes to let a tool look for itself. */
 export interface EvidenceSource {
@@ -76,7 +76,7 @@ export interface EvidenceSource {
 export async function ownEvidence(
   { offered, mask }: EvidenceSource,
   shape: Shape,
-  { request, thread, signal }: Resumed,
+  { request, thread, signal }: ThreadedCall,
   settings: Partial<Record<string, unknown>>,
 ): Promise<Evidence | undefined> {
   const context = { ...offered, root: request.principal.root, scope: thread.id, signal };
@@ -126,7 +126,7 @@ interface StepCall {
   shape: Shape;
   step: Step & { useExpert?: boolean };
   facts: StepFacts<Record<string, unknown>>;
-  call: Resumed;
+  call: ThreadedCall;
   contribution: string;
   document: JsonObject;
 }
@@ -134,10 +134,10 @@ interface StepCall {
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
 export async function planWorkflow(
   shape: Shape,
-  call: Resumed,
+  call: ThreadedCall,
   files: StepFiles,
   settings: Omit<WorkflowSettings, 'offered'> & EvidenceSource,
-): Promise<Plan> {
+): Promise<TurnPlan> {
   const tool = call.tool.name;
   const step = stepOf(call.args, shape.unsure);
   const before = readProgress(call.thread.workflows[tool], call.tool.fields);
@@ -164,7 +164,7 @@ export async function planWorkflow(
 /** The step with all that is known after it. */
 async function record(
   shape: Shape,
-  call: Resumed,
+  call: ThreadedCall,
   { missing, found }: StepFiles,
   { step, before, source }: Pick<StepCall, 'step'> & { before?: WorkflowProgress; source: EvidenceSource },
 ): Promise<StepCall> {
@@ -217,7 +217,7 @@ function isEmptyList(value: unknown): boolean {
 }
 
 /** A run that is over leaves no state: the next step 1 begins anew anyway, and a stray step is told so. */
-function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalPlan {
+function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalTurn {
   const { call, shape, facts, contribution, document } = stepCall;
   return {
     kind: 'local',
@@ -228,11 +228,11 @@ function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalPla
   };
 }
 
-function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; turn: string }): LocalPlan {
+function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; turn: string }): LocalTurn {
   return { ...local(stepCall, { [stepCall.shape.words.complete]: true, ...document }), contribution: turn };
 }
 
-function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowSettings, 'compat'>): AskPlan {
+function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowSettings, 'compat'>): ModelTurn {
   const { call, shape, facts, contribution } = stepCall;
   const { progress } = facts;
   const document = { ...stepCall.document, ...shape.keys?.(facts) };

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createCondenser } from '../../../../src/calls/ask/shorten-files.ts';
+import { createFileShortener } from '../../../../src/calls/ask/shorten-files.ts';
 import type { AgentTool, ToolOutput } from '../../../../src/engine/modes/agent/agent.ts';
 import { usualCommands } from '../../../../src/engine/modes/agent/local-tools/command-policy.ts';
-import type { HandParts } from '../../../../src/engine/modes/agent/local-tools/local-tool.ts';
-import { hands } from '../../../../src/engine/modes/agent/local-tools/local-tools.ts';
+import type { LocalToolServices } from '../../../../src/engine/modes/agent/local-tools/local-tool.ts';
+import { createLocalTools } from '../../../../src/engine/modes/agent/local-tools/local-tools.ts';
 import { createGit, createGitHistory } from '../../../../src/workspace/git/git.ts';
 import { createSandbox } from '../../../../src/workspace/sandbox.ts';
 import { createPool, type WorkPool } from '../../../../src/workspace/workers/worker-pool.ts';
@@ -53,14 +53,14 @@ beforeEach(async () => {
     'env.mjs': 'console.log(JSON.stringify(process.env));process.stdin.resume();\n',
   });
   pool = createPool({ size: 1, clock });
-  tools = await hands(partsOf({}), false);
+  tools = await createLocalTools(partsOf({}), false);
 });
 afterEach(async () => {
   await pool.close();
   await project.dispose();
 });
 
-function partsOf(change: Partial<HandParts>): HandParts {
+function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
   const { root } = project;
   const sandbox = createSandbox({ roots: [root], allowSecrets: false });
   const programEnv = { PATH: process.env.PATH, HOME: root, OPENAI_API_KEY: 'sk-not-for-others' };
@@ -69,7 +69,7 @@ function partsOf(change: Partial<HandParts>): HandParts {
     ...{ sandbox, clock, mask, programEnv, root },
     git: createGit(git),
     history: createGitHistory(git),
-    condenser: createCondenser(pool),
+    condenser: createFileShortener(pool),
     emit: () => {},
     reqId: 'run',
     scope: 'run',
@@ -177,7 +177,7 @@ describe('a command', () => {
     let child = Number.NaN;
     // A busy machine needs longer until it has started one.
     for (let commandMs = 700; Number.isNaN(child) && commandMs < 60_000; commandMs *= 4) {
-      const short = await hands(partsOf({ commandMs }), false);
+      const short = await createLocalTools(partsOf({ commandMs }), false);
       const { text, failed } = await use('run_command', { argv: ['node', 'slow.mjs'] }, short);
       expect(failed).toBe(true);
       expect(text).toContain('took longer');
@@ -216,9 +216,9 @@ describe('a command', () => {
 });
 
 it('does nothing but look where it may only read', async () => {
-  const all = (await hands(partsOf({}), true)).map(({ effect }) => effect);
+  const all = (await createLocalTools(partsOf({}), true)).map(({ effect }) => effect);
   expect(new Set(all)).toEqual(new Set(['read']));
-  const names = (await hands(partsOf({ fetches: true }), false)).map(({ name }) => name);
+  const names = (await createLocalTools(partsOf({ fetches: true }), false)).map(({ name }) => name);
   expect(names).toEqual(
     expect.arrayContaining(['read_file', 'list_dir', 'search_text', 'glob', 'git_diff', 'git_log', 'git_show']),
   );

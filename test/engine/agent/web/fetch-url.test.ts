@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fetchUrlHand, isPublicAddress } from '../../../../src/engine/modes/agent/local-tools/fetch-tool.ts';
+import { fetchTool, isPublicAddress } from '../../../../src/engine/modes/agent/local-tools/fetch-tool.ts';
 import { ownTime } from '../../../support/own-time.ts';
 
 let server: Server;
@@ -31,11 +31,11 @@ afterEach(() => new Promise(resolve => server.close(resolve)));
 
 const around = () => ({ callId: 'c', signal: new AbortController().signal });
 /** As if the web were on this machine, but nothing else of it. */
-const open = fetchUrlHand({
+const open = fetchTool({
   address: address => address === '127.0.0.1' || isPublicAddress(address),
   port: () => true,
 });
-const real = fetchUrlHand();
+const real = fetchTool();
 
 describe('a page of the web', () => {
   it('is read as text, as much as is of use', async () => {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { kimiDoor } from '../../../../src/providers/moonshot/api.ts';
+import { moonshotEndpoint } from '../../../../src/providers/moonshot/api.ts';
 import { createKimiFiles } from '../../../../src/providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../../../../src/providers/shared/document-library.ts';
 import { createLocalState } from '../../../../src/storage/shared-state.ts';
@@ -26,7 +26,7 @@ async function again(options: MoonshotOptions): Promise<void> {
 }
 
 function library(key = 'test-key', maxBytes = 1_000_000) {
-  const door = kimiDoor({ apiKey: key, baseUrl: vendor.url }, () => clock.now());
+  const door = moonshotEndpoint({ apiKey: key, baseUrl: vendor.url }, () => clock.now());
   const files = createKimiFiles(door, maxBytes);
   return createDocumentLibrary({ provider: 'moonshot', files, account: accountOf(key), state, clock });
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { glmDoor } from '../../../../src/providers/zhipu/api.ts';
+import { zhipuEndpoint } from '../../../../src/providers/zhipu/api.ts';
 import { createGlmFiles, createGlmWebSearch } from '../../../../src/providers/zhipu/services.ts';
 import { type FakeZhipu, startZhipu } from '../../../support/vendors/start-zhipu.ts';
 
@@ -13,7 +13,7 @@ afterEach(async () => {
   await vendor.close();
 });
 
-const door = (apiKey = 'test-key') => glmDoor({ apiKey, baseUrl: vendor.url }, () => 0);
+const door = (apiKey = 'test-key') => zhipuEndpoint({ apiKey, baseUrl: vendor.url }, () => 0);
 const hit = {
   title: 'Rain',
   content: 'It rained.',

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { kimiBalance, kimiDoor } from '../../../../src/providers/moonshot/api.ts';
+import { kimiBalance, moonshotEndpoint } from '../../../../src/providers/moonshot/api.ts';
 import { createKimiCaching } from '../../../../src/providers/moonshot/caching.ts';
 import { type FakeMoonshot, startMoonshot } from '../../../support/vendors/start-moonshot.ts';
 
@@ -13,7 +13,7 @@ afterEach(async () => {
   await vendor.close();
 });
 
-const door = (apiKey = 'test-key') => kimiDoor({ apiKey, baseUrl: vendor.url }, () => 0);
+const door = (apiKey = 'test-key') => moonshotEndpoint({ apiKey, baseUrl: vendor.url }, () => 0);
 
 it('tells what an account has left', async () => {
   expect(await kimiBalance(door(), signal)).toEqual({ available: 49.58, voucher: 46.58, cash: 3 });

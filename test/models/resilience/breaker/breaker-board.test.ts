@@ -3,10 +3,10 @@ import type { AppEvent } from '../../../../src/core/events.ts';
 import type { SharedState } from '../../../../src/core/ports.ts';
 import type { Upstream } from '../../../../src/models/resilience/breaker.ts';
 import {
-  type BreakerBoard,
+  type BreakerPermit,
+  type BreakerRegistry,
   type CountedFault,
   createBreakerBoard,
-  type Pass,
 } from '../../../../src/models/resilience/breaker-board.ts';
 import { createLocalState } from '../../../../src/storage/shared-state.ts';
 import { type ManualClock, manualClock } from '../../../support/clock.ts';
@@ -20,7 +20,7 @@ function setUp(clock = manualClock(), state?: SharedState, seed = 1) {
   const events: AppEvent[] = [];
   const board = createBreakerBoard({ clock, random: seededRandom(seed), emit: event => events.push(event), state });
   const admit = (model = 'm', place = upstream) => board.admit(place, model, probeMs);
-  const passed = async (model?: string, place?: Upstream): Promise<Pass> => {
+  const passed = async (model?: string, place?: Upstream): Promise<BreakerPermit> => {
     const pass = await admit(model, place);
     if ('waitMs' in pass) throw new Error(`blocked: ${pass.state}`);
     return pass;
@@ -34,7 +34,7 @@ function setUp(clock = manualClock(), state?: SharedState, seed = 1) {
   return { clock, board, events, admit, passed, fail, changes, states: state_ };
 }
 
-const blockOf = (board: BreakerBoard, model = 'm') => board.blocked(upstream, model);
+const blockOf = (board: BreakerRegistry, model = 'm') => board.blocked(upstream, model);
 
 describe('a breaker', () => {
   it('opens at the fifth failure in a row, with the numbers that made it', async () => {

@@ -4,7 +4,7 @@ import { inputError, securityError } from '../../../../core/errors.ts';
 import { printablePath } from '../../../../core/text.ts';
 import type { AgentTool } from '../agent.ts';
 import { commandProblem } from './command-policy.ts';
-import { type HandParts, hand, pathIn } from './local-tool.ts';
+import { defineLocalTool, type LocalToolServices, pathIn } from './local-tool.ts';
 import { runProgram } from './run-program.ts';
 
 const mostBytes = 400_000;
@@ -39,9 +39,9 @@ const passedOn = [
   'PNPM_HOME',
 ];
 
-export function runCommandHand(parts: HandParts): AgentTool {
+export function commandTool(parts: LocalToolServices): AgentTool {
   let count = 0;
-  return hand({
+  return defineLocalTool({
     name: 'run_command',
     description: `Runs a program of the project: no shell, words as a list. Allowed beginnings: ${parts.commands.join(', ')}.`,
     effect: 'run',
@@ -77,7 +77,7 @@ export function runCommandHand(parts: HandParts): AgentTool {
 }
 
 /** What a command names in this program's own data folder: a word, or what an option of it is set to. */
-function ownTarget(parts: HandParts, argv: readonly string[], cwd: string): string | undefined {
+function ownTarget(parts: LocalToolServices, argv: readonly string[], cwd: string): string | undefined {
   const folder = pathIn(parts, cwd);
   const named = argv.flatMap(word => [word, word.slice(word.indexOf('=') + 1), word.replace(/^--?[a-z]/i, '')]);
   const places = new Set(['.', ...named, ...named.flatMap(word => word.split(/[,:;]/))]);
@@ -86,7 +86,7 @@ function ownTarget(parts: HandParts, argv: readonly string[], cwd: string): stri
   return likely.find(place => isOwn(parts, resolve(folder, place)));
 }
 
-function isOwn({ sandbox }: HandParts, path: string): boolean {
+function isOwn({ sandbox }: LocalToolServices, path: string): boolean {
   return !path.includes('\0') && sandbox.isOwn(path);
 }
 
@@ -102,7 +102,7 @@ function tooMuch(): Error {
   });
 }
 
-function environment(own: HandParts['programEnv']): Record<string, string> {
+function environment(own: LocalToolServices['programEnv']): Record<string, string> {
   const kept = passedOn.flatMap(name => (own[name] === undefined ? [] : [[name, own[name]] as const]));
   return { ...Object.fromEntries(kept), CI: '1', NO_COLOR: '1', GIT_TERMINAL_PROMPT: '0' };
 }

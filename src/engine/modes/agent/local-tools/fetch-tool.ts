@@ -5,7 +5,7 @@ import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import type { AgentTool } from '../agent.ts';
-import { hand } from './local-tool.ts';
+import { defineLocalTool } from './local-tool.ts';
 
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: ' ', '#39': "'" };
 
@@ -108,8 +108,8 @@ export interface Reachable {
 const publicWeb: Reachable = { address: isPublicAddress, port: port => ports.includes(port) };
 
 /** Reads a page of the public web. Where a name leads is judged as the connection is made, each time anew. */
-export function fetchUrlHand(reachable: Reachable = publicWeb): AgentTool {
-  return hand({
+export function fetchTool(reachable: Reachable = publicWeb): AgentTool {
+  return defineLocalTool({
     name: 'fetch_url',
     description: 'Reads a text page of the public web.',
     effect: 'network',

@@ -1,6 +1,6 @@
 import { dirname, join, relative, resolve } from 'node:path';
 import { z } from 'zod';
-import type { Condenser } from '../../../../calls/ask/shorten-files.ts';
+import type { FileShortener } from '../../../../calls/ask/shorten-files.ts';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import type { Skip } from '../../../../core/file.ts';
 import type { JsonObject } from '../../../../core/json.ts';
@@ -13,11 +13,11 @@ import { targetInside } from '../../../../workspace/write-changes.ts';
 import type { AgentTool, ToolOutput, ToolSurroundings } from '../agent.ts';
 
 /** What the hands of one run work with. */
-export interface HandParts {
+export interface LocalToolServices {
   sandbox: Sandbox;
   git: Git;
   history: GitHistory;
-  condenser: Condenser;
+  condenser: FileShortener;
   clock: Clock;
   mask: Mask;
   emit: Emit;
@@ -47,7 +47,7 @@ export interface HandParts {
 }
 
 /** An absolute path for what the model named. Throws for what is no path. */
-export function pathIn({ root, home }: HandParts, input: string): string {
+export function pathIn({ root, home }: LocalToolServices, input: string): string {
   const reference = parsePathReference(input, root, home);
   if (isSkip(reference)) throw refused(reference);
   return resolve(reference.literal ?? reference.path);
@@ -67,7 +67,7 @@ export function refused({ path, code, reason }: Skip): Error {
  * that somebody approved. The project itself may lie behind one.
  */
 export async function targetNamed(
-  { sandbox, root }: Pick<HandParts, 'sandbox' | 'root'>,
+  { sandbox, root }: Pick<LocalToolServices, 'sandbox' | 'root'>,
   path: string,
 ): Promise<string> {
   await targetInside({ sandbox }, path);
@@ -82,7 +82,7 @@ export async function targetNamed(
 }
 
 /** What is not there yet lies in the deepest folder of its path that is there. */
-async function realOf(sandbox: HandParts['sandbox'], path: string): Promise<string> {
+async function realOf(sandbox: LocalToolServices['sandbox'], path: string): Promise<string> {
   for (let at = path; ; at = dirname(at)) {
     const located = await sandbox.locate(at);
     if (!isSkip(located)) return join(located.path, relative(at, path));
@@ -99,7 +99,7 @@ interface HandSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'name' 
 }
 
 /** A tool whose arguments are described by fields: their schema, their check and their types come from them. */
-export function hand<const Fields extends z.ZodRawShape>(spec: HandSpec<Fields>): AgentTool {
+export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: HandSpec<Fields>): AgentTool {
   const schema = z.strictObject(spec.fields);
   const { name, description, effect, show, verify } = spec;
   return {

@@ -1,14 +1,14 @@
 import type { AgentTool } from '../agent.ts';
-import { runCommandHand } from './command-tool.ts';
-import type { HandParts } from './local-tool.ts';
-import { gitHands, readingHands, searchingHands } from './read-tools.ts';
-import { writingHands } from './write-tools.ts';
+import { commandTool } from './command-tool.ts';
+import type { LocalToolServices } from './local-tool.ts';
+import { gitHands, readTools, searchingHands } from './read-tools.ts';
+import { writeTools } from './write-tools.ts';
 
 /** All that an agent can do by itself; `readOnly` leaves out what changes anything. */
-export async function hands(parts: HandParts, readOnly: boolean): Promise<AgentTool[]> {
-  const looking = [...readingHands(parts), ...searchingHands(parts), ...gitHands(parts)];
-  const doing = [...writingHands(parts), runCommandHand(parts)];
+export async function createLocalTools(parts: LocalToolServices, readOnly: boolean): Promise<AgentTool[]> {
+  const looking = [...readTools(parts), ...searchingHands(parts), ...gitHands(parts)];
+  const doing = [...writeTools(parts), commandTool(parts)];
   // Few use it, and nobody by default: what it takes is loaded only then.
-  const fetching = parts.fetches ? [(await import('./fetch-tool.ts')).fetchUrlHand()] : [];
+  const fetching = parts.fetches ? [(await import('./fetch-tool.ts')).fetchTool()] : [];
   return [...looking, ...(readOnly ? [] : doing), ...fetching];
 }

@@ -8,17 +8,17 @@ import type { ChangedFile } from '../../../../workspace/git/changes.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
 import { readTextFile } from '../../../../workspace/read-file.ts';
 import type { AgentTool } from '../agent.ts';
-import { type HandParts, hand, pathIn, refused } from './local-tool.ts';
+import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
 
 const mostCommits = 50;
 
 const usualCommits = 10;
 
 /** Hands that look at the repository. */
-export function gitHands({ git, history, ...parts }: HandParts): AgentTool[] {
+export function gitHands({ git, history, ...parts }: LocalToolServices): AgentTool[] {
   const { root, scope } = parts;
   return [
-    hand({
+    defineLocalTool({
       name: 'git_diff',
       description: 'What was changed and is not committed; with compare_to, since a branch, tag or commit.',
       effect: 'read',
@@ -33,7 +33,7 @@ export function gitHands({ git, history, ...parts }: HandParts): AgentTool[] {
         return [...notes, ...(changes.length > 0 ? changes : ['Nothing was changed.'])].join('\n');
       },
     }),
-    hand({
+    defineLocalTool({
       name: 'git_log',
       description: 'The newest commits with their messages; of one file with path.',
       effect: 'read',
@@ -52,7 +52,7 @@ export function gitHands({ git, history, ...parts }: HandParts): AgentTool[] {
           ...(path !== undefined && { path: pathIn({ ...parts, git, history }, path) }),
         }),
     }),
-    hand({
+    defineLocalTool({
       name: 'git_show',
       description: 'One commit: its message and what it changed.',
       effect: 'read',
@@ -75,12 +75,12 @@ const longestMatch = 300;
 const folder = z.string().describe('Folder; default: the project').optional();
 
 /** Hands that find files and places in them. */
-export function searchingHands(parts: HandParts): AgentTool[] {
+export function searchingHands(parts: LocalToolServices): AgentTool[] {
   const { sandbox, root } = parts;
   const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
   const shown = (path: string) => printablePath(relative(root, path) || '.');
   return [
-    hand({
+    defineLocalTool({
       name: 'glob',
       description:
         'Files whose path below a folder matches, such as src/**/*.ts. Ignored and build files are left out.',
@@ -94,7 +94,7 @@ export function searchingHands(parts: HandParts): AgentTool[] {
         return [...found.slice(0, mostFound).map(shown), ...more].join('\n');
       },
     }),
-    hand({
+    defineLocalTool({
       name: 'search_text',
       description: 'Lines that hold one of the texts, as file:line. The texts stand for themselves: no patterns.',
       effect: 'read',
@@ -123,7 +123,7 @@ const mostEntries = 1_000;
 const summaryTokens = 2_000;
 
 /** Hands that look at files and change nothing. */
-export function readingHands(parts: HandParts): AgentTool[] {
+export function readTools(parts: LocalToolServices): AgentTool[] {
   const { sandbox, root } = parts;
   const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
   const shown = (path: string) => printablePath(relative(root, path) || '.');
@@ -140,7 +140,7 @@ export function readingHands(parts: HandParts): AgentTool[] {
   }
 
   return [
-    hand({
+    defineLocalTool({
       name: 'read_file',
       description: 'A text file with line numbers, whole or some lines. You are told when it changes later.',
       effect: 'read',
@@ -154,7 +154,7 @@ export function readingHands(parts: HandParts): AgentTool[] {
         return { text: `${head}\n${numberLines(lines, first)}`, seen: [file.path] };
       },
     }),
-    hand({
+    defineLocalTool({
       name: 'list_dir',
       description: 'The entries of a folder.',
       effect: 'read',
@@ -166,7 +166,7 @@ export function readingHands(parts: HandParts): AgentTool[] {
         return [`${shown(listing.path)}:`, ...names, ...(listing.complete ? [] : ['… and more'])].join('\n');
       },
     }),
-    hand({
+    defineLocalTool({
       name: 'summarize_file',
       description: 'What a long file declares, or says, in short.',
       effect: 'read',

@@ -6,10 +6,10 @@ import { inputError, isAppError, securityError } from '../../../../core/errors.t
 import { printablePath, safeCut } from '../../../../core/text.ts';
 import { isSkip } from '../../../../workspace/paths.ts';
 import { readBytes } from '../../../../workspace/read-file.ts';
-import { findOriginals, placeholdersIn, putBackPatch } from '../../../../workspace/restore-secrets.ts';
+import { findSecrets, placeholdersIn, restoreSecretsInPatch } from '../../../../workspace/restore-secrets.ts';
 import { type ChangedPlace, type FileChange, writeChanges } from '../../../../workspace/write-changes.ts';
 import type { AgentTool } from '../agent.ts';
-import { type HandParts, hand, pathIn, refused, targetNamed } from './local-tool.ts';
+import { defineLocalTool, type LocalToolServices, pathIn, refused, targetNamed } from './local-tool.ts';
 import { type ProgramOutput, runProgram } from './run-program.ts';
 
 const applyMs = 30_000;
@@ -37,7 +37,7 @@ const unwanted: readonly (readonly [RegExp, string])[] = [
  * `src/files/patch/` is another thing: it mends what a model wrote, since nobody is there to write it again, needs a repository,
  * and deletes nothing. Here the model hears what git says and tries again, and a project needs no repository.
  */
-export async function gitApply(parts: HandParts, patch: string, signal: AbortSignal): Promise<FileChange[]> {
+export async function gitApply(parts: LocalToolServices, patch: string, signal: AbortSignal): Promise<FileChange[]> {
   const text = patch.endsWith('\n') ? patch : `${patch}\n`;
   for (const [pattern, why] of unwanted) if (pattern.test(text)) throw unfit(why);
   const folder = await mkdtemp(join(tmpdir(), 'polylogue-patch-'));
@@ -77,7 +77,7 @@ interface Copy {
 }
 
 /** Line ends and byte-order marks are not shown to models, so that their patches have none either. */
-async function copyOf(parts: HandParts, folder: string, name: string, signal: AbortSignal): Promise<Copy> {
+async function copyOf(parts: LocalToolServices, folder: string, name: string, signal: AbortSignal): Promise<Copy> {
   const copied = resolve(folder, name);
   if (!copied.startsWith(folder + sep)) throw outside(name);
   const path = await targetNamed(parts, resolve(parts.root, name));
@@ -111,7 +111,7 @@ async function changeOf({ path, copied, before, crlf, marked }: Copy): Promise<F
 }
 
 function runGitApply(
-  { clock, programEnv }: HandParts,
+  { clock, programEnv }: LocalToolServices,
   folder: string,
   args: readonly string[],
   input: string,
@@ -143,10 +143,10 @@ function outside(name: string): Error {
 const longestText = 1_000_000;
 
 /** Hands that change files. What was there before is kept. */
-export function writingHands(parts: HandParts): AgentTool[] {
+export function writeTools(parts: LocalToolServices): AgentTool[] {
   const judged = createJudged(parts);
   return [
-    hand({
+    defineLocalTool({
       name: 'write_file',
       description: 'Writes a whole text file; one that is there is replaced, and kept in a backup.',
       effect: 'write',
@@ -162,7 +162,7 @@ export function writingHands(parts: HandParts): AgentTool[] {
         return write(parts, [{ path: target, text, ...judged.before(callId, target) }], callId, signal);
       },
     }),
-    hand({
+    defineLocalTool({
       name: 'apply_patch',
       description:
         'Applies a unified diff (--- a/src/x.ts, +++ b/src/x.ts, @@) with paths from the project on, wholly or not at all.',
@@ -181,7 +181,7 @@ export function writingHands(parts: HandParts): AgentTool[] {
 const mostJudged = 50;
 
 /** What stood at a place when a call was judged: what somebody did there until it was approved is not overwritten. */
-function createJudged({ sandbox, maxFileBytes: maxBytes }: HandParts) {
+function createJudged({ sandbox, maxFileBytes: maxBytes }: LocalToolServices) {
   const known = new Map<string, { path: string; before: Buffer | null }>();
   return {
     async look(callId: string, path: string, signal: AbortSignal): Promise<void> {
@@ -201,7 +201,7 @@ function createJudged({ sandbox, maxFileBytes: maxBytes }: HandParts) {
   };
 }
 
-async function changesOf(parts: HandParts, patch: string, signal: AbortSignal): Promise<FileChange[]> {
+async function changesOf(parts: LocalToolServices, patch: string, signal: AbortSignal): Promise<FileChange[]> {
   const named = [...patch.matchAll(/^--- (?:a\/)?([^\t\n]+)/gm)].flatMap(([, name]) =>
     name === undefined ? [] : [name],
   );
@@ -210,17 +210,22 @@ async function changesOf(parts: HandParts, patch: string, signal: AbortSignal): 
 }
 
 /** The model saw placeholders where secrets are; what it writes has the secrets again, or is refused. */
-async function clear(parts: HandParts, text: string, paths: readonly string[], signal: AbortSignal): Promise<string> {
+async function clear(
+  parts: LocalToolServices,
+  text: string,
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<string> {
   const { sandbox, mask, maxFileBytes: maxBytes, scope, earlierScopes = [] } = parts;
   const scopes = [scope, ...earlierScopes];
   const wanted = placeholdersIn(text);
   if (wanted.size === 0) return text;
-  const originals = await findOriginals({ wanted, paths, scopes, sandbox, mask, maxBytes, signal });
-  return putBackPatch(text, originals).text;
+  const originals = await findSecrets({ wanted, paths, scopes, sandbox, mask, maxBytes, signal });
+  return restoreSecretsInPatch(text, originals).text;
 }
 
 async function write(
-  parts: HandParts,
+  parts: LocalToolServices,
   changes: readonly FileChange[],
   callId: string,
   signal: AbortSignal,
