@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type ActionParts, createActionContext } from '../calls/actions/actions.ts';
+import { type ActionCall, type ActionParts, createActionContext } from '../calls/actions/actions.ts';
 import { languageOf, preambleOf } from '../calls/ask/gather.ts';
 import { createFileShortener } from '../calls/ask/shorten-files.ts';
 import { createRateLimits } from '../calls/call-limits.ts';
@@ -15,10 +15,11 @@ import {
 } from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
-import type { EngineOptions } from '../engine/engine.ts';
+import type { EngineServices } from '../engine/engine.ts';
 import type { AgentTool } from '../engine/modes/agent/agent.ts';
 import type { LocalToolServices } from '../engine/modes/agent/local-tools/local-tool.ts';
-import type { AgentRunner, RunnerParts } from '../engine/modes/agent/runner.ts';
+import type { RunnerParts } from '../engine/modes/agent/runner.ts';
+import type { AgentRunner } from '../engine/modes/mode.ts';
 import type { ToolTable } from '../engine/tool-table.ts';
 import type { ModelService } from '../models/call/models.ts';
 import { createMeter, type Meter } from '../models/meter.ts';
@@ -30,7 +31,7 @@ import type { Services } from './compose-models.ts';
 import type { FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
-export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
+export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
   values: AppConfig['values']['app'];
   context: ActionParts;
   table: ToolTable;
@@ -47,18 +48,22 @@ export interface EngineParts extends Pick<EngineOptions, 'bridge'> {
   services: Pick<Services, 'documents' | 'web'>;
 }
 
-/** Settings and running parts → what the pipeline of a call is made of. */
-export function composeEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose'> {
+/** The services of all callers with the same permissions, and what ends with them. */
+export interface ComposedEngine {
+  services: EngineServices;
+  agent: ComposedAgent;
+}
+
+/** Settings and running parts → the services of a call. */
+export function composeEngine(parts: EngineParts): ComposedEngine {
   const { values, context, table, team, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
-  return {
-    table,
-    random,
-    threads,
+  const { git, pool, sandbox, indexes, backups } = files;
+  const services = {
+    ...{ table, random, threads, meter, store, sandbox, pool, indexes, clock, emit, home },
     route: team.route,
     runsHere: team.runsHere,
     askModel: meter.ask,
-    meter,
     classify: createClassifier({ ask: meter.ask, route: team.route, state, mode: values.aiManager }),
     webSearch: searchSettings(values),
     admit: createRateLimits({ limits: context.limits.rates, state, clock }),
@@ -72,30 +77,24 @@ export function composeEngine(parts: EngineParts): Omit<EngineOptions, 'diagnose
       language: languageOf(values.locale),
       prefixes: team.prefixes,
     },
-    bridge: parts.bridge,
-    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, offered: { git: files.git } },
-    actionContext: call => createActionContext(context, call),
-    compose: {
-      store,
-      sandbox: files.sandbox,
-      pool: files.pool,
-      condenser: createFileShortener(files.pool),
-      indexes: files.indexes,
-      mask: maskFor(values, parts.mask),
-      clock,
-      emit,
-      newExchange: threads.newExchange,
-      countTokens: files.pool.count.bind(files.pool),
-      countPrompt: team.countPrompt,
-      summaries: summariesOf(parts),
-      home,
-      ...(parts.services.documents && { documents: parts.services.documents }),
-      preamble: preambleOf(values.locale),
-      maxTurns: values.maxConversationTurns,
-      maxFileBytes: values.maxFileBytes,
-      maxNamedFiles: values.maxNamedFiles,
-    },
+    clis: parts.clis,
+    workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, git },
+    diagnose: { git, ...(backups !== undefined && { backups }) },
+    actionContext: (call: ActionCall) => createActionContext(context, call),
+    condenser: createFileShortener(pool),
+    mask: maskFor(values, parts.mask),
+    newExchange: threads.newExchange,
+    countTokens: pool.count.bind(pool),
+    countPrompt: team.countPrompt,
+    ...(values.compactionModel !== 'off' && { compactionModel: values.compactionModel }),
+    ...(parts.services.documents && { documents: parts.services.documents }),
+    preamble: preambleOf(values.locale),
+    maxTurns: values.maxConversationTurns,
+    maxFileBytes: values.maxFileBytes,
+    maxNamedFiles: values.maxNamedFiles,
   };
+  const agent = composeAgent(parts, services);
+  return { services: { ...services, agent }, agent };
 }
 
 type Pricers = Pick<ModelService, 'isLocal' | 'cachesApart' | 'searches'>;
@@ -148,11 +147,6 @@ export function wireEmbedder({ embedder }: Pick<Services, 'embedder'>, parts: Pa
   return embedder && paidEmbedder(embedder, 'search index', wirePay(parts));
 }
 
-function summariesOf({ values, team, meter, clock, emit }: EngineParts): EngineOptions['compose']['summaries'] {
-  const { compactionModel: model } = values;
-  return model === 'off' ? undefined : { model, route: team.route, ask: meter.ask, clock, emit };
-}
-
 /** What the handlers of actions are given. */
 export function wireActions({
   values,
@@ -192,56 +186,60 @@ export function wireActions({
   };
 }
 
-export interface AgentSurroundings
-  extends Pick<RunnerParts, 'route' | 'clock' | 'random' | 'emit' | 'git' | 'home' | 'programEnv' | 'version'> {
+/** What an agent needs in addition to the services of a call. */
+export interface AgentParts {
   config: AppConfig;
   values: AppConfig['values']['app'];
   meter: Meter;
-  compose: EngineOptions['compose'];
+  files: Pick<FileParts, 'git'>;
+  /** The environment as programs that are started may see it. */
+  programEnv: LocalToolServices['programEnv'];
+  version: string;
 }
 
 /** What a run of a program's own is called, and where it works. */
-export type HandsOf = (run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'root'>) => Promise<AgentTool[]>;
+export type LocalToolsOf = (run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'root'>) => Promise<AgentTool[]>;
 
-export interface WiredAgent extends AgentRunner {
+export interface ComposedAgent extends AgentRunner {
   /** The tools of the agent, for a run that somebody else conducts. */
-  hands: HandsOf;
+  localTools: LocalToolsOf;
 }
 
+type AgentServices = Omit<EngineServices, 'agent'>;
+
 /** Settings → what lets models work. All of it is loaded with the first run. */
-export function wireAgent(around: AgentSurroundings): WiredAgent {
-  let opened: Promise<WiredAgent> | undefined;
+function composeAgent(parts: AgentParts, services: AgentServices): ComposedAgent {
+  let opened: Promise<ComposedAgent> | undefined;
   const open = () => {
-    opened ??= openRunner(around);
+    opened ??= openRunner(parts, services);
     return opened;
   };
   return {
-    conduct: async (call, pipeline) => (await open()).conduct(call, pipeline),
-    hands: async run => (await open()).hands(run),
+    execute: async (call, own) => (await open()).execute(call, own),
+    localTools: async run => (await open()).localTools(run),
     close: async () => (await opened)?.close(),
   };
 }
 
-async function openRunner({ config, values, compose, meter, ...around }: AgentSurroundings): Promise<WiredAgent> {
+async function openRunner(
+  { config, values, meter, files: { git }, programEnv, version }: AgentParts,
+  services: AgentServices,
+): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
-  const { createLocalTools: hands } = await import('../engine/modes/agent/local-tools/local-tools.ts');
+  const { createLocalTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
   const { usualCommands } = await import('../engine/modes/agent/local-tools/command-policy.ts');
   const { createGitHistory } = await import('../workspace/git/git.ts');
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');
-  const { sandbox, mask, condenser, maxFileBytes } = compose;
-  const { clock, programEnv, home } = around;
+  const { sandbox, mask, clock, emit, home } = services;
   const file = values.mcpServers;
   const text = file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? '');
   const list = readServerList(text);
-  if ('problem' in list) {
-    around.emit({ type: 'warning', where: 'agent', message: `${file} can't be used: ${list.problem}.` });
-  }
+  if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} can't be used: ${list.problem}.` });
   const language = languageOf(values.locale);
   const { isPrivate } = storePlace(values, config.home);
-  const parts: RunnerParts = {
-    ...around,
-    ...{ sandbox, mask, condenser, maxFileBytes, meter },
-    askModel: meter.ask,
+  const runner: RunnerParts = {
+    ...services,
+    ...{ meter, git, programEnv, version },
     history: createGitHistory({ clock, programEnv, sandbox, homeDir: home, mask }),
     backups: join(isPrivate ? tmpdir() : config.home, isPrivate ? 'polylogue-backups' : 'backups'),
     commands: values.agentCommands ?? usualCommands,
@@ -253,5 +251,8 @@ async function openRunner({ config, values, compose, meter, ...around }: AgentSu
     ...(language !== undefined && { language }),
     servers: 'problem' in list ? [] : list.servers,
   };
-  return { ...createAgentRunner(parts), hands: run => hands({ ...parts, ...run }, false) };
+  return {
+    ...createAgentRunner(runner),
+    localTools: run => createLocalTools({ ...runner, ...run }, false),
+  };
 }

@@ -21,7 +21,7 @@ import type { Meter } from '../models/meter.ts';
 import { programProviderId } from '../providers/external-cli/program.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { type WiredOffer, wireOffer } from './compose-catalog.ts';
-import { composeEngine, type EngineParts, wireActions, wireAgent, wireMeter } from './compose-engine.ts';
+import { composeEngine, type EngineParts, wireActions, wireMeter } from './compose-engine.ts';
 import type { Services } from './compose-models.ts';
 import { type CallerFiles, type FileParts, wireFilesWithin } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
@@ -47,7 +47,7 @@ function notForThem() {
 
 /** What all callers of one process share. */
 export interface SharedParts
-  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home' | 'bridge'> {
+  extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home' | 'clis'> {
   config: AppConfig;
   team: EngineParts['team'];
   services: Services;
@@ -109,35 +109,28 @@ export function composeHost(
   const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
   const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
   const context = wireActions({ ...shared, values, team, files, product, patience });
-  const engineOptions = {
-    ...composeEngine({ ...shared, values, context, table, team, meter, files }),
-    diagnose: files,
-  };
-  const { git } = files;
-  const agent = wireAgent({
-    ...shared.around,
+  const { services, agent } = composeEngine({
     ...shared,
-    ...engineOptions,
-    values,
-    git,
-    meter,
+    ...{ values, context, table, team, meter, files },
+    programEnv: shared.around.programEnv,
     version: facts.version,
   });
-  const engine = createEngine({ ...engineOptions, agent });
+  const engine = createEngine(services);
   product.catalogueVersion = catalogueVersion(engine.list());
   const graceMs = values.detachedGraceSeconds * 1_000;
-  const once = createIdempotentCalls({ ...engineOptions, ...engineOptions.compose, jobs, graceMs });
-  const explain = createExplainer({ ...engineOptions, tools: offer.tools, explain: team.explain });
+  const once = createIdempotentCalls({ ...services, jobs, graceMs });
+  const explained = { tools: offer.tools, explain: team.explain };
+  const explain = createExplainer(services, explained);
   return {
     host: createHost({ ...context, threads, engine, offer, prompts, emit, once, replyFormat: values.replyFormat }),
     ask: meter.ask,
     instructions,
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
-    kindOf: createCallKind({ ...engineOptions, tools: offer.tools, explain: team.explain }),
+    kindOf: createCallKind(services, explained),
     async converse(request) {
       const { createConverse } = await import('../engine/conversation.ts');
-      return createConverse({ ...engineOptions, random, hands: agent.hands })(request);
+      return createConverse(services, agent.localTools)(request);
     },
     async settle(hurry) {
       await agent.close();

@@ -25,7 +25,7 @@ export async function composeProduct(config: AppConfig, around: Surroundings, fr
   const store = await openStore({ ...place, clock, random, emit });
   const threads = createThreads({ store, clock, random, emit, timeoutHours: values.conversationTimeoutHours });
   const state = openState(store, clock);
-  const { desk: bridge, programs } = wireClis(config, { ...around, root, emit });
+  const { desk: clis, programs } = wireClis(config, { ...around, root, emit });
   const team = await composeModels(config, {
     clock,
     random,
@@ -44,7 +44,7 @@ export async function composeProduct(config: AppConfig, around: Surroundings, fr
   const transfer = createTransfer({ threads, clock, random, emit, mask: maskFor(values, mask) });
   const facts = { version, nodeVersion: around.nodeVersion, platform: around.platform, store: place.name };
   const running = { store, state, files, mask, random, clock, emit, home, services, threads, jobs, recent, transfer };
-  const placed = { ...running, bridge, config, team, facts, around: { ...around, mask }, extraTools };
+  const placed = { ...running, clis, config, team, facts, around: { ...around, mask }, extraTools };
   const hosts = createHosts(placed, front);
   const { host, explain, ask } = hosts.own;
   const observed = wireObserved(telemetry, { ...team, ask }, random);

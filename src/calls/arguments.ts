@@ -4,6 +4,7 @@ import { type FieldError, inputError } from '../core/errors.ts';
 import { isRecord, type JsonObject } from '../core/json.ts';
 import type { ToolListing } from '../core/tool-host.ts';
 import type { ToolDefinition } from './tool.ts';
+import { workflowOf } from './tool.ts';
 
 /** Texts that callers without steps ask with; the first one given is the question. */
 const questionNames = [
@@ -27,8 +28,8 @@ export interface NewerForm {
 }
 
 /** Names beyond its fields that a tool understands. */
-export function olderNames({ shape }: ToolDefinition): readonly string[] {
-  return shape.kind === 'workflow' && shape.expert ? [...questionNames, ...evidenceNames] : [];
+export function olderNames(tool: ToolDefinition): readonly string[] {
+  return workflowOf(tool)?.expert ? [...questionNames, ...evidenceNames] : [];
 }
 
 /**

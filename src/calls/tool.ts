@@ -9,7 +9,7 @@ import type { ActionContext } from './action-context.ts';
 
 /** One text to several models at once, each by itself and without a thread; every model has a slot of its own in the reply. */
 export interface FanoutMode {
-  kind: 'wrapper';
+  kind: 'fanout';
   /** Which model suits where none is named. */
   category: Category;
   /** Where the text comes from: the field `text`, or the file that `file_path` names. */
@@ -257,13 +257,13 @@ export interface ActionMode<Args> {
 
 /** No work of its own: it hands on what another call answered, as it is. */
 export interface PassThroughMode<Args> {
-  kind: 'relay';
+  kind: 'passThrough';
   run(args: Args, context: ActionContext): Promise<JobReply>;
 }
 
 /** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */
 export interface ExternalCliMode {
-  kind: 'bridge';
+  kind: 'externalCli';
 }
 
 /** A model works with tools of its own, round by round, within what the operator and the user allow. */
@@ -273,12 +273,50 @@ export interface AgentMode {
 
 /** Several tools under one name: a call goes to the one that a field names, with the other arguments as they are. */
 export interface AliasMode {
-  kind: 'dispatch';
+  kind: 'alias';
   /** The field that names the tool. */
   by: string;
   /** The tools it may name. */
   to: readonly string[];
 }
+
+/** How a tool works: the engine has one mode of execution for each `kind`. */
+export type ToolMode<Args = Record<string, unknown>> =
+  | PromptMode<Args>
+  | WorkflowMode<Args>
+  | PanelMode
+  | FanoutMode
+  | DiagnoseMode
+  | ActionMode<Args>
+  | PassThroughMode<Args>
+  | ExternalCliMode
+  | AliasMode
+  | AgentMode;
+
+/** What is the same for all tools of a kind, for those who need to know a tool without executing it. */
+export interface KindTraits {
+  /** Its calls take a `continuation_id`. */
+  continues: boolean;
+  /** Its calls are recorded before a model is asked: no thread holds their question until then. */
+  recordsFirst: boolean;
+  /** It may change files of the project by itself. */
+  edits: boolean;
+}
+
+const plain: KindTraits = { continues: true, recordsFirst: false, edits: false };
+
+export const kindTraits: { readonly [Kind in ToolMode['kind']]: KindTraits } = {
+  action: { ...plain, continues: false },
+  agent: { ...plain, recordsFirst: true, edits: true },
+  alias: plain,
+  diagnose: plain,
+  externalCli: plain,
+  fanout: { ...plain, continues: false, recordsFirst: true },
+  panel: plain,
+  passThrough: { ...plain, continues: false },
+  prompt: plain,
+  workflow: plain,
+};
 
 export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** File name and tool name. */
@@ -300,17 +338,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   accepts?: z.ZodRawShape;
   /** Older names of fields → theirs. */
   renamed?: Readonly<Record<string, string>>;
-  shape:
-    | PromptMode<z.output<z.ZodObject<Fields>>>
-    | WorkflowMode<z.output<z.ZodObject<Fields>>>
-    | PanelMode
-    | FanoutMode
-    | DiagnoseMode
-    | ActionMode<z.output<z.ZodObject<Fields>>>
-    | PassThroughMode<z.output<z.ZodObject<Fields>>>
-    | ExternalCliMode
-    | AliasMode
-    | AgentMode;
+  shape: ToolMode<z.output<z.ZodObject<Fields>>>;
 }
 
 /** Typed identity; a tool is one file that exports one of these. */
@@ -318,4 +346,16 @@ export function defineTool<const Fields extends z.ZodRawShape>(
   definition: ToolDefinition<Fields>,
 ): ToolDefinition<Fields> {
   return definition;
+}
+
+/** The steps of a tool that works in steps; undefined for any other. */
+export function workflowOf({
+  shape,
+}: Pick<ToolDefinition, 'shape'>): WorkflowMode<Record<string, unknown>> | undefined {
+  return 'requiredActions' in shape ? shape : undefined;
+}
+
+/** The tools behind a name that stands for several; undefined for any other. */
+export function aliasOf({ shape }: Pick<ToolDefinition, 'shape'>): AliasMode | undefined {
+  return 'to' in shape && 'by' in shape ? shape : undefined;
 }

@@ -1,4 +1,4 @@
-import type { ContextServices } from '../calls/ask/options.ts';
+import type { CallServices } from '../calls/ask/services.ts';
 import { type AppError, inputError, isAppError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { type RequestId, requestId } from '../core/ids.ts';
@@ -9,8 +9,6 @@ import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
 import type { AskModel } from '../models/ask-model.ts';
 import type { Meter } from '../models/meter.ts';
-import type { Resolution } from '../models/routing/resolve.ts';
-import type { ModelRequest } from '../models/routing/roster.ts';
 import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { type AgentEvent, type AgentInput, type AgentResult, type AgentTool, markFrom } from './modes/agent/agent.ts';
@@ -40,23 +38,23 @@ export interface ShownRequest {
 const mostHits = 12;
 
 /** The files of a request as its model reads them: whole, or the lines that were named, each line with its number. */
-export async function readShown(options: ContextServices, request: ShownRequest): Promise<Shown> {
+export async function readShown(services: CallServices, request: ShownRequest): Promise<Shown> {
   const shown: Shown = { texts: [], paths: [], skipped: [], warnings: [] };
-  if (request.files.length > options.maxNamedFiles) throw tooMany(request.files.length, options.maxNamedFiles);
-  for (const input of request.files) await show(options, request, input, shown);
+  if (request.files.length > services.maxNamedFiles) throw tooMany(request.files.length, services.maxNamedFiles);
+  for (const input of request.files) await show(services, request, input, shown);
   if (request.search) {
-    const index = await options.indexes.of(request.root);
+    const index = await services.indexes.of(request.root);
     const { signal, payer } = request;
     await index.refresh({ signal, payer });
     for (const { path, from, to } of await index.search(request.message, mostHits, signal, payer)) {
-      if (!shown.paths.includes(path)) await show(options, request, `${path}:${from}-${to}`, shown);
+      if (!shown.paths.includes(path)) await show(services, request, `${path}:${from}-${to}`, shown);
     }
   }
   return shown;
 }
 
 async function show(
-  { sandbox, home, maxFileBytes, mask }: ContextServices,
+  { sandbox, home, maxFileBytes, mask }: CallServices,
   { root, scope, signal }: ShownRequest,
   input: string,
   shown: Shown,
@@ -83,15 +81,14 @@ function tooMany(count: number, limit: number): Error {
   });
 }
 
-export interface ConverseParts {
-  route(request: ModelRequest): Promise<Resolution>;
-  askModel: AskModel;
+/** What a conversation needs in addition to the services of a call. */
+export interface ConversationServices extends CallServices {
   meter: Pick<Meter, 'begin' | 'end'>;
-  compose: ContextServices;
   random: Random;
-  /** Tools of the agent, for one run. */
-  hands(run: { reqId: string; scope: string; tool: string; root: string }): Promise<AgentTool[]>;
 }
+
+/** The agent's local tools, for one run. */
+export type LocalToolsOf = (run: { reqId: string; scope: string; tool: string; root: string }) => Promise<AgentTool[]>;
 
 /** A text, or a file of the project whose text it is; one that can't be read adds nothing. */
 export type SystemLayer = { text: string } | { file: string };
@@ -144,22 +141,22 @@ const groups = new Set(['reads', 'all']);
 /** Of the window, for what is sent. */
 const sentShare = 0.9;
 
-export function createConverse(parts: ConverseParts): SendMessage {
-  const { clock, emit } = parts.compose;
+export function createConverse(services: ConversationServices, localTools: LocalToolsOf): SendMessage {
+  const { clock, emit, meter } = services;
   return async request => {
-    const reqId = requestId(parts.random.uuid());
+    const reqId = requestId(services.random.uuid());
     const startedAt = clock.monotonic();
     emit({ type: 'call.start', reqId, tool: toolName, owner: request.owner, client: 'library' });
-    parts.meter.begin(reqId, request.maxCostUsd);
+    meter.begin(reqId, request.maxCostUsd);
     let error: AppError | undefined;
     try {
-      return await sendOne(parts, request, reqId);
+      return await sendOne(services, localTools, request, reqId);
     } catch (thrown) {
       if (isAppError(thrown)) error = thrown;
       else emit({ type: 'warning', reqId, where: toolName, message: String(thrown) });
       throw thrown;
     } finally {
-      parts.meter.end(reqId);
+      meter.end(reqId);
       const elapsedMs = clock.monotonic() - startedAt;
       const failed = error && { code: error.details.code, reason: error.message };
       emit({ type: 'call.end', reqId, tool: toolName, status: error ? 'error' : 'success', elapsedMs, ...failed });
@@ -167,33 +164,42 @@ export function createConverse(parts: ConverseParts): SendMessage {
   };
 }
 
-async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: RequestId): Promise<ConverseResult> {
+async function sendOne(
+  services: ConversationServices,
+  localTools: LocalToolsOf,
+  request: ConverseRequest,
+  reqId: RequestId,
+): Promise<ConverseResult> {
   if (request.message.trim() === '') throw nothingToSend();
-  const { compose } = parts;
   const { root, signal, conversation } = request;
-  await compose.sandbox.assertWithin(root);
-  const mask = async (text: string) => (await compose.mask(text, conversation)).text;
-  const shown = await readShown(compose, { ...request, scope: conversation });
-  emitFiles(compose, reqId, shown);
+  await services.sandbox.assertWithin(root);
+  const mask = async (text: string) => (await services.mask(text, conversation)).text;
+  const shown = await readShown(services, { ...request, scope: conversation });
+  emitFiles(services, reqId, shown);
   const context = request.context?.trim() ? [await mask(request.context)] : [];
   const message = [...context, ...shown.texts, await mask(request.message)].join('\n\n');
-  const layers = await Promise.all(request.system.map(layer => layerText(compose, layer, root, signal)));
+  const layers = await Promise.all(request.system.map(layer => layerText(services, layer, root, signal)));
   const told = layers.filter(text => text.trim() !== '');
   const preamble = await Promise.all(told.map(async text => system(await mask(text))));
-  const { tools, onToolCall } = await toolsFor(parts, request, reqId);
-  const candidates = await candidatesFor(parts, { ...request, tools }, [...preamble, ...request.history], message);
+  const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
+  const candidates = await candidatesFor(services, { ...request, tools }, [...preamble, ...request.history], message);
   const refreshing = tools.length > 0;
-  const around = { sandbox: compose.sandbox, mask: compose.mask, scope: conversation, maxBytes: compose.maxFileBytes };
+  const around = {
+    sandbox: services.sandbox,
+    mask: services.mask,
+    scope: conversation,
+    maxBytes: services.maxFileBytes,
+  };
   const refresh = refreshing ? createRefresher({ ...around, signal }) : undefined;
   for (const path of shown.paths) await refresh?.saw(path);
-  const { askModel: ask } = parts;
+  const { askModel: ask } = services;
   const asking =
     request.topP === undefined ? ask : (question: Parameters<AskModel>[0]) => ask({ ...question, topP: request.topP });
   const agent = {
     ask: asking,
-    clock: compose.clock,
-    emit: compose.emit,
-    mask: compose.mask,
+    clock: services.clock,
+    emit: services.emit,
+    mask: services.mask,
     ...(refresh && { refresh }),
   };
   const result = await runAgent(agent, {
@@ -221,12 +227,12 @@ async function sendOne(parts: ConverseParts, request: ConverseRequest, reqId: Re
 
 /** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
 async function toolsFor(
-  parts: ConverseParts,
+  localTools: LocalToolsOf,
   { tools, hands: wanted, onToolCall, root, conversation: scope }: ConverseRequest,
   reqId: RequestId,
 ): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
   if (wanted.length === 0) return { tools, onToolCall };
-  const all = await parts.hands({ reqId, scope, tool: toolName, root });
+  const all = await localTools({ reqId, scope, tool: toolName, root });
   const unknown = wanted.filter(name => !groups.has(name) && !all.some(hand => hand.name === name));
   if (unknown.length > 0) throw unknownTools(unknown, [...groups, ...all.map(({ name }) => name)]);
   const own = new Set(tools.map(({ name }) => name));
@@ -255,7 +261,7 @@ function unknownTools(unknown: readonly string[], known: readonly string[]): Err
 
 /** Who may be asked: able to call tools where there are some, and with room for what is sent. */
 async function candidatesFor(
-  { route }: ConverseParts,
+  { route }: ConversationServices,
   { model: name, tools }: ConverseRequest,
   before: readonly Message[],
   message: string,
@@ -276,7 +282,7 @@ async function candidatesFor(
 }
 
 async function layerText(
-  { sandbox, home, maxFileBytes: maxBytes }: ContextServices,
+  { sandbox, home, maxFileBytes: maxBytes }: CallServices,
   layer: SystemLayer,
   root: string,
   signal: AbortSignal,
@@ -292,7 +298,7 @@ function system(text: string): Message {
   return { role: 'system', section: 'preamble', parts: [{ type: 'text', text }] };
 }
 
-function emitFiles({ emit }: ContextServices, reqId: RequestId, shown: { paths: string[]; skipped: Skip[] }): void {
+function emitFiles({ emit }: CallServices, reqId: RequestId, shown: { paths: string[]; skipped: Skip[] }): void {
   if (shown.paths.length + shown.skipped.length === 0) return;
   const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
   emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });

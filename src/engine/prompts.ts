@@ -1,4 +1,5 @@
 import type { ToolDefinition } from '../calls/tool.ts';
+import { aliasOf, kindTraits, workflowOf } from '../calls/tool.ts';
 import type { HostPrompts, PromptListing } from '../core/tool-host.ts';
 import type { ExposedTools } from './exposure.ts';
 
@@ -18,13 +19,13 @@ const goOn: PromptListing = {
 
 /** A command a tool, and one to go on with a thread. */
 export function createPrompts({ tools, unlisted }: Pick<ExposedTools, 'tools' | 'unlisted'>): HostPrompts {
-  const dispatcher = tools.find(({ shape }) => shape.kind === 'dispatch');
+  const dispatcher = tools.find(aliasOf);
   const callable = [...tools, ...unlisted].filter(tool => tool !== dispatcher);
   const byName = new Map<string, ToolDefinition>();
   for (const tool of callable) byName.set(palNames[tool.name] ?? tool.name, tool).set(tool.name, tool);
   const listed = [...callable.map(listingOf), goOn];
   const wayTo = (tool: ToolDefinition) =>
-    dispatcher && unlisted.includes(tool) && tool.shape.kind === 'workflow'
+    dispatcher && unlisted.includes(tool) && workflowOf(tool)
       ? `"${dispatcher.name}" with kind "${tool.name}"`
       : `"${tool.name}"`;
   return {
@@ -42,8 +43,7 @@ export function createPrompts({ tools, unlisted }: Pick<ExposedTools, 'tools' | 
 function listingOf(tool: ToolDefinition): PromptListing {
   const { name, title, description, shape, effects } = tool;
   const own = palNames[name] ?? name;
-  const plain = shape.kind === 'action' || shape.kind === 'relay' || shape.kind === 'wrapper';
-  if (plain) return { name: own, title, description, arguments: [request] };
+  if (!kindTraits[shape.kind].continues) return { name: own, title, description, arguments: [request] };
   const asks = effects.network ? [model] : [];
   return { name: own, title, description, arguments: [request, ...asks, thread] };
 }
@@ -54,7 +54,7 @@ function toolText(tool: ToolDefinition, way: string, { request: about, model: na
   const settings = [named && `model "${named}"`, id && `continuation_id "${id}"`].filter(Boolean).join(' and ');
   return [
     `Use the Polylogue tool ${way}${settings && `, and give it ${settings}`}.`,
-    tool.shape.kind === 'workflow' && 'Go through its steps to the end, doing the required_actions in between.',
+    workflowOf(tool) && 'Go through its steps to the end, doing the required_actions in between.',
     about || 'It is about what we are at in this conversation.',
   ]
     .filter(Boolean)

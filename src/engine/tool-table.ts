@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { nearestNames, schemaOf, type ToolSchema } from '../calls/arguments.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
+import { aliasOf, workflowOf } from '../calls/tool.ts';
 import { AppError, inputError, securityError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { safeCut } from '../core/text.ts';
@@ -18,7 +19,7 @@ export function catalogueVersion(tools: readonly ToolListing[]): string {
 
 /** What a host tells its model of the tools as a whole; hosts cut it at 2 KB. */
 export function instructionsFor(tools: readonly ToolDefinition[]): string {
-  const workflows = tools.filter(({ shape }) => shape.kind === 'workflow').map(({ name }) => name);
+  const workflows = tools.filter(workflowOf).map(({ name }) => name);
   return [
     'Polylogue asks other models and remembers the conversation.',
     'Pass the continuation_id of a reply (or "last") to any tool and any model to go on; files are sent once, then as changes.',
@@ -32,7 +33,7 @@ export function instructionsFor(tools: readonly ToolDefinition[]): string {
 }
 
 /** Longer ones are no names of ours and are cut wherever they are told. */
-export const longestToolName = 80;
+export const maxToolNameLength = 80;
 
 interface Known {
   tool: ToolDefinition;
@@ -60,9 +61,10 @@ export function createToolTable(
   function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
     if (offer.readOnlyRefused.has(request.name)) throw readOnly(request.name);
     const found = tools.get(request.name);
-    if (!found) throw unknownTool(safeCut(request.name, longestToolName), [...tools.keys()]);
-    if (found.tool.shape.kind !== 'dispatch') return { ...found, request };
-    const { by, to } = found.tool.shape;
+    if (!found) throw unknownTool(safeCut(request.name, maxToolNameLength), [...tools.keys()]);
+    const alias = aliasOf(found.tool);
+    if (!alias) return { ...found, request };
+    const { by, to } = alias;
     const { [by]: name, ...args } = request.arguments;
     if (typeof name !== 'string' || !to.includes(name)) throw unknownKind(found.tool.name, by, to);
     return lookUp({ ...request, name, arguments: args });

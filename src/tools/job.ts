@@ -16,7 +16,7 @@ export const job = defineTool({
     action: z.enum(['status', 'cancel']).optional(),
   },
   shape: {
-    kind: 'relay',
+    kind: 'passThrough',
     async run({ job_id, wait_ms, action }, { jobs }) {
       if (action === 'cancel') return stateOf(await jobs.cancel(job_id));
       const found = await jobs.wait(job_id, wait_ms ?? 0);

@@ -18,5 +18,5 @@ export const promptFromFileToFile = defineTool({
   },
   accepts: hiddenFields,
   renamed: { ...promptFileNames, abs_output_dir: 'output_dir' },
-  shape: { kind: 'wrapper', category: 'balanced', from: 'file', to: 'files' },
+  shape: { kind: 'fanout', category: 'balanced', from: 'file', to: 'files' },
 });

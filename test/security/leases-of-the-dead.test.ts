@@ -16,8 +16,8 @@ const id = threadId(random.uuid());
 async function holder(file: string) {
   const source = (path: string) => JSON.stringify(fileURLToPath(new URL(`../../src/${path}`, import.meta.url)));
   const code = `
-    import { createSqliteStore } from ${source('memory/stores/sqlite.ts')};
-    import { realSurroundings } from ${source('cli/surroundings.ts')};
+    import { createSqliteStore } from ${source('storage/sqlite/sqlite.ts')};
+    import { realSurroundings } from ${source('app/surroundings.ts')};
     const { clock } = realSurroundings();
     const store = createSqliteStore({ file: ${JSON.stringify(file)}, clock, onWarning: () => {} });
     console.log(await store.lease(${JSON.stringify(id)}, 'other', 3_600_000, Date.now()));

@@ -1,7 +1,7 @@
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
-import { type Candidate, type Effort, efforts, type ModelInfo } from '../../core/model.ts';
+import { type Candidate, efforts, type ModelInfo } from '../../core/model.ts';
 import type { ExchangeStatus, Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
@@ -9,7 +9,6 @@ import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-mode
 import { absentModel } from '../../models/call/call-run.ts';
 import { splitSuffix } from '../../models/routing/names.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
-import type { Threads } from '../../threads/threads.ts';
 import { turnTokens } from '../../threads/transcript.ts';
 import type {
   AnsweredCall,
@@ -23,9 +22,9 @@ import type {
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
 import { prepareContext } from './gather.ts';
-import type { ContextServices } from './options.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
-import { planCall, type RouteOptions, searchFor } from './route-call.ts';
+import { planCall, searchFor } from './route-call.ts';
+import type { CallServices } from './services.ts';
 
 /** Less room than this is not worth another call. */
 const leastTokens = 256;
@@ -80,23 +79,15 @@ export async function continueTruncated(
   };
 }
 
-export interface LocalOptions {
-  threads: Threads;
-  compose: ContextServices;
-}
-
 /** A call that no model answers: what the caller contributed becomes a turn of its own, readable by everybody after it. */
-export async function recordLocalTurn(
-  { threads, compose }: LocalOptions,
-  call: ThreadedCall,
-  plan: LocalTurn,
-): Promise<Reply> {
-  const exchange = compose.newExchange();
+export async function recordLocalTurn(services: CallServices, call: ThreadedCall, plan: LocalTurn): Promise<Reply> {
+  const { threads, clock, maxTurns } = services;
+  const exchange = services.newExchange();
   const draft: Turn = {
     seq: call.thread.seq + 1,
     role: 'user',
     content: plan.contribution,
-    timestamp: compose.clock.now(),
+    timestamp: clock.now(),
     exchange,
     toolName: call.tool.name,
     files: [],
@@ -110,54 +101,42 @@ export async function recordLocalTurn(
   return successReply({
     ...plan.document,
     continuation_id: thread.id,
-    continuation_offer: continuationOffer(thread, compose.maxTurns, thread.turns.length),
-    metadata: { ...plan.metadata, ...localMetadata(call, compose.clock.monotonic() - call.startedAt) },
+    continuation_offer: continuationOffer(thread, maxTurns, thread.turns.length),
+    metadata: { ...plan.metadata, ...localMetadata(call, clock.monotonic() - call.startedAt) },
   });
 }
 
-export interface AskOptions extends RouteOptions {
-  threads: Threads;
-  askModel: AskModel;
-  compose: ContextServices;
-  /** Whether a provider's models run on this machine: they are shown the secrets of files. */
-  runsHere(providerId: string): boolean;
-  /** By tool: how hard its model thinks when the call does not say; absent: as the tool itself has it. */
-  efforts: Readonly<Record<string, Effort>>;
-  /** The most tokens of one reply. */
-  replyTokens: number;
-}
-
 /** The second half of the pipeline: resolve → gather → ask → remember → reply. */
-export async function askModelTurn(options: AskOptions, call: ThreadedCall, plan: ModelTurn): Promise<Reply> {
+export async function askModelTurn(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<Reply> {
   try {
-    const routed = await resolve(options, call, plan);
+    const routed = await resolve(services, call, plan);
     call.progress.stage('reading files');
-    const gathered = await prepareContext(options.compose, routed);
-    report(options, gathered);
-    const standing = await remember(options, gathered);
-    const answered = await answer(options, gathered, standing);
-    return 'isError' in answered ? answered : await reply(options, answered, standing);
+    const gathered = await prepareContext(services, routed);
+    report(services, gathered);
+    const standing = await remember(services, gathered);
+    const answered = await answer(services, gathered, standing);
+    return 'isError' in answered ? answered : await reply(services, answered, standing);
   } catch (error) {
     if (!isAppError(error)) throw error;
     if (plan.withoutModel && error.kind === 'config') {
       // Nobody configured a model: the caller's own work is a complete answer.
       const { contribution, workflow, withoutModel: document } = plan;
-      return recordLocalTurn(options, call, { kind: 'local', contribution, workflow, document });
+      return recordLocalTurn(services, call, { kind: 'local', contribution, workflow, document });
     }
     return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local: plan.local });
   }
 }
 
-async function resolve(options: AskOptions, call: ThreadedCall, plan: ModelTurn): Promise<RoutedCall> {
+async function resolve(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<RoutedCall> {
   const { common, tool, thread } = call;
   const request = {
     category: plan.category,
     needs: { vision: (plan.images ?? []).length > 0 },
-    effort: common.effort ?? options.efforts[tool.name] ?? plan.effort,
+    effort: common.effort ?? services.efforts[tool.name] ?? plan.effort,
     allowFallback: common.allowFallback,
     ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
   };
-  const planned = plan.choose ?? planCall(options, call, plan);
+  const planned = plan.choose ?? planCall(services, call, plan);
   // The default model may be another provider's than the one that the tool belongs to.
   const unnamed = plan.provider === undefined ? undefined : 'auto';
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
@@ -194,7 +173,7 @@ async function resolve(options: AskOptions, call: ThreadedCall, plan: ModelTurn)
     candidates: [first, ...roomy],
     requestedModel: resolution.requested,
     corrected: resolution.corrected,
-    webSearch: searchFor(options.webSearch, common, thread, resolution),
+    webSearch: searchFor(services.webSearch, common, thread, resolution),
   };
 }
 
@@ -239,9 +218,9 @@ function asBefore(thread: Thread, candidate: Candidate): Candidate {
   return effort === undefined && thinkingBudget === undefined ? candidate : { ...candidate, effort, thinkingBudget };
 }
 
-function report({ compose }: AskOptions, { reqId, tool, files }: PreparedCall): void {
+function report({ emit }: CallServices, { reqId, tool, files }: PreparedCall): void {
   const skipped = files.skipped.map(({ path, code }) => ({ path, code }));
-  compose.emit({
+  emit({
     type: 'files.read',
     reqId,
     tool: tool.name,
@@ -252,7 +231,7 @@ function report({ compose }: AskOptions, { reqId, tool, files }: PreparedCall): 
 
 /** The question is durable before anybody is paid to answer it. */
 async function remember(
-  { threads }: AskOptions,
+  { threads }: CallServices,
   { thread, turn, blobs, compaction, history }: PreparedCall,
 ): Promise<PendingExchange> {
   const { tokens, costUsd } = history.summary ?? {};
@@ -261,7 +240,7 @@ async function remember(
 }
 
 async function answer(
-  options: AskOptions,
+  services: CallServices,
   gathered: PreparedCall,
   standing: PendingExchange,
 ): Promise<AnsweredCall | Reply> {
@@ -273,8 +252,8 @@ async function answer(
       const made = await plan.work(gathered, standing);
       return { ...gathered, answer: made, said: made.text };
     }
-    const { mask } = options.compose;
-    const clear = await unmaskPrompt(options.compose, gathered, options.runsHere);
+    const { mask } = services;
+    const clear = await unmaskPrompt(services, gathered, services.runsHere);
     const { onText } = gathered.request;
     const stream = onText && !clear ? createMaskedStream(mask, gathered.thread.id, onText) : undefined;
     const question: ModelQuestion = {
@@ -294,7 +273,7 @@ async function answer(
       onProgress: delta => progress.streamed(delta),
     };
     const used = budget.reserved + budget.historyUsed + budget.filesUsed;
-    const answer = await continueTruncated(options.askModel, question, await options.askModel(question), used);
+    const answer = await continueTruncated(services.askModel, question, await services.askModel(question), used);
     await stream?.end();
     const masked = await maskAnswer(mask, gathered.thread.id, answer, clear?.shown);
     // What was shown in clear is not streamed: it can only be told from the rest when all of it is there.
@@ -303,11 +282,11 @@ async function answer(
   } catch (error) {
     if (!isAppError(error)) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      options.compose.emit({ type: 'warning', reqId, where: tool.name, message });
+      services.emit({ type: 'warning', reqId, where: tool.name, message });
     }
     const { thread } = standing;
-    await close(options, standing, signal.aborted ? 'interrupted' : 'failed');
-    const offer = continuationOffer(thread, options.compose.maxTurns, gathered.history.sent);
+    await close(services, standing, signal.aborted ? 'interrupted' : 'failed');
+    const offer = continuationOffer(thread, services.maxTurns, gathered.history.sent);
     const keep = { ...plan.local, continuation_id: thread.id, continuation_offer: offer };
     return errorReply(error, { toolName: tool.name, reqId, local: keep });
   }
@@ -315,7 +294,7 @@ async function answer(
 
 /** Marks an exchange that got no answer. */
 async function close(
-  { threads, compose }: AskOptions,
+  { threads, emit }: CallServices,
   { thread, turn }: PendingExchange,
   status: ExchangeStatus,
 ): Promise<void> {
@@ -323,19 +302,19 @@ async function close(
     await threads.add(thread, turn.exchange, { turns: [], status });
   } catch (error) {
     // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
-    compose.emit({ type: 'warning', where: 'store', message: isAppError(error) ? error.message : String(error) });
+    emit({ type: 'warning', where: 'store', message: isAppError(error) ? error.message : String(error) });
   }
 }
 
-async function reply(options: AskOptions, answered: AnsweredCall, standing: PendingExchange): Promise<Reply> {
-  const { compose, threads } = options;
+async function reply(services: CallServices, answered: AnsweredCall, standing: PendingExchange): Promise<Reply> {
+  const { clock, threads } = services;
   const { turn } = standing;
   const { answer, plan, history, tool } = answered;
   const assistant: Turn = {
     seq: turn.seq + 1,
     role: 'assistant',
     content: answer.text,
-    timestamp: compose.clock.now(),
+    timestamp: clock.now(),
     exchange: turn.exchange,
     toolName: tool.name,
     modelProvider: answer.model.provider,
@@ -365,7 +344,7 @@ async function reply(options: AskOptions, answered: AnsweredCall, standing: Pend
     // The answer was paid for: the caller gets it, with the word that the thread does not have it.
     warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);
   }
-  const elapsedMs = compose.clock.monotonic() - answered.startedAt;
+  const elapsedMs = clock.monotonic() - answered.startedAt;
   const facts = metadataOf(answered, { elapsedMs, warnings, totals: thread.totals });
   const metadata = plan.workflow ? facts : { ...facts, conversation_ready: true, ...plan.metadata?.(answered) };
   const delivered = (await plan.deliver?.(answered)) ?? { text: answer.text, document: {} };
@@ -373,7 +352,7 @@ async function reply(options: AskOptions, answered: AnsweredCall, standing: Pend
     ...plan.conclude({ ...answered, answer: { ...answer, text } }),
     ...delivered.document,
     ...(plan.workflow && { continuation_id: thread.id }),
-    continuation_offer: continuationOffer(thread, compose.maxTurns, history.sent + 2),
+    continuation_offer: continuationOffer(thread, services.maxTurns, history.sent + 2),
     citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
     metadata,
   });
@@ -381,7 +360,7 @@ async function reply(options: AskOptions, answered: AnsweredCall, standing: Pend
     truncateAnswer(
       make,
       { thread: thread.id, seq: assistant.seq, text: delivered.text, asStored: delivered.text === answer.text },
-      options.replyTokens,
+      services.replyTokens,
     ),
   );
 }

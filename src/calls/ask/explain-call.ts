@@ -4,14 +4,15 @@ import { isRecord } from '../../core/json.ts';
 import { type Effort, efforts } from '../../core/model.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import type { CallKind, ToolRequest } from '../../core/tool-host.ts';
-import type { Classify, Opinion } from '../../models/routing/classifier.ts';
+import type { Opinion } from '../../models/routing/classifier.ts';
 import type { RouteExplanation } from '../../models/routing/explain.ts';
 import type { TaskProfile } from '../../models/routing/requirements.ts';
 import type { Category, ModelRequest } from '../../models/routing/roster.ts';
 import { nearestNames } from '../arguments.ts';
 import type { ToolDefinition } from '../tool.ts';
-import type { ContextServices } from './options.ts';
+import { workflowOf } from '../tool.ts';
 import { fileTokens, isNamed } from './route-call.ts';
+import type { CallServices } from './services.ts';
 
 /** A call that is only thought of. */
 export interface RouteQuestion {
@@ -34,13 +35,15 @@ export interface CallExplanation extends RouteExplanation {
   classifier?: Opinion;
 }
 
-export interface ExplainerParts {
+export interface Explained {
   tools: readonly ToolDefinition[];
   explain(request: ModelRequest): Promise<RouteExplanation>;
-  classify: Classify;
-  compose: Pick<ContextServices, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble' | 'mask'>;
-  efforts: Readonly<Record<string, Effort>>;
 }
+
+type ExplainServices = Pick<
+  CallServices,
+  'classify' | 'efforts' | 'sandbox' | 'home' | 'maxFileBytes' | 'preamble' | 'mask'
+>;
 
 export type ExplainCall = (
   question: RouteQuestion,
@@ -48,19 +51,20 @@ export type ExplainCall = (
 ) => Promise<CallExplanation>;
 
 /** Says who would answer a call, and why. No model is asked but, where that is wished, for the kind of the question. */
-export function createExplainer({ tools, explain, classify, compose, efforts }: ExplainerParts): ExplainCall {
+export function createExplainer(services: ExplainServices, { tools, explain }: Explained): ExplainCall {
+  const { classify, efforts } = services;
   return async (question, { root, owner, reqId, signal }) => {
     const tool = tools.find(({ name }) => name === question.tool);
     const asking = tool && askingShape(tool);
     if (!tool || !asking) throw noModelTool(question.tool, tools);
     const { category = 'extended_reasoning' } = asking;
     // What a small model is shown of it must hold no secrets.
-    const { text } = await compose.mask(question.prompt.toWellFormed(), reqId);
+    const { text } = await services.mask(question.prompt.toWellFormed(), reqId);
     const named = isNamed(question.model) ? { model: question.model } : {};
     const estimatedTokens =
-      estimateTokens(compose.preamble) +
+      estimateTokens(services.preamble) +
       estimateTokens(text) +
-      (await fileTokens(compose, question.files, { root, signal }));
+      (await fileTokens(services, question.files, { root, signal }));
     const task: TaskProfile = {
       tool: tool.name,
       text,
@@ -84,9 +88,10 @@ export function createExplainer({ tools, explain, classify, compose, efforts }: 
 }
 
 /** What a tool says of the model that it asks; undefined: it asks none. */
-export function askingShape({ shape }: ToolDefinition): { category?: Category; effort?: Effort } | undefined {
-  if (shape.kind === 'workflow') return shape.expert && shape;
-  return 'category' in shape ? shape : undefined;
+export function askingShape(tool: ToolDefinition): { category?: Category; effort?: Effort } | undefined {
+  const workflow = workflowOf(tool);
+  if (workflow) return workflow.expert && workflow;
+  return 'category' in tool.shape ? tool.shape : undefined;
 }
 
 function noModelTool(name: string, tools: readonly ToolDefinition[]): Error {
@@ -96,12 +101,6 @@ function noModelTool(name: string, tools: readonly ToolDefinition[]): Error {
     code: 'TOOL_NOT_FOUND',
     next: `Did you mean ${near.map(each => `"${each}"`).join(', ')}? Name one of ${asking.join(', ')}.`,
   });
-}
-
-export interface CallKindParts {
-  tools: readonly ToolDefinition[];
-  explain(request: ModelRequest): Promise<RouteExplanation>;
-  efforts: Readonly<Record<string, Effort>>;
 }
 
 /** Arguments that bring files along, or send the call to search. */
@@ -116,13 +115,16 @@ const mostModels = 10;
  * What a call is expected to be, for doors that have to say beforehand how long they wait. Never rejects: what can't be said is
  * found out by the call itself.
  */
-export function createCallKind(parts: CallKindParts): (request: ToolRequest) => Promise<CallKind> {
+export function createCallKind(
+  { efforts }: Pick<CallServices, 'efforts'>,
+  explained: Explained,
+): (request: ToolRequest) => Promise<CallKind> {
   return async request => {
-    const tool = parts.tools.find(({ name }) => name === request.name);
+    const tool = explained.tools.find(({ name }) => name === request.name);
     if (!tool) return 'quick';
     if (tool.toolset === 'agent') return 'reasoning';
     try {
-      if (await reasons(parts, tool, request.arguments)) return 'reasoning';
+      if (await reasons(explained, efforts, tool, request.arguments)) return 'reasoning';
     } catch {
       // Nobody can answer it: the call will say so, and soon.
     }
@@ -142,16 +144,15 @@ function bringsFiles(args: Record<string, unknown>): boolean {
 }
 
 async function reasons(
-  { explain, efforts: own }: CallKindParts,
+  { explain }: Explained,
+  own: CallServices['efforts'],
   tool: ToolDefinition,
   args: Record<string, unknown>,
 ): Promise<boolean> {
   const asking = askingShape(tool);
   const named = namesIn(args);
-  if (!asking && tool.shape.kind !== 'wrapper') return false;
-  // Several vendors are asked, and which ones is up to the operator.
-  if (!asking && named.length === 0) return true;
-  const { category = 'extended_reasoning', effort = 'high' } = asking ?? {};
+  if (!asking) return false;
+  const { category = 'extended_reasoning', effort = 'high' } = asking;
   const names = named.length > 0 ? named : [undefined];
   for (const name of names) {
     const wanted = effortIn(args) ?? own[tool.name] ?? effort;

@@ -13,7 +13,6 @@ import { type CollectedFile, type Collection, collectFiles } from '../../workspa
 import { isSkip, parsePathReference, skip } from '../../workspace/paths.ts';
 import { clampRange, locateReference, readBytes } from '../../workspace/read-file.ts';
 import type { PreparedCall, RoutedCall } from '../call-record.ts';
-import type { ContextServices } from './options.ts';
 import {
   buildPrompt,
   type CollectedImages,
@@ -23,6 +22,7 @@ import {
   refuseIfNothingReadable,
 } from './prompt.ts';
 import { searchFiles } from './search-files.ts';
+import type { CallServices } from './services.ts';
 import { compactHistory } from './summarise-history.ts';
 
 export interface CollectedDocuments {
@@ -42,8 +42,8 @@ const atOnce = 3;
  * Has a vendor read the documents that a call names, where its first candidate (or the tool's own provider) is that vendor's.
  * Anything else stays with the files.
  */
-export async function collectDocuments(options: ContextServices, call: RoutedCall): Promise<CollectedDocuments> {
-  const { documents } = options;
+export async function collectDocuments(services: CallServices, call: RoutedCall): Promise<CollectedDocuments> {
+  const { documents } = services;
   const { plan, candidates } = call;
   const served =
     documents && (candidates[0].model.provider === documents.provider || plan.provider === documents.provider);
@@ -53,14 +53,14 @@ export async function collectDocuments(options: ContextServices, call: RoutedCal
   const isDocument = (input: string) => served === true && documents.reads(input.replace(/:\d+(-\d+)?$/, ''));
   const inputs = named.filter(isDocument);
   const ids = [...new Set(plan.fileIds ?? [])];
-  refuseTooMany(inputs.length + ids.length, options.maxNamedFiles);
+  refuseTooMany(inputs.length + ids.length, services.maxNamedFiles);
   const out: CollectedDocuments = {
     files: [],
     skipped: [],
     others: named.filter(input => !isDocument(input)),
     failures: [],
   };
-  const read = await inParallel(inputs, atOnce, input => readDocument(options, documents, call, input));
+  const read = await inParallel(inputs, atOnce, input => readDocument(services, documents, call, input));
   const fetched = await inParallel(ids, atOnce, id => fetchDocument(documents, call, id));
   for (const outcome of [...read, ...fetched]) {
     if (outcome === undefined) continue;
@@ -79,7 +79,7 @@ export async function collectDocuments(options: ContextServices, call: RoutedCal
  * list of what is missing. What only a vendor could read is named with the way to it.
  */
 export function withDocuments(
-  { documents }: ContextServices,
+  { documents }: CallServices,
   { files, skipped, failures }: CollectedDocuments,
   found: Collection,
 ): Collection {
@@ -100,7 +100,7 @@ type Outcome = { file: CollectedFile } | { skip: Skip; failure?: AppError };
 
 /** Undefined: it is none of the vendor's, such as a directory that is named like a document. */
 async function readDocument(
-  { sandbox, home, store, maxFileBytes }: ContextServices,
+  { sandbox, home, store, maxFileBytes }: CallServices,
   documents: DocumentLibrary,
   { request: { principal }, signal, thread }: RoutedCall,
   input: string,
@@ -150,7 +150,7 @@ async function documentText(
 
 /** The text that this very document had in this thread: the same bytes again, and no vendor is asked. */
 async function shownBefore(
-  { store }: Pick<ContextServices, 'store'>,
+  { store }: Pick<CallServices, 'store'>,
   thread: RoutedCall['thread'],
   hash: Sha256,
 ): Promise<string | undefined> {
@@ -204,36 +204,36 @@ function refuseTooMany(named: number, limit: number): void {
 }
 
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
-export async function prepareContext(options: ContextServices, call: RoutedCall): Promise<PreparedCall> {
+export async function prepareContext(services: CallServices, call: RoutedCall): Promise<PreparedCall> {
   const { plan, request, signal, thread } = call;
-  const images = await collectImages(options, call);
-  const draft = draftTurn(options, call, images);
-  const documents = await collectDocuments(options, call);
-  const found = await collectFiles(options.sandbox, documents.others, {
+  const images = await collectImages(services, call);
+  const draft = draftTurn(services, call, images);
+  const documents = await collectDocuments(services, call);
+  const found = await collectFiles(services.sandbox, documents.others, {
     root: request.principal.root,
-    home: options.home,
-    maxNamedFiles: options.maxNamedFiles,
-    maxBytes: options.maxFileBytes,
+    home: services.home,
+    maxNamedFiles: services.maxNamedFiles,
+    maxBytes: services.maxFileBytes,
     signal,
   });
-  const collected = withDocuments(options, documents, found);
+  const collected = withDocuments(services, documents, found);
   const skipped = [...collected.skipped, ...images.skipped];
   refuseIfNothingReadable(
     [...plan.files, ...(plan.fileIds ?? []), ...(plan.images ?? [])],
     collected.files.length + images.records.length,
     skipped,
   );
-  const searched = await searchFiles(options, call);
+  const searched = await searchFiles(services, call);
   const parts = { draft, images, collected, found: searched.found };
-  const fitting = await fittingPrompt(options, call, parts);
+  const fitting = await fittingPrompt(services, call, parts);
   refuseIfNoneFits(call, fitting, collected.files);
-  const prompt = await compactHistory(options.summaries, call, fitting, shortened =>
-    fittingPrompt(options, { ...call, thread: shortened }, parts),
+  const prompt = await compactHistory(services, call, fitting, shortened =>
+    fittingPrompt(services, { ...call, thread: shortened }, parts),
   );
   const { selection, compaction, embedded, budget, historyUsed } = prompt;
   if (compaction) {
     const { upToSeq, window } = compaction;
-    options.emit({ type: 'thread.compacted', reqId: call.reqId, thread: thread.id, upToSeq, window });
+    services.emit({ type: 'thread.compacted', reqId: call.reqId, thread: thread.id, upToSeq, window });
   }
   const upTo = selection.compaction?.upToSeq ?? 0;
   return {
@@ -267,7 +267,7 @@ const surplusMargin = 1.05;
  * prompt that might exceed the window (its bytes bound its tokens) is counted, and made anew by the measured price if it does.
  */
 async function fittingPrompt(
-  options: ContextServices,
+  services: CallServices,
   call: RoutedCall,
   parts: Omit<PromptParts, 'factor'>,
 ): Promise<Prompt> {
@@ -275,17 +275,17 @@ async function fittingPrompt(
   const family = tokenFactor(model.id);
   let factor = family;
   for (let tries = 0; tries < mostTries; tries++) {
-    const prompt = await buildPrompt(options, call, { ...parts, factor });
+    const prompt = await buildPrompt(services, call, { ...parts, factor });
     const pictures = prompt.messages.flatMap(({ parts: all }) => all.filter(part => part.type === 'image')).length;
     const around = prompt.messages.length * tokensPerMessage + pictures * imageTokens;
     const room = model.window - prompt.budget.answer - around;
     const texts = prompt.messages.map(textOf);
     const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     if (bytes * family <= room) return prompt;
-    const ours = Math.ceil((await options.countTokens(texts, call.signal)) * family);
+    const ours = Math.ceil((await services.countTokens(texts, call.signal)) * family);
     if (ours <= room) return prompt;
     // A family's factor is the worst that was measured: where it says no, the vendor itself may know better.
-    const told = await options.countPrompt?.(countable(call, prompt));
+    const told = await services.countPrompt?.(countable(call, prompt));
     const counted = told === undefined ? ours : told - around;
     if (counted <= room) return prompt;
     const estimated = prompt.budget.reserved + prompt.historyUsed + prompt.embedded.tokens;
@@ -301,13 +301,13 @@ function countable({ reqId, candidates, signal }: RoutedCall, { messages, budget
   return { reqId, candidate: candidates[0], messages, maxOutputTokens: budget.answer, signal };
 }
 
-function draftTurn(options: ContextServices, { thread, plan, tool }: RoutedCall, images: CollectedImages): Turn {
+function draftTurn(services: CallServices, { thread, plan, tool }: RoutedCall, images: CollectedImages): Turn {
   return {
     seq: thread.seq + 1,
     role: 'user',
     content: plan.contribution,
-    timestamp: options.clock.now(),
-    exchange: options.newExchange(),
+    timestamp: services.clock.now(),
+    exchange: services.newExchange(),
     toolName: tool.name,
     files: [],
     images: images.records,

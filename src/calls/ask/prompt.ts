@@ -43,9 +43,9 @@ import {
   skipForRoom,
   take,
 } from './file-embedding.ts';
-import type { ContextServices } from './options.ts';
 import { fitNewFiles } from './place-files.ts';
 import type { FoundFile } from './search-files.ts';
+import type { CallServices } from './services.ts';
 
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
 const smallFileLines = 200;
@@ -261,7 +261,7 @@ const maxImageBytes = 20 * 1024 * 1024;
 
 /** Reads the images that the caller named. Throws LIMIT for more than vendors take in one message. */
 export async function collectImages(
-  options: ContextServices,
+  services: CallServices,
   { plan, request, signal }: RoutedCall,
 ): Promise<CollectedImages> {
   const named = plan.images ?? [];
@@ -271,9 +271,9 @@ export async function collectImages(
     });
   }
   const out: CollectedImages = { records: [], blobs: new Map(), skipped: [] };
-  const place = { root: request.principal.root, home: options.home, maxBytes: maxImageBytes, signal };
+  const place = { root: request.principal.root, home: services.home, maxBytes: maxImageBytes, signal };
   for (const source of named) {
-    const image = await readImage(options.sandbox, source, place);
+    const image = await readImage(services.sandbox, source, place);
     if (isSkip(image)) {
       out.skipped.push(image);
       continue;
@@ -310,45 +310,45 @@ export interface Prompt extends History {
 const evidenceShare = 0.6;
 
 /** One prompt by estimate: reserved parts, then history up to its share, then files in what is left. */
-export async function buildPrompt(options: ContextServices, call: RoutedCall, parts: PromptParts): Promise<Prompt> {
+export async function buildPrompt(services: CallServices, call: RoutedCall, parts: PromptParts): Promise<Prompt> {
   const { plan, thread, common, signal } = call;
   const { collected, factor } = parts;
   const { model } = call.candidates[0];
   const { window, maxOutput } = model;
   const tail = [plan.tail, plan.addendum?.(model)].filter(Boolean).join('\n\n');
-  const preamble = plan.preamble ?? options.preamble;
+  const preamble = plan.preamble ?? services.preamble;
   const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(preamble, parts, tail) });
   const evidence = fitEvidence(plan.evidence ?? [], (plainly.rest * evidenceShare) / factor);
   const content = [parts.draft.content, evidence.text].filter(Boolean).join('\n\n');
   const draft = { ...parts.draft, content };
   const reserved = reservedTokens(preamble, { ...parts, draft }, tail);
   const budget = planBudget({ window, maxOutput, reserved });
-  const now = options.clock.now();
+  const now = services.clock.now();
   const history: History =
     common.context === 'thread'
-      ? selectHistory({ thread, window, budget: budget.history / factor, maxTurns: options.maxTurns, now })
+      ? selectHistory({ thread, window, budget: budget.history / factor, maxTurns: services.maxTurns, now })
       : { selection: { turns: [] } };
   const { selection } = history;
   const historyUsed = Math.ceil(selectionTokens(selection) * factor);
 
   const standing = standingFiles(selection);
   const bases = [...standing.values()].map(file => file.base);
-  const stored = await options.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
+  const stored = await services.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
   const embedded = await includeFiles({
     named: collected.files,
     found: parts.found,
     standing,
     shown: shownTexts(selection),
     bases: stored,
-    sandbox: options.sandbox,
-    pool: options.pool,
-    condenser: options.condenser,
+    sandbox: services.sandbox,
+    pool: services.pool,
+    condenser: services.condenser,
     words: questionWords(plan.contribution),
     root: call.request.principal.root,
-    maxBytes: options.maxFileBytes,
+    maxBytes: services.maxFileBytes,
     budget: budget.rest - historyUsed,
     factor,
-    mask: options.mask,
+    mask: services.mask,
     scope: thread.id,
     signal,
   });

@@ -13,7 +13,7 @@ import {
   type SecretsByPlaceholder,
 } from '../../workspace/restore-secrets.ts';
 import type { PreparedCall } from '../call-record.ts';
-import type { ContextServices } from './options.ts';
+import type { CallServices } from './services.ts';
 
 /**
  * Arguments with the secrets in their texts masked, keyed by the thread they belong to: done once, before anything is made
@@ -55,7 +55,7 @@ const mostFiles = 200;
 
 /** What placeholders of a thread stand for, as far as the files that it was sent still hold that; nothing else is asked. */
 export async function secretsOfThread(
-  { store, sandbox, mask, maxFileBytes }: ContextServices,
+  { store, sandbox, mask, maxFileBytes }: CallServices,
   { thread, files, signal }: ThreadFiles,
   wanted: ReadonlySet<string>,
 ): Promise<SecretsByPlaceholder> {
@@ -80,14 +80,14 @@ export interface UnmaskedPrompt {
  * Undefined where there are none, where any candidate is elsewhere, or where it would not fit any more.
  */
 export async function unmaskPrompt(
-  options: ContextServices,
+  services: CallServices,
   gathered: PreparedCall,
   runsHere: (providerId: string) => boolean,
 ): Promise<UnmaskedPrompt | undefined> {
   const { candidates, messages, thread, turn, signal } = gathered;
   if (!candidates.every(({ model }) => runsHere(model.provider))) return undefined;
   const wanted = placeholdersIn(messages.map(textOf).join('\n'));
-  const shown = await secretsOfThread(options, { thread, files: turn.files, signal }, wanted);
+  const shown = await secretsOfThread(services, { thread, files: turn.files, signal }, wanted);
   if (shown.size === 0) return undefined;
   const clear = messages.map(message => ({
     ...message,

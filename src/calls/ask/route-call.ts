@@ -2,7 +2,7 @@ import type { Emit } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
 import { estimateTokens, imageTokens } from '../../core/tokens.ts';
 import type { WebSearch } from '../../models/ask-model.ts';
-import type { Classify, Opinion } from '../../models/routing/classifier.ts';
+import type { Opinion } from '../../models/routing/classifier.ts';
 import { documentsAmong, picturesAmong, type TaskProfile } from '../../models/routing/requirements.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
@@ -10,7 +10,8 @@ import { selectionTokens, windowClass } from '../../threads/compaction.ts';
 import { selectTurns } from '../../threads/transcript.ts';
 import { measureFiles } from '../../workspace/walk.ts';
 import type { CommonArguments, ModelTurn, ThreadedCall } from '../call-record.ts';
-import type { ContextServices } from './options.ts';
+import { workflowOf } from '../tool.ts';
+import type { CallServices, SearchSettings } from './services.ts';
 
 /** Bytes of a text file for one token of it, with the numbers before its lines. */
 const bytesPerToken = 3;
@@ -18,20 +19,20 @@ const bytesPerToken = 3;
 /** What a wide window would be sent of a thread. */
 const wideWindow = 1_000_000;
 
-type Place = Pick<ContextServices, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble'>;
+type Place = Pick<CallServices, 'sandbox' | 'home' | 'maxFileBytes' | 'preamble'>;
 
 /** A call as the AI manager sees it: what is asked, with how much beside it. Files are measured, not read. */
-export async function routeTask(options: Place, call: ThreadedCall, plan: ModelTurn): Promise<TaskProfile> {
+export async function routeTask(services: Place, call: ThreadedCall, plan: ModelTurn): Promise<TaskProfile> {
   const { common, tool, args, thread, request } = call;
-  const steps = tool.shape.kind === 'workflow' && typeof args.step === 'string';
+  const steps = workflowOf(tool) !== undefined && typeof args.step === 'string';
   const text = steps ? String(args.step) : plan.contribution;
-  const words = [options.preamble, plan.contribution, plan.tail, ...(plan.evidence ?? []).map(piece => piece.text)];
+  const words = [services.preamble, plan.contribution, plan.tail, ...(plan.evidence ?? []).map(piece => piece.text)];
   const images = plan.images ?? [];
   const place = { root: request.principal.root, signal: call.signal };
   const estimate =
     words.reduce((sum, each) => sum + estimateTokens(each), 0) +
     images.length * imageTokens +
-    (await fileTokens(options, plan.files, place)) +
+    (await fileTokens(services, plan.files, place)) +
     (common.context === 'thread' ? threadTokens(thread) : 0);
   return {
     tool: tool.name,
@@ -68,10 +69,6 @@ function threadTokens(thread: Thread): number {
   return selectionTokens(selectTurns(thread, windowClass(wideWindow)));
 }
 
-export interface SearchSettings extends WebSearch {
-  when: 'auto' | 'asked' | 'off';
-}
-
 /** For calls whose models are chosen one by one: only where the caller says so. */
 export function askedSearch(
   { when, ...search }: SearchSettings,
@@ -102,39 +99,31 @@ export function searchFor(
   return plan?.tools.webSearch || before?.modelMetadata?.webSearch ? search : undefined;
 }
 
-export interface RouteOptions {
-  route(request: ModelRequest): Promise<Resolution>;
-  /** Asked where the rules leave a question open. */
-  classify: Classify;
-  webSearch: SearchSettings;
-  compose: ContextServices;
-}
-
 /**
  * Routing for one call: the AI manager gets to know what it is about, and where its rules leave that open, a small model is
  * asked. Told to the observers. Several requests of one call share what was found out.
  */
 export function planCall(
-  options: RouteOptions,
+  services: CallServices,
   call: ThreadedCall,
   plan: ModelTurn,
 ): (request: ModelRequest) => Promise<Resolution> {
-  const finding = once(() => routeTask(options.compose, call, plan));
+  const finding = once(() => routeTask(services, call, plan));
   const opining = once(async () => {
     const { text } = await finding();
-    return options.classify(text, { reqId, tool: tool.name, payer, signal });
+    return services.classify(text, { reqId, tool: tool.name, payer, signal });
   });
   const { reqId, tool, signal, request, thread } = call;
   const payer = { owner: request.principal.owner, thread: thread.id };
   return async asked => {
     const task = await finding();
-    let resolution = await options.route({ ...asked, task });
+    let resolution = await services.route({ ...asked, task });
     let opinion: Opinion | undefined;
     if (resolution.plan?.unclear) {
       opinion = await opining();
-      if (opinion?.told) resolution = await options.route({ ...asked, task: { ...task, told: opinion.told } });
+      if (opinion?.told) resolution = await services.route({ ...asked, task: { ...task, told: opinion.told } });
     }
-    tell(options.compose.emit, call, resolution, opinion);
+    tell(services.emit, call, resolution, opinion);
     return resolution;
   };
 }

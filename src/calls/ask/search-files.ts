@@ -3,7 +3,7 @@ import type { LineRange, TextFile } from '../../core/file.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { clampRange, readFile } from '../../workspace/read-file.ts';
 import type { RoutedCall } from '../call-record.ts';
-import type { ContextServices } from './options.ts';
+import type { CallServices } from './services.ts';
 
 /** A file in which a search found something, and where, the best place first. */
 export interface FoundFile {
@@ -23,12 +23,12 @@ const nearby = 3;
 const nothing: Searched = { found: [], warnings: [] };
 
 /** What the workspace's index knows about the question, where the call asks for it. A search that fails is no reason to fail. */
-export async function searchFiles(options: ContextServices, call: RoutedCall): Promise<Searched> {
+export async function searchFiles(services: CallServices, call: RoutedCall): Promise<Searched> {
   if (!call.common.useSearch) return nothing;
   const { signal, progress, plan, request, thread } = call;
   const payer = { owner: request.principal.owner, thread: thread.id };
   try {
-    const index = await options.indexes.of(request.principal.root);
+    const index = await services.indexes.of(request.principal.root);
     const { warning } = await index.refresh({
       signal,
       payer,
@@ -40,7 +40,7 @@ export async function searchFiles(options: ContextServices, call: RoutedCall): P
     }
     const found: FoundFile[] = [];
     for (const [path, wanted] of places) {
-      const file = await readFile(options.sandbox, path, { maxBytes: options.maxFileBytes, signal });
+      const file = await readFile(services.sandbox, path, { maxBytes: services.maxFileBytes, signal });
       if (isSkip(file)) continue;
       const ranges = wanted.flatMap(range => {
         const there = clampRange(path, range, file.lines);

@@ -15,6 +15,7 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import { assertArgumentShape } from '../call-limits.ts';
 import { outputFields } from '../fields.ts';
 import type { ToolDefinition } from '../tool.ts';
+import { aliasOf, kindTraits, workflowOf } from '../tool.ts';
 
 /** A call that may come again, until its reply arrived. */
 export interface CallOperation {
@@ -323,14 +324,16 @@ export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap
   const byName = new Map(tools.map(tool => [tool.name, tool]));
   const costly = tools.filter(({ effects }) => effects.network);
   return new Map(
-    costly.map(({ name, shape, writesBy = [] }) => {
-      const kinds = shape.kind === 'dispatch' ? shape.to.flatMap(to => byName.get(to)?.shape ?? []) : [shape];
+    costly.map(tool => {
+      const { name, writesBy = [] } = tool;
+      const meant = aliasOf(tool)?.to.flatMap(to => byName.get(to) ?? []) ?? [tool];
+      const traits = meant.map(({ shape }) => kindTraits[shape.kind]);
       return [
         name,
         {
-          threaded: kinds.every(({ kind }) => kind !== 'wrapper' && kind !== 'agent'),
-          looks: kinds.some(each => each.kind === 'workflow' && each.evidence !== undefined),
-          edits: kinds.some(({ kind }) => kind === 'agent'),
+          threaded: !traits.some(({ recordsFirst }) => recordsFirst),
+          looks: meant.some(each => workflowOf(each)?.evidence !== undefined),
+          edits: traits.some(({ edits }) => edits),
           writesTo: [...writesBy, ...Object.keys(outputFields)],
         },
       ];

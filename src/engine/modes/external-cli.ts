@@ -1,7 +1,7 @@
-import { type AskOptions, askModelTurn } from '../../calls/ask/ask.ts';
-import type { ContextServices } from '../../calls/ask/options.ts';
+import { askModelTurn } from '../../calls/ask/ask.ts';
+import type { CallServices } from '../../calls/ask/services.ts';
 import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
-import type { Reply } from '../../calls/reply.ts';
+import type { ExternalCliMode } from '../../calls/tool.ts';
 import { inputError, securityError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
@@ -9,6 +9,7 @@ import type { Thread } from '../../core/thread.ts';
 import { type CliRegistry, guidance } from '../../providers/external-cli/cli-registry.ts';
 import { programProviderId } from '../../providers/external-cli/program.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
+import type { Mode, ModeServices } from './mode.ts';
 
 /** Characters of an answer that a reply shows. */
 const limit = 20_000;
@@ -42,33 +43,30 @@ function summaryIn(text: string): string | undefined {
 }
 
 /** Another vendor's agent works on a request in this project, and its answer becomes part of the thread. */
-export async function executeExternalCli(
-  options: AskOptions & { bridge: CliRegistry },
-  call: ThreadedCall,
-): Promise<Reply> {
-  const { plan, model } = await planBridge(options.bridge, call, options.compose);
-  // It is asked by name, and nobody answers in its place.
-  return askModelTurn(options, { ...call, common: { ...call.common, model, allowFallback: false } }, plan);
-}
+export const externalCli: Mode<ExternalCliMode> = {
+  thread: 'one',
+  async execute(_definition, call, services) {
+    const { plan, model } = await planQuestion(services, call);
+    // It is asked by name, and no other model answers in its place.
+    return askModelTurn(services, { ...call, common: { ...call.common, model, allowFallback: false } }, plan);
+  },
+};
 
-async function planBridge(
-  desk: CliRegistry,
-  call: ThreadedCall,
-  options: ContextServices,
-): Promise<{ plan: ModelTurn; model: string }> {
+async function planQuestion(services: ModeServices, call: ThreadedCall): Promise<{ plan: ModelTurn; model: string }> {
   const { args, thread, tool } = call;
-  const cli = desk.find(textOr(args.cli_name) ?? lastAsked(thread, tool.name, desk) ?? usual(desk));
+  const { clis } = services;
+  const cli = clis.find(textOr(args.cli_name) ?? lastAsked(thread, tool.name, clis) ?? usual(clis));
   const role = textOr(args.role) ?? 'default';
   const known = cli.roles.map(({ name }) => name);
   if (!known.includes(role)) throw unknownRole(role, cli.name, known);
   const mayWrite = args.allow_writes === true;
-  if (mayWrite && !desk.mayWrite) throw mayNotWrite();
-  const { prompt, warnings } = await desk.rolePrompt(cli, role);
+  if (mayWrite && !clis.mayWrite) throw mayNotWrite();
+  const { prompt, warnings } = await clis.rolePrompt(cli, role);
   call.warnings.push(...warnings);
   if (textsIn(args.images).length > 0) call.warnings.push('Images are not handed to CLIs: name their files instead.');
   const plan: ModelTurn = {
     kind: 'ask',
-    contribution: await contributionOf(call, options),
+    contribution: await contributionOf(call, services),
     tail: `${prompt}\n\n${guidance(cli.title)}`,
     files: [],
     category: 'balanced',
@@ -116,7 +114,7 @@ function mayNotWrite() {
 /** The request, with files by name, size and time of their last change: the agent reads them itself. */
 async function contributionOf(
   { args, request, signal }: ThreadedCall,
-  { sandbox, home }: ContextServices,
+  { sandbox, home }: CallServices,
 ): Promise<string> {
   const prompt = String(args.prompt);
   const named = textsIn(args.absolute_file_paths);

@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path';
-import type { ContextServices } from '../../calls/ask/options.ts';
+import { askModelTurn } from '../../calls/ask/ask.ts';
 import { secretsOfThread } from '../../calls/ask/redaction.ts';
+import type { CallServices } from '../../calls/ask/services.ts';
 import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
 import { readControlStatus } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
@@ -10,6 +11,7 @@ import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference, readTextFile } from '../../workspace/read-file.ts';
 import { placeholdersIn, type RestoredText, restoreSecrets } from '../../workspace/restore-secrets.ts';
 import { writeInside } from '../../workspace/write-file.ts';
+import type { Mode } from './mode.ts';
 
 /** What a model that may generate code is told of the form. */
 export const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:
@@ -79,9 +81,9 @@ const bytesPerToken = 4;
 export async function documentSubject(
   { files, fileIds = [], provider }: DocumentQuestion,
   call: ThreadedCall,
-  options: Pick<ContextServices, 'documents' | 'sandbox' | 'home'>,
+  services: Pick<CallServices, 'documents' | 'sandbox' | 'home'>,
 ): Promise<DocumentSubject> {
-  const { documents } = options;
+  const { documents } = services;
   const subject = { files: [...files], fileIds: [...fileIds], images: [] };
   if (!documents || (provider !== undefined && provider !== documents.provider)) {
     const images = files.filter(path => pictures.test(path));
@@ -96,7 +98,7 @@ export async function documentSubject(
     provider !== undefined ||
     fileIds.length > 0 ||
     files.some(path => documents.reads(path)) ||
-    isLongContext((await bytesOf(files, call, options)) / bytesPerToken);
+    isLongContext((await bytesOf(files, call, services)) / bytesPerToken);
   return { ...subject, ...(wanted && { provider: documents.provider }) };
 }
 
@@ -104,7 +106,7 @@ export async function documentSubject(
 async function bytesOf(
   files: readonly string[],
   { request: { principal } }: ThreadedCall,
-  { sandbox, home }: Pick<ContextServices, 'sandbox' | 'home'>,
+  { sandbox, home }: Pick<CallServices, 'sandbox' | 'home'>,
 ): Promise<number> {
   let bytes = 0;
   for (const path of files) {
@@ -119,14 +121,19 @@ async function bytesOf(
 type Shape = PromptMode<Record<string, unknown>>;
 
 /** One question, one answer. */
-export async function planPrompt(shape: Shape, call: ThreadedCall, options: ContextServices): Promise<ModelTurn> {
+export const prompt: Mode<Shape> = {
+  thread: 'one',
+  execute: async (shape, call, services) => askModelTurn(services, call, await planQuestion(shape, call, services)),
+};
+
+async function planQuestion(shape: Shape, call: ThreadedCall, services: CallServices): Promise<ModelTurn> {
   const { args } = call;
-  const { question, files: named } = await questionOf(shape, call, options);
-  const subject = shape.documents && (await documentSubject(shape.documents(args), call, options));
+  const { question, files: named } = await questionOf(shape, call, services);
+  const subject = shape.documents && (await documentSubject(shape.documents(args), call, services));
   const files = subject?.files ?? named;
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
   // Refused now rather than after a model was paid for code that has no place.
-  if (directory !== undefined) await options.sandbox.assertWithin(directory);
+  if (directory !== undefined) await services.sandbox.assertWithin(directory);
   return {
     kind: 'ask',
     contribution: question,
@@ -138,7 +145,7 @@ export async function planPrompt(shape: Shape, call: ThreadedCall, options: Cont
     category: shape.category,
     effort: shape.effort,
     local: {},
-    deliver: answered => deliver(options, directory, answered),
+    deliver: answered => deliver(services, directory, answered),
     conclude({ answer, files: report, plan }) {
       const special = readControlStatus(answer.text);
       const missing =
@@ -156,21 +163,21 @@ export async function planPrompt(shape: Shape, call: ThreadedCall, options: Cont
 const directoryField = 'working_directory_absolute_path';
 
 /** A file called prompt.txt is the question: that is how callers send what is too long for a text field. */
-async function questionOf(shape: Shape, { args, request, signal, thread }: ThreadedCall, options: ContextServices) {
+async function questionOf(shape: Shape, { args, request, signal, thread }: ThreadedCall, services: CallServices) {
   const named = strings(args.absolute_file_paths ?? args.relevant_files);
   const carrier = named.find(path => basename(path) === 'prompt.txt');
   if (carrier === undefined) return { question: shape.question(args), files: named };
   const files = named.filter(path => path !== carrier);
-  const reference = parsePathReference(carrier, request.principal.root, options.home);
+  const reference = parsePathReference(carrier, request.principal.root, services.home);
   if (isSkip(reference)) return { question: shape.question(args), files: named };
-  const outcome = await readTextFile(options.sandbox, reference, { maxBytes: options.maxFileBytes, signal });
+  const outcome = await readTextFile(services.sandbox, reference, { maxBytes: services.maxFileBytes, signal });
   if (!outcome.ok) return { question: shape.question(args), files: named };
-  return { question: (await options.mask(outcome.file.text, thread.id)).text, files };
+  return { question: (await services.mask(outcome.file.text, thread.id)).text, files };
 }
 
 /** Puts generated code where the caller asked for it; the reply then says where it is instead of carrying it. */
 async function deliver(
-  options: ContextServices,
+  services: CallServices,
   directory: string | undefined,
   { answer, said, reqId, tool, thread, turn, signal }: AnsweredCall,
 ): Promise<Delivery> {
@@ -178,15 +185,15 @@ async function deliver(
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
   try {
     const wanted = placeholdersIn(generated.code);
-    const originals = await secretsOfThread(options, { thread, files: turn.files, signal }, wanted);
+    const originals = await secretsOfThread(services, { thread, files: turn.files, signal }, wanted);
     const code = restoreSecrets(generated.code, originals);
-    const { path, replaced } = await writeInside(options.sandbox, {
+    const { path, replaced } = await writeInside(services.sandbox, {
       directory,
       name: artifactName,
       text: code.text,
       unique: reqId,
     });
-    options.emit({ type: 'files.written', reqId, tool: tool.name, path });
+    services.emit({ type: 'files.written', reqId, tool: tool.name, path });
     // Of the text as it is stored: a model of this machine may repeat a secret that only its file tells.
     const rest = splitGeneratedCode(answer.text)?.rest ?? '';
     const text = [rest, artifactInstructions(path, replaced), secretsNote(code)]
@@ -198,7 +205,7 @@ async function deliver(
     // The code was paid for: it comes in the reply, with the reason why it is there.
     const reason = error instanceof Error ? error.message : String(error);
     const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
-    options.emit({ type: 'files.written', reqId, tool: tool.name, path: join(directory, artifactName), code });
+    services.emit({ type: 'files.written', reqId, tool: tool.name, path: join(directory, artifactName), code });
     return {
       text: `${answer.text}\n\nWARNING: the code could not be written to ${directory}: ${reason}`,
       document: {},

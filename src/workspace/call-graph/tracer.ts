@@ -14,10 +14,7 @@ import type { TraceRequest } from './trace.ts';
 import type { Source, TracedSources, TraceInput } from './trace-sources.ts';
 import type { TraceAnswer } from './trace-worker.ts';
 
-const program = new URL(
-  import.meta.url.endsWith('.ts') ? './trace-worker.ts' : './trace-worker.js',
-  import.meta.url,
-);
+const program = new URL(import.meta.url.endsWith('.ts') ? './trace-worker.ts' : './trace-worker.js', import.meta.url);
 
 /** Characters that are parsed and traced in about 10 ms; a thread takes longer than that to start. */
 const smallChars = 24_000;

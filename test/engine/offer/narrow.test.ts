@@ -45,8 +45,8 @@ describe('narrow', () => {
     const lean: ExposurePolicy = { ...standard, profile: 'lean' };
     const { tools: listed } = narrow(tools, lean, { readOnly: false, deny: ['debug', 'job'] });
     const shape = listed.find(({ name }) => name === 'workflow')?.shape;
-    expect(shape?.kind === 'dispatch' && shape.to).not.toContain('debug');
-    expect(shape?.kind === 'dispatch' && shape.to).toContain('codereview');
+    expect(shape?.kind === 'alias' && shape.to).not.toContain('debug');
+    expect(shape?.kind === 'alias' && shape.to).toContain('codereview');
     expect(names({ deny: ['workflow'] }, lean).listed).not.toContain('workflow');
   });
 });

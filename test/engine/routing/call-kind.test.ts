@@ -15,7 +15,7 @@ async function explain({ name, effort }: ModelRequest) {
   return { requested: name ?? 'auto', candidates: [candidate], warnings: [], leftOut: [] };
 }
 
-const kindOf = createCallKind({ tools, explain, efforts: { thinkdeep: 'none' } });
+const kindOf = createCallKind({ efforts: { thinkdeep: 'none' } }, { tools, explain });
 const request = (name: string, args: Record<string, unknown>): ToolRequest => ({
   name,
   arguments: args,

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
+import type { AgentMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Message } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
 import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
 import type { Usage } from '../../../core/usage.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
+import type { Mode } from '../mode.ts';
 
 /** What heads the block of files that changed; its mark follows. */
 export const refreshHeading = '[SYSTEM: FILES UPDATED]';
@@ -222,3 +224,9 @@ export interface AgentResult {
   candidate: Candidate;
   warnings: string[];
 }
+
+/** A model works with tools, round by round; its runs open their threads themselves, and may wait for approval. */
+export const agent: Mode<AgentMode> = {
+  thread: 'own',
+  execute: (_definition, call, services) => services.agent.execute(call, services),
+};

@@ -1,18 +1,21 @@
-import type { ModelTurn, ParsedCall, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
+import { askModelTurn } from '../../../calls/ask/ask.ts';
+import type { CallServices } from '../../../calls/ask/services.ts';
+import { withThread } from '../../../calls/ask/with-thread.ts';
+import type { ParsedCall, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { shownToApprove } from '../../../calls/format-reply.ts';
 import { type Reply, successReply } from '../../../calls/reply.ts';
 import type { AppEvent } from '../../../core/events.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Mask, Random } from '../../../core/ports.ts';
 import { safeCut } from '../../../core/text.ts';
-import type { Thread } from '../../../core/thread.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
 import type { AskModel } from '../../../models/ask-model.ts';
 import { callLimit } from '../../../models/budget.ts';
 import type { Meter } from '../../../models/meter.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
-import type { Threads } from '../../../threads/threads.ts';
+import { scopesOf } from '../../../threads/threads.ts';
+import type { AgentRunner } from '../mode.ts';
 import {
   type AgentInput,
   type AgentParts,
@@ -142,24 +145,6 @@ export function createTriage(parts: TriageParts): NonNullable<AgentParts['triage
   };
 }
 
-/** What the pipeline of a call does for a run. */
-export interface AgentPipeline {
-  threads: Threads;
-  /** The ids that texts of a thread may have been masked under, its own first. */
-  scopesOf(thread: Thread): Promise<string[]>;
-  /** Begins or resumes the call's thread; `work` is done under its lease. */
-  onThread(work: (call: ThreadedCall) => Promise<Reply>): Promise<Reply>;
-  /** The second half: gathers the prompt, stores the question, then the answer. */
-  ask(call: ThreadedCall, plan: ModelTurn): Promise<Reply>;
-}
-
-/** Answers calls of tools that let a model work. */
-export interface AgentRunner {
-  conduct(call: ParsedCall, pipeline: AgentPipeline): Promise<Reply>;
-  /** Ends the runs that wait for somebody. */
-  close(): Promise<void>;
-}
-
 export interface RunnerParts extends Omit<LocalToolServices, 'reqId' | 'scope' | 'earlierScopes' | 'tool' | 'root'> {
   askModel: AskModel;
   route(request: ModelRequest): Promise<Resolution>;
@@ -190,22 +175,22 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
   const desk = createWaitingRuns(parts);
   const spent = new WeakMap<WaitingRun, number>();
 
-  async function conduct(call: ParsedCall, pipeline: AgentPipeline): Promise<Reply> {
+  async function execute(call: ParsedCall, services: CallServices): Promise<Reply> {
     const { request, args } = call;
     const id = typeof args.run_id === 'string' ? args.run_id : undefined;
     const earlier = desk.find(request.principal.owner, id, request.answers?.keys() ?? []);
-    if (earlier) return goOn(earlier, call, pipeline);
+    if (earlier) return goOn(earlier, call, services);
     // Before a thread is begun for it.
     taskIn(args);
-    return pipeline.onThread(async resumed => {
+    return withThread(services, call, async resumed => {
       const run = new WaitingRun(parts.random.uuid(), resumed);
-      run.start(work(parts, run, resumed, { pipeline, spent }));
+      run.start(work(parts, run, resumed, { services, spent }));
       return settled(desk, run);
     });
   }
 
   /** The limit on the cost of one call holds for the run as a whole. */
-  async function goOn(run: WaitingRun, call: ParsedCall, { threads }: AgentPipeline): Promise<Reply> {
+  async function goOn(run: WaitingRun, call: ParsedCall, { threads }: CallServices): Promise<Reply> {
     const limit = callLimit(parts.perRequest, run.maxCostUsd);
     if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - (spent.get(run) ?? 0)));
     run.attach(call);
@@ -227,7 +212,7 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
     }
   }
 
-  return { conduct, close: desk.close };
+  return { execute, close: desk.close };
 }
 
 /** The run's reply, or its question for who called. */
@@ -251,7 +236,7 @@ async function settled(desk: WaitingRuns, run: WaitingRun): Promise<Reply> {
 
 /** What outlives a call of a run. */
 interface Around {
-  pipeline: AgentPipeline;
+  services: CallServices;
   /** US dollars, by run. */
   spent: WeakMap<WaitingRun, number>;
 }
@@ -271,7 +256,7 @@ async function work(parts: RunnerParts, run: WaitingRun, call: ThreadedCall, aro
       return perform({ ...parts, emit }, run, gathered, { ...around, before, record });
     },
   });
-  return askedBy(run, await around.pipeline.ask({ ...call, signal: run.signal }, plan));
+  return askedBy(run, await askModelTurn(around.services, { ...call, signal: run.signal }, plan));
 }
 
 /** A reply as the call gets it that is here now. */
@@ -292,12 +277,12 @@ async function perform(
   parts: RunnerParts,
   run: WaitingRun,
   gathered: PreparedCall,
-  { pipeline, spent, before, record }: Performance,
+  { services, spent, before, record }: Performance,
 ): Promise<AgentResult> {
   const { signal } = run;
   const { request, thread, tool, args, common, candidates } = gathered;
   const { owner, root } = request.principal;
-  const [scope, ...earlierScopes] = await pipeline.scopesOf(thread);
+  const [scope, ...earlierScopes] = await scopesOf(services.store, thread);
   const reqId = gathered.reqId;
   const handParts: LocalToolServices = {
     ...parts,

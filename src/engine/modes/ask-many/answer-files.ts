@@ -16,7 +16,8 @@ import {
   type Writing,
   writeInside,
 } from '../../../workspace/write-file.ts';
-import { type FanoutOptions, type FanoutRun, nameOf, type Response } from './ask-each.ts';
+import type { ModeServices } from '../mode.ts';
+import { type FanoutRun, nameOf, type Response } from './ask-each.ts';
 import { factsOf, type SlotEntry } from './slots-reply.ts';
 
 /** Where the answers of a call are written. */
@@ -34,10 +35,10 @@ export interface Output {
 }
 
 /** Reads where the answers go: one path for one model, else a directory (`responses` beside the prompt) and an ending. */
-export function planOutput(options: FanoutOptions, { args, request }: ParsedCall, question: string): Output {
+export function planOutput(services: ModeServices, { args, request }: ParsedCall, question: string): Output {
   const overwrite = args.overwrite === true;
   const stem = basename(question, extname(question));
-  const absolute = (field: string) => pathIn(field, args[field], request.principal.root, options.compose.home);
+  const absolute = (field: string) => pathIn(field, args[field], request.principal.root, services.home);
   const exact = absolute('output_path');
   const directory = absolute('output_dir');
   if (exact === undefined) {
@@ -49,11 +50,7 @@ export function planOutput(options: FanoutOptions, { args, request }: ParsedCall
 }
 
 /** Refuses what can't be written before anybody is paid for it; makes the directory. */
-export async function prepareOutput(
-  { compose: { sandbox } }: FanoutOptions,
-  { reqId }: ParsedCall,
-  output: Output,
-): Promise<Output> {
+export async function prepareOutput({ sandbox }: ModeServices, { reqId }: ParsedCall, output: Output): Promise<Output> {
   const { name = '', overwrite } = output;
   checkTarget(sandbox, join(output.directory, name));
   const directory = await makeInside(sandbox, output.directory);
@@ -127,8 +124,8 @@ export interface Writer {
 type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
 
 /** `question`: the file that was sent, whose masked secrets are put back into what is written. */
-export function createWriter({ options, call }: FanoutRun, output: Output, question: string): Writer {
-  const { sandbox, mask, emit, maxFileBytes: maxBytes } = options.compose;
+export function createWriter({ services, call }: FanoutRun, output: Output, question: string): Writer {
+  const { sandbox, mask, emit, maxFileBytes: maxBytes } = services;
   const used = new Set<string>();
   let count = 0;
 

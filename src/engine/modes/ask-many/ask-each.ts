@@ -1,4 +1,4 @@
-import { type AskOptions, continueTruncated } from '../../../calls/ask/ask.ts';
+import { continueTruncated } from '../../../calls/ask/ask.ts';
 import { createMaskedStream, maskAnswer } from '../../../calls/ask/redaction.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { inParallel } from '../../../core/concurrency.ts';
@@ -9,22 +9,10 @@ import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tok
 import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
+import type { ModeServices } from '../mode.ts';
 import { emptyAnswer, withoutSecrets } from './consult.ts';
 import { atOnce } from './panel-prompts.ts';
 import { type Candidates, modelName, type Panelist } from './seats.ts';
-
-export interface FanoutSettings {
-  /** Who is asked when a call names nobody; empty: the default model, or one that is chosen. */
-  defaultModels: readonly string[];
-  /** The one sentence that models are told beside the text; absent: nothing. */
-  language?: string;
-  /** All providers there are, with the short names that may stand before a model's. */
-  prefixes: readonly { id: string; names: readonly string[] }[];
-}
-
-export interface FanoutOptions extends AskOptions {
-  fanout: FanoutSettings;
-}
 
 /** One model that was asked for, and who that is; or why it can't be asked. */
 export interface FanoutTarget extends Pick<Panelist, 'who' | 'warnings'> {
@@ -43,7 +31,7 @@ export interface Response {
 
 /** One call with what all its questions have in common. */
 export interface FanoutRun {
-  options: FanoutOptions;
+  services: ModeServices;
   /** With its secrets masked. */
   call: ParsedCall;
   /** What every model is asked. */
@@ -52,8 +40,8 @@ export interface FanoutRun {
   spent: { usage: Usage; costUsd?: number };
 }
 
-export function startFanout(options: FanoutOptions, call: ParsedCall, text: string): FanoutRun {
-  return { options, call, text, spent: { usage: noUsage } };
+export function startFanout(services: ModeServices, call: ParsedCall, text: string): FanoutRun {
+  return { services, call, text, spent: { usage: noUsage } };
 }
 
 export interface Asking {
@@ -66,8 +54,8 @@ export interface Asking {
 }
 
 /** The text as it is, without a word of ours but the language that the operator wants. */
-export function askingFor({ options }: FanoutRun, text: string): Asking {
-  const { language } = options.fanout;
+export function askingFor({ services }: FanoutRun, text: string): Asking {
+  const { language } = services.fanout;
   const said = (role: Message['role'], section: Message['section'], content: string): Message => ({
     role,
     section,
@@ -78,7 +66,7 @@ export function askingFor({ options }: FanoutRun, text: string): Asking {
   return {
     messages,
     counted() {
-      count ??= options.compose.countTokens(messages.map(textOf));
+      count ??= services.countTokens(messages.map(textOf));
       return count;
     },
   };
@@ -87,8 +75,8 @@ export function askingFor({ options }: FanoutRun, text: string): Asking {
 /** Asks one model. Never throws for a model that fails; a call that was cancelled does. */
 export async function askTarget(fan: FanoutRun, { who }: FanoutTarget, asking: Asking): Promise<Outcome> {
   if (!('candidates' in who)) return { error: who.failure, latencyMs: 0 };
-  const { options, call } = fan;
-  const { clock, mask } = options.compose;
+  const { services, call } = fan;
+  const { clock, mask } = services;
   const began = clock.monotonic();
   try {
     throwIfAborted(call.signal);
@@ -105,9 +93,9 @@ export async function askTarget(fan: FanoutRun, { who }: FanoutTarget, asking: A
   }
 }
 
-async function ask({ options, call }: FanoutRun, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
+async function ask({ services, call }: FanoutRun, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
   const { tokens, room } = await roomFor(candidates[0], asking);
-  const stream = asking.onText && createMaskedStream(options.compose.mask, call.reqId, asking.onText);
+  const stream = asking.onText && createMaskedStream(services.mask, call.reqId, asking.onText);
   const question: ModelQuestion = {
     reqId: call.reqId,
     tool: call.tool.name,
@@ -122,7 +110,7 @@ async function ask({ options, call }: FanoutRun, candidates: Candidates, asking:
     onText: stream?.push,
     onProgress: delta => call.progress.streamed(delta),
   };
-  const answer = await continueTruncated(options.askModel, question, await options.askModel(question), tokens);
+  const answer = await continueTruncated(services.askModel, question, await services.askModel(question), tokens);
   await stream?.end();
   return answer;
 }

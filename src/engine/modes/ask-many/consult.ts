@@ -1,4 +1,3 @@
-import type { AskOptions } from '../../../calls/ask/ask.ts';
 import { maskAnswer } from '../../../calls/ask/redaction.ts';
 import { askedSearch } from '../../../calls/ask/route-call.ts';
 import type { ThreadedCall } from '../../../calls/call-record.ts';
@@ -8,21 +7,9 @@ import type { Mask } from '../../../core/ports.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
-import { type CallBudget, callLimit, createCallBudget, type Pricing, promptTokens } from '../../../models/budget.ts';
+import { type CallBudget, callLimit, createCallBudget, promptTokens } from '../../../models/budget.ts';
+import type { ModeServices } from '../mode.ts';
 import { type Candidates, modelName } from './seats.ts';
-
-export interface PanelSettings {
-  /** Milliseconds for one answer, and for the call as a whole. */
-  modelMs: number;
-  totalMs: number;
-  pricing: Pricing;
-  /** US dollars for one call, whatever it asks for itself. */
-  maxCostUsd?: number;
-}
-
-export interface PanelOptions extends AskOptions {
-  panel: PanelSettings;
-}
 
 /** How one question to one model ended. */
 export type Outcome =
@@ -33,7 +20,7 @@ export type Outcome =
 
 /** What the questions of one call have in common. */
 export interface PanelRun {
-  options: PanelOptions;
+  services: ModeServices;
   call: ThreadedCall;
   purse: CallBudget;
   /** Tokens and dollars of all answers so far. */
@@ -58,7 +45,7 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
  */
 export function askPanelist(session: PanelRun, question: Question): () => Promise<Outcome> {
   const { candidates, messages, sharers } = question;
-  const webSearch = askedSearch(session.options.webSearch, session.call.common);
+  const webSearch = askedSearch(session.services.webSearch, session.call.common);
   const inputTokens = promptTokens(messages, candidates);
   const grant = session.purse.take({ candidates, inputTokens, webSearch, sharers });
   if ('refused' in grant) {
@@ -79,32 +66,32 @@ function room({ maxOutputTokens }: Question, affordable: number | undefined): nu
   return Math.min(maxOutputTokens, affordable ?? maxOutputTokens);
 }
 
-async function ask({ options, call }: PanelRun, question: Question): Promise<Outcome> {
-  const { clock } = options.compose;
+async function ask({ services, call }: PanelRun, question: Question): Promise<Outcome> {
+  const { clock } = services;
   const began = clock.monotonic();
-  const left = call.startedAt + options.panel.totalMs - began;
+  const left = call.startedAt + services.panel.totalMs - began;
   if (left < 1_000) {
-    const seconds = options.panel.totalMs / 1_000;
+    const seconds = services.panel.totalMs / 1_000;
     return { status: 'skipped', because: 'deadline', message: `The ${seconds} s of the call as a whole were used up.` };
   }
   try {
     const { candidates, messages, maxOutputTokens } = question;
-    const answer = await options.askModel({
+    const answer = await services.askModel({
       reqId: call.reqId,
       tool: call.tool.name,
       payer: { owner: call.request.principal.owner, thread: call.thread.id },
       root: call.request.principal.root,
       candidates,
-      webSearch: askedSearch(options.webSearch, call.common),
+      webSearch: askedSearch(services.webSearch, call.common),
       messages,
       maxOutputTokens,
       temperature: call.common.temperature,
       cacheKey: call.thread.id,
-      limits: { totalMs: Math.min(options.panel.modelMs, left) },
+      limits: { totalMs: Math.min(services.panel.modelMs, left) },
       signal: call.signal,
       onProgress: delta => call.progress.streamed(delta),
     });
-    return { status: 'success', answer: await maskAnswer(options.compose.mask, call.thread.id, answer) };
+    return { status: 'success', answer: await maskAnswer(services.mask, call.thread.id, answer) };
   } catch (error) {
     throwIfAborted(call.signal);
     if (isAppError(error) && error.kind === 'limit' && error.details.class === 'cost') {
@@ -112,7 +99,7 @@ async function ask({ options, call }: PanelRun, question: Question): Promise<Out
     }
     // One model's failure is told in its place; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;
-    const told = await withoutSecrets(options.compose.mask, call.thread.id, error);
+    const told = await withoutSecrets(services.mask, call.thread.id, error);
     return { status: 'error', error: told, latencyMs: clock.monotonic() - began };
   }
 }
@@ -148,10 +135,10 @@ function count({ spent }: PanelRun, { usage, costUsd }: ModelAnswer): void {
 }
 
 /** The money of a call that may ask for a limit of its own. */
-export function purseFor({ panel }: PanelOptions, asked: number | undefined): CallBudget {
+export function purseFor({ panel }: ModeServices, asked: number | undefined): CallBudget {
   return createCallBudget(callLimit(panel.maxCostUsd, asked), panel.pricing);
 }
 
-export function openSession(options: PanelOptions, call: ThreadedCall, purse: CallBudget): PanelRun {
-  return { options, call, purse, spent: { usage: noUsage } };
+export function openSession(services: ModeServices, call: ThreadedCall, purse: CallBudget): PanelRun {
+  return { services, call, purse, spent: { usage: noUsage } };
 }

@@ -1,4 +1,5 @@
-import type { ContextServices } from '../../../calls/ask/options.ts';
+import type { CallServices } from '../../../calls/ask/services.ts';
+import { maskCall } from '../../../calls/ask/with-thread.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { errorReply, type Reply, successReply } from '../../../calls/reply.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
@@ -7,6 +8,7 @@ import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
+import type { Mode, ModeServices } from '../mode.ts';
 import {
   createWriter,
   planOutput,
@@ -15,14 +17,7 @@ import {
   type Writer,
   type WrittenAnswer,
 } from './answer-files.ts';
-import {
-  askTargets,
-  type FanoutOptions,
-  type FanoutRun,
-  type FanoutTarget,
-  type Response,
-  startFanout,
-} from './ask-each.ts';
+import { askTargets, type FanoutRun, type FanoutTarget, type Response, startFanout } from './ask-each.ts';
 import { decide, decisionPrompt, resolveTargets, takeDecider } from './slots.ts';
 import { factsOf, replyWith } from './slots-reply.ts';
 
@@ -35,10 +30,10 @@ export interface Question {
 
 /** Reads the file that the field `file_path` names; lines of it, where the path ends like `:10-80`. */
 export async function readQuestion(
-  options: ContextServices,
+  services: CallServices,
   { args, request, signal, reqId }: ParsedCall,
 ): Promise<Question> {
-  const { sandbox, home, maxFileBytes: maxBytes, mask } = options;
+  const { sandbox, home, maxFileBytes: maxBytes, mask } = services;
   const reference = parsePathReference(String(args.file_path), request.principal.root, home);
   if (isSkip(reference)) throw unreadable(reference);
   const outcome = await readTextFile(sandbox, reference, { maxBytes, signal });
@@ -69,13 +64,16 @@ function unreadable({ path, code, reason }: Skip): AppError {
     : inputError(message, { ...details, class: 'files' });
 }
 
-/** One text to several models at once; each answer in a slot of its own, or in a file. `call` has its secrets masked. */
-export async function executeFanout(options: FanoutOptions, shape: FanoutMode, call: ParsedCall): Promise<Reply> {
+/** One text to several models at once; each answer in a slot of its own, or in a file. */
+export const fanout: Mode<FanoutMode> = { thread: 'none', execute: executeFanout };
+
+async function executeFanout(shape: FanoutMode, parsed: ParsedCall, services: ModeServices): Promise<Reply> {
+  const call = await maskCall(services.mask, parsed, parsed.reqId);
   try {
-    if (shape.from === 'text') return await intoReply(startFanout(options, call, String(call.args.text)), shape);
+    if (shape.from === 'text') return await intoReply(startFanout(services, call, String(call.args.text)), shape);
     call.progress.stage('reading the prompt');
-    const { text, path } = await readQuestion(options.compose, call);
-    const fan = startFanout(options, call, text);
+    const { text, path } = await readQuestion(services, call);
+    const fan = startFanout(services, call, text);
     return await (shape.to === 'reply' ? intoReply(fan, shape) : intoFiles(fan, shape, path));
   } catch (error) {
     if (!isAppError(error)) throw error;
@@ -91,13 +89,13 @@ async function intoReply(fan: FanoutRun, shape: FanoutMode): Promise<Reply> {
 }
 
 async function intoFiles(fan: FanoutRun, shape: FanoutMode, question: string): Promise<Reply> {
-  const { options, call } = fan;
-  const planned = planOutput(options, call, question);
+  const { services, call } = fan;
+  const planned = planOutput(services, call, question);
   const slots = await resolveTargets(fan, shape);
   refuseOnePathForMany(planned, slots.length);
   if (slots.every(({ who }) => 'failure' in who)) return noAnswer(fan, await askTargets(fan, slots));
   const decider = shape.decision === undefined ? undefined : await takeDecider(fan, shape, slots);
-  const output = await prepareOutput(options, call, planned);
+  const output = await prepareOutput(services, call, planned);
   const responses = await askTargets(fan, slots);
   if (nobody(responses)) return noAnswer(fan, responses);
   const writer = createWriter(fan, output, question);

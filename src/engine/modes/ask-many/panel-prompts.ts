@@ -1,5 +1,5 @@
 import { prepareContext } from '../../../calls/ask/gather.ts';
-import type { ContextServices } from '../../../calls/ask/options.ts';
+import type { CallServices } from '../../../calls/ask/services.ts';
 import type { ModelTurn, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
@@ -32,7 +32,7 @@ export function tailFor(shape: PanelMode, { stance, stancePrompt }: PanelistRequ
  * read and the like end the call; a window that is too small is that model's own failure.
  */
 export async function prepare(
-  options: ContextServices,
+  services: CallServices,
   call: ThreadedCall,
   shape: PanelMode,
   seat: Panelist,
@@ -53,7 +53,7 @@ export async function prepare(
   };
   const blinded = { ...call, common: { ...call.common, context: 'none' as const } };
   try {
-    return await prepareContext(options, { ...blinded, plan, candidates, requestedModel: seat.model });
+    return await prepareContext(services, { ...blinded, plan, candidates, requestedModel: seat.model });
   } catch (error) {
     if (!isAppError(error) || error.kind !== 'limit' || error.details.class !== 'tokens') throw error;
     return { failure: error };

@@ -5,7 +5,8 @@ import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ModelMetadata, Thread, Turn, VoiceRecord, WorkflowState } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import type { Outcome, PanelOptions, PanelRun } from './consult.ts';
+import type { ModeServices } from '../mode.ts';
+import type { Outcome, PanelRun } from './consult.ts';
 import { storedTurn } from './panel-prompts.ts';
 import { seatName } from './seats.ts';
 import { type Synthesis, synthesisDocument } from './synthesis.ts';
@@ -29,12 +30,12 @@ export interface Pending {
 
 /** Makes the question durable before anybody is paid to answer it. */
 export async function begin(
-  { threads, compose }: PanelOptions,
+  { threads, newExchange, clock }: ModeServices,
   call: ThreadedCall,
   content: string,
   prompts: readonly PreparedCall[],
 ): Promise<Pending> {
-  const blank = { exchange: compose.newExchange(), timestamp: compose.clock.now() };
+  const blank = { exchange: newExchange(), timestamp: clock.now() };
   const { turn, blobs } = storedTurn(call, content, prompts, blank);
   const thread = await threads.add(call.thread, turn.exchange, { turns: [turn], status: 'pending', blobs });
   return { thread, turn };
@@ -54,13 +55,13 @@ export async function end(
   { thread, turn }: Pending,
   ending: Ending,
 ): Promise<{ thread: Thread; warnings: string[] }> {
-  const { options, spent, call } = session;
+  const { services, spent, call } = session;
   const { content, modelProvider, modelName, metadata, workflow } = ending;
   const answer: Turn = {
     seq: turn.seq + 1,
     role: 'assistant',
     content,
-    timestamp: options.compose.clock.now(),
+    timestamp: services.clock.now(),
     exchange: turn.exchange,
     toolName: call.tool.name,
     ...(modelProvider !== undefined && { modelProvider }),
@@ -74,20 +75,20 @@ export async function end(
   const tokens = spent.usage.input + spent.usage.output;
   try {
     const addition = { turns: [answer], status: 'done' as const, workflow, tokens, costUsd: spent.costUsd };
-    return { thread: await options.threads.add(thread, turn.exchange, addition), warnings: [] };
+    return { thread: await services.threads.add(thread, turn.exchange, addition), warnings: [] };
   } catch (error) {
     return { thread, warnings: [`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`] };
   }
 }
 
 /** Marks an exchange that nobody answered. */
-export async function abandon({ options, call }: PanelRun, { thread, turn }: Pending): Promise<void> {
+export async function abandon({ services, call }: PanelRun, { thread, turn }: Pending): Promise<void> {
   try {
     const status = call.signal.aborted ? 'interrupted' : 'failed';
-    await options.threads.add(thread, turn.exchange, { turns: [], status });
+    await services.threads.add(thread, turn.exchange, { turns: [], status });
   } catch (error) {
     // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
-    options.compose.emit({
+    services.emit({
       type: 'warning',
       where: 'store',
       message: isAppError(error) ? error.message : String(error),
@@ -111,7 +112,7 @@ const leastTokens = 60;
 
 /** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */
 export async function panelReply(session: PanelRun, pending: Pending, result: Result): Promise<Reply> {
-  const { options, call } = session;
+  const { services, call } = session;
   const { voices, synthesizer } = result;
   const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;
   const asked = voices.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
@@ -123,7 +124,7 @@ export async function panelReply(session: PanelRun, pending: Pending, result: Re
     metadata: {
       effort: answer?.candidate.effort,
       thinkingBudget: answer?.candidate.thinkingBudget,
-      latencyMs: Math.round(options.compose.clock.monotonic() - call.startedAt),
+      latencyMs: Math.round(services.clock.monotonic() - call.startedAt),
       asked: [
         ...new Set([...asked, ...(synthesizer && synthesizer.outcome.status !== 'skipped' ? [synthesizer.name] : [])]),
       ],
@@ -135,7 +136,7 @@ export async function panelReply(session: PanelRun, pending: Pending, result: Re
   const names = voices.map(({ seat }) => seatName(seat));
   const around: JsonObject = {
     ...bodyOf(result),
-    continuation_offer: continuationOffer(ended.thread, options.compose.maxTurns, ended.thread.turns.length),
+    continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
     metadata: {
       ...panelMetadata(session, prompts, warnings),
       model_used: answer?.model.id,
@@ -145,7 +146,7 @@ export async function panelReply(session: PanelRun, pending: Pending, result: Re
     },
   };
   return successReply(
-    fitting(around, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, options.replyTokens),
+    fitting(around, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, services.replyTokens),
   );
 }
 

@@ -3,7 +3,8 @@ import { continuationOffer, type Reply, readControlStatus, successReply } from '
 import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import { askPanelist, type Outcome, openSession, type PanelOptions, type PanelRun, purseFor } from './consult.ts';
+import type { ModeServices } from '../mode.ts';
+import { askPanelist, type Outcome, openSession, type PanelRun, purseFor } from './consult.ts';
 import type { StepCall } from './panel-arguments.ts';
 import { agendaState, type HeardPanelist, type PanelProgress, readPanelProgress } from './panel-arguments.ts';
 import { prepare } from './panel-prompts.ts';
@@ -30,7 +31,7 @@ interface StepRun {
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
 export async function panelStep(
-  options: PanelOptions,
+  services: ModeServices,
   shape: PanelMode,
   call: ThreadedCall,
   wanted: StepCall,
@@ -40,12 +41,12 @@ export async function panelStep(
     call.thread.workflows[call.tool.name],
     call.common.continuationId !== undefined,
   );
-  const session = openSession(options, call, purseFor(options, wanted.maxCostUsd));
-  const seat = await seatOf(options, shape, call, agenda);
-  const prompt = await prepare(options.compose, call, shape, seat, agenda);
+  const session = openSession(services, call, purseFor(services, wanted.maxCostUsd));
+  const seat = await seatOf(services, shape, call, agenda);
+  const prompt = await prepare(services, call, shape, seat, agenda);
   const prompts = 'failure' in prompt ? [] : [prompt];
   reportFiles(session, prompts);
-  const pending = await begin(options, call, contributionOf(wanted, agenda), prompts);
+  const pending = await begin(services, call, contributionOf(wanted, agenda), prompts);
   try {
     call.progress.stage(`asking ${seat.model} (${wanted.stepNumber} of ${agenda.models.length})`);
     const outcome = await ask(session, prompt);
@@ -59,7 +60,7 @@ export async function panelStep(
 
 /** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
 async function seatOf(
-  options: PanelOptions,
+  services: ModeServices,
   shape: PanelMode,
   call: ThreadedCall,
   agenda: PanelProgress,
@@ -71,7 +72,7 @@ async function seatOf(
     needs: { vision: images.length > 0 },
     effort: call.common.effort ?? shape.effort,
   };
-  const seats = await resolvePanelists(options.route, at === 0 ? models : models.slice(at, at + 1), request);
+  const seats = await resolvePanelists(services.route, at === 0 ? models : models.slice(at, at + 1), request);
   const [seat] = seats;
   if (!seat) throw new TypeError('a step without a model');
   return { ...seat, label: labelOf(at) };
@@ -93,7 +94,7 @@ function contributionOf({ stepNumber, step, findings }: StepCall, { models }: Pa
 }
 
 async function reply({ session, wanted, agenda, voice, pending }: StepRun): Promise<Reply> {
-  const { call, options } = session;
+  const { call, services } = session;
   const { outcome, seat, prompt } = voice;
   const next: PanelProgress = { ...agenda, heard: [...agenda.heard, heardOf(voice, pending.turn.seq + 1)] };
   const last = next.heard.length >= agenda.models.length;
@@ -118,7 +119,7 @@ async function reply({ session, wanted, agenda, voice, pending }: StepRun): Prom
   const warnings = [...seat.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
   return successReply({
     ...stepDocument(wanted, next, voice, last),
-    continuation_offer: continuationOffer(ended.thread, options.compose.maxTurns, ended.thread.turns.length),
+    continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
     metadata: {
       ...panelMetadata(session, prompt ? [prompt] : [], warnings),
       ...stepMetadata(next, last),

@@ -3,7 +3,8 @@ import { errorReply, type Reply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
-import { askPanelist, type Outcome, openSession, type PanelOptions, type PanelRun, purseFor } from './consult.ts';
+import type { Mode, ModeServices } from '../mode.ts';
+import { askPanelist, type Outcome, openSession, type PanelRun, purseFor } from './consult.ts';
 import { type AtOnceCall, panelCallOf } from './panel-arguments.ts';
 import { atOnce, prepare, revise } from './panel-prompts.ts';
 import { abandon, begin, panelReply, type Result } from './panel-reply.ts';
@@ -24,21 +25,20 @@ import { complaintOf, nameOf, type PanelistResponse, reportFiles, responseOf, ve
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
 export async function panelAtOnce(
-  options: PanelOptions,
+  services: ModeServices,
   shape: PanelMode,
   call: ThreadedCall,
   wanted: AtOnceCall,
 ): Promise<Reply> {
   const { proposal, files = [], images = [] } = wanted;
-  const session = openSession(options, call, purseFor(options, wanted.maxCostUsd));
-  const { seats, synthesizer } = await invite(options, shape, call, wanted);
+  const session = openSession(services, call, purseFor(services, wanted.maxCostUsd));
+  const { seats, synthesizer } = await invite(services, shape, call, wanted);
   call.progress.stage('reading files');
   const prompts: Prepared[] = [];
-  for (const seat of seats)
-    prompts.push(await prepare(options.compose, call, shape, seat, { proposal, files, images }));
+  for (const seat of seats) prompts.push(await prepare(services, call, shape, seat, { proposal, files, images }));
   const made = prompts.filter(prompt => 'messages' in prompt);
   reportFiles(session, made);
-  const pending = await begin(options, call, contributionOf(wanted, seats), made);
+  const pending = await begin(services, call, contributionOf(wanted, seats), made);
   try {
     const voices = await hear(session, shape, { seats, prompts, rounds: wanted.rounds });
     if (voices.every(({ outcome }) => outcome.status !== 'success')) {
@@ -60,7 +60,7 @@ export async function panelAtOnce(
 type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 async function invite(
-  { route }: PanelOptions,
+  { route }: ModeServices,
   shape: PanelMode,
   { common }: ThreadedCall,
   { models, images = [], synthesizer: name }: AtOnceCall,
@@ -179,16 +179,16 @@ async function conclude(
   return { ...result, synthesizer: { name: modelName(synthesizer[0]), outcome }, ...(synthesis && { synthesis }) };
 }
 
-export type { PanelSettings } from './consult.ts';
-
 /** Several models judge one proposal, none of them seeing the others: all in one call, or one model a call. */
-export async function executePanel(options: PanelOptions, shape: PanelMode, call: ThreadedCall): Promise<Reply> {
+export const panel: Mode<PanelMode> = { thread: 'one', execute: executePanel };
+
+async function executePanel(shape: PanelMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { warnings, ...wanted } = panelCallOf(call.args);
-  const told = { ...call, warnings: [...call.warnings, ...warnings] };
+  const noted = { ...call, warnings: [...call.warnings, ...warnings] };
   try {
     return await (wanted.kind === 'step'
-      ? panelStep(options, shape, told, wanted)
-      : panelAtOnce(options, shape, told, wanted));
+      ? panelStep(services, shape, noted, wanted)
+      : panelAtOnce(services, shape, noted, wanted));
   } catch (error) {
     if (!isAppError(error)) throw error;
     return errorReply(error, { toolName: call.tool.name, reqId: call.reqId });

@@ -108,9 +108,9 @@ function listed(warnings: readonly string[]): JsonObject {
 }
 
 /** The call as a whole: what it took, all models together. */
-export function metadataOf({ options, call, spent }: FanoutRun, warnings: readonly string[] = []): JsonObject {
+export function metadataOf({ services, call, spent }: FanoutRun, warnings: readonly string[] = []): JsonObject {
   const { usage, costUsd } = spent;
-  const elapsedMs = options.compose.clock.monotonic() - call.startedAt;
+  const elapsedMs = services.clock.monotonic() - call.startedAt;
   return {
     ...localMetadata({ ...call, warnings: [...call.warnings, ...warnings] }, elapsedMs),
     usage: usageDocument(usage),
@@ -130,7 +130,7 @@ export async function replyWith(
   entries: readonly SlotEntry[],
   make: (slots: JsonObject[]) => JsonObject,
 ): Promise<JsonObject> {
-  const { replyTokens } = fan.options;
+  const { replyTokens } = fan.services;
   const document = { ...documentWith(entries, make), metadata: metadataOf(fan) };
   if (documentTokens(document) <= replyTokens) return document;
   const { kept, warnings } = await keep(fan, entries);
@@ -148,12 +148,12 @@ async function keep(
   fan: FanoutRun,
   entries: readonly SlotEntry[],
 ): Promise<{ kept: readonly (Kept | undefined)[]; warnings: string[] }> {
-  const { options, call, text, spent } = fan;
-  const { threads, compose } = options;
+  const { services, call, text, spent } = fan;
+  const { threads, clock } = services;
   const { content, offsets } = joined(entries);
   const { owner, root } = call.request.principal;
   const blank = threads.start({ owner, workspace: root }, call.tool.name);
-  const shared = { timestamp: compose.clock.now(), exchange: compose.newExchange(), toolName: call.tool.name };
+  const shared = { timestamp: clock.now(), exchange: services.newExchange(), toolName: call.tool.name };
   const none = { files: [], images: [], citations: [] };
   const asked = entries.flatMap(({ facts, text: answer }) => (answer === undefined ? [] : [String(facts.model)]));
   const turns: Turn[] = [

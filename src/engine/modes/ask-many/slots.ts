@@ -3,10 +3,10 @@ import { AppError, type FieldError, inputError, isAppError, limitError } from '.
 import { safeCut } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { findProvider, type ModelRequest } from '../../../models/routing/roster.ts';
+import type { ModeServices } from '../mode.ts';
 import {
   askingFor,
   askTarget,
-  type FanoutOptions,
   type FanoutRun,
   type FanoutTarget,
   nameOf,
@@ -30,7 +30,7 @@ const textShare = 0.6;
  * one that is chosen (several of different vendors, where a decision follows). A name that leads nowhere keeps its slot.
  */
 export async function resolveTargets(fan: FanoutRun, shape: FanoutMode): Promise<FanoutTarget[]> {
-  const { options, call, text } = fan;
+  const { services, call, text } = fan;
   const request = { category: shape.category, needs: {}, effort: call.common.effort };
   const named = namesIn(call.args[modelsField]);
   if (named.length > mostModels) {
@@ -38,16 +38,16 @@ export async function resolveTargets(fan: FanoutRun, shape: FanoutMode): Promise
       next: `Name at most ${mostModels} models.`,
     });
   }
-  await refuseUnprefixed(options, modelsField, named, request);
-  if (named.length > 0) return takeNamed(options, named, request);
-  const { defaultModels } = options.fanout;
-  if (defaultModels.length > 0) return Promise.all(defaultModels.map(name => takeSlot(options, { ...request, name })));
+  await refuseUnprefixed(services, modelsField, named, request);
+  if (named.length > 0) return takeNamed(services, named, request);
+  const { defaultModels } = services.fanout;
+  if (defaultModels.length > 0) return Promise.all(defaultModels.map(name => takeSlot(services, { ...request, name })));
   const needs = { window: Math.ceil(estimateTokens(text) / textShare) };
   if (shape.decision !== undefined) {
-    const seats = await choosePanel(options.route, { ...request, needs });
+    const seats = await choosePanel(services.route, { ...request, needs });
     return seats.map(({ model, who, warnings }) => ({ requested: model, who, warnings }));
   }
-  const { candidates, requested, corrected, warnings } = await options.route({ ...request, needs });
+  const { candidates, requested, corrected, warnings } = await services.route({ ...request, needs });
   const [first, ...others] = candidates;
   if (!first) throw inputError('No model can be asked.');
   // A stand-in with a smaller window could not take what fits into the first.
@@ -57,20 +57,20 @@ export async function resolveTargets(fan: FanoutRun, shape: FanoutMode): Promise
 
 /** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
 export function takeNamed(
-  options: FanoutOptions,
+  services: ModeServices,
   names: readonly string[],
   request: Omit<ModelRequest, 'name'>,
 ): Promise<FanoutTarget[]> {
   return Promise.all(
     names.map(async name =>
-      hasProvider(options, name)
-        ? takeSlot(options, { ...request, name })
-        : { requested: name, who: { failure: noProvider(options, name) }, warnings: [] },
+      hasProvider(services, name)
+        ? takeSlot(services, { ...request, name })
+        : { requested: name, who: { failure: noProvider(services, name) }, warnings: [] },
     ),
   );
 }
 
-async function takeSlot({ route }: FanoutOptions, request: ModelRequest & { name: string }): Promise<FanoutTarget> {
+async function takeSlot({ route }: ModeServices, request: ModelRequest & { name: string }): Promise<FanoutTarget> {
   const { who, warnings } = await resolvePanelist(route, request);
   return { requested: request.name, who: 'failure' in who ? { failure: withForm(who.failure) } : who, warnings };
 }
@@ -86,12 +86,12 @@ function prefixOf(name: string): string | undefined {
   return /^([^:]*):/.exec(name)?.[1];
 }
 
-function hasProvider({ fanout }: FanoutOptions, name: string): boolean {
+function hasProvider({ fanout }: ModeServices, name: string): boolean {
   const prefix = prefixOf(name);
   return prefix !== undefined && findProvider({ providers: fanout.prefixes }, prefix) !== undefined;
 }
 
-function noProvider({ fanout }: FanoutOptions, name: string): AppError {
+function noProvider({ fanout }: ModeServices, name: string): AppError {
   const allowed = fanout.prefixes.map(({ id, names: [short] }) => (short ? `${id} (${short})` : id));
   return new AppError('input', `"${safeCut(name, longestShown)}" names no provider of this installation.`, {
     code: 'PROVIDER_NOT_FOUND',
@@ -102,15 +102,15 @@ function noProvider({ fanout }: FanoutOptions, name: string): AppError {
 
 /** Throws for names without a provider in front, with the names that they probably stand for. */
 export async function refuseUnprefixed(
-  options: FanoutOptions,
+  services: ModeServices,
   field: string,
   names: readonly string[],
   request: Omit<ModelRequest, 'name'>,
 ): Promise<void> {
   const errors: FieldError[] = [];
   for (const name of names) {
-    if (hasProvider(options, name)) continue;
-    const meant = await meantBy(options, { ...request, name });
+    if (hasProvider(services, name)) continue;
+    const meant = await meantBy(services, { ...request, name });
     // The name of no model either: before the colon stands a provider that is none of ours, and its own slot says so.
     if (prefixOf(name) !== undefined && meant === undefined) continue;
     errors.push({
@@ -127,7 +127,7 @@ export async function refuseUnprefixed(
   });
 }
 
-async function meantBy({ route }: FanoutOptions, request: ModelRequest): Promise<string | undefined> {
+async function meantBy({ route }: ModeServices, request: ModelRequest): Promise<string | undefined> {
   try {
     const { candidates, corrected } = await route(request);
     const [first] = candidates;
@@ -153,16 +153,16 @@ export async function takeDecider(
   { category }: FanoutMode,
   board: readonly FanoutTarget[],
 ): Promise<FanoutTarget> {
-  const { options, call } = fan;
+  const { services, call } = fan;
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];
   if (typeof name === 'string') {
-    await refuseUnprefixed(options, field, [name], request);
-    const [slot] = await takeNamed(options, [name], request);
+    await refuseUnprefixed(services, field, [name], request);
+    const [slot] = await takeNamed(services, [name], request);
     if (slot && 'candidates' in slot.who) return slot;
     if (slot && 'failure' in slot.who) throw slot.who.failure;
   }
-  const candidates = await chooseSynthesizer(options.route, undefined, board, request);
+  const candidates = await chooseSynthesizer(services.route, undefined, board, request);
   if (!candidates) throw new TypeError('a board with a model has one that can decide');
   return { requested: modelName(candidates[0]), who: { candidates }, warnings: [] };
 }

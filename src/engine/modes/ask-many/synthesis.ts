@@ -38,7 +38,7 @@ export async function synthesize(
     const verdict = verdictOf(voice);
     return verdict ? [{ label: voice.seat.label, text: anonymize(verdict.text, seats, proposal) }] : [];
   });
-  const { preamble } = session.options.compose;
+  const { preamble } = session.services;
   const tail = [tailHeading, shape.synthesis, facts(voices, tally)].join('\n');
   const fixed =
     [preamble, proposal, tail].reduce((sum, text) => sum + estimateTokens(text), 100) * tokenFactor(model.id);

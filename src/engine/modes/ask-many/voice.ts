@@ -126,9 +126,9 @@ export function panelMetadata(
   prompts: readonly PreparedCall[],
   warnings: readonly string[],
 ): JsonObject {
-  const { call, options, spent } = session;
+  const { call, services, spent } = session;
   const { usage, costUsd } = spent;
-  const elapsed = options.compose.clock.monotonic() - call.startedAt;
+  const elapsed = services.clock.monotonic() - call.startedAt;
   const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
   const all = [...new Set([...call.warnings, ...prompts.flatMap(prompt => prompt.warnings), ...warnings])];
   return {
@@ -142,10 +142,10 @@ export function panelMetadata(
 }
 
 /** Told once for the call, though each model's prompt was made by itself. */
-export function reportFiles({ options, call }: PanelRun, prompts: readonly PreparedCall[]): void {
+export function reportFiles({ services, call }: PanelRun, prompts: readonly PreparedCall[]): void {
   const [first] = prompts;
   if (!first) return;
-  options.compose.emit({
+  services.emit({
     type: 'files.read',
     reqId: call.reqId,
     tool: call.tool.name,

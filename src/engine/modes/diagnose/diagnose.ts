@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import type { ContextServices } from '../../../calls/ask/options.ts';
+import { askModelTurn, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import { secretsOfThread } from '../../../calls/ask/redaction.ts';
-import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall, TurnPlan } from '../../../calls/call-record.ts';
+import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
+import { successReply } from '../../../calls/reply.ts';
 import type { DiagnoseMode } from '../../../calls/tool.ts';
 import { type ErrorCode, inputError, isAppError, securityError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -11,46 +12,34 @@ import { cutMiddle } from '../../../core/text.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
 import { maskPatch } from '../../../workspace/git/diff.ts';
-import type { Git } from '../../../workspace/git/git.ts';
 import { placeholdersIn, restoreSecretsInPatch } from '../../../workspace/restore-secrets.ts';
+import type { Mode, ModeServices } from '../mode.ts';
 import { checkEvidence, diagnosisDocument, diagnosisForm, noPatchForm, patchForm, readDiagnosis } from './diagnosis.ts';
 import { findFrames, readFrames, referencesOf } from './stack-frames.ts';
-
-/** What a diagnosis may do beside asking a model. */
-export interface DiagnoseSettings {
-  git: Git;
-  /** Where files are copied to before a patch changes them; absent: patches are never applied. */
-  backups?: string;
-  /** The most tokens of one reply: half a patch is none. */
-  replyTokens: number;
-}
 
 /** Could hide on a terminal what is about to happen. */
 const unprintable = /[^\P{C}\n\t]/gu;
 
 /** Applies the patch of the thread's last diagnosis, once the user said yes to it. */
-export async function applyDiagnosis(
-  call: ThreadedCall,
-  options: ContextServices,
-  { git, backups }: DiagnoseSettings,
-): Promise<LocalTurn> {
+async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promise<LocalTurn> {
+  const { git, backups } = services.diagnose;
   const { thread, signal, reqId, tool } = call;
   const { root } = call.request.principal;
   const proposed = lastPatch(call);
   if (proposed === undefined) throw nothingToApply();
   const tell = (paths: readonly string[], code?: ErrorCode) => {
     for (const path of paths)
-      options.emit({ type: 'files.written', reqId, tool: tool.name, path, ...(code && { code }) });
+      services.emit({ type: 'files.written', reqId, tool: tool.name, path, ...(code && { code }) });
   };
   let paths = pathsIn(proposed, root);
   try {
     if (backups === undefined) throw noBackups();
-    const originals = await secretsOfThread(options, { thread, files: [], signal }, placeholdersIn(proposed));
+    const originals = await secretsOfThread(services, { thread, files: [], signal }, placeholdersIn(proposed));
     const { text } = restoreSecretsInPatch(proposed, originals);
     const checked = await git.checkPatch({ patch: text, root, signal });
     if (!checked.ok) throw stale(checked.reason);
     paths = checked.files.map(({ path }) => join(checked.place.top, path));
-    const shown = await maskPatch(checked.patch, options.mask, thread.id);
+    const shown = await maskPatch(checked.patch, services.mask, thread.id);
     call.progress.stage('waiting for approval');
     const question = questionOf(shown.patch);
     const answer = await answerTo(call, question);
@@ -163,20 +152,20 @@ function declined(): Error {
 const patchShare = 0.6;
 
 /** The keys of a reply about a patch that a model proposed: the patch in its sound form, or why it is not shown. */
-export async function checkShownPatch(
-  options: ContextServices,
-  { git, backups, replyTokens }: DiagnoseSettings,
+async function checkShownPatch(
+  services: ModeServices,
   { thread, turn, signal, request }: Pick<AnsweredCall, 'thread' | 'turn' | 'signal' | 'request'>,
   proposed: string,
 ): Promise<JsonObject> {
+  const { git, backups } = services.diagnose;
   try {
-    const originals = await secretsOfThread(options, { thread, files: turn.files, signal }, placeholdersIn(proposed));
+    const originals = await secretsOfThread(services, { thread, files: turn.files, signal }, placeholdersIn(proposed));
     const restored = restoreSecretsInPatch(proposed, originals);
     const checked = await git.checkPatch({ patch: restored.text, root: request.principal.root, signal });
     if (!checked.ok) return { patch_withheld: sentence(checked.reason) };
-    const shown = await maskPatch(checked.patch, options.mask, thread.id);
+    const shown = await maskPatch(checked.patch, services.mask, thread.id);
     const masked = shown.patch !== checked.patch;
-    const fits = estimateTokens(shown.patch, replyMargin) <= replyTokens * patchShare;
+    const fits = estimateTokens(shown.patch, replyMargin) <= services.replyTokens * patchShare;
     return {
       patch: {
         diff: fits ? shown.patch : undefined,
@@ -209,18 +198,21 @@ function sentence(reason: string): string {
 /** More of one message says nothing new: its beginning and its end are what matters. */
 const mostChars = 60_000;
 
-/** An error message, with the files it speaks of, becomes a diagnosis; or the patch of the last one is applied. */
-export async function planDiagnosis(
-  shape: DiagnoseMode,
-  call: ThreadedCall,
-  options: ContextServices,
-  settings: DiagnoseSettings,
-): Promise<TurnPlan> {
-  const { stderr, command, absolute_file_paths: named, patch, apply } = call.args;
-  if (apply === true) return applyDiagnosis(call, options, settings);
+/** An error message, with the files it names, becomes a diagnosis; or the patch of the last one is applied. */
+export const diagnose: Mode<DiagnoseMode> = {
+  thread: 'one',
+  async execute(definition, call, services) {
+    if (call.args.apply !== true) return askModelTurn(services, call, await planQuestion(definition, call, services));
+    const { questions, ...applied } = await applyDiagnosis(call, services);
+    return questions ? { ...successReply(applied.document), questions } : recordLocalTurn(services, call, applied);
+  },
+};
+
+async function planQuestion(definition: DiagnoseMode, call: ThreadedCall, services: ModeServices): Promise<ModelTurn> {
+  const { stderr, command, absolute_file_paths: named, patch } = call.args;
   if (typeof stderr !== 'string' || stderr.trim() === '') throw nothingToRead();
   const { root } = call.request.principal;
-  const { sandbox, home, maxFileBytes } = options;
+  const { sandbox, home, maxFileBytes } = services;
   const place = { sandbox, home, root, maxFileBytes, signal: call.signal };
   call.progress.stage('finding the files that the error speaks of');
   const found = await findFrames(place, readFrames(stderr));
@@ -229,12 +221,12 @@ export async function planDiagnosis(
   return {
     kind: 'ask',
     contribution: diagnosisQuestion(stderr, typeof command === 'string' ? command : undefined),
-    tail: [shape.role, diagnosisForm, wanted ? patchForm : noPatchForm].join('\n\n'),
+    tail: [definition.role, diagnosisForm, wanted ? patchForm : noPatchForm].join('\n\n'),
     files: [...new Set([...own, ...(await referencesOf(place, found))])],
-    category: shape.category,
-    effort: shape.effort,
+    category: definition.category,
+    effort: definition.effort,
     local: {},
-    ...concluding(options, settings, wanted),
+    ...concluding(services, wanted),
   };
 }
 
@@ -244,11 +236,7 @@ function diagnosisQuestion(stderr: string, command: string | undefined): string 
 }
 
 /** What is made of the answer. One that is no diagnosis is handed on as it is. */
-function concluding(
-  options: ContextServices,
-  settings: DiagnoseSettings,
-  wanted: boolean,
-): Pick<ModelTurn, 'deliver' | 'conclude'> {
+function concluding(services: ModeServices, wanted: boolean): Pick<ModelTurn, 'deliver' | 'conclude'> {
   let status = 'continuation_available';
   return {
     async deliver(answered: AnsweredCall) {
@@ -256,13 +244,13 @@ function concluding(
       const diagnosis = readDiagnosis(answer.text);
       if (!diagnosis) return { text: answer.text, document: {} };
       const { root } = request.principal;
-      const { sandbox, maxFileBytes } = options;
+      const { sandbox, maxFileBytes } = services;
       const evidence = await checkEvidence({ sandbox, maxFileBytes, root, signal }, diagnosis.evidence);
       const proposed = wanted ? readDiagnosis(said)?.patch : undefined;
       status = diagnosis.canTell ? (answer.partial ? 'partial' : 'diagnosed') : 'cannot_tell';
       const document = diagnosisDocument(diagnosis, evidence);
       if (proposed === undefined) return { text: '', document };
-      return { text: '', document: { ...document, ...(await checkShownPatch(options, settings, answered, proposed)) } };
+      return { text: '', document: { ...document, ...(await checkShownPatch(services, answered, proposed)) } };
     },
     conclude: ({ answer }) => ({ status, content: answer.text === '' ? undefined : answer.text }),
   };

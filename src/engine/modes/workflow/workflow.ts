@@ -1,17 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
+import { askModelTurn, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { LocalTurn, ModelTurn, ThreadedCall, TurnPlan } from '../../../calls/call-record.ts';
-import type {
-  Evidence,
-  EvidenceContext,
-  Step,
-  StepFacts,
-  WorkflowMode,
-  WorkflowProgress,
-} from '../../../calls/tool.ts';
+import type { Evidence, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { Mask } from '../../../core/ports.ts';
+import { createTracer } from '../../../workspace/call-graph/tracer.ts';
+import { listSourceFiles, missingPaths } from '../../../workspace/find-files.ts';
+import type { Mode, ModeServices, WorkflowSettings } from '../mode.ts';
 import {
   declinedDocument,
   expertDocument,
@@ -65,23 +61,22 @@ function textOf(description: unknown): string {
 
 type Shape = WorkflowMode<Record<string, unknown>>;
 
-/** What it takes to let a tool look for itself. */
-export interface EvidenceSource {
-  /** What every tool may use; the call adds whose it is. */
-  offered: Pick<EvidenceContext, 'git' | 'trace'>;
-  mask: Mask;
-}
-
 /** What the tool finds out by itself; nothing of it goes anywhere unmasked. */
-export async function ownEvidence(
-  { offered, mask }: EvidenceSource,
+async function ownEvidence(
+  services: ModeServices,
   shape: Shape,
   { request, thread, signal }: ThreadedCall,
   settings: Partial<Record<string, unknown>>,
 ): Promise<Evidence | undefined> {
-  const context = { ...offered, root: request.principal.root, scope: thread.id, signal };
-  const found = await shape.evidence?.(settings, context);
-  if (!found) return undefined;
+  if (!shape.evidence) return undefined;
+  const { mask, workflow } = services;
+  const found = await shape.evidence(settings, {
+    git: workflow.git,
+    trace: createTracer(services),
+    root: request.principal.root,
+    scope: thread.id,
+    signal,
+  });
   const hide = async (text: string) => (await mask(text.toWellFormed(), thread.id)).text;
   const { document, issues = [], turn = [], forExpert = [] } = found;
   return {
@@ -105,21 +100,25 @@ export function withOwnIssues(
   return { ...progress, issuesFound: [...callers, ...evidence.issues.map(issue => ({ ...issue, found_by: tool }))] };
 }
 
-export interface WorkflowSettings {
-  /** Ask the expert although the caller is certain. */
-  expertAtCertain: boolean;
-  /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
-  compat: boolean;
-  /** What tools that look for themselves may use. */
-  offered: Pick<EvidenceSource['offered'], 'git'>;
-}
-
 /** What the disk says of the files that a step names. */
-export interface StepFiles {
+interface StepFiles {
   /** Checked ones that are not there. */
   missing: readonly string[];
   /** Source files behind the relevant ones, where the tool counts them. */
   found: readonly string[];
+}
+
+async function stepFiles(call: ThreadedCall, { sandbox, home }: ModeServices, count = false): Promise<StepFiles> {
+  const { files_checked: checked, relevant_files: relevant } = call.args;
+  const place = { root: call.request.principal.root, home, signal: call.signal };
+  return {
+    missing: await missingPaths(sandbox, stringsIn(checked), place),
+    found: count ? await listSourceFiles(sandbox, stringsIn(relevant), place) : [],
+  };
+}
+
+function stringsIn(list: unknown): string[] {
+  return Array.isArray(list) ? list.map(String) : [];
 }
 
 interface StepCall {
@@ -132,18 +131,21 @@ interface StepCall {
 }
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
-export async function planWorkflow(
-  shape: Shape,
-  call: ThreadedCall,
-  files: StepFiles,
-  settings: Omit<WorkflowSettings, 'offered'> & EvidenceSource,
-): Promise<TurnPlan> {
+export const workflow: Mode<Shape> = {
+  thread: 'one',
+  async execute(shape, call, services) {
+    const plan = await planStep(shape, call, services);
+    return plan.kind === 'ask' ? askModelTurn(services, call, plan) : recordLocalTurn(services, call, plan);
+  },
+};
+
+async function planStep(shape: Shape, call: ThreadedCall, services: ModeServices): Promise<TurnPlan> {
   const tool = call.tool.name;
   const step = stepOf(call.args, shape.unsure);
   const before = readProgress(call.thread.workflows[tool], call.tool.fields);
   checkOrder(tool, step, before, call.common.continuationId !== undefined);
   if (step.revises === undefined || !before) checkFirst(tool, shape, step, call.args);
-  const stepCall = await record(shape, call, files, { step, before, source: settings });
+  const stepCall = await record(shape, call, services, { step, before });
   if (step.nextStepRequired) return local(stepCall, pause(stepCall, before), true);
   const unfinished = shape.unfinished?.(stepCall.facts);
   if (unfinished) return local(stepCall, unfinished, true);
@@ -155,25 +157,26 @@ export async function planWorkflow(
       ...shape.verdict?.(stepCall.facts),
     });
   const certain = shape.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
-  if (certain && shape.words.skipped && step.useExpert !== true && !settings.expertAtCertain) {
+  if (certain && shape.words.skipped && step.useExpert !== true && !services.workflow.expertAtCertain) {
     return local(stepCall, { ...skippedDocument(shape, stepCall.facts, summary), ...shape.verdict?.(stepCall.facts) });
   }
-  return ask(stepCall, summary, settings);
+  return ask(stepCall, summary, services.workflow);
 }
 
 /** The step with all that is known after it. */
 async function record(
   shape: Shape,
   call: ThreadedCall,
-  { missing, found }: StepFiles,
-  { step, before, source }: Pick<StepCall, 'step'> & { before?: WorkflowProgress; source: EvidenceSource },
+  services: ModeServices,
+  { step, before }: Pick<StepCall, 'step'> & { before?: WorkflowProgress },
 ): Promise<StepCall> {
   const tool = call.tool.name;
+  const { missing, found } = await stepFiles(call, services, shape.countsFiles);
   const news = settingsIn(shape, call.args);
   const advanced = advance(before, step, call.thread.seq);
   const held = { ...advanced.settings, ...news };
   const looks = step.stepNumber === 1 || !step.nextStepRequired || !isDeepStrictEqual(held, advanced.settings);
-  const evidence = looks ? await ownEvidence(source, shape, call, held) : undefined;
+  const evidence = looks ? await ownEvidence(services, shape, call, held) : undefined;
   const progress: WorkflowProgress = {
     ...withOwnIssues(advanced, tool, evidence),
     settings: held,

@@ -1,18 +1,38 @@
+import type { Effort } from '../../core/model.ts';
 import type { Clock, Emit, Mask } from '../../core/ports.ts';
 import type { Turn } from '../../core/thread.ts';
-import type { AskModel } from '../../models/ask-model.ts';
+
+import type { AskModel, WebSearch } from '../../models/ask-model.ts';
 import type { CountPrompt } from '../../models/call/models.ts';
+import type { Classify } from '../../models/routing/classifier.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import type { Store } from '../../storage/store.ts';
+import type { Threads } from '../../threads/threads.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { SearchIndexes } from '../../workspace/search-index/search-index.ts';
 import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
 import type { FileShortener } from './shorten-files.ts';
 
-/** What it takes to make a prompt. */
-export interface ContextServices {
+/**
+ * What a call needs of the product. `composeEngine` makes one for all callers with the same permissions; each function
+ * takes it whole, or picks what it uses.
+ */
+export interface CallServices {
+  threads: Threads;
+  /** Asks a model within the limits on cost, and records what was spent. */
+  askModel: AskModel;
+  route(request: ModelRequest): Promise<Resolution>;
+  /** Asks a small model what a question is about, where the rules of routing leave that open. */
+  classify: Classify;
+  webSearch: SearchSettings;
+  /** Whether a provider's models run on this machine: they are shown the secrets of files. */
+  runsHere(providerId: string): boolean;
+  /** By tool: the effort of its model when the call names none; absent: the tool's own. */
+  efforts: Readonly<Record<string, Effort>>;
+  /** Maximum tokens of one reply. */
+  replyTokens: number;
   store: Store;
   sandbox: Sandbox;
   /** Threads for work on the processor. */
@@ -31,8 +51,8 @@ export interface ContextServices {
   documents?: DocumentLibrary;
   /** The same by the vendor of the model, where it counts; undefined where it does not, or did not answer. */
   countPrompt?: CountPrompt;
-  /** Who sums up what has no room; absent: nobody, an extract is made. */
-  summaries?: SummaryOptions;
+  /** Name of the model that summarizes long threads; `auto`: a cheap one of the provider that is asked; absent: none. */
+  compactionModel?: string;
   /** Home directory, for `~` in paths. */
   home: string;
   preamble: string;
@@ -41,12 +61,7 @@ export interface ContextServices {
   maxNamedFiles: number;
 }
 
-/** Who sums up what a prompt has no room for. */
-export interface SummaryOptions {
-  /** A model's name; `auto`: a cheap one of the provider that is asked anyway. */
-  model: string;
-  route(request: ModelRequest): Promise<Resolution>;
-  ask: AskModel;
-  clock: Clock;
-  emit: Emit;
+/** Whether and how models may search the web. */
+export interface SearchSettings extends WebSearch {
+  when: 'auto' | 'asked' | 'off';
 }

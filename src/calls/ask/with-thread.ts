@@ -1,0 +1,66 @@
+import type { JsonObject } from '../../core/json.ts';
+import type { Mask } from '../../core/ports.ts';
+import { safeCut } from '../../core/text.ts';
+import type { Thread } from '../../core/thread.ts';
+import type { ParsedCall, ThreadedCall } from '../call-record.ts';
+import { maskArguments } from './redaction.ts';
+import type { CallServices } from './services.ts';
+
+/**
+ * Runs `work` with the thread of a call: a new one, or the one that it continues, which nobody else writes to meanwhile. The
+ * secrets of the arguments are masked by then.
+ */
+export async function withThread<Result>(
+  { threads, mask }: Pick<CallServices, 'threads' | 'mask'>,
+  parsed: ParsedCall,
+  work: (call: ThreadedCall) => Promise<Result>,
+): Promise<Result> {
+  const { owner, root } = parsed.request.principal;
+  const scope = { owner, workspace: root };
+  // Whoever watches over the call learns its thread before anything is stored.
+  const announced = (thread: Thread): Thread => {
+    parsed.request.onThread?.(thread);
+    return thread;
+  };
+  if (parsed.common.continuationId === undefined) {
+    const blank = announced(threads.start(scope, parsed.tool.name));
+    const call = await maskCall(mask, parsed, blank.id);
+    return work({ ...call, thread: { ...blank, title: titleOf(call), initialContext: contextOf(call) } });
+  }
+  const found = await threads.findHead(parsed.common.continuationId, scope);
+  const call = await maskCall(mask, parsed, found.id);
+  const onWait = () => call.progress.stage('waiting for the thread');
+  return threads.exclusively(found.id, { signal: call.signal, onWait }, async () =>
+    work({ ...call, thread: announced(await threads.refresh(found)) }),
+  );
+}
+
+/** A call whose arguments and warnings have their secrets masked, keyed by `scope`: its thread, or the call itself. */
+export async function maskCall(mask: Mask, parsed: ParsedCall, scope: string): Promise<ParsedCall> {
+  const args = await maskArguments(mask, parsed.args, scope);
+  const warnings = await Promise.all(parsed.warnings.map(async warning => (await mask(warning, scope)).text));
+  // The model's name goes to a vendor and into the store like any other text.
+  const model = typeof args.model === 'string' ? args.model : undefined;
+  return { ...parsed, args, warnings, common: { ...parsed.common, model } };
+}
+
+/** The beginning of what the caller asked, on one line. */
+function titleOf({ args, tool }: ParsedCall): string {
+  const text = String(args.prompt ?? args.step ?? args.task ?? tool.title)
+    .replace(/\s+/g, ' ')
+    .trim();
+  return text.length <= 80 ? text : `${safeCut(text, 79)}…`;
+}
+
+function contextOf({ args }: ParsedCall): JsonObject {
+  const {
+    model: _model,
+    temperature: _heat,
+    thinking_mode: _mode,
+    continuation_id: _id,
+    images: _images,
+    ...rest
+  } = args;
+  const copy: JsonObject = JSON.parse(JSON.stringify(rest));
+  return copy;
+}

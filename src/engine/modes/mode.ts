@@ -1,0 +1,73 @@
+import type { ActionContext } from '../../calls/action-context.ts';
+import type { ActionCall } from '../../calls/actions/actions.ts';
+import type { CallServices } from '../../calls/ask/services.ts';
+import type { ParsedCall, ThreadedCall } from '../../calls/call-record.ts';
+import type { Reply } from '../../calls/reply.ts';
+import type { Pricing } from '../../models/budget.ts';
+import type { CliRegistry } from '../../providers/external-cli/cli-registry.ts';
+import type { Git } from '../../workspace/git/git.ts';
+
+/**
+ * How tools of one kind are executed. A mode whose thread is `one` gets the call with its thread, which nobody else writes to
+ * meanwhile; `none` and `own` get the call as it was parsed, and `own` opens the thread itself.
+ */
+export type Mode<Definition> =
+  | {
+      thread: 'none' | 'own';
+      execute(definition: Definition, call: ParsedCall, services: ModeServices): Promise<Reply>;
+    }
+  | { thread: 'one'; execute(definition: Definition, call: ThreadedCall, services: ModeServices): Promise<Reply> };
+
+/** What the modes use: the services of a call, and what only one of them needs. */
+export interface ModeServices extends CallServices {
+  workflow: WorkflowSettings;
+  panel: PanelSettings;
+  fanout: FanoutSettings;
+  diagnose: DiagnoseSettings;
+  /** The CLIs of this machine. */
+  clis: CliRegistry;
+  agent: AgentRunner;
+  /** What an action's handler may touch, for one caller. */
+  actionContext(call: ActionCall): ActionContext;
+}
+
+export interface WorkflowSettings {
+  /** Ask the expert although the caller is certain. */
+  expertAtCertain: boolean;
+  /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
+  compat: boolean;
+  /** For tools that look at changes themselves. */
+  git: Git;
+}
+
+export interface PanelSettings {
+  /** Milliseconds for one answer, and for the call as a whole. */
+  modelMs: number;
+  totalMs: number;
+  pricing: Pricing;
+  /** US dollars for one call, whatever limit it asks for itself; absent: no limit. */
+  maxCostUsd?: number;
+}
+
+export interface FanoutSettings {
+  /** Models of a call that names none; empty: the default model, or one that is chosen. */
+  defaultModels: readonly string[];
+  /** The one sentence that models get in addition to the text; absent: none. */
+  language?: string;
+  /** All providers, with the short names that may prefix a model's. */
+  prefixes: readonly { id: string; names: readonly string[] }[];
+}
+
+/** What a diagnosis may do in addition to asking a model. */
+export interface DiagnoseSettings {
+  git: Git;
+  /** Directory to which files are copied before a patch changes them; absent: patches are never applied. */
+  backups?: string;
+}
+
+/** Answers calls of tools that let a model work. */
+export interface AgentRunner {
+  execute(call: ParsedCall, services: CallServices): Promise<Reply>;
+  /** Ends the runs that wait for approval. */
+  close(): Promise<void>;
+}
