@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
 import type { ModelInfo } from '../../src/core/model.ts';
+import { configureProviders } from '../../src/models/catalogue/connections.ts';
 import { createLiveRoster } from '../../src/models/catalogue/live-roster.ts';
 import { createListings } from '../../src/models/catalogue/vendor-lists.ts';
 import { type Connection, defineProvider, type LiveModel } from '../../src/models/provider.ts';
@@ -38,8 +39,7 @@ function roster(lists: (LiveModel[] | Error)[], settings: Record<string, string>
     listDecides: true,
   });
   const get = createLiveRoster({
-    definitions: [box],
-    settings: { box: settings },
+    providers: configureProviders([box], { box: settings }),
     listings: createListings({
       connection: async () => connection,
       settings: () => settings,

@@ -4,7 +4,7 @@ import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, LogExchange, Random, SharedState } from '../../core/ports.ts';
 import type { AskModel, CallLimits } from '../ask-model.ts';
-import { createConnections, keyNames, usableSettings } from '../catalogue/connections.ts';
+import { type ConfiguredProvider, configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
 import {
   createModelSources,
   type ListingState,
@@ -168,20 +168,26 @@ const queueFactor = 4;
 export function createModelService(options: TeamOptions): ModelService {
   const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
   const connection = createConnections(definitions, settings, state && { clock, state });
-  const sources = createModelSources({ ...options.sources, ...options, connection });
-  const local = idsWhere(options, ({ local }, set) => local?.(set));
-  const isLocal = (providerId: string) => local.includes(providerId);
-  const here = idsWhere(options, ({ runsHere }, set) => runsHere?.(set));
-  const apart = idsWhere(options, ({ cachesApart }, set) => cachesApart?.(set));
-  const searches = searcher(options);
+  const providers = configureProviders(definitions, settings);
+  const sources = createModelSources({ ...options.sources, ...options, providers, connection });
+  const idsWhere = (holds: (provider: ConfiguredProvider) => boolean | undefined) =>
+    new Set(providers.filter(holds).map(({ definition }) => definition.id));
+  const local = idsWhere(provider => provider.local);
+  const isLocal = (providerId: string) => local.has(providerId);
+  const here = idsWhere(provider => provider.definition.runsHere?.(provider.settings));
+  const apart = idsWhere(provider => provider.definition.cachesApart?.(provider.settings));
+  const searches = (model: ModelInfo) => {
+    const found = providers.find(({ definition }) => definition.id === model.provider);
+    return found?.definition.searches?.(model, found.settings) ?? false;
+  };
   const keyName = keyNames(definitions);
   const totalMs = options.totalMs ?? limits.totalMs;
-  const resilience = resilienceOf(options, isLocal);
+  const resilience = resilienceOf(options, providers, isLocal);
   const ailing = (model: ModelInfo) => resilience.blocked(model) !== undefined;
   return {
     isLocal,
-    cachesApart: id => apart.includes(id),
-    runsHere: id => here.includes(id),
+    cachesApart: id => apart.has(id),
+    runsHere: id => here.has(id),
     searches,
     prefixes: definitions,
     countPrompt: createCountPrompt(connection, emit),
@@ -233,24 +239,25 @@ export function createModelService(options: TeamOptions): ModelService {
       await resilience.refresh();
       return resilience.health();
     },
-    ...survey(options, sources),
+    ...survey(options.policy, providers, sources),
   };
 }
 
 /** What is there, whoever is asked. */
 function survey(
-  { definitions, settings, policy }: TeamOptions,
+  policy: RoutingPolicy,
+  providers: readonly ConfiguredProvider[],
   sources: ModelSources,
 ): Pick<ModelService, 'capabilities' | 'providers' | 'unknownNames'> {
-  const shown = definitions.filter(({ onlyByName }) => !onlyByName || policy.offline);
-  const listed = definitions.filter(definition => shown.includes(definition) || definition.present);
+  const shown = providers.filter(({ definition }) => !definition.onlyByName || policy.offline);
+  const listed = providers.filter(provider => shown.includes(provider) || provider.definition.present);
   return {
     async capabilities() {
       const [{ models }, listings] = await Promise.all([sources.roster(), sources.listings(false)]);
-      return shown.map(definition => {
-        const own = models.filter(({ provider, status }) => provider === definition.id && status === 'active');
-        const listedSecondsAgo = listings.get(definition.id)?.ageSeconds;
-        return capabilitiesOf(definition, settings[definition.id] ?? {}, { models: own, listedSecondsAgo });
+      return shown.map(each => {
+        const { id } = each.definition;
+        const own = models.filter(({ provider, status }) => provider === id && status === 'active');
+        return capabilitiesOf(each, { models: own, listedSecondsAgo: listings.get(id)?.ageSeconds });
       });
     },
     async unknownNames({ fresh = false } = {}) {
@@ -261,13 +268,13 @@ function survey(
     async providers({ fresh = false } = {}) {
       const listings = await sources.listings(fresh);
       const roster = await sources.roster();
-      const { providers: states, models } = roster;
+      const { models } = roster;
       const refusalOf = createRestrictions(roster, policy);
       const mayBeAsked = (model: ModelInfo) => {
         const refusal = refusalOf(model);
         return refusal === undefined || !isRestriction(refusal);
       };
-      const stateOf = async (definition: ProviderDefinition): Promise<ProviderState> => {
+      const stateOf = async ({ definition, configured }: ConfiguredProvider): Promise<ProviderState> => {
         const { id, names, title, onlyByPrefix = false } = definition;
         const present = await definition.present?.();
         const setting = settingFor(definition);
@@ -276,7 +283,7 @@ function survey(
           id,
           names,
           title,
-          configured: (states.find(state => state.id === id)?.configured ?? false) && present?.size !== 0,
+          configured: configured && present?.size !== 0,
           env: setting === undefined ? [] : [setting],
           setUp: definition.setUp ?? (setting === undefined ? '' : `set ${setting}`),
           onlyByPrefix,
@@ -289,13 +296,6 @@ function survey(
   };
 }
 
-function searcher({ definitions, settings }: TeamOptions): ModelService['searches'] {
-  return model => {
-    const definition = definitions.find(({ id }) => id === model.provider);
-    return definition?.searches?.(model, usableSettings(settings[model.provider] ?? {})) ?? false;
-  };
-}
-
 function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
   const { thinkingBudget } = candidate;
   return thinkingBudget === undefined
@@ -304,22 +304,19 @@ function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
 }
 
 /** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */
-function resilienceOf(options: TeamOptions, isLocal: ModelService['isLocal']): Resilience {
-  const { definitions, settings, concurrency } = options;
+function resilienceOf(
+  options: TeamOptions,
+  providers: readonly ConfiguredProvider[],
+  isLocal: ModelService['isLocal'],
+): Resilience {
+  const { definitions, concurrency } = options;
   const total = concurrency?.total ?? mostAtOnce;
   const perProvider = (id: string) =>
     concurrency?.perProvider?.[id] ?? (isLocal(id) ? mostAtLocal : Number.POSITIVE_INFINITY);
   return createResilience({
     ...options,
-    upstreams: definitions.map(definition => upstreamOf(definition, usableSettings(settings[definition.id] ?? {}))),
+    upstreams: providers.map(({ definition, settings }) => upstreamOf(definition, settings)),
     limits: { total, perProvider, queue: total * queueFactor },
     keyName: keyNames(definitions),
   });
-}
-
-function idsWhere(
-  { definitions, settings }: TeamOptions,
-  holds: (definition: ProviderDefinition, settings: ProviderSettings) => boolean | undefined,
-): string[] {
-  return definitions.filter(each => holds(each, usableSettings(settings[each.id] ?? {}))).map(({ id }) => id);
 }

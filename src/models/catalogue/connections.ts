@@ -7,17 +7,28 @@ export function isPlaceholder(value: string): boolean {
   return /^<?your[\s_-].*here>?$/i.test(value.trim());
 }
 
-/** They do not change while the program runs, and each choice of a model looks at those of all providers. */
-const usableOf = new WeakMap<ProviderSettings, ProviderSettings>();
+/** A provider with its usable settings and what follows from them. Settings are read once, so this is computed once. */
+export interface ConfiguredProvider {
+  definition: ProviderDefinition;
+  settings: ProviderSettings;
+  configured: boolean;
+  /** It runs on this machine or network. */
+  local: boolean;
+}
+
+export function configureProviders(
+  definitions: readonly ProviderDefinition[],
+  settingsById: Readonly<Record<string, ProviderSettings>>,
+): ConfiguredProvider[] {
+  return definitions.map(definition => {
+    const settings = usableSettings(settingsById[definition.id] ?? {});
+    const { configured, local } = definition;
+    return { definition, settings, configured: configured(settings), local: local?.(settings) ?? false };
+  });
+}
 
 /** Settings without what counts as unset: blanks and placeholders. */
 export function usableSettings(settings: ProviderSettings): ProviderSettings {
-  const known = usableOf.get(settings) ?? usableAmong(settings);
-  usableOf.set(settings, known);
-  return known;
-}
-
-function usableAmong(settings: ProviderSettings): ProviderSettings {
   const usable = Object.entries(settings).filter(([, value]) => value?.trim() && !isPlaceholder(value));
   return Object.fromEntries(usable.map(([name, value]) => [name, value?.trim()]));
 }

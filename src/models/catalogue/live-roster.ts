@@ -3,13 +3,12 @@ import type { LiveModel, ProviderDefinition, ProviderSettings } from '../provide
 import { sameModel } from '../routing/names.ts';
 import type { Roster, RosterProvider } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
-import { usableSettings } from './connections.ts';
+import type { ConfiguredProvider } from './connections.ts';
 import { overlayListing, usualWindow } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
 
 export interface LiveRosterParts {
-  definitions: readonly ProviderDefinition[];
-  settings: Readonly<Record<string, ProviderSettings>>;
+  providers: readonly ConfiguredProvider[];
   listings: Listings;
   /** What is known without asking a vendor. */
   catalogue: () => readonly ModelInfo[] | Promise<readonly ModelInfo[]>;
@@ -39,22 +38,12 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
   }
 
   async function stateOf(
-    definition: ProviderDefinition,
+    { definition, settings, configured, local }: ConfiguredProvider,
     only: string | undefined,
   ): Promise<{ facts: RosterProvider; add: Addition }> {
-    const settings = usableSettings(parts.settings[definition.id] ?? {});
-    const configured = definition.configured(settings);
     const { id, names, onlyByName = false, onlyByPrefix } = definition;
     const searches = (model: ModelInfo) => definition.searches?.(model, settings) ?? false;
-    const facts = {
-      id,
-      names,
-      configured,
-      local: definition.local?.(settings) ?? false,
-      onlyByName,
-      onlyByPrefix,
-      searches,
-    };
+    const facts = { id, names, configured, local, onlyByName, onlyByPrefix, searches };
     if (!configured) return { facts: { ...facts, listComplete: true }, add: models => models };
     const listing = onlyByName || definition.unlisted ? undefined : await listingFor(definition, only);
     const listComplete = !definition.openEnded && (listing?.complete ?? true);
@@ -62,7 +51,7 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
   }
 
   return async only => {
-    const asked = parts.definitions.map(definition => stateOf(definition, only));
+    const asked = parts.providers.map(provider => stateOf(provider, only));
     const [models, ...states] = await Promise.all([parts.catalogue(), ...asked]);
     const laid = states.reduce<readonly ModelInfo[]>((before, { add }) => add(before), models);
     return { providers: states.map(({ facts }) => facts), models: finish(laid) };

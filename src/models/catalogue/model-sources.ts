@@ -1,7 +1,7 @@
 import { isAppError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, KeptTexts, SharedState } from '../../core/ports.ts';
-import type { Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import type { Connection, ProviderDefinition } from '../provider.ts';
 import { explainRoute, type RouteExplanation } from '../routing/explain.ts';
 import { eligibleModels } from '../routing/lookup.ts';
 import { nameKey } from '../routing/names.ts';
@@ -9,7 +9,7 @@ import { passedOnReason } from '../routing/refusals.ts';
 import { applyRequirements, type Resolution, resolveIn } from '../routing/resolve.ts';
 import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
 import { loadCatalogue } from './catalogue.ts';
-import { usableSettings } from './connections.ts';
+import type { ConfiguredProvider } from './connections.ts';
 import { createLiveRoster } from './live-roster.ts';
 import { overlayFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './overlay.ts';
@@ -122,8 +122,7 @@ export interface SourceOptions {
 }
 
 export interface SourceParts extends SourceOptions {
-  definitions: readonly ProviderDefinition[];
-  settings: Readonly<Record<string, ProviderSettings>>;
+  providers: readonly ConfiguredProvider[];
   connection(providerId: string): Promise<Connection>;
   policy: RoutingPolicy;
   clock: Clock;
@@ -159,18 +158,20 @@ export interface ModelSources {
 }
 
 export function createModelSources(parts: SourceParts): ModelSources {
-  const { definitions, connection, policy, clock, emit, files = [], kept, factsUrl = '' } = parts;
-  const settings = (id: string) => usableSettings(parts.settings[id] ?? {});
+  const { providers, connection, policy, clock, emit, files = [], kept, factsUrl = '' } = parts;
+  const definitions = providers.map(({ definition }) => definition);
+  const settings = (id: string) => providers.find(({ definition }) => definition.id === id)?.settings ?? {};
   const listings = createListings({ connection, settings, clock, emit, state: parts.state });
   const providerIds = definitions.map(({ id }) => id);
-  const isLocal = (definition: ProviderDefinition) => definition.local?.(settings(definition.id)) === true;
+  const isLocal = (wanted: ProviderDefinition) =>
+    providers.some(({ definition, local }) => definition === wanted && local);
   const mayAsk = (definition: ProviderDefinition) => !(policy.localOnly || policy.offline) || isLocal(definition);
   const finish = (models: readonly ModelInfo[]) =>
     files.length === 0 ? models : overlayFiles(models, files, providerIds).models;
 
   let known: Promise<readonly ModelInfo[]> | undefined;
   const catalogue = () => (known ??= withFacts(kept));
-  const rosterParts = { definitions, settings: parts.settings, listings, catalogue, finish };
+  const rosterParts = { providers, listings, catalogue, finish };
   const roster = createLiveRoster({ ...rosterParts, mayAsk });
   const rosterAtHand = createLiveRoster({ ...rosterParts, mayAsk: isLocal });
   const year = () => new Date(clock.now()).getUTCFullYear();
@@ -188,11 +189,11 @@ export function createModelSources(parts: SourceParts): ModelSources {
     explain: async request => explainRoute(request, await rosterAtHand(), policy, year()),
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
     async listings(fresh) {
-      const usable = definitions.filter(
-        ({ id, onlyByName, unlisted, configured }) => !(onlyByName || unlisted) && configured(settings(id)),
+      const usable = providers.filter(
+        ({ configured, definition: { onlyByName, unlisted } }) => configured && !(onlyByName || unlisted),
       );
       const found = await Promise.all(
-        usable.map(async definition => {
+        usable.map(async ({ definition }) => {
           const ask = fresh && mayAsk(definition);
           const listing = ask ? await listings.current(definition) : await listings.known(definition);
           return [definition.id, listing && stateOf(listing, clock.now())] as const;

@@ -1,5 +1,5 @@
 import type { ModelInfo } from '../../core/model.ts';
-import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
+import type { ProviderDefinition } from '../provider.ts';
 import { correct, nearestNames } from '../routing/lookup.ts';
 import {
   mayServeMore,
@@ -10,7 +10,7 @@ import {
   readEntry,
   settingOf,
 } from '../routing/roster.ts';
-import { usableSettings } from './connections.ts';
+import type { ConfiguredProvider } from './connections.ts';
 
 /** What a provider is set up for and what its models can do. Never a key, nor anything else that is secret. */
 export interface ProviderCapabilities {
@@ -33,18 +33,16 @@ export interface ProviderCapabilities {
 }
 
 export function capabilitiesOf(
-  definition: ProviderDefinition,
-  given: ProviderSettings,
+  { definition, settings, configured, local }: ConfiguredProvider,
   { models, listedSecondsAgo }: { models: readonly ModelInfo[]; listedSecondsAgo?: number },
 ): ProviderCapabilities {
-  const settings = usableSettings(given);
   const options = Object.entries(definition.options);
   const some = (has: (model: ModelInfo) => boolean) => models.some(has);
   return {
     id: definition.id,
     title: definition.title,
-    configured: definition.configured(settings),
-    local: definition.local?.(settings) ?? false,
+    configured,
+    local,
     keys: Object.fromEntries(
       options.flatMap(([name, { secret, env }]) => (secret && env[0] ? [[env[0], settings[name] !== undefined]] : [])),
     ),
