@@ -16,7 +16,8 @@ const checks: Check[] = [
   { name: 'types', command: bin('tsc'), args: ['--noEmit', '-p', '.'] },
   { name: 'format and lint', command: bin('biome'), args: ['check', '.'] },
   { name: 'generated files', command: process.execPath, args: script('generate', '--check') },
-  { name: 'rooms', command: process.execPath, args: script('rooms') },
+  { name: 'structure', command: process.execPath, args: script('structure') },
+  { name: 'call trace', command: process.execPath, args: script('trace-call') },
   { name: 'doc links', command: process.execPath, args: script('doc-links') },
 ];
 

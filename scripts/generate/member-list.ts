@@ -1,4 +1,4 @@
-import { blankCode } from '../rooms/blank-code.ts';
+import { blankCode } from '../structure/blank-code.ts';
 
 /** A folder of similar files whose list is generated. A member is a file, or a folder that holds a file of its own name. */
 export interface ListSpec {

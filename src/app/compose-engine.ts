@@ -16,7 +16,7 @@ import {
 import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
 import type { EngineServices } from '../engine/engine.ts';
-import type { AgentTool } from '../engine/modes/agent/agent.ts';
+import type { AgentTool } from '../engine/modes/agent/local-tools/agent-tool.ts';
 import type { LocalToolServices } from '../engine/modes/agent/local-tools/local-tool.ts';
 import type { RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { AgentRunner } from '../engine/modes/mode.ts';

@@ -11,7 +11,8 @@ import type { AskModel } from '../models/ask-model.ts';
 import type { Meter } from '../models/meter.ts';
 import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
-import { type AgentEvent, type AgentInput, type AgentResult, type AgentTool, markFrom } from './modes/agent/agent.ts';
+import { type AgentEvent, type AgentInput, type AgentResult, markFrom } from './modes/agent/agent.ts';
+import type { AgentTool } from './modes/agent/local-tools/agent-tool.ts';
 import { createRefresher } from './modes/agent/plan-run.ts';
 import { runAgent } from './modes/agent/run-agent.ts';
 

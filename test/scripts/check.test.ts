@@ -8,9 +8,10 @@ describe('the check command', () => {
   let root = '';
   beforeEach(() => {
     root = mkdtempSync(join(tmpdir(), 'check-'));
-    mkdirSync(join(root, 'src'));
+    mkdirSync(join(root, 'scripts'));
     mkdirSync(join(root, 'node_modules/.bin'), { recursive: true });
-    symlinkSync(resolve('scripts'), join(root, 'scripts'));
+    symlinkSync(resolve('scripts/check.ts'), join(root, 'scripts/check.ts'));
+    for (const name of ['generate', 'structure', 'trace-call', 'doc-links']) script(name, '');
     tool('tsc', 'echo types are fine');
     tool('biome', 'echo all is tidy');
   });
@@ -19,6 +20,10 @@ describe('the check command', () => {
   function tool(name: string, script: string): void {
     writeFileSync(join(root, 'node_modules/.bin', name), `#!/bin/sh\n${script}\n`);
     chmodSync(join(root, 'node_modules/.bin', name), 0o755);
+  }
+
+  function script(name: string, text: string): void {
+    writeFileSync(join(root, 'scripts', `${name}.ts`), text);
   }
 
   function check(): { status: number | null; lines: string[] } {
@@ -33,27 +38,27 @@ describe('the check command', () => {
     const { status, lines } = check();
     expect(status).toBe(0);
     expect(lines.map(line => line.replace(/\d+\.\d/, 'N')).sort()).toEqual(
-      ['doc links       ', 'format and lint ', 'generated files ', 'rooms           ', 'types           '].map(
-        name => `ok     ${name} N s`,
+      ['call trace', 'doc links', 'format and lint', 'generated files', 'structure', 'types'].map(
+        name => `ok     ${name.padEnd(16)} N s`,
       ),
     );
   });
 
   it('prints what the failed ones said, and runs the others all the same', () => {
     tool('tsc', 'echo a type is wrong; exit 2');
-    writeFileSync(join(root, 'src/wrong.ts'), 'export {};\n');
+    script('structure', "console.error('a file is in the wrong place');\nprocess.exitCode = 1;\n");
     const { status, lines } = check();
     expect(status).toBe(1);
     expect(lines).toContain('a type is wrong');
     expect(lines).not.toContain('all is tidy');
-    expect(lines.some(line => line.startsWith('src/wrong.ts:1  [place]'))).toBe(true);
-    expect(lines.filter(line => /^(ok|FAILED) /.test(line))).toHaveLength(5);
-    expect(lines.at(-1)).toBe('2 of 5 checks failed');
+    expect(lines).toContain('a file is in the wrong place');
+    expect(lines.filter(line => /^(ok|FAILED) /.test(line))).toHaveLength(6);
+    expect(lines.at(-1)).toBe('2 of 6 checks failed');
   });
 
   it('counts a check that was killed as failed', () => {
     tool('biome', 'kill -9 $$');
-    expect(check()).toMatchObject({ status: 1, lines: expect.arrayContaining(['1 of 5 checks failed']) });
+    expect(check()).toMatchObject({ status: 1, lines: expect.arrayContaining(['1 of 6 checks failed']) });
   });
 
   it('says what to do when a tool is not installed', () => {

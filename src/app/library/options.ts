@@ -2,7 +2,8 @@ import type { AppError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Message } from '../../core/message.ts';
 import type { Usage } from '../../core/usage.ts';
-import type { AgentEvent, AgentTool, AgentToolCall, GateVerdict, PendingCall } from '../../engine/modes/agent/agent.ts';
+import type { AgentEvent, AgentToolCall, GateVerdict, PendingCall } from '../../engine/modes/agent/agent.ts';
+import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import type { Extensions } from '../extensions.ts';
 
 /** How a Polylogue of a program's own is set up. */

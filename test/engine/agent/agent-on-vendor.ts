@@ -1,6 +1,7 @@
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { Candidate } from '../../../src/core/model.ts';
-import type { AgentInput, AgentParts, AgentResult, AgentTool } from '../../../src/engine/modes/agent/agent.ts';
+import type { AgentInput, AgentParts, AgentResult } from '../../../src/engine/modes/agent/agent.ts';
+import type { AgentTool } from '../../../src/engine/modes/agent/local-tools/agent-tool.ts';
 import { runAgent, said } from '../../../src/engine/modes/agent/run-agent.ts';
 import { createModelService, type ModelService } from '../../../src/models/call/models.ts';
 import { providers } from '../../../src/providers/index.gen.ts';

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { AgentMode } from '../../../calls/tool.ts';
-import type { JsonObject } from '../../../core/json.ts';
 import type { Message } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
 import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
 import type { Usage } from '../../../core/usage.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
 import type { Mode } from '../mode.ts';
+import type { AgentTool } from './local-tools/agent-tool.ts';
 
 /** What heads the block of files that changed; its mark follows. */
 export const refreshHeading = '[SYSTEM: FILES UPDATED]';
@@ -44,42 +44,6 @@ const imitation =
 /** Text that a tool brought, in which nothing looks like a block of ours any more. */
 export function withoutImitations(text: string): string {
   return text.replace(imitation, '$1imitated ');
-}
-
-/** What a tool of the agent does to the world; the policy goes by it. */
-export type AgentEffect = 'read' | 'write' | 'run' | 'network';
-
-/** A tool as the model of a run may call it. */
-export interface AgentTool {
-  /** `a-z`, `A-Z`, `0-9`, `_` and `-`, at most 64 characters; unique within a run. */
-  name: string;
-  /** Written for the model. */
-  description: string;
-  /** JSON Schema of the arguments: an object. */
-  inputSchema: JsonObject & { type: 'object' };
-  effect: AgentEffect;
-  /** The arguments as `run` takes them, or what is wrong with them, as a sentence. Absent: they are taken as they are. */
-  check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
-  /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
-  show?(args: Record<string, unknown>): string;
-  /** Why this very call can't be made, whoever approves it; asked before the gate. What it throws is such a reason too. */
-  verify?(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | undefined>;
-  /** Answers the text that the model reads. What it throws is told to the model as a failure. */
-  run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
-}
-
-export interface ToolOutput {
-  text: string;
-  /** The model is told that it failed: a command with an exit code other than 0. */
-  failed?: boolean;
-  /** Absolute paths of files whose text the model has now seen: they are watched for changes for the rest of the run. */
-  seen?: readonly string[];
-}
-
-export interface ToolSurroundings {
-  callId: string;
-  /** Aborted when the run ends or the call's time is over. */
-  signal: AbortSignal;
 }
 
 /** A call of a tool before it is run. */

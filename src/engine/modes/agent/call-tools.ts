@@ -3,8 +3,9 @@ import { isRecord } from '../../../core/json.ts';
 import type { ToolCall, ToolResult } from '../../../core/message.ts';
 import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
-import type { AgentInput, AgentLimits, AgentParts, AgentTool, AgentToolCall, ToolOutput } from './agent.ts';
+import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
 import { headed, hintHeading, withoutImitations } from './agent.ts';
+import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
 
 /** What is kept of a result for the record of the run. */
 const longestRecorded = 2_000_000;

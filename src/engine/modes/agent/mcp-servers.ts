@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isRecord, type JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
-import type { AgentTool, ToolOutput } from './agent.ts';
+import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
 
 const id = z.string().regex(/^[a-zA-Z0-9_-]{1,30}$/, 'takes letters, digits, "_" and "-", at most 30');
 

@@ -16,15 +16,8 @@ import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import { scopesOf } from '../../../threads/threads.ts';
 import type { AgentRunner } from '../mode.ts';
-import {
-  type AgentInput,
-  type AgentParts,
-  type AgentResult,
-  type AgentTool,
-  agentLimits,
-  newMark,
-  type PendingCall,
-} from './agent.ts';
+import { type AgentInput, type AgentParts, type AgentResult, agentLimits, newMark, type PendingCall } from './agent.ts';
+import type { AgentTool } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';

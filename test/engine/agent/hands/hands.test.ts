@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFileShortener } from '../../../../src/calls/ask/shorten-files.ts';
-import type { AgentTool, ToolOutput } from '../../../../src/engine/modes/agent/agent.ts';
+import type { AgentTool, ToolOutput } from '../../../../src/engine/modes/agent/local-tools/agent-tool.ts';
 import { usualCommands } from '../../../../src/engine/modes/agent/local-tools/command-policy.ts';
 import type { LocalToolServices } from '../../../../src/engine/modes/agent/local-tools/local-tool.ts';
 import { createLocalTools } from '../../../../src/engine/modes/agent/local-tools/local-tools.ts';

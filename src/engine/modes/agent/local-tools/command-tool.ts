@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import { printablePath } from '../../../../core/text.ts';
-import type { AgentTool } from '../agent.ts';
+import type { AgentTool } from './agent-tool.ts';
 import { commandProblem } from './command-policy.ts';
 import { defineLocalTool, type LocalToolServices, pathIn } from './local-tool.ts';
 import { runProgram } from './run-program.ts';

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
-import type { AgentTool } from '../agent.ts';
+import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool } from './local-tool.ts';
 
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: ' ', '#39': "'" };

@@ -10,7 +10,7 @@ import type { Git, GitHistory } from '../../../../workspace/git/git.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
 import type { Sandbox } from '../../../../workspace/sandbox.ts';
 import { targetInside } from '../../../../workspace/write-changes.ts';
-import type { AgentTool, ToolOutput, ToolSurroundings } from '../agent.ts';
+import type { AgentTool, ToolOutput, ToolSurroundings } from './agent-tool.ts';
 
 /** What the hands of one run work with. */
 export interface LocalToolServices {

@@ -1,4 +1,4 @@
-import type { AgentTool } from '../agent.ts';
+import type { AgentTool } from './agent-tool.ts';
 import { commandTool } from './command-tool.ts';
 import type { LocalToolServices } from './local-tool.ts';
 import { gitHands, readTools, searchingHands } from './read-tools.ts';

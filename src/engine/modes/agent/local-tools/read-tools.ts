@@ -7,7 +7,7 @@ import { findFiles, findText } from '../../../../workspace/find-files.ts';
 import type { ChangedFile } from '../../../../workspace/git/changes.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
 import { readTextFile } from '../../../../workspace/read-file.ts';
-import type { AgentTool } from '../agent.ts';
+import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
 
 const mostCommits = 50;

@@ -8,7 +8,7 @@ import { isSkip } from '../../../../workspace/paths.ts';
 import { readBytes } from '../../../../workspace/read-file.ts';
 import { findSecrets, placeholdersIn, restoreSecretsInPatch } from '../../../../workspace/restore-secrets.ts';
 import { type ChangedPlace, type FileChange, writeChanges } from '../../../../workspace/write-changes.ts';
-import type { AgentTool } from '../agent.ts';
+import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused, targetNamed } from './local-tool.ts';
 import { type ProgramOutput, runProgram } from './run-program.ts';
 

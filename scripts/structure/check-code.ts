@@ -1,6 +1,6 @@
 import { lineAt } from './find-imports.ts';
+import type { StructureRules } from './rules.ts';
 import type { SourceFile, Violation } from './source-file.ts';
-import type { HouseTable } from './table.ts';
 
 interface CodeRule {
   pattern: RegExp;
@@ -8,7 +8,7 @@ interface CodeRule {
   message: string;
 }
 
-/** `name` as a global: not a property of something else, unless of globalThis. */
+/** Matches `name` as a global: not as a property, except of globalThis. */
 function global(name: string): RegExp {
   return new RegExp(`(?<![\\w$]|(?<!\\bglobalThis)\\.)${name}`, 'g');
 }
@@ -17,17 +17,17 @@ const unproven: CodeRule[] = [
   {
     pattern: /(?<![\w$.])as\s+(?!\s|const\b)/g,
     rule: 'syntax',
-    message: '`as` claims a type without proof: let a type guard or a parser prove it (only `as const` is allowed)',
+    message: '`as` claims a type without proof: use a type guard or a parser (only `as const` is allowed).',
   },
   {
     pattern: /(?<=[\w$)\]])!(?!=)/g,
     rule: 'syntax',
-    message: '`!` claims that a value is there: check it, or give the type a shape in which it always is',
+    message: '`!` claims without proof that a value exists: check it, or change the type so that it always exists.',
   },
   {
     pattern: /(?<![.\w$])any\b(?!\s*\(|:)/g,
     rule: 'syntax',
-    message: '`any` switches the types off: use the real type, a type parameter, or `unknown` and a check',
+    message: '`any` disables type checking: use the real type, a type parameter, or `unknown` with a check.',
   },
 ];
 
@@ -35,9 +35,11 @@ const defaultExport: CodeRule[] = [
   {
     pattern: /(?<![\w$.])export\s+default\b|(?<![\w$.])export\s*\{[^}]*\bas\s+default\b/g,
     rule: 'name',
-    message: 'a default export has no name to search for: export it under the file name in camelCase',
+    message: 'A default export has no name to search for: export it under the file name in camelCase.',
   },
 ];
+
+const processMessage = 'Only app, server and cli use the process: take the value, or a function, as a parameter.';
 
 const pureOnly: CodeRule[] = [
   {
@@ -45,39 +47,39 @@ const pureOnly: CodeRule[] = [
       'process\\s*(?:\\?\\.|\\.)\\s*(?:env|argv|cwd|chdir|stdin|stdout|stderr|exit|exitCode|hrtime|uptime|getBuiltinModule)\\b',
     ),
     rule: 'globals',
-    message: 'the process belongs to app.ts: take the value, or a function, as a parameter',
+    message: processMessage,
   },
   {
     pattern: /=\s*(?:globalThis\s*\.\s*)?process\s*[;,)\n]|(?<![\w$.])process\s*(?:\?\.)?\[/g,
     rule: 'globals',
-    message: 'the process belongs to app.ts: take the value, or a function, as a parameter',
+    message: processMessage,
   },
   {
     pattern: global(
       '(?:Date\\s*\\.\\s*now\\b|performance\\s*\\.\\s*(?:now|timeOrigin)\\b|new\\s+Date\\b\\s*(?:\\(\\s*\\)|(?!\\s*\\())|(?<!new\\s+)Date\\s*\\()',
     ),
     rule: 'globals',
-    message: 'time arrives as the Clock of domain/ports.ts, so that tests can move it',
+    message: 'Take time from the Clock of core/ports.ts, so that tests can set it.',
   },
   {
     pattern: global('(?:setTimeout|setInterval)\\b'),
     rule: 'globals',
-    message: 'waiting goes through the Clock of domain/ports.ts (sleep, after), so that tests can move it',
+    message: 'Wait with the Clock of core/ports.ts (sleep, after), so that tests can set it.',
   },
   {
     pattern:
       /\bMath\s*\.\s*random\b|\b(?:randomUUID|randomBytes|randomInt|randomFill|randomFillSync|getRandomValues)\b/g,
     rule: 'globals',
-    message: 'chance arrives as the Random of domain/ports.ts, so that tests can repeat it',
+    message: 'Take random values from the Random of core/ports.ts, so that tests can repeat them.',
   },
   {
     pattern: global('console\\s*(?:\\?\\.|\\.|\\[)'),
     rule: 'globals',
-    message: 'stdout is the protocol: tell it with the Emit of domain/ports.ts',
+    message: 'Standard output carries the protocol: send an event with the Emit of core/ports.ts.',
   },
 ];
 
-/** `import { a as b }`, `export * as b` and `[K in keyof T as U]` rename; they do not cast. */
+/** Blanks the `as` of `import { a as b }`, `export * as b` and `[K in keyof T as U]`, which rename and do not cast. */
 function withoutRenames(code: string): string {
   const blank = (text: string): string => text.replace(/\bas\b/g, '  ');
   return code
@@ -96,10 +98,10 @@ function matches(file: SourceFile, code: string, rules: readonly CodeRule[]): Vi
   );
 }
 
-/** What the code itself may not say: unproven types, default exports, and ambient state where a room has to be pure. */
-export function checkCode(files: readonly SourceFile[], table: HouseTable): Violation[] {
+/** Checks the code itself: unproven types, default exports, and ambient state in pure folders. */
+export function checkCode(files: readonly SourceFile[], rules: StructureRules): Violation[] {
   return files.flatMap(file => {
-    const pure = table.rooms[file.place.split('/', 1)[0] ?? '']?.pure ?? false;
+    const pure = rules.pure.includes(file.place.split('/', 1)[0] ?? '');
     return [
       ...matches(file, withoutRenames(file.code), unproven),
       ...matches(file, file.code, pure ? [...defaultExport, ...pureOnly] : defaultExport),

@@ -3,7 +3,7 @@ const beforeExpression = new Set(
   'return typeof case in of new delete void throw else do instanceof yield await default extends'.split(' '),
 );
 
-/** The index after the quoted string that starts at `start`, or `start + 1` when the line ends before it does. */
+/** Returns the index after the quoted string that starts at `start`, or `start + 1` when its line ends first. */
 function endOfString(source: string, start: number): number {
   const quote = source[start];
   for (let at = start + 1; at < source.length; at++) {
@@ -15,7 +15,7 @@ function endOfString(source: string, start: number): number {
   return start + 1;
 }
 
-/** The index after the regular expression that starts at `start`, or `start + 1` when it is none. */
+/** Returns the index after the regular expression that starts at `start`, or `start + 1` when it is not one. */
 function endOfRegex(source: string, start: number): number {
   let inClass = false;
   for (let at = start + 1; at < source.length; at++) {
@@ -29,7 +29,7 @@ function endOfRegex(source: string, start: number): number {
   return start + 1;
 }
 
-/** Where the template's text that starts at `from` ends: at its backtick or at a `${`. */
+/** Returns where the text of a template that starts at `from` ends: at its backtick or at a `${`. */
 function endOfTemplateText(source: string, from: number): { at: number; opens: boolean } {
   for (let at = from; at < source.length; at++) {
     const char = source[at];
@@ -48,15 +48,15 @@ function endOfComment(source: string, start: number): number {
 }
 
 /**
- * The source with comments and the contents of strings, templates and regular expressions replaced by blanks: same length,
- * same lines, quotes kept. What a search finds in it is code, at the place where it stands in the source.
+ * Replaces comments and the contents of strings, templates and regular expressions with blanks. Length, lines and quotes stay
+ * the same, so that a match in the result is code and has the same index in the source.
  */
 export function blankCode(source: string): string {
   const out = source.split('');
   const blank = (from: number, to: number): void => {
     for (let at = from; at < Math.min(to, out.length); at++) if (out[at] !== '\n') out[at] = ' ';
   };
-  /** Open braces within each `${` that we are in. */
+  /** The number of open braces within each unclosed `${`. */
   const braces: number[] = [];
   let afterValue = false;
   let at = 0;

@@ -1,0 +1,289 @@
+/** What the files of one top folder may import. Paths are relative to src/: a top folder, a folder in it, or a file. */
+export interface Layer {
+  imports: readonly string[];
+  /** What may be imported with `import type` only. */
+  types?: readonly string[];
+  /** Folder → the folders and files of the same top folder that it may import. `.` means files directly in the top folder. */
+  inner?: Readonly<Record<string, readonly string[]>>;
+  /** The files do not import each other; only the generated list imports them. */
+  apart?: true;
+}
+
+/** The rules of the source tree as data. */
+export interface StructureRules {
+  /** Where these rules are, for messages. */
+  file: string;
+  /** Top folder → what it may import. `docs/architecture.md` has the same table. */
+  layers: Readonly<Record<string, Layer>>;
+  /** Files with a row of their own, which replaces the row of their folder. */
+  files: Readonly<Record<string, Pick<Layer, 'imports' | 'types'>>>;
+  /** Files that are loaded with `import()` only → files that may import them directly, because they are loaded with them. */
+  lazy: Readonly<Record<string, readonly string[]>>;
+  /** Programs of worker threads, which are started by their path. */
+  workers: readonly string[];
+  /** npm package, or `@scope/*` → who may import it. An empty list: every file. */
+  packages: Readonly<Record<string, readonly string[]>>;
+  /** Builtin module with its subpaths → who may import it. An empty list: every file. */
+  builtins: Readonly<Record<string, readonly string[]>>;
+  /** Top folders that receive environment, time, randomness and output as parameters. */
+  pure: readonly string[];
+  bannedWords: readonly string[];
+  /** Maximum lines of a file that is not generated. */
+  lines: number;
+  /** Maximum folders below src/, counted downwards. */
+  depth: number;
+  /** Folders with another maximum. */
+  deeper: readonly { folder: string; depth: number }[];
+  /** Exact number of files under `lines` lines that only one file of their folder imports. It may only fall. */
+  foldable: { lines: number; files: number };
+  /** Maximum files and hand-written lines below src/. */
+  budgets: { files: number; lines: number; intendedLines: number };
+  /** Maximum files and folders of src/ that run in one call, measured by scripts/trace-call.ts. */
+  traceBudget: { chat: { files: number; folders: number }; debug: { files: number; folders?: number } };
+}
+
+const pure = 'core config observability workspace storage threads models providers calls tools engine'.split(' ');
+
+const layers: StructureRules['layers'] = {
+  core: { imports: [] },
+  config: { imports: ['core'], inner: { '.': ['options'], options: [] } },
+  observability: { imports: ['core'] },
+  workspace: {
+    imports: ['core'],
+    inner: {
+      '.': [],
+      outline: [],
+      git: ['.'],
+      workers: ['.', 'outline'],
+      'call-graph': ['.', 'outline'],
+      'search-index': ['.', 'outline', 'workers'],
+    },
+  },
+  storage: { imports: ['core'], inner: { '.': [], memory: ['.'], redis: ['.'], sqlite: ['.'] } },
+  threads: { imports: ['core'], types: ['storage/store.ts'], inner: { '.': [], transfer: ['.'] } },
+  models: {
+    imports: ['core'],
+    inner: {
+      '.': [],
+      resilience: ['.'],
+      routing: ['.'],
+      catalogue: ['.', 'resilience', 'routing'],
+      call: ['.', 'catalogue', 'resilience', 'routing'],
+    },
+  },
+  providers: {
+    imports: ['core', 'models', 'workspace/process-tree.ts'],
+    inner: {
+      '.': ['google', 'moonshot', 'ollama', 'shared', 'zhipu'],
+      shared: [],
+      google: ['shared'],
+      moonshot: ['shared'],
+      ollama: ['shared'],
+      zhipu: ['shared'],
+      'external-cli': [],
+    },
+  },
+  calls: {
+    imports: ['core', 'models', 'threads', 'workspace'],
+    types: ['storage/store.ts'],
+    inner: { '.': [], ask: ['.'], durable: ['.'], actions: ['.', 'durable/jobs.ts'] },
+  },
+  tools: {
+    imports: ['core', 'calls/tool.ts', 'calls/fields.ts'],
+    apart: true,
+  },
+  engine: {
+    imports: [
+      'core',
+      'calls',
+      'models',
+      'providers/external-cli/cli-registry.ts',
+      'providers/external-cli/program.ts',
+      'threads',
+      'workspace',
+    ],
+    types: ['storage/store.ts'],
+    inner: { '.': ['modes'], modes: [] },
+  },
+  server: {
+    imports: ['core'],
+    inner: {
+      access: [],
+      mcp: ['access'],
+      http: ['access', 'mcp'],
+      websocket: ['access', 'http', 'mcp'],
+      'mcp-http': ['access', 'http', 'mcp', 'websocket/kept-results.ts'],
+      dashboard: ['access', 'http'],
+      daemon: ['access', 'http', 'mcp', 'mcp-http'],
+      proxy: ['access', 'mcp'],
+    },
+  },
+  app: {
+    imports: [...pure, 'server'],
+    inner: { '.': [], library: ['.'] },
+  },
+  cli: {
+    imports: ['core', 'config', 'app'],
+    inner: {
+      '.': ['command', 'commands'],
+      command: [],
+      commands: ['command', 'doctor', 'init'],
+      doctor: ['command'],
+      init: [],
+    },
+  },
+};
+
+const files: StructureRules['files'] = {
+  'main.ts': { imports: ['cli/program.ts'] },
+  'index.ts': {
+    imports: [
+      'app/library/polylogue.ts',
+      'calls/fields.ts',
+      'calls/tool.ts',
+      'core',
+      'models/provider.ts',
+      'providers/shared/openai-dialect.ts',
+      'storage/memory/memory.ts',
+      'storage/store.ts',
+    ],
+    types: [
+      'app/extensions.ts',
+      'app/library',
+      'calls/action-context.ts',
+      'engine/modes/agent/agent.ts',
+      'engine/modes/agent/local-tools/agent-tool.ts',
+    ],
+  },
+  'core/version.ts': { imports: ['../package.json'] },
+};
+
+const lazy: StructureRules['lazy'] = {
+  'app/compose-daemon.ts': [],
+  'app/compose-product.ts': [],
+  'app/extensions.ts': [],
+  'cli/program.ts': [],
+  'cli/run-command-line.ts': [],
+  'engine/conversation.ts': [],
+  'engine/modes/agent/local-tools/fetch-tool.ts': [],
+  'engine/modes/agent/local-tools/local-tools.ts': ['engine/modes/agent/runner.ts'],
+  'engine/modes/agent/runner.ts': [],
+  'engine/modes/diagnose/diagnose.ts': [],
+  'observability/exchange-log.ts': ['observability/exchange-reader.ts'],
+  'observability/exchange-reader.ts': [],
+  'observability/tracing.ts': [],
+  'providers/external-cli/ask-cli.ts': [],
+  'providers/external-cli/program-model.ts': [],
+  'providers/external-cli/run-cli.ts': ['providers/external-cli/ask-cli.ts'],
+  'providers/google/context-cache.ts': [],
+  'providers/shared/offline-model.ts': [],
+  'server/proxy/proxy.ts': [],
+  'storage/redis/redis.ts': [],
+  'workspace/call-graph/trace-sources.ts': ['workspace/call-graph/trace-worker.ts'],
+  'workspace/client-roots.ts': [],
+  'workspace/git/apply-patch.ts': [],
+  'workspace/git/check-patch.ts': ['workspace/git/apply-patch.ts'],
+  'workspace/workers/count-tokens.ts': [],
+  'workspace/workers/run-job.ts': ['workspace/search-index/index-worker.ts', 'workspace/workers/worker.ts'],
+};
+
+const packages: StructureRules['packages'] = {
+  zod: [],
+  '@ai-sdk/provider': ['models', 'providers'],
+  '@ai-sdk/*': ['providers'],
+  '@openrouter/*': ['providers/openrouter.ts'],
+  'fastest-levenshtein': ['calls/arguments.ts', 'models/routing'],
+  'gpt-tokenizer': ['workspace/workers/count-tokens.ts'],
+  '@redis/client': ['storage/redis'],
+  '@modelcontextprotocol/client': ['engine/modes/agent/mcp-servers.ts'],
+  '@modelcontextprotocol/server': ['server/mcp', 'server/mcp-http', 'server/websocket'],
+  ws: ['server/proxy', 'server/websocket'],
+  execa: ['providers/external-cli/run-cli.ts'],
+  jsonrepair: ['calls/reply.ts'],
+  ignore: ['workspace/ignore-rules.ts'],
+  diff: ['workspace/diff.ts', 'workspace/git'],
+  'web-tree-sitter': ['workspace/outline'],
+  '@opentelemetry/*': ['observability/call-spans.ts', 'observability/tracing.ts'],
+  'js-yaml': ['config/definition-files.ts'],
+  commander: ['cli/run-command-line.ts'],
+  'jsonc-parser': ['cli/init/edit-config.ts'],
+};
+
+const localTools = 'engine/modes/agent/local-tools';
+
+const builtins: StructureRules['builtins'] = {
+  'node:buffer': [],
+  'node:crypto': [],
+  'node:path': [],
+  'node:stream': [],
+  'node:string_decoder': [],
+  'node:timers': [],
+  'node:url': [],
+  'node:util': [],
+  'node:events': ['cli/command', 'server/proxy'],
+  'node:fs': [
+    'app/surroundings.ts',
+    'calls/durable',
+    'cli',
+    'config',
+    'observability',
+    'providers/external-cli',
+    'server/daemon',
+    'server/proxy',
+    'storage',
+    'workspace',
+    localTools,
+  ],
+  'node:os': ['app', 'cli/commands/demo.ts', localTools],
+  'node:child_process': [
+    'cli/doctor',
+    'server/proxy',
+    'workspace/git/run-git.ts',
+    'workspace/process-tree.ts',
+    localTools,
+  ],
+  'node:worker_threads': ['storage/sqlite', 'workspace/call-graph', 'workspace/search-index', 'workspace/workers'],
+  'node:sqlite': ['storage/sqlite', 'workspace/search-index'],
+  'node:dns': [localTools],
+  'node:net': ['models/provider.ts', 'server/access', 'server/daemon', localTools],
+  'node:tls': ['app/surroundings.ts'],
+  'node:http': ['app/surroundings.ts', 'server/daemon', 'server/http', 'server/proxy', 'server/websocket', localTools],
+  'node:https': ['server/proxy', localTools],
+  'node:readline': ['cli/commands', 'cli/doctor'],
+  'node:module': ['app/extensions.ts', 'main.ts'],
+};
+
+export const rules: StructureRules = {
+  file: 'scripts/structure/rules.ts',
+  layers,
+  files,
+  lazy,
+  workers: [
+    'storage/sqlite/writer.ts',
+    'workspace/call-graph/trace-worker.ts',
+    'workspace/search-index/index-worker.ts',
+    'workspace/workers/worker.ts',
+  ],
+  packages,
+  builtins,
+  pure,
+  bannedWords: [
+    'util',
+    'utils',
+    'helper',
+    'helpers',
+    'common',
+    'base',
+    'manager',
+    'unified',
+    'enhanced',
+    'legacy',
+    'v2',
+  ],
+  lines: 400,
+  depth: 3,
+  deeper: [{ folder: 'engine/modes', depth: 4 }],
+  foldable: { lines: 60, files: 1 },
+  budgets: { files: 480, lines: 76_000, intendedLines: 74_000 },
+  traceBudget: { chat: { files: 100, folders: 22 }, debug: { files: 106 } },
+};

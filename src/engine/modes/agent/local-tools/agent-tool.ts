@@ -1,0 +1,37 @@
+import type { JsonObject } from '../../../../core/json.ts';
+
+/** What a tool of the agent does to the world; the policy goes by it. */
+export type AgentEffect = 'read' | 'write' | 'run' | 'network';
+
+/** A tool as the model of a run may call it. */
+export interface AgentTool {
+  /** `a-z`, `A-Z`, `0-9`, `_` and `-`, at most 64 characters; unique within a run. */
+  name: string;
+  /** Written for the model. */
+  description: string;
+  /** JSON Schema of the arguments: an object. */
+  inputSchema: JsonObject & { type: 'object' };
+  effect: AgentEffect;
+  /** The arguments as `run` takes them, or what is wrong with them, as a sentence. Absent: they are taken as they are. */
+  check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
+  /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
+  show?(args: Record<string, unknown>): string;
+  /** Why this very call can't be made, whoever approves it; asked before the gate. What it throws is such a reason too. */
+  verify?(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | undefined>;
+  /** Answers the text that the model reads. What it throws is told to the model as a failure. */
+  run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
+}
+
+export interface ToolOutput {
+  text: string;
+  /** The model is told that it failed: a command with an exit code other than 0. */
+  failed?: boolean;
+  /** Absolute paths of files whose text the model has now seen: they are watched for changes for the rest of the run. */
+  seen?: readonly string[];
+}
+
+export interface ToolSurroundings {
+  callId: string;
+  /** Aborted when the run ends or the call's time is over. */
+  signal: AbortSignal;
+}
