@@ -2,8 +2,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
-/** Rooms whose tests start programs, browsers and daemons, or look at a whole process: each file gets a process of its own. */
-const alone = ['cli', 'deploy', 'e2e', 'scripts', 'server', 'support'].map(room => `test/${room}/**/*.test.ts`);
+/** Folders whose tests start programs, browsers and daemons, or look at a whole process: each file gets its own process. */
+const alone = [
+  'test/app/*.test.ts',
+  ...['cli', 'deploy', 'e2e', 'scripts', 'server', 'support'].map(folder => `test/${folder}/**/*.test.ts`),
+];
 
 export default defineConfig({
   test: {

@@ -10,12 +10,20 @@ import { providerSuite } from './provider-suite.ts';
 const vendors: readonly ProviderDefinition[] = providers;
 const asked = vendors.filter(({ onlyByName }) => !onlyByName);
 
-const caseFile = (id: string) => new URL(`../models/providers/${id}.test.ts`, import.meta.url);
+const caseFile = (id: string) =>
+  [`../providers/${id}.test.ts`, `../providers/${id}/${id}.test.ts`]
+    .map(path => new URL(path, import.meta.url))
+    .find(file => existsSync(file));
 const inCamelCase = (id: string) => id.replace(/-(.)/g, (_match, letter: string) => letter.toUpperCase());
 
 describe('every provider is run through the suite', () => {
-  it.each(asked.filter(({ id }) => existsSync(caseFile(id))).map(({ id }) => id))('%s by a case of its own', id => {
-    const source = readFileSync(caseFile(id), 'utf8');
+  it.each(
+    asked.flatMap(({ id }) => {
+      const file = caseFile(id);
+      return file ? [[id, file] as const] : [];
+    }),
+  )('%s by a case of its own', (id, file) => {
+    const source = readFileSync(file, 'utf8');
     expect(source).toContain('providerSuite({');
     expect(source).toMatch(new RegExp(`definition: ${inCamelCase(id)}\\b`));
   });
@@ -30,5 +38,5 @@ describe('every provider is run through the suite', () => {
 });
 
 for (const definition of asked) {
-  if (!existsSync(caseFile(definition.id))) providerSuite(derivedCase(definition, loadCatalogue()));
+  if (!caseFile(definition.id)) providerSuite(derivedCase(definition, loadCatalogue()));
 }

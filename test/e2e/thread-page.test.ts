@@ -3,9 +3,9 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { FileRecord } from '../../src/core/file.ts';
 import { hashOf, start } from '../contracts/store-fixtures.ts';
-import { here, transferRig } from '../memory/transfer/transfer-rig.ts';
 import { openPage, startBrowser } from '../support/browser.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
+import { here, transferRig } from '../threads/transfer/transfer-rig.ts';
 
 const attack = '<img src=x onerror="window.ran = 1"><script>window.ran = 2</script>';
 const longLine = `const wide = '${'x'.repeat(400)}';\n`;

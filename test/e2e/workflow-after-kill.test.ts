@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { lastOf, stateRuns, told } from '../engine/workflow-state-runs.ts';
+import { lastOf, stateRuns, told } from '../engine/modes/workflow/workflow-state-runs.ts';
 import { clockAhead, type McpSession, startSession } from '../support/mcp-session.ts';
 import { type Document, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';

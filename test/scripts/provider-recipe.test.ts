@@ -22,7 +22,7 @@ function block(language: string): string {
 beforeAll(async () => {
   recipe = await readFile(join(repository, 'docs/recipes/add-a-provider.md'), 'utf8');
   copy = await mkdtemp(join(tmpdir(), 'polylogue-recipe-'));
-  for (const part of ['src', 'scripts', 'docs', 'test/contracts', 'test/support', 'test/models']) {
+  for (const part of ['src', 'scripts', 'docs', 'test/contracts', 'test/support', 'test/models', 'test/providers']) {
     await cp(join(repository, part), join(copy, part), { recursive: true });
   }
   for (const file of ['package.json', 'tsconfig.json', 'vitest.config.ts']) {

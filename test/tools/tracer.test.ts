@@ -1,10 +1,10 @@
 import { cp } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fixture } from '../files/graph/trace-fixture.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { fixture } from '../workspace/call-graph/trace-fixture.ts';
 import { counters, step } from './workflow-rig.ts';
 
 let vendor: FakeVendor;

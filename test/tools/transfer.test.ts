@@ -1,8 +1,8 @@
 import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { recordsOf, sealedFile } from '../memory/transfer/transfer-rig.ts';
 import { type TestProduct, testProduct } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
+import { recordsOf, sealedFile } from '../threads/transfer/transfer-rig.ts';
 
 let project: TempProject;
 let outside: TempProject;

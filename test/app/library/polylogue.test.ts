@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest';
+import { defineTool, z } from '../../../src/index.ts';
+import { gitRepository } from '../../support/git-repository.ts';
+import { libraryRig } from './library-rig.ts';
+
+const rig = libraryRig();
+const finding = {
+  can_tell: true,
+  summary: 'It fails.',
+  root_cause: 'One is not two.',
+  evidence: [{ file: 'src/a.ts', line: 1, text: 'export const one = 1;' }],
+  impact: 'All.',
+  recommendation: 'Mend it.',
+};
+const patch = '--- a/src/a.ts\n+++ b/src/a.ts\n@@ -1 +1 @@\n-export const one = 1;\n+export const one = 2;\n';
+const stderr = 'src/a.ts:1\nError: one is not two';
+
+describe('a Polylogue of a program', () => {
+  it('lists the models that it may ask', async () => {
+    const { listModels } = await rig.open();
+    const models = await listModels();
+    expect(models.map(({ name }) => name)).toContain('openai:gpt-5-mini');
+    expect(new Set(models.map(({ provider }) => provider))).toEqual(new Set(['openai']));
+  });
+
+  it('sums up a file, and a discussion that another conversation goes on with', async () => {
+    const { summarizeFile, compressDiscussion, createConversation } = await rig.open();
+    rig.vendor().script({ answer: 'Two constants.' }, { answer: 'SHORT.' });
+    expect(await summarizeFile('src/a.ts', { maxWords: 20 })).toMatchObject({ summary: 'Two constants.' });
+    expect(rig.asked()).toContain('at most 20 words');
+    const { history, summary } = await compressDiscussion('a long talk');
+    expect(summary).toBe('SHORT.');
+    const conversation = createConversation({ history });
+    await conversation.send('Go on.');
+    expect(rig.asked()).toMatch(/SHORT\.[\s\S]*Go on\./);
+    await expect(summarizeFile('none.ts')).rejects.toMatchObject({ kind: 'input' });
+  });
+
+  it('analyses an error, and makes a patch that git takes or says why not', async () => {
+    const repo = await gitRepository(rig.project().root);
+    await repo.commit();
+    const { analyzeError, generatePatch } = await rig.open();
+    const says = (more: object) => rig.vendor().script({ answer: JSON.stringify({ ...finding, ...more }) });
+    says({});
+    expect(await analyzeError({ stderr })).toMatchObject({
+      canTell: true,
+      rootCause: 'One is not two.',
+      evidence: [{ file: 'src/a.ts', line: 1, checked: true }],
+    });
+    says({ can_tell: false, needs: ['the log'] });
+    expect(await analyzeError({ stderr })).toMatchObject({ canTell: false, rootCause: '', needs: ['the log'] });
+    says({ patch });
+    const made = await generatePatch({ stderr });
+    expect(made.patch).toMatchObject({
+      diff: expect.stringContaining('+export const one = 2;'),
+      files: [{ path: 'src/a.ts' }],
+    });
+    says({ patch: patch.replace('const one = 1', 'const ten = 1') });
+    expect(await generatePatch({ stderr })).toMatchObject({ withheld: expect.stringContaining('not there') });
+    expect(await repo.git('status', '--porcelain')).toBe('');
+  });
+
+  it('calls tools, its own too, and throws what they fail with', async () => {
+    const twice = defineTool({
+      name: 'twice',
+      title: 'Twice',
+      description: 'Say it twice.',
+      toolset: 'ops',
+      tier: 'user',
+      effects: { writes: false, destroys: false, network: false, idempotent: true },
+      fields: { text: z.string().min(1) },
+      shape: { kind: 'action', run: async ({ text }) => ({ status: 'success', said: text + text }) },
+    });
+    const { callTool } = await rig.open({ tools: [twice] });
+    expect(await callTool('twice', { text: 'ab' })).toMatchObject({ said: 'abab' });
+    await expect(callTool('twice', {})).rejects.toMatchObject({
+      kind: 'input',
+      details: { code: 'MISSING_PARAMETER' },
+    });
+    await expect(callTool('thrice', {})).rejects.toMatchObject({ details: { code: 'TOOL_NOT_FOUND' } });
+  });
+
+  it('reads and clears what was said to models, where that is kept', async () => {
+    const { send, commsLog } = await rig.open({ settings: { COMMS_LOG: 'on' } });
+    await send({ message: 'for the record' });
+    await expect.poll(async () => (await commsLog.read()).length).toBe(1);
+    expect((await commsLog.read({ tool: 'send' }))[0]).toMatchObject({ provider: 'openai', tool: 'send' });
+    await commsLog.clear();
+    expect(await commsLog.read()).toEqual([]);
+    const passing = await rig.open({ settings: { POLYLOGUE_PRIVATE: 'on' } });
+    await expect(passing.commsLog.read()).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('depends on nothing but what it was given, and ends what is under way when it is closed', async () => {
+    const polylogue = await rig.open();
+    rig.vendor().script({ fault: 'hang_before_headers' });
+    const sent = polylogue.send({ message: 'x' });
+    const failed = expect(sent).rejects.toThrow();
+    await expect.poll(() => rig.vendor().requests.length).toBe(1);
+    await polylogue.cleanup();
+    await failed;
+    await expect(polylogue.send({ message: 'y' })).rejects.toThrow();
+  });
+
+  it('tells of settings that it can not use', async () => {
+    await expect(rig.open({ settings: { MAX_NAMED_FILES: 'many' } })).rejects.toMatchObject({ kind: 'config' });
+    await expect(rig.open({ stores: [{ name: 'sqlite', open: () => expect.unreachable() }] })).rejects.toMatchObject({
+      kind: 'config',
+    });
+  });
+});

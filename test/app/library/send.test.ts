@@ -1,0 +1,161 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { type AgentTool, isAppError } from '../../../src/index.ts';
+import { libraryRig } from './library-rig.ts';
+
+const rig = libraryRig();
+
+describe('send', () => {
+  it('sends layers, context, files and message in their order, and answers with what it took', async () => {
+    const { send, tokenStats } = await rig.open();
+    rig.vendor().script({ answer: 'Two.' });
+    const result = await send({
+      system: { base: 'BASE', projectMarker: 'AGENTS.md', custom: 'CUSTOM' },
+      context: 'CONTEXT',
+      message: 'What is two?',
+      files: ['src/a.ts:2-2', 'none.ts'],
+    });
+    expect(result).toMatchObject({ text: 'Two.', stopReason: 'done', model: 'openai:gpt-5-mini', toolCalls: [] });
+    expect(result.skipped).toMatchObject([{ path: 'none.ts', code: 'not_found' }]);
+    expect(result.usage.input).toBeGreaterThan(10);
+    const order = ['BASE', 'House rule 7.', 'CUSTOM', 'CONTEXT', '2│ export const two = 2;', 'What is two?'];
+    const places = order.map(text => rig.asked().indexOf(text));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(places).not.toContain(-1);
+    expect(rig.asked()).not.toContain('export const one');
+    expect(tokenStats()).toMatchObject({ answers: 1, byModel: { 'openai:gpt-5-mini': { usage: result.usage } } });
+  });
+
+  it('takes defaults, which a request overrides member by member', async () => {
+    const { send, setDefaults, getDefaults } = await rig.open();
+    setDefaults({ system: { custom: 'ALWAYS', useDefaultBase: false }, params: { maxTokens: 1_000 } });
+    await send({ message: 'one' });
+    expect(rig.asked()).not.toContain('senior engineer');
+    expect(rig.asked()).toContain('ALWAYS');
+    await send({ message: 'two', system: { custom: 'ONCE' } });
+    expect(rig.asked()).toContain('ONCE');
+    expect(rig.asked()).not.toContain('ALWAYS');
+    expect(getDefaults()).toEqual({
+      system: { custom: 'ALWAYS', useDefaultBase: false },
+      params: { maxTokens: 1_000 },
+    });
+    expect(rig.vendor().requests.at(-1)?.body).toMatchObject({ max_output_tokens: 1_000 });
+  });
+
+  it('passes text on as it arrives, and nothing with stream: false', async () => {
+    const { send } = await rig.open();
+    const chunks: string[] = [];
+    rig.vendor().script({ answer: 'one two three four five', chunks: 5 }, { answer: 'quiet' });
+    await send({ message: 'a', onChunk: text => void chunks.push(text) });
+    expect(chunks.length).toBeGreaterThan(1);
+    expect(chunks.join('')).toBe('one two three four five');
+    await send({ message: 'b', stream: false, onChunk: text => void chunks.push(text) });
+    expect(chunks.join('')).not.toContain('quiet');
+  });
+
+  it('goes on when a listener of the request fails, and rejects with its own error', async () => {
+    const { send } = await rig.open();
+    const fails = () => {
+      throw new Error('of the listener');
+    };
+    rig.vendor().script({ answer: 'one two three', chunks: 3 });
+    expect(await send({ message: 'a', onChunk: fails })).toMatchObject({ text: 'one two three', stopReason: 'done' });
+    await expect(send({ message: ' ', onError: fails })).rejects.toMatchObject({ kind: 'input' });
+  });
+
+  it('masks secrets in all that it sends', async () => {
+    const token = `ghp_${'aB3dE5fG7hJ9'.repeat(3)}`;
+    await rig.project().write('.npmrc.txt', `token=${token}\n`);
+    const { send } = await rig.open();
+    await send({
+      message: `m ${token}`,
+      context: `c ${token}`,
+      files: ['.npmrc.txt'],
+      system: { custom: `s ${token}` },
+    });
+    expect(JSON.stringify(rig.vendor().requests)).not.toContain(token);
+  });
+
+  it('rejects with an error that says what to do, and tells who listens', async () => {
+    const polylogue = await rig.open();
+    const told: unknown[] = [];
+    polylogue.on('error', ({ error }) => told.push(error));
+    const failed = await polylogue.send({ message: ' ', onError: error => told.push(error) }).catch(error => error);
+    expect(isAppError(failed) && failed.details).toMatchObject({ code: 'MISSING_PARAMETER' });
+    expect(told).toEqual([failed, failed]);
+    await expect(polylogue.send({ message: 'x', baseDir: '/etc' })).rejects.toMatchObject({ kind: 'security' });
+    await expect(polylogue.send({ message: 'x', model: 'nobody-has-this' })).rejects.toMatchObject({
+      details: { code: 'MODEL_NOT_FOUND' },
+    });
+  });
+
+  it('ends with its signal', async () => {
+    const { send } = await rig.open();
+    rig.vendor().script({ fault: 'hang_before_headers' });
+    const stop = new AbortController();
+    const sent = send({ message: 'x', signal: stop.signal });
+    setTimeout(() => stop.abort(), 100);
+    await expect(sent).rejects.toMatchObject({ kind: 'cancelled' });
+    await expect.poll(() => rig.vendor().openSockets()).toBe(0);
+  });
+});
+
+describe('send with tools', () => {
+  const call = (name: string, args: Record<string, unknown>) => ({ calls: [{ name, args }] });
+  const weather: AgentTool = {
+    name: 'weather',
+    description: 'The weather of a city.',
+    inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    effect: 'network',
+    run: async ({ city }) => `rain in ${String(city)}`,
+  };
+
+  it('lets the model call a tool of the program, and tells of each step', async () => {
+    const polylogue = await rig.open();
+    const events: string[] = [];
+    for (const name of ['request', 'response', 'tool_call', 'tool_result'] as const) {
+      polylogue.on(name, event => events.push(`${event.type} ${event.round}`));
+    }
+    rig.vendor().script(call('weather', { city: 'Bern' }), { answer: 'It rains.' });
+    const result = await polylogue.send({ message: 'Bern?', tools: [weather] });
+    expect(result).toMatchObject({
+      text: 'It rains.',
+      toolCalls: [{ name: 'weather', outcome: 'ok', result: 'rain in Bern' }],
+    });
+    expect(events).toEqual(['request 1', 'response 1', 'tool_call 1', 'tool_result 1', 'request 2', 'response 2']);
+  });
+
+  it('asks onToolCall first', async () => {
+    const { send } = await rig.open();
+    rig.vendor().script(call('weather', { city: 'Bern' }), { answer: 'Well.' });
+    const onToolCall = () => ({ action: 'deny', reason: 'no weather today' }) as const;
+    const { toolCalls } = await send({ message: 'Bern?', tools: [weather], onToolCall });
+    expect(toolCalls).toMatchObject([{ outcome: 'refused' }]);
+    expect(JSON.stringify(rig.vendor().requests.at(-1)?.body)).toContain('no weather today');
+  });
+
+  it('has hands of its own: reading is free, writing needs the word of the program', async () => {
+    const { send } = await rig.open();
+    rig
+      .vendor()
+      .script(call('read_file', { path: 'src/a.ts' }), call('write_file', { path: 'b.txt', content: 'new' }), {
+        answer: 'Done.',
+      });
+    const first = await send({ message: 'go', tools: ['all'] });
+    expect(first.toolCalls.map(({ name, outcome }) => `${name} ${outcome}`)).toEqual([
+      'read_file ok',
+      'write_file refused',
+    ]);
+    const patched: string[] = [];
+    rig.vendor().script(call('write_file', { path: 'b.txt', content: 'new' }), { answer: 'Done.' });
+    await send({
+      message: 'go',
+      tools: ['read_file', 'write_file'],
+      onToolCall: () => ({ action: 'allow' }),
+      onPatch: ({ name }) => void patched.push(name),
+    });
+    expect(await readFile(rig.project().path('b.txt'), 'utf8')).toBe('new');
+    expect(patched).toEqual(['write_file']);
+    await expect(send({ message: 'go', tools: ['fly'] })).rejects.toMatchObject({ kind: 'input' });
+  });
+});

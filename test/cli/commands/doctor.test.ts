@@ -1,0 +1,198 @@
+import { writeFile } from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { vendorEnv } from '../../support/product.ts';
+import { freePort, startRedis } from '../../support/redis-server.ts';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
+import { startMoonshot } from '../../support/vendors/start-moonshot.ts';
+import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+import { runProgram } from '../run-program.ts';
+
+let project: TempProject;
+
+beforeEach(async () => {
+  project = await tempProject();
+});
+
+afterEach(() => project.dispose());
+
+interface Finding {
+  state: string;
+  what: string;
+  text: string;
+  next?: string;
+}
+
+async function doctor(env: Record<string, string>, args: string[] = []) {
+  const run = await runProgram(['doctor', '--json', ...args], {
+    cwd: project.root,
+    env: { PROJECT_ROOT: project.root, ...env },
+  });
+  const findings: Finding[] = JSON.parse(run.out).findings;
+  return { ...run, findings, find: (what: string) => findings.find(finding => finding.what === what) };
+}
+
+describe('polylogue doctor', () => {
+  it('finds all in order with a key that works, and shows no key', async () => {
+    const vendor = await startOpenAi({ models: [{ id: 'gpt-5' }] });
+    const { code, out, find, findings } = await doctor(vendorEnv({ openai: vendor.url }));
+    await vendor.close();
+    expect(code).toBe(0);
+    expect(findings.filter(({ state }) => state === 'fail')).toEqual([]);
+    expect(find('OpenAI')?.text).toContain('listing 1 models');
+    expect(find('OPENAI_API_KEY')?.text).toBe('set, not shown (environment)');
+    expect(out).not.toContain('test-key');
+    expect(find('handshake 2025-11-25')?.state).toBe('ok');
+    expect(find('handshake 2026-07-28')?.state).toBe('ok');
+    expect(find('tools')?.text).toMatch(/\d+ bytes, about \d+ tokens/);
+    expect(find('readable')?.text).toContain(project.root);
+  });
+
+  it('warns of a model for summaries and of a provider for limits that do not exist', async () => {
+    const vendor = await startOpenAi({ models: [{ id: 'gpt-5' }, { id: 'gpt-5-secret' }] });
+    const limits = { MAX_CONCURRENT_PER_PROVIDER: 'opnai=3', OPENAI_ALLOWED_MODELS: 'gpt-5, gpt-5-secret, gtp-5' };
+    const wrong = await doctor({
+      ...vendorEnv({ openai: vendor.url }),
+      ...limits,
+      COMPACTION_MODEL: 'nothing-like-it',
+    });
+    const right = await doctor({ ...vendorEnv({ openai: vendor.url }), COMPACTION_MODEL: 'gpt-5' });
+    await vendor.close();
+    expect(wrong.code).toBe(0);
+    const summaries = wrong.findings.filter(({ what }) => what === 'COMPACTION_MODEL');
+    expect(summaries.map(({ state }) => state)).toContain('warn');
+    expect(summaries.find(({ state }) => state === 'warn')?.text).toContain('nothing-like-it');
+    expect(wrong.out).toContain('there is no provider \\"opnai\\"; there are');
+    // What the vendor lists now is known, whatever the catalogue says.
+    const names = wrong.findings.filter(({ text }) => text.startsWith('OPENAI_ALLOWED_MODELS:'));
+    expect(names.map(({ text }) => text)).toEqual([expect.stringMatching(/"gtp-5".* is gpt-5\.$/)]);
+    expect(right.findings.find(({ text }) => text === 'gpt-5 sums up long threads')?.state).toBe('ok');
+  });
+
+  it('gives no advice about what nobody asked for', async () => {
+    const { code, findings } = await doctor({}, ['--offline']);
+    expect([code, findings.filter(({ next }) => next !== undefined)]).toEqual([0, []]);
+  });
+
+  it('tells what is left on an account, where the vendor says so', async () => {
+    const vendor = await startMoonshot();
+    const { code, find } = await doctor({ MOONSHOT_API_KEY: 'test-key', MOONSHOT_BASE_URL: vendor.url });
+    expect(code).toBe(0);
+    expect(find('Moonshot (Kimi)')?.text).toMatch(/are known here; 49\.58 are left on the account$/);
+    await vendor.close();
+  });
+
+  it('tells a wrong key from a right one, and what to correct', async () => {
+    const openai = await startOpenAi({ keys: ['another'] });
+    const anthropic = await startAnthropic();
+    const { code, find } = await doctor(vendorEnv({ openai: openai.url, anthropic: anthropic.url }));
+    await Promise.all([openai.close(), anthropic.close()]);
+    expect(code).toBe(1);
+    expect(find('OpenAI')).toMatchObject({ state: 'fail', next: expect.stringContaining('OPENAI_API_KEY') });
+    expect(find('Anthropic')?.state).toBe('ok');
+  });
+
+  it('tells what the server would warn of when it starts', async () => {
+    const { findings } = await doctor({
+      OFFLINE: '1',
+      EMBEDDING_MODEL: 'foo',
+      POLYLOGUE_TOOLSETS: 'core,coed',
+      DISABLED_TOOLS: 'chatt',
+      RATE_LIMITS: 'chat,chet=1,debug=2',
+    });
+    const warned = findings.filter(({ state }) => state === 'warn').map(({ what, text }) => `${what}: ${text}`);
+    expect(warned).toEqual([
+      'tools: There is no tool "chatt".',
+      'tools: There is no tool "chet".',
+      expect.stringMatching(/^tools: There is no toolset "coed"; there are .*code/),
+      expect.stringMatching(/^configuration: EMBEDDING_MODEL is "foo"/),
+      'RATE_LIMITS: "chat" is not of the form tool=number.',
+    ]);
+  });
+
+  it('gives up on a silent server after five seconds', async () => {
+    const vendor = await startOpenAi();
+    vendor.byDefault({ fault: 'hang_before_headers', on: 'models' });
+    const { code, find } = await doctor(vendorEnv({ openai: vendor.url }));
+    await vendor.close();
+    expect(code).toBe(1);
+    expect(find('OpenAI')).toMatchObject({
+      text: 'no answer within 5 seconds',
+      next: expect.stringContaining('HTTPS_PROXY'),
+    });
+  });
+
+  it('says what to do without any key', async () => {
+    const { code, find } = await doctor({});
+    expect(code).toBe(1);
+    expect(find('providers')?.next).toContain('OPENAI_API_KEY');
+    expect(find('providers')?.next).toContain('--offline');
+  });
+
+  it('says where each option that is set comes from, and the warnings', async () => {
+    await project.write('home/config.json', JSON.stringify({ defaultModel: 'gpt-5', colour: 'red' }));
+    await project.write('home/.env', 'LOCALE=fr-FR\n');
+    const env = { POLYLOGUE_HOME: project.path('home'), OPENAI_BASE_URL: 'http://ada:hidden-word@127.0.0.1:9/v1' };
+    const { find, out } = await doctor(env, ['--offline']);
+    expect(find('DEFAULT_MODEL')?.text).toBe('gpt-5 (config.json)');
+    expect(find('LOCALE')?.text).toBe('fr-FR (home .env)');
+    expect(find('OFFLINE')?.text).toBe('true (flag)');
+    expect(find('configuration')).toMatchObject({ state: 'warn', text: expect.stringContaining('colour') });
+    expect(out).not.toContain('hidden-word');
+  });
+
+  it('says when nothing can be read, and why', async () => {
+    const run = await runProgram(['doctor', '--offline'], { cwd: '/', env: { HOME: project.root } });
+    expect(run.code).toBe(0);
+    expect(run.out).toMatch(/warn {2}readable +no file: .*\n +→ .*--roots/);
+    expect(run.out).not.toContain('\u001b');
+  });
+
+  it('says which of the directories that were set are not there', async () => {
+    const { findings } = await doctor({ PROJECT_ROOT: `${project.root},/no/such/place`, OFFLINE: '1' });
+    const readable = findings.filter(({ what }) => what === 'readable');
+    expect(readable).toMatchObject([
+      { state: 'ok', text: expect.stringContaining(project.root) },
+      { state: 'warn', text: expect.stringContaining('/no/such/place is no directory') },
+    ]);
+  });
+
+  it('says when the data folder is a file', async () => {
+    await writeFile(project.path('home'), '');
+    const { code, find } = await doctor({ POLYLOGUE_HOME: project.path('home') }, ['--offline', '--private']);
+    expect(code).toBe(1);
+    expect(find('data folder')).toMatchObject({ state: 'fail', next: expect.stringContaining('POLYLOGUE_HOME') });
+  });
+
+  it.each([
+    'redis://me:12/hidden-word@127.0.0.1',
+    'redis://127.0.0.1:1#hidden-word',
+    'redis://me:12#hidden-word@127.0.0.1',
+    'redis://:hidden#word@127.0.0.1',
+    'redis//me:hidden-word@127.0.0.1',
+    'redis://me:hidden-word@127.0.0.1/0',
+  ])('shows no part of a password in %s', async url => {
+    const { find, out } = await doctor({ REDIS_URL: url }, ['--offline']);
+    expect(find('REDIS_URL')?.text).toContain('not shown');
+    expect(out).not.toContain('hidden');
+  });
+
+  it('asks the Redis in which threads live, and says what should be otherwise there', async () => {
+    const server = await startRedis('--requirepass', 'hidden-word');
+    const url = server.url.replace('//', '//:hidden-word@');
+    const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: url, REDIS_TIMEOUT_MS: '5000' };
+    const { code, find, out } = await doctor(env, ['--offline']);
+    await server.dispose();
+    expect(code).toBe(0);
+    expect(find('store')).toMatchObject({ state: 'ok', text: expect.stringMatching(/^Redis \d.* a single server$/) });
+    expect(out).not.toContain('hidden-word');
+  });
+
+  it('says when that Redis is not there', async () => {
+    const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: `redis://127.0.0.1:${await freePort()}` };
+    const { code, find, findings } = await doctor(env, ['--offline']);
+    expect(code).toBe(1);
+    expect(find('store')).toMatchObject({ state: 'fail', next: expect.stringContaining('REDIS_URL') });
+    expect(findings.filter(({ text }) => /ECONNREFUSED|not connected yet/.test(text))).toHaveLength(1);
+  });
+});

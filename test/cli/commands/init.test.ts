@@ -1,0 +1,297 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type ParseError, parse } from 'jsonc-parser';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { main, runProgram } from '../run-program.ts';
+
+let home: string;
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'polylogue-init-'));
+});
+
+afterEach(() => rm(home, { recursive: true, force: true }));
+
+const secret = 'sk-not-to-be-written-unasked';
+
+const run = (args: string[], env: Record<string, string> = {}) =>
+  runProgram(['init', ...args], { cwd: home, env: { OPENAI_API_KEY: secret, ...env } });
+
+interface HostFacts {
+  client: string;
+  file: string;
+  project?: string;
+  key: string;
+  reference?: string;
+}
+
+const jsonHosts: HostFacts[] = [
+  {
+    client: 'claude',
+    file: '.claude.json',
+    project: '.mcp.json',
+    key: 'mcpServers',
+    reference: '$' + '{OPENAI_API_KEY:-}',
+  },
+  {
+    client: 'gemini',
+    file: '.gemini/settings.json',
+    project: '.gemini/settings.json',
+    key: 'mcpServers',
+    reference: '$' + '{OPENAI_API_KEY}',
+  },
+  {
+    client: 'cursor',
+    file: '.cursor/mcp.json',
+    project: '.cursor/mcp.json',
+    key: 'mcpServers',
+    reference: '$' + '{env:OPENAI_API_KEY}',
+  },
+  {
+    client: 'vscode',
+    file: '.config/Code/User/mcp.json',
+    project: '.vscode/mcp.json',
+    key: 'servers',
+    reference: '$' + '{env:OPENAI_API_KEY}',
+  },
+  {
+    client: 'windsurf',
+    file: '.codeium/windsurf/mcp_config.json',
+    key: 'mcpServers',
+    reference: '$' + '{env:OPENAI_API_KEY}',
+  },
+  { client: 'zed', file: '.config/zed/settings.json', project: '.zed/settings.json', key: 'context_servers' },
+  { client: 'augment', file: '.augment/settings.json', key: 'mcpServers' },
+];
+
+const codexFile = '.codex/config.toml';
+const allHosts = [...jsonHosts.map(({ client, file }) => [client, file] as const), ['codex', codexFile] as const];
+
+const read = (file: string) => readFile(join(home, file), 'utf8');
+
+async function write(file: string, text: string): Promise<void> {
+  await mkdir(dirname(join(home, file)), { recursive: true });
+  await writeFile(join(home, file), text);
+}
+
+async function backups(file: string): Promise<string[]> {
+  const names = await readdir(dirname(join(home, file)));
+  const found = names.filter(name => name.includes('.bak-')).toSorted();
+  return Promise.all(found.map(name => readFile(join(dirname(join(home, file)), name), 'utf8')));
+}
+
+function jsonc(
+  text: string,
+): Record<string, Record<string, { command: string; args: string[]; env?: Record<string, string> }>> {
+  const errors: ParseError[] = [];
+  const value = parse(text, errors, { allowTrailingComma: true });
+  expect(errors).toEqual([]);
+  return value;
+}
+
+describe.each(jsonHosts)('init --client $client', ({ client, file, project, key, reference }) => {
+  it('writes an entry with absolute paths, and the key by name or not at all', async () => {
+    const { code, out } = await run(['--client', client]);
+    expect(code).toBe(0);
+    expect(out).toContain(join(home, file));
+    const entry = jsonc(await read(file))[key]!.polylogue!;
+    expect(entry).toMatchObject({ command: process.execPath, args: [main] });
+    expect(entry.env?.OPENAI_API_KEY).toBe(reference);
+    expect(await read(file)).not.toContain(secret);
+    expect(out).toContain('OPENAI_API_KEY');
+    if (!reference) expect(out).toContain('--env OPENAI_API_KEY');
+    expect((await stat(join(home, file))).mode & 0o777).toBe(0o600);
+  });
+
+  it('merges with what is there, keeps comments and a backup, and is taken out to the byte', async () => {
+    const before = `{\n  // mine\n  "theme": "dark", /* too */\n  "${key}": {\n    "other": { "command": "x" }, // theirs\n  },\n}\n`;
+    await write(file, before);
+    await run(['--client', client]);
+    const after = await read(file);
+    for (const kept of ['// mine', '/* too */', '// theirs']) expect(after).toContain(kept);
+    expect(jsonc(after)).toMatchObject({ theme: 'dark', [key]: { other: { command: 'x' }, polylogue: {} } });
+    expect(await backups(file)).toEqual([before]);
+    expect((await run(['--client', client, '--remove'])).code).toBe(0);
+    expect(await read(file)).toBe(before);
+  });
+
+  it('is taken out to the byte where there was no table of servers', async () => {
+    const before = '{ "theme": "dark" }';
+    await write(file, before);
+    await run(['--client', client]);
+    await run(['--client', client, '--remove']);
+    expect(await read(file)).toBe(before);
+  });
+
+  it('knows the file of a project, or says that the host has none', async () => {
+    const { code, err } = await run(['--client', client, '--scope', 'project']);
+    expect(code).toBe(project === undefined ? 2 : 0);
+    if (project === undefined) expect(err).toContain('--scope');
+    else expect(jsonc(await read(project))[key]).toHaveProperty('polylogue');
+  });
+});
+
+describe('init --client codex', () => {
+  const before = 'model = "o3" # mine\n\n[mcp_servers.other]\ncommand = "x"';
+
+  it('adds a table that names the key, keeps every other byte, and is taken out to the byte', async () => {
+    await write(codexFile, before);
+    await run(['--client', 'codex']);
+    const after = await read(codexFile);
+    expect(after).toBe(
+      `${before}\n\n[mcp_servers.polylogue]\ncommand = ${JSON.stringify(process.execPath)}\nargs = [${JSON.stringify(main)}]\n` +
+        'env_vars = ["OPENAI_API_KEY"]\ntool_timeout_sec = 600\n',
+    );
+    expect(await backups(codexFile)).toEqual([before]);
+    await run(['--client', 'codex', '--remove']);
+    expect(await read(codexFile)).toBe(before);
+  });
+
+  it('follows CODEX_HOME', async () => {
+    await run(['--client', 'codex'], { CODEX_HOME: join(home, 'elsewhere') });
+    expect(await read('elsewhere/config.toml')).toContain('[mcp_servers.polylogue]');
+  });
+});
+
+describe.each(allHosts)('what init --client %s wrote', (client, file) => {
+  it('starts the server without an environment and without node in the path', async () => {
+    await run(['--client', client]);
+    const text = await read(file);
+    const command = /"?command"?\s*[:=]\s*"([^"]+)"/.exec(text)?.[1] ?? '';
+    const args: string[] = JSON.parse(/"?args"?\s*[:=]\s*(\[[^\]]*\])/.exec(text)?.[1] ?? '[]');
+    const child = spawn(command, args, {
+      cwd: '/',
+      env: { HOME: home, PATH: '/nonexistent' },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const lines = createInterface({ input: child.stdout });
+    const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: client, version: '1' } };
+    child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`);
+    const [line] = await once(lines, 'line');
+    expect(JSON.parse(line)).toMatchObject({ id: 1, result: { protocolVersion: '2025-11-25' } });
+    child.stdin.end();
+    expect(await once(child, 'close')).toEqual([0, null]);
+  });
+
+  it('is gone after --remove when init began the file', async () => {
+    await run(['--client', client]);
+    await run(['--client', client, '--remove']);
+    await expect(lstat(join(home, file))).rejects.toThrow('ENOENT');
+  });
+
+  it('is the same after a second init, which makes no backup', async () => {
+    await run(['--client', client]);
+    const once = await read(file);
+    expect((await run(['--client', client])).out).toContain('Already there');
+    expect(await read(file)).toBe(once);
+    expect(await backups(file)).toEqual([]);
+  });
+
+  it('is only said with --dry-run', async () => {
+    const { code, out } = await run(['--client', client, '--dry-run', '--env', 'OPENAI_API_KEY']);
+    expect(code).toBe(0);
+    expect(out).toContain(main);
+    expect(out).not.toContain(secret);
+    await expect(lstat(join(home, file))).rejects.toThrow('ENOENT');
+  });
+
+  it('holds a key when --env names it', async () => {
+    const { out } = await run(['--client', client, '--env', 'OPENAI_API_KEY']);
+    expect(await read(file)).toContain(secret);
+    expect(out).not.toContain(secret);
+    expect(out).toContain('holds the value of OPENAI_API_KEY');
+  });
+});
+
+describe('init', () => {
+  it('lets the host share a daemon when it is told to', async () => {
+    await run(['--client', 'cursor', '--bridge', '--offline']);
+    const { mcpServers } = jsonc(await read('.cursor/mcp.json'));
+    expect(mcpServers).toMatchObject({ polylogue: { args: [main, 'connect', '--offline'] } });
+  });
+
+  it('replaces only its own entry, by the name that is given', async () => {
+    await run(['--client', 'cursor', '--name', 'second', '--offline']);
+    await run(['--client', 'cursor']);
+    const { mcpServers } = jsonc(await read('.cursor/mcp.json'));
+    expect(mcpServers).toMatchObject({ second: { args: [main, '--offline'] }, polylogue: { args: [main] } });
+    await run(['--client', 'cursor', '--remove']);
+    expect(Object.keys(jsonc(await read('.cursor/mcp.json')).mcpServers!)).toEqual(['second']);
+  });
+
+  it('passes on what is no secret by value: addresses, the data folder, proxies without a password', async () => {
+    const env = {
+      OPENAI_BASE_URL: 'http://127.0.0.1:9/v1',
+      POLYLOGUE_HOME: join(home, 'data'),
+      HTTPS_PROXY: 'http://ada:hidden-word@proxy.example:3128',
+      NO_PROXY: '.example.org',
+      PROJECT_ROOT: home,
+    };
+    await run(['--client', 'cursor'], env);
+    const passed = jsonc(await read('.cursor/mcp.json')).mcpServers!.polylogue!.env;
+    expect(passed).toEqual({
+      OPENAI_API_KEY: '$' + '{env:OPENAI_API_KEY}',
+      HTTPS_PROXY: '$' + '{env:HTTPS_PROXY}',
+      OPENAI_BASE_URL: env.OPENAI_BASE_URL,
+      POLYLOGUE_HOME: env.POLYLOGUE_HOME,
+      NO_PROXY: '.example.org',
+    });
+  });
+
+  it('writes through a symbolic link and keeps it and the rights of the file', async () => {
+    await write('dotfiles/mcp.json', '{}\n');
+    await mkdir(join(home, '.cursor'));
+    await symlink(join(home, 'dotfiles/mcp.json'), join(home, '.cursor/mcp.json'));
+    const { mode } = await stat(join(home, 'dotfiles/mcp.json'));
+    await run(['--client', 'cursor']);
+    expect((await lstat(join(home, '.cursor/mcp.json'))).isSymbolicLink()).toBe(true);
+    expect(await read('dotfiles/mcp.json')).toContain('polylogue');
+    expect((await stat(join(home, 'dotfiles/mcp.json'))).mode).toBe(mode);
+  });
+
+  it('leaves a file alone that it can not read, and says which line', async () => {
+    const broken = '{\n  "mcpServers": {\n    oops\n}';
+    await write('.cursor/mcp.json', broken);
+    const { code, err } = await run(['--client', 'cursor']);
+    expect(code).toBe(2);
+    expect(err).toContain('line 3');
+    expect(await read('.cursor/mcp.json')).toBe(broken);
+    expect(await backups('.cursor/mcp.json')).toEqual([]);
+  });
+
+  it.each([
+    [[], '--client'],
+    [['--client', 'emacs'], 'windsurf'],
+    [['--client', 'cursor', '--name', 'a b'], 'dashes'],
+    [['--client', 'cursor', '--env', 'NOT_SET_ANYWHERE'], 'NOT_SET_ANYWHERE='],
+  ])('refuses %j with exit code 2 and what is allowed', async (args, told) => {
+    const { code, err } = await run(args);
+    expect(code).toBe(2);
+    expect(err).toContain(told);
+  });
+
+  it('says that there is nothing to take out', async () => {
+    const { code, out } = await run(['--client', 'cursor', '--remove']);
+    expect(code).toBe(0);
+    expect(out).toContain('nothing was changed');
+  });
+});
+
+describe('a configuration that is broken', () => {
+  it.each([
+    ['claude', '.claude.json', '{ "mcpServers": {"a":{}}, bad'],
+    ['zed', '.config/zed/settings.json', '[]'],
+  ])('is named, and left as it is: %s', async (client, file, text) => {
+    const path = join(home, file);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text);
+    const { code, err } = await run(['--client', client]);
+    expect(code).toBe(2);
+    expect(err).toContain(path);
+    expect(await readFile(path, 'utf8')).toBe(text);
+  });
+});

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import { runProgram } from '../run-program.ts';
+
+let project: TempProject;
+
+const run = (...args: string[]) =>
+  runProgram([...args, '--offline'], {
+    cwd: project.root,
+    env: { PROJECT_ROOT: project.root, POLYLOGUE_HOME: project.path('.home') },
+  });
+
+const idsOf = async () => {
+  const { out } = await run('threads', '--json');
+  const ids: string[] = JSON.parse(out).threads.map((thread: { continuation_id: string }) => thread.continuation_id);
+  return ids;
+};
+
+beforeAll(async () => {
+  project = await tempProject({ 'a.ts': 'const one = 1;\n' });
+  await run('ask', 'About the pelican', '--file', 'a.ts');
+  await run('ask', 'About the walrus');
+});
+
+afterAll(() => project.dispose());
+
+describe('polylogue threads', () => {
+  it('lists those of the project, the newest first', async () => {
+    const { code, out } = await run('threads');
+    expect(code).toBe(0);
+    expect(out.indexOf('walrus')).toBeLessThan(out.indexOf('pelican'));
+    expect(out.indexOf('walrus')).toBeGreaterThan(0);
+  });
+
+  it('finds words', async () => {
+    const { out } = await run('threads', 'search', 'pelican');
+    expect(out).toContain('pelican');
+    expect(out).not.toContain('walrus');
+  });
+
+  it('reads a conversation and says what was sent to whom', async () => {
+    const [, older = ''] = await idsOf();
+    const read = await run('threads', 'read', older);
+    expect(read.out).toContain('1. you (chat)\nAbout the pelican');
+    expect(read.out).toContain('a.ts');
+    expect((await run('threads', 'sent', older)).out).toMatch(/1\. chat to offline-.*\n {3}full: .*a\.ts \(1 lines\)/);
+  });
+
+  it('forks and deletes, the latter only with --yes', async () => {
+    const before = await idsOf();
+    const { out } = await run('threads', 'fork', 'last', '--turn', '2');
+    const fork = out.split(' ')[0] ?? '';
+    expect(await idsOf()).toEqual([fork, ...before]);
+    const refused = await run('threads', 'delete', fork);
+    expect(refused.code).toBe(1);
+    expect(refused.err).toContain('--yes');
+    expect(await idsOf()).toContain(fork);
+    expect((await run('threads', 'delete', fork, '--yes')).code).toBe(0);
+    expect(await idsOf()).toEqual(before);
+  });
+
+  it.each([
+    [['threads', 'burn'], 'list, search'],
+    [['threads', 'read'], 'threads read ID'],
+    [['threads', 'search'], 'words'],
+  ])('refuses %j with exit code 2 and what is allowed', async (args, told) => {
+    const { code, err } = await run(...args);
+    expect(code).toBe(2);
+    expect(err).toContain(told);
+  });
+
+  it.each([
+    [['delete', 'last', '--yes', '--dry-run'], /no --dry-run.*\n.*prune/],
+    [['--older-than', '30d'], /no --older-than.*\n.*prune/],
+    [['prune', '30d'], /no "30d".*\n.*--older-than/],
+    [['list', 'pelican'], /no "pelican".*\n.*search/],
+  ])('refuses what belongs to another action, and does nothing: %j', async (words, told) => {
+    const before = await idsOf();
+    const { code, err } = await run('threads', ...words);
+    expect(code).toBe(2);
+    expect(err).toMatch(told);
+    expect(await idsOf()).toEqual(before);
+  });
+
+  it('says that a thread does not exist, with exit code 1', async () => {
+    const { code, err } = await run('threads', 'read', '00000000-0000-4000-8000-000000000000');
+    expect(code).toBe(1);
+    expect(err).toContain('polylogue:');
+  });
+});

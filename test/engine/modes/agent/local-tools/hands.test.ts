@@ -1,0 +1,256 @@
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { symlink } from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createFileShortener } from '../../../../../src/calls/ask/shorten-files.ts';
+import type { AgentTool, ToolOutput } from '../../../../../src/engine/modes/agent/local-tools/agent-tool.ts';
+import { usualCommands } from '../../../../../src/engine/modes/agent/local-tools/command-policy.ts';
+import type { LocalToolServices } from '../../../../../src/engine/modes/agent/local-tools/local-tool.ts';
+import { createLocalTools } from '../../../../../src/engine/modes/agent/local-tools/local-tools.ts';
+import { createGit, createGitHistory } from '../../../../../src/workspace/git/git.ts';
+import { createSandbox } from '../../../../../src/workspace/sandbox.ts';
+import { createPool, type WorkPool } from '../../../../../src/workspace/workers/worker-pool.ts';
+import { realClock } from '../../../../support/clock.ts';
+import { isRunning } from '../../../../support/mcp-session.ts';
+import { type TempProject, tempProject } from '../../../../support/temp-project.ts';
+
+const clock = realClock();
+const secret = 'hunter2hunter2';
+const placeholder = '[masked:test:00000000]';
+const mask = async (text: string) => {
+  const places = [...text.matchAll(new RegExp(secret, 'g'))].map(({ index }) => ({
+    start: index,
+    end: index + secret.length,
+    kind: 'test',
+    placeholder,
+  }));
+  return { text: text.replaceAll(secret, placeholder), found: {}, places };
+};
+/** A process that was ended and that nobody has asked about yet does not run. */
+function lives(pid: number): boolean {
+  try {
+    return isRunning(pid) && !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+  } catch {
+    // It went between the two looks.
+    return false;
+  }
+}
+
+let project: TempProject;
+let pool: WorkPool;
+let tools: readonly AgentTool[];
+beforeEach(async () => {
+  project = await tempProject({
+    'src/a.ts': `export const name = '${secret}';\nexport function add(a: number, b: number) {\n  return a + b;\n}\n`,
+    'src/deep/b.ts': '// TODO nothing\nexport {};\n',
+    'node_modules/x/index.js': 'TODO',
+    'note.md': 'A note.\n',
+    'slow.mjs':
+      "import { spawn } from 'node:child_process';\nconst child = spawn('sleep', ['60'], { stdio: 'inherit' });\nconsole.log(child.pid);\nsetInterval(() => {}, 1000);\n",
+    'away.mjs':
+      "import { spawn } from 'node:child_process';\nconst child = spawn('sleep', ['60'], { stdio: 'inherit', detached: true });\nchild.unref();\nconsole.log(child.pid);\nprocess.exit(0);\n",
+    'loud.mjs': "process.stdout.write('begin ' + 'x'.repeat(2_000_000) + ' end');\nprocess.exitCode = 4;\n",
+    'env.mjs': 'console.log(JSON.stringify(process.env));process.stdin.resume();\n',
+  });
+  pool = createPool({ size: 1, clock });
+  tools = await createLocalTools(partsOf({}), false);
+});
+afterEach(async () => {
+  await pool.close();
+  await project.dispose();
+});
+
+function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
+  const { root } = project;
+  const sandbox = createSandbox({ roots: [root], allowSecrets: false });
+  const programEnv = { PATH: process.env.PATH, HOME: root, OPENAI_API_KEY: 'sk-not-for-others' };
+  const git = { sandbox, homeDir: root, mask, clock, programEnv };
+  return {
+    ...{ sandbox, clock, mask, programEnv, root },
+    git: createGit(git),
+    history: createGitHistory(git),
+    condenser: createFileShortener(pool),
+    emit: () => {},
+    reqId: 'run',
+    scope: 'run',
+    tool: 'agent',
+    home: root,
+    maxFileBytes: 1_000_000,
+    backups: project.path('backups'),
+    commands: [...usualCommands, 'node *'],
+    commandMs: 20_000,
+    fetches: false,
+    ...change,
+  };
+}
+
+async function use(name: string, args: Record<string, unknown>, from = tools): Promise<ToolOutput> {
+  const tool = from.find(each => each.name === name)!;
+  const checked = tool.check?.(args) ?? { args };
+  if ('problem' in checked) throw new Error(checked.problem);
+  const output = await tool.run(checked.args, { callId: 'c1', signal: new AbortController().signal });
+  return typeof output === 'string' ? { text: output } : output;
+}
+
+describe('hands that look', () => {
+  it('read a file whole or some lines, numbered, masked, and watch it', async () => {
+    const whole = await use('read_file', { path: 'src/a.ts' });
+    expect(whole.text).toContain("1│ export const name = '[masked:test:00000000]';");
+    expect(whole.seen).toEqual([project.path('src/a.ts')]);
+    const part = await use('read_file', { path: 'src/a.ts', from: 2, to: 3 });
+    expect(part.text.split('\n').slice(1)).toEqual([
+      '   2│ export function add(a: number, b: number) {',
+      '   3│   return a + b;',
+    ]);
+    await expect(use('read_file', { path: '/etc/passwd' })).rejects.toMatchObject({ kind: 'security' });
+    await expect(use('read_file', { path: 'src/a.ts', lines: 3 })).rejects.toThrow(/lines/);
+  });
+
+  it('list, find and search without what is ignored or built', async () => {
+    expect((await use('list_dir', { path: 'src' })).text).toBe('src:\na.ts\ndeep/');
+    expect((await use('glob', { pattern: '*.ts' })).text).toBe('src/a.ts\nsrc/deep/b.ts');
+    expect((await use('glob', { pattern: 'src/*.ts' })).text).toBe('src/a.ts');
+    expect((await use('search_text', { texts: ['todo', 'a note'] })).text).toBe(
+      'note.md:1: A note.\nsrc/deep/b.ts:1: // TODO nothing',
+    );
+    expect((await use('search_text', { texts: ['todo'], same_case: true })).text).toBe('Nothing was found.');
+    expect((await use('search_text', { texts: ['hunter2'] })).text).not.toContain(secret);
+  });
+
+  it('take no pattern that would keep the process busy', async () => {
+    for (const pattern of ['{1..99999999}', '+(a|+(a|b))', '{a,b}{a,b}{a,b}', '*a*a*a*a*a*a*a*a*a*a*a*a*a*']) {
+      await expect(use('glob', { pattern }), pattern).rejects.toMatchObject({ kind: 'input' });
+    }
+    expect((await use('glob', { pattern: 'src/**/*.{ts,md}' })).text).toBe('src/a.ts\nsrc/deep/b.ts');
+  });
+
+  it('sum a file up by what it declares', async () => {
+    const long = Array.from({ length: 80 }, (_, at) => `export function f${at}() {\n  return ${at};\n}`).join('\n');
+    await project.write('src/long.ts', long);
+    const { text } = await use('summarize_file', { path: 'src/long.ts' });
+    expect(text).toContain('outline of src/long.ts');
+    expect(text).toContain('f79');
+    expect(text.length).toBeLessThan(long.length * 2);
+  });
+
+  it('tell the history of the repository, masked, without secret files and without running anything of it', async () => {
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=a', '-c', 'user.email=a@b.c', ...args], {
+        cwd: project.root,
+        encoding: 'utf8',
+      });
+    git('init', '-q');
+    await project.write('.env', 'TOKEN=abc123\n');
+    await project.write('.gitattributes', '* diff=evil\n');
+    git('config', 'diff.evil.textconv', `touch ${project.path('ran')}; cat`);
+    git('add', '-f', 'src', '.env', '.gitattributes');
+    git('commit', '-qm', `First: ${secret}`);
+    await project.write('src/a.ts', 'export {};\n');
+    const log = await use('git_log', { path: 'src/a.ts' });
+    expect(log.text).toContain('First: [masked:test:00000000]');
+    const show = await use('git_show', { ref: 'HEAD' });
+    expect(show.text).toContain('+export function add');
+    expect(show.text).not.toContain('abc123');
+    expect(show.text).not.toContain(secret);
+    expect(show.text).toContain('.env: left out');
+    expect((await use('git_diff', {})).text).toContain('-export function add');
+    expect((await use('list_dir', {})).text).not.toContain('ran');
+    await expect(use('git_show', { ref: '--output=x' })).rejects.toMatchObject({ kind: 'input' });
+    await expect(use('git_log', { ref: 'nothing' })).rejects.toMatchObject({ kind: 'input' });
+  });
+});
+
+describe('a command', () => {
+  it('gets no keys and no input, and tells how it ended', async () => {
+    const { text, failed } = await use('run_command', { argv: ['node', 'env.mjs'] });
+    expect(failed).toBe(false);
+    expect(text).toMatch(/^Exit code: 0\n/);
+    expect(text).not.toContain('sk-not-for-others');
+    const loud = await use('run_command', { argv: ['node', 'loud.mjs'] });
+    expect(loud).toMatchObject({ failed: true });
+    expect(loud.text).toMatch(/^Exit code: 4\nbegin x+\n\[… \d+ bytes left out …\]\nx+ end$/);
+    expect(loud.text.length).toBeLessThan(450_000);
+    await expect(use('run_command', { argv: ['node-that-is-not-there'] })).rejects.toMatchObject({ kind: 'config' });
+  });
+
+  it('is ended after its time with all that it started', async () => {
+    let child = Number.NaN;
+    // A busy machine needs longer until it has started one.
+    for (let commandMs = 700; Number.isNaN(child) && commandMs < 60_000; commandMs *= 4) {
+      const short = await createLocalTools(partsOf({ commandMs }), false);
+      const { text, failed } = await use('run_command', { argv: ['node', 'slow.mjs'] }, short);
+      expect(failed).toBe(true);
+      expect(text).toContain('took longer');
+      child = Number(/^(\d+)$/m.exec(text)?.[1]);
+    }
+    expect(child).toBeGreaterThan(1);
+    await expect.poll(() => lives(child)).toBe(false);
+  });
+
+  it('leaves nothing behind, also what went into a session of its own, and does not wait for it', async () => {
+    const began = performance.now();
+    const { text } = await use('run_command', { argv: ['node', 'away.mjs'] });
+    expect(text).toContain('Exit code: 0');
+    expect(performance.now() - began).toBeLessThan(30_000);
+    const child = Number(/^(\d+)$/m.exec(text)?.[1]);
+    await expect.poll(() => lives(child)).toBe(false);
+  });
+
+  it('is one of those that the operator allows, word by word', async () => {
+    const tool = tools.find(({ name }) => name === 'run_command')!;
+    const verdict = (...argv: string[]) =>
+      tool.verify!({ argv }, { callId: 'c', signal: new AbortController().signal });
+    expect(await verdict('npm', 'test', '--', 'x')).toBeUndefined();
+    expect(await verdict('npm', 'run', 'lint')).toBeUndefined();
+    for (const argv of [
+      ['npm'],
+      ['npm', 'install'],
+      ['npm', 'run', '-x'],
+      ['rm', '-rf', '/'],
+      ['./npm', 'test'],
+      ['npm', 'test\nrm'],
+    ]) {
+      expect(await verdict(...argv), argv.join(' ')).toBeTypeOf('string');
+    }
+  });
+});
+
+it('does nothing but look where it may only read', async () => {
+  const all = (await createLocalTools(partsOf({}), true)).map(({ effect }) => effect);
+  expect(new Set(all)).toEqual(new Set(['read']));
+  const names = (await createLocalTools(partsOf({ fetches: true }), false)).map(({ name }) => name);
+  expect(names).toEqual(
+    expect.arrayContaining(['read_file', 'list_dir', 'search_text', 'glob', 'git_diff', 'git_log', 'git_show']),
+  );
+  expect(names).toEqual(
+    expect.arrayContaining(['summarize_file', 'write_file', 'apply_patch', 'run_command', 'fetch_url']),
+  );
+  expect(tools.map(({ name }) => name)).not.toContain('fetch_url');
+});
+
+describe('what was approved', () => {
+  const around = () => ({ callId: 'c1', signal: new AbortController().signal });
+  const writer = () => tools.find(({ name }) => name === 'write_file')!;
+
+  it('is no other file behind a link, by either way of writing', async () => {
+    await symlink(project.path('note.md'), project.path('harmless.txt'));
+    await symlink(project.path('src'), project.path('docs'));
+    for (const path of ['harmless.txt', 'docs/a.ts', 'docs/new/c.ts']) {
+      await expect(writer().verify?.({ path, content: 'x' }, around()), path).rejects.toMatchObject({
+        kind: 'security',
+      });
+      await expect(use('write_file', { path, content: 'x' }), path).rejects.toMatchObject({ kind: 'security' });
+    }
+    const patch = '--- a/harmless.txt\n+++ b/harmless.txt\n@@ -1 +1 @@\n-A note.\n+Theirs.\n';
+    await expect(use('apply_patch', { patch })).rejects.toMatchObject({ kind: 'security' });
+    expect(readFileSync(project.path('note.md'), 'utf8')).toBe('A note.\n');
+  });
+
+  it('does not overwrite what somebody wrote until then', async () => {
+    const args = { path: 'note.md', content: 'By the agent.\n' };
+    await writer().verify?.(args, around());
+    await project.write('note.md', 'By the user meanwhile.\n');
+    await expect(use('write_file', args)).rejects.toThrow(/meanwhile/);
+    expect(readFileSync(project.path('note.md'), 'utf8')).toBe('By the user meanwhile.\n');
+  });
+});

@@ -1,0 +1,25 @@
+import { describe, expect, it } from 'vitest';
+import { factsOf } from '../../../../src/engine/modes/ask-many/verdicts.ts';
+import { ownTime } from '../../../support/own-time.ts';
+
+describe('what is read from a verdict', () => {
+  it.each([
+    ['## Verdict\nDo it.\n**Position:** Support.\n## Confidence\n**8/10** – sure', 'Do it.', 8, 'support'],
+    ['**Verdict:** No.\n\nPosition: opposed to it\nConfidence Score: 7.5 / 10', 'No.', 7.5, 'oppose'],
+    ['# Verdict: Postgres\nPosition:\nPostgreSQL\n\nConfidence: 80%', 'Postgres', 8, 'postgresql'],
+    ['Just do it.\nMy confidence is 9 out of 10.', 'Just do it.', 9, undefined],
+    ['Confidence: 30/10', 'Confidence: 30/10', undefined, undefined],
+  ])('%j', (text, short, confidence, position) => {
+    expect(factsOf(text)).toEqual({ short, ...(confidence && { confidence }), ...(position && { position }) });
+  });
+
+  it('keeps a sentence without end short', () => {
+    expect(factsOf('x'.repeat(5_000)).short.length).toBeLessThanOrEqual(400);
+  });
+
+  it('is quick on a long text without any of the words', () => {
+    const before = ownTime();
+    factsOf(`${'confidence '.repeat(20_000)}${' #*_'.repeat(20_000)}`);
+    expect(ownTime() - before).toBeLessThan(1_000);
+  });
+});

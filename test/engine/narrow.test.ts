@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import type { ExposurePolicy } from '../../src/engine/exposure.ts';
+import { narrow } from '../../src/engine/exposure.ts';
+import { tools } from '../../src/tools/index.gen.ts';
+
+const standard: ExposurePolicy = { profile: 'standard', toolsets: ['core', 'code'], disabled: [], readOnly: false };
+const names = (permissions: Partial<Parameters<typeof narrow>[2]>, policy = standard) => {
+  const { tools: listed, unlisted } = narrow(tools, policy, { readOnly: false, ...permissions });
+  return { listed: listed.map(({ name }) => name), unlisted: unlisted.map(({ name }) => name) };
+};
+const all = names({}).listed;
+
+describe('narrow', () => {
+  it('leaves everything to who may do everything', () => {
+    expect(all.length).toBeGreaterThan(15);
+    expect(narrow(tools, { ...standard, toolsets: ['nonsense'] }, { readOnly: false }).unknown).toHaveLength(1);
+  });
+
+  it('lets names through by their globs, whatever their case, and a refused one never', () => {
+    expect(names({ allow: ['CHAT', 'thread*', '*list*'] }).listed).toEqual(['chat', 'listmodels', 'threads']);
+    expect(names({ allow: ['*'], deny: ['*a*', 'version'] }).listed.filter(name => /a/.test(name))).toEqual([]);
+    expect(names({ allow: ['c*t'], deny: ['chat'] }).listed).toEqual([]);
+    expect(names({ allow: [] }).listed).toEqual([]);
+    expect(names({ allow: ['cha', 'hat', '.*', 'chat?', '[c]hat', 'ch*ha*t'] }).listed).toEqual([]);
+  });
+
+  it('takes groups away and adds none', () => {
+    const core = names({ toolsets: ['core'] }).listed;
+    expect(core).toContain('chat');
+    expect(core).not.toContain('codereview');
+    expect(names({ toolsets: ['core', 'wrapper', 'ops'] }).listed).toEqual(core);
+    expect(names({ allow: ['status', 'prompt'] }).listed).toEqual([]);
+    expect(narrow(tools, standard, { readOnly: false, toolsets: ['cores'] }).unknown[0]).toContain('"cores"');
+  });
+
+  it('is read-only where the process or the caller is', () => {
+    const destroying = (list: readonly string[]) => list.includes('import_thread');
+    const full: ExposurePolicy = { ...standard, profile: 'full' };
+    expect(destroying(names({}, full).listed)).toBe(true);
+    expect(destroying(names({ readOnly: true }, full).listed)).toBe(false);
+    expect(destroying(names({}, { ...full, readOnly: true }).listed)).toBe(false);
+  });
+
+  it('leads from the one tool of a lean profile to nothing that is refused', () => {
+    const lean: ExposurePolicy = { ...standard, profile: 'lean' };
+    const { tools: listed } = narrow(tools, lean, { readOnly: false, deny: ['debug', 'job'] });
+    const shape = listed.find(({ name }) => name === 'workflow')?.shape;
+    expect(shape?.kind === 'alias' && shape.to).not.toContain('debug');
+    expect(shape?.kind === 'alias' && shape.to).toContain('codereview');
+    expect(names({ deny: ['workflow'] }, lean).listed).not.toContain('workflow');
+  });
+});

@@ -1,0 +1,244 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { makeCatalogue } from '../../../scripts/catalogue.ts';
+import { efforts } from '../../../src/core/model.ts';
+import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { overlay, overlayListing } from '../../../src/models/catalogue/overlay.ts';
+import { nameKey, sameModel } from '../../../src/models/routing/names.ts';
+
+const models = loadCatalogue();
+const facts = () => readFileSync(new URL('../../../scripts/data/model-facts.jsonl', import.meta.url), 'utf8');
+const row = (id: string, rows: readonly { id: string }[] = models) => rows.find(model => model.id === id);
+
+describe('the catalogue', () => {
+  it('has no alias of a family that leads to a model its vendor retired', () => {
+    const of = (alias: string) => loadCatalogue().find(({ aliases }) => aliases.includes(alias));
+    const families = ['gemini', 'gemini3', 'gemini-3-pro', 'kimi-k2', 'kimi-thinking', 'llama-70b', 'flash', 'opus'];
+    expect(families.filter(alias => of(alias)?.status !== 'active')).toEqual([]);
+    expect(of('kimi-k2')?.id).toBe('kimi-k2.6');
+    expect(of('llama-70b')?.id).toBe('llama-3.3-70b-versatile');
+    expect(of('gemini')?.id).toBe('gemini-4-argon');
+  });
+
+  it('is what the generator makes of the facts', () => {
+    const written = readFileSync(new URL('../../../src/models/catalogue/catalogue.gen.json', import.meta.url), 'utf8');
+    expect(makeCatalogue(facts())).toBe(written);
+  });
+
+  it('is read once', () => {
+    expect(loadCatalogue()).toBe(models);
+  });
+
+  it('uses our names for the providers', () => {
+    expect([...new Set(models.map(model => model.provider))].sort()).toEqual([
+      'anthropic',
+      'deepseek',
+      'google',
+      'groq',
+      'minimax',
+      'moonshot',
+      'ollama',
+      'openai',
+      'openrouter',
+      'xai',
+      'zhipu',
+    ]);
+  });
+
+  it('keeps every model of the first design and leaves out what does not converse', () => {
+    const legacy = facts()
+      .split('\n')
+      .filter(line => line.includes('"legacy":true'));
+    expect(legacy).toHaveLength(28);
+    for (const line of legacy) expect(row(JSON.parse(line).id), line).toBeDefined();
+    for (const id of ['whisper-large-v3', 'text-embedding-3-large', 'gpt-image-1-mini', 'gemini-2.5-flash-image']) {
+      expect(row(id)).toBeUndefined();
+    }
+    expect(models.filter(model => /guard|:batch|embedding/.test(model.id))).toEqual([]);
+  });
+
+  it('gives each alias, and each spelling of it, to one model', () => {
+    const owners = new Map<string, string>();
+    for (const model of models) {
+      for (const alias of model.aliases) {
+        const self = `${model.provider}/${model.id}`;
+        expect(alias).toBe(alias.toLowerCase());
+        expect(owners.get(nameKey(alias)) ?? self, alias).toBe(self);
+        owners.set(nameKey(alias), self);
+        const shadow = models.find(other => other.id.toLowerCase() === alias);
+        expect(shadow, `${alias} is an id`).toBeUndefined();
+        const homonym = models.find(other => nameKey(other.id) === nameKey(alias));
+        if (homonym) expect(sameModel(homonym, model) || homonym === model, `${alias} is ${homonym.id}`).toBe(true);
+      }
+    }
+  });
+
+  it('has each id once a provider, in one spelling', () => {
+    const keys = models.map(model => `${model.provider}/${nameKey(model.id)}`);
+    expect(keys.filter((key, at) => keys.indexOf(key) !== at)).toEqual([]);
+  });
+
+  it('has sound numbers in every row', () => {
+    for (const model of models) {
+      const name = `${model.provider}/${model.id}`;
+      expect(model.window, name).toBeGreaterThanOrEqual(8_192);
+      expect(model.maxOutput, name).toBeGreaterThan(0);
+      expect(model.maxOutput, name).toBeLessThanOrEqual(model.window);
+      expect(model.score >= 4 && model.score <= 20 && Number.isInteger(model.score), name).toBe(true);
+      expect(model.input[0], name).toBe('text');
+      expect(
+        efforts.filter(effort => model.efforts.includes(effort)),
+        name,
+      ).toEqual(model.efforts);
+      if (model.efforts.length > 0 || model.thinkingBudget) expect(model.reasoning, name).toBe(true);
+      if (model.thinkingBudget) {
+        expect(
+          model.efforts.filter(effort => effort !== 'none'),
+          name,
+        ).toEqual([]);
+        expect(model.thinkingBudget.min, name).toBeLessThan(model.thinkingBudget.max);
+        expect(model.thinkingBudget.max, name).toBeLessThan(model.maxOutput);
+      }
+      if (model.price) expect(model.price.in >= 0 && model.price.out >= 0, name).toBe(true);
+      if (model.allowCodeGeneration) expect(model.score, name).toBeGreaterThanOrEqual(16);
+    }
+  });
+
+  it('knows how certain models want to be asked', () => {
+    expect(row('o3')).toMatchObject({ efforts: ['low', 'medium', 'high'], temperature: 'none' });
+    expect(row('gpt-5.2')).toMatchObject({ efforts: ['none', 'low', 'medium', 'high', 'xhigh'], temperature: 'none' });
+    expect(row('claude-haiku-4-5')).toMatchObject({ efforts: ['none'], thinkingBudget: { min: 1_024, max: 16_000 } });
+    expect(row('claude-opus-5-5')).toMatchObject({
+      efforts: ['low', 'medium', 'high', 'xhigh', 'max'],
+      temperature: 'none',
+    });
+    expect(row('gemini-2.5-flash')).toMatchObject({ thinkingBudget: { min: 0, max: 24_576 }, temperature: 'range' });
+    expect(row('gemini-2.0-flash')).toMatchObject({ status: 'deprecated', reasoning: false });
+    expect(row('grok-3')).toMatchObject({ efforts: [], temperature: 'range', price: { in: 3, out: 15 } });
+  });
+
+  it('ranks the large above the small of one generation', () => {
+    const score = (id: string) => models.find(model => model.id === id)!.score;
+    expect(score('claude-opus-5-5')).toBeGreaterThan(score('claude-sonnet-5-5'));
+    expect(score('claude-sonnet-5-5')).toBeGreaterThan(score('claude-haiku-5-5'));
+    expect(score('gpt-5')).toBeGreaterThan(score('gpt-5-mini'));
+    expect(score('gpt-5-mini')).toBeGreaterThan(score('gpt-5-nano'));
+    expect(score('gpt-5.5')).toBeGreaterThan(score('gpt-4o'));
+    expect(score('claude-opus-5-5')).toBeGreaterThan(score('claude-3-opus-20240229'));
+  });
+});
+
+describe('a live listing', () => {
+  it('adds unknown models to be named and takes the windows it tells', () => {
+    const listing = {
+      provider: 'openai',
+      models: [{ id: 'gpt-7' }, { id: 'o3', window: 300_000 }, { id: 'tts-2' }],
+      exhaustive: false,
+    };
+    const rows = overlayListing(models, listing);
+    expect(rows).toHaveLength(models.length + 1);
+    expect(row('gpt-7', rows)).toMatchObject({ provider: 'openai', score: 1, window: 32_768 });
+    expect(row('o3', rows)).toMatchObject({ window: 300_000, aliases: [] });
+    expect(row('o3')).toMatchObject({ window: 200_000 });
+  });
+
+  it('that is exhaustive leaves its provider nothing else', () => {
+    const listing = {
+      provider: 'ollama',
+      models: [{ id: 'llama3.2:latest' }, { id: 'mine:7b', window: 4_096 }],
+      exhaustive: true,
+    };
+    const rows = overlayListing(models, listing).filter(model => model.provider === 'ollama');
+    expect(rows.map(({ id }) => id)).toEqual(['llama3.2', 'mine:7b']);
+    expect(rows[1]).toMatchObject({ window: 4_096, maxOutput: 4_096 });
+  });
+
+  it('with nonsense for a window changes none', () => {
+    const rows = overlayListing(models, { provider: 'openai', models: [{ id: 'o3', window: -1 }], exhaustive: false });
+    expect(row('o3', rows)).toMatchObject({ window: 200_000 });
+  });
+});
+
+describe("the operator's models file", () => {
+  const entry = {
+    model_name: 'my-llama',
+    friendly_name: 'Mine',
+    aliases: 'ml, My-L',
+    intelligence_score: 7,
+    description: 'ours',
+    context_window: 64_000,
+    max_output_tokens: 4_000,
+    supports_images: true,
+    supports_temperature: true,
+    temperature_constraint: 'fixed',
+    supports_function_calling: true,
+    allow_code_generation: true,
+    default_reasoning_effort: 'medium',
+  };
+
+  it('adds a model in the form that PAL has', () => {
+    const { models: rows, warnings } = overlay(models, 'custom', { _README: {}, models: [entry] });
+    expect(warnings).toEqual([]);
+    expect(row('my-llama', rows)).toEqual({
+      provider: 'custom',
+      id: 'my-llama',
+      name: 'Mine',
+      aliases: ['ml', 'my-l'],
+      window: 64_000,
+      windowAssumed: false,
+      maxOutput: 4_000,
+      input: ['text', 'image'],
+      efforts: ['low', 'medium', 'high'],
+      reasoning: true,
+      temperature: 'none',
+      tools: true,
+      score: 7,
+      allowCodeGeneration: true,
+      status: 'active',
+    });
+  });
+
+  it('changes only the members it names', () => {
+    const { models: rows } = overlay(models, 'openai', [{ model_name: 'O3', intelligence_score: 19 }]);
+    expect(rows).toHaveLength(models.length);
+    expect(row('o3', rows)).toEqual({ ...row('o3'), score: 19 });
+  });
+
+  it('takes an alias from the model that had it', () => {
+    const { models: rows } = overlay(models, 'custom', [{ model_name: 'mine', aliases: ['flash', 'opus'] }]);
+    const owners = rows.filter(model => model.aliases.includes('flash') || model.aliases.includes('opus'));
+    expect(owners.map(({ id }) => id)).toEqual(['mine']);
+  });
+
+  it.each([
+    ['no name', { intelligence_score: 3 }, 'model_name'],
+    ['a score out of range', { model_name: 'a', intelligence_score: 21 }, 'intelligence_score'],
+    ['a window of nothing', { model_name: 'a', context_window: 0 }, 'context_window'],
+    ['an unknown constraint', { model_name: 'a', temperature_constraint: 'cold' }, 'temperature_constraint'],
+    ['an alias that is an id', { model_name: 'a', aliases: ['o3'] }, '"o3" is the id'],
+    ['an alias of another entry', { model_name: 'a', aliases: ['ml'] }, '"ml" is taken'],
+    ['the name of another entry', { model_name: 'my-llama' }, 'taken by an earlier entry'],
+    ['the word auto', { model_name: 'a', aliases: ['auto'] }, '"auto"'],
+    ['no object at all', 'gpt', 'left out'],
+  ])('with %s loses that entry alone, and says so', (_, bad, told) => {
+    const good = { model_name: 'last' };
+    const { models: rows, warnings } = overlay(models, 'custom', { models: [entry, bad, good] });
+    expect(rows).toHaveLength(models.length + 2);
+    expect(row('last', rows)).toBeDefined();
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]).toContain(told);
+    expect(warnings[0]).toContain('Model 2');
+  });
+
+  it('with members nobody knows keeps the entry and says so', () => {
+    const { models: rows, warnings } = overlay(models, 'custom', [{ model_name: 'a', max_tokens: 3, _note: 'x' }]);
+    expect(row('a', rows)).toBeDefined();
+    expect(warnings).toEqual(['Model 1 in the models file for custom has members that mean nothing here: max_tokens.']);
+  });
+
+  it.each([[null], [3], [{}], [{ models: 'x' }]])('that is %j changes nothing', file => {
+    const { models: rows, warnings } = overlay(models, 'custom', file);
+    expect(rows).toEqual(models);
+    expect(warnings).toHaveLength(1);
+  });
+});

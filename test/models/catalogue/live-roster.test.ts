@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest';
+import type { AppEvent } from '../../../src/core/events.ts';
+import type { ModelInfo } from '../../../src/core/model.ts';
+import { configureProviders } from '../../../src/models/catalogue/connections.ts';
+import { createLiveRoster } from '../../../src/models/catalogue/live-roster.ts';
+import { createListings } from '../../../src/models/catalogue/vendor-lists.ts';
+import { type Connection, defineProvider, type LiveModel } from '../../../src/models/provider.ts';
+import { manualClock } from '../../support/clock.ts';
+import { modelInfo } from '../scripted-model.ts';
+
+const catalogue: ModelInfo[] = [
+  modelInfo({ provider: 'box', id: 'thinker:20b', window: 131_072, reasoning: true, efforts: ['low', 'high'] }),
+  modelInfo({ provider: 'box', id: 'plain', window: 131_072, reasoning: true, efforts: ['none', 'high'] }),
+  modelInfo({ provider: 'box', id: 'not-pulled' }),
+  modelInfo({ provider: 'other', id: 'not-pulled' }),
+];
+
+function roster(lists: (LiveModel[] | Error)[], settings: Record<string, string> = { host: 'x' }) {
+  const events: AppEvent[] = [];
+  const clock = manualClock();
+  let asked = 0;
+  const connection: Connection = {
+    languageModel: () => expect.unreachable(),
+    providerOptions: () => ({}),
+    tailRole: () => 'user',
+    async list() {
+      const list = lists[Math.min(asked++, lists.length - 1)] ?? [];
+      if (list instanceof Error) throw list;
+      return list;
+    },
+  };
+  const box = defineProvider({
+    id: 'box',
+    names: [],
+    title: 'Box',
+    options: {},
+    configured: ({ host }) => host !== undefined,
+    connect: async () => connection,
+    listDecides: true,
+  });
+  const get = createLiveRoster({
+    providers: configureProviders([box], { box: settings }),
+    listings: createListings({
+      connection: async () => connection,
+      settings: () => settings,
+      clock,
+      emit: event => events.push(event),
+    }),
+    catalogue: () => catalogue,
+  });
+  const own = async () => (await get()).models.filter(model => model.provider === 'box');
+  return { get, own, clock, events, asked: () => asked };
+}
+
+describe('a provider whose list decides', () => {
+  it('serves what it lists with what it tells, and nothing else of the catalogue', async () => {
+    const { get } = roster([
+      [
+        { id: 'thinker:20b', window: 32_768, input: ['text', 'image'], reasoning: true },
+        { id: 'plain', window: 4_096, input: ['text'], reasoning: false },
+        { id: 'mine:7b', window: 8_192, input: ['text'], reasoning: true },
+      ],
+    ]);
+    const { models, providers } = await get();
+    expect(providers).toMatchObject([{ id: 'box', configured: true, listComplete: true }]);
+    expect(models.map(({ provider, id }) => `${provider}:${id}`)).toEqual([
+      'box:thinker:20b',
+      'box:plain',
+      'other:not-pulled',
+      'box:mine:7b',
+    ]);
+    expect(models[0]).toMatchObject({ window: 32_768, input: ['text', 'image'], efforts: ['low', 'high'] });
+    expect(models[1]).toMatchObject({ window: 4_096, maxOutput: 2_048, reasoning: false, efforts: [] });
+    expect(models[3]).toMatchObject({ window: 8_192, maxOutput: 4_096, reasoning: true, efforts: ['none', 'high'] });
+    expect(catalogue[0]).toMatchObject({ window: 131_072 });
+  });
+
+  it('keeps the catalogue as it is while it is not configured, and asks nothing', async () => {
+    const { get, asked } = roster([[]], {});
+    expect((await get()).models).toEqual(catalogue);
+    expect(asked()).toBe(0);
+  });
+
+  it('is asked again after a minute, because models come and go', async () => {
+    const { own, clock, asked } = roster([[{ id: 'a' }], [{ id: 'a' }, { id: 'b' }]]);
+    expect(await own()).toHaveLength(1);
+    await clock.advance(59_000);
+    expect(await own()).toHaveLength(1);
+    expect(asked()).toBe(1);
+    await clock.advance(2_000);
+    expect(await own()).toHaveLength(2);
+  });
+
+  it('has what it had while it does not answer, and may have more', async () => {
+    const { get, own, clock, events } = roster([[{ id: 'a' }], new Error('gone')]);
+    await own();
+    await clock.advance(61_000);
+    expect((await own()).map(({ id }) => id)).toEqual(['a']);
+    expect((await get()).providers).toMatchObject([{ listComplete: false }]);
+    expect(events).toMatchObject([{ type: 'warning', where: 'models of box' }]);
+  });
+
+  it('serves nothing that may be chosen by itself when it never answered', async () => {
+    const { own } = roster([new Error('no server')]);
+    expect(await own()).toEqual([]);
+  });
+});

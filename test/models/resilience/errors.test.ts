@@ -1,0 +1,269 @@
+import { describe, expect, it } from 'vitest';
+import { AppError } from '../../../src/core/errors.ts';
+import { toModelError, withoutKeys } from '../../../src/models/resilience/errors.ts';
+import { apiError } from '../scripted-model.ts';
+
+const origin = { provider: 'openai', model: 'gpt-x', attempt: 2, now: Date.parse('2030-01-01T00:00:00Z') };
+const verdict = (error: unknown) => {
+  const { details } = toModelError(error, origin);
+  return [details.class, details.retryable];
+};
+const openAi = (message: string, code: string | null = null, type = 'invalid_request_error') => ({
+  error: { message, type, param: null, code },
+});
+const claude = (type: string, message: string) => ({ type: 'error', error: { type, message }, request_id: 'req_1' });
+
+describe('toModelError', () => {
+  it.each([
+    [
+      'OpenAI quota',
+      apiError(
+        429,
+        openAi(
+          'You exceeded your current quota, please check your plan and billing details.',
+          'insufficient_quota',
+          'insufficient_quota',
+        ),
+      ),
+      'quota',
+      false,
+    ],
+    [
+      'OpenAI rate',
+      apiError(429, openAi('Rate limit reached for gpt-x', 'rate_limit_exceeded', 'requests')),
+      'rate_limit',
+      true,
+    ],
+    ['OpenAI key', apiError(401, openAi('Incorrect API key provided: sk-1.', 'invalid_api_key')), 'auth', false],
+    [
+      'OpenAI window',
+      apiError(400, openAi("This model's maximum context length is 8192 tokens.", 'context_length_exceeded')),
+      'context_length',
+      false,
+    ],
+    [
+      'OpenAI parameter',
+      apiError(400, openAi("Unsupported parameter: 'temperature'", 'unsupported_parameter')),
+      'bad_request',
+      false,
+    ],
+    [
+      'OpenAI filter',
+      apiError(400, openAi('Your request was rejected by our safety system.', 'content_policy_violation')),
+      'content_filter',
+      false,
+    ],
+    ['unknown model', apiError(404, openAi('The model does not exist', 'model_not_found')), 'bad_request', false],
+    [
+      'Anthropic credit as 400',
+      apiError(400, claude('invalid_request_error', 'Your credit balance is too low to access the Anthropic API.')),
+      'balance',
+      false,
+    ],
+    [
+      'Anthropic window',
+      apiError(400, claude('invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum')),
+      'context_length',
+      false,
+    ],
+    [
+      'Anthropic size',
+      apiError(413, claude('request_too_large', 'Request exceeds the maximum size')),
+      'context_length',
+      false,
+    ],
+    [
+      'Anthropic token rate',
+      apiError(429, claude('rate_limit_error', 'Too many tokens: 30,000 input tokens per minute')),
+      'rate_limit',
+      true,
+    ],
+    ['Anthropic overload', apiError(529, claude('overloaded_error', 'Overloaded')), 'bad_upstream', true],
+    [
+      'Anthropic permission',
+      apiError(403, claude('permission_error', 'Your API key does not have permission')),
+      'auth',
+      false,
+    ],
+    [
+      'Gemini bad key as 400',
+      apiError(400, [
+        {
+          error: {
+            code: 400,
+            message: 'API key not valid. Please pass a valid API key.',
+            status: 'INVALID_ARGUMENT',
+            details: [{ '@type': 'x.ErrorInfo', reason: 'API_KEY_INVALID' }],
+          },
+        },
+      ]),
+      'auth',
+      false,
+    ],
+    [
+      'DeepSeek balance',
+      apiError(402, { error: { message: 'Insufficient Balance', type: 'unknown_error' } }),
+      'balance',
+      false,
+    ],
+    ['408', apiError(408), 'timeout', true],
+    ['409', apiError(409), 'bad_upstream', true],
+    ['422', apiError(422, { detail: [{ loc: ['body'], msg: 'field required' }] }), 'bad_request', false],
+    ['500', apiError(500, 'Internal Server Error'), 'bad_upstream', true],
+    ['501', apiError(501), 'bad_upstream', true],
+    ['502 page', apiError(502, '<html><body><h1>Bad gateway</h1></body></html>'), 'bad_upstream', true],
+    ['504', apiError(504), 'timeout', true],
+    ['a success that could not be read', apiError(200, '<html>'), 'bad_upstream', true],
+    ['an error event of a stream', { type: 'overloaded_error', message: 'Overloaded' }, 'bad_upstream', true],
+    [
+      'a refusal inside of a stream',
+      { message: 'bad thing', type: 'invalid_request_error', code: 'invalid_prompt' },
+      'bad_request',
+      false,
+    ],
+    [
+      'unreadable JSON',
+      Object.assign(new Error('JSON parsing failed'), { name: 'AI_JSONParseError' }),
+      'bad_upstream',
+      true,
+    ],
+    [
+      'a prompt that the adapter can not say',
+      Object.assign(new Error('no'), { name: 'AI_UnsupportedFunctionalityError' }),
+      'bad_request',
+      false,
+    ],
+    [
+      'a reset',
+      Object.assign(new Error('Cannot connect'), { cause: Object.assign(new Error('x'), { code: 'ECONNRESET' }) }),
+      'network',
+      true,
+    ],
+    [
+      'a refused connection of several addresses',
+      new Error('x', { cause: new AggregateError([Object.assign(new Error('y'), { code: 'ECONNREFUSED' })]) }),
+      'network',
+      true,
+    ],
+    ['a wrong name', new Error('x', { cause: Object.assign(new Error('y'), { code: 'ENOTFOUND' }) }), 'network', false],
+    [
+      'a bad certificate',
+      new Error('x', { cause: Object.assign(new Error('y'), { code: 'CERT_HAS_EXPIRED' }) }),
+      'network',
+      false,
+    ],
+    [
+      'no headers in time',
+      new Error('x', { cause: Object.assign(new Error('y'), { code: 'UND_ERR_HEADERS_TIMEOUT' }) }),
+      'timeout',
+      true,
+    ],
+    ['our own mistake', new TypeError('x is not a function'), 'unknown', false],
+    ['a thrown text', 'what', 'unknown', false],
+    ['nothing at all', undefined, 'unknown', false],
+  ])('%s', (_name, error, kind, retryable) => {
+    expect(verdict(error)).toEqual([kind, retryable]);
+  });
+
+  it('says who failed, with which status, and what the vendor said', () => {
+    const error = toModelError(apiError(400, openAi('Bad\n  thing')), origin);
+    expect(error.message).toBe('openai answered 400 for gpt-x: Bad thing');
+    expect(error).toMatchObject({
+      kind: 'model',
+      details: { code: 'API_ERROR', provider: 'openai', model: 'gpt-x', attempt: 2, status: 400 },
+    });
+  });
+
+  it.each([
+    ['text of a page', apiError(502, '<html><style>b{}</style><h1>Bad gateway</h1> nginx</html>'), 'Bad gateway nginx'],
+    ['a bare JSON string', apiError(400, '"just words"'), 'just words'],
+    ['plain text', apiError(503, 'upstream down'), 'upstream down'],
+    ['an error that is a string', apiError(400, { error: 'model is loading' }), 'model is loading'],
+    ['an empty body', apiError(500, ''), 'from the SDK'],
+  ])('reads %s', (_name, error, said) => {
+    expect(toModelError(error, origin).message).toMatch(new RegExp(`: ${said}$`));
+  });
+
+  it('shortens what the vendor said and keeps neither prompt nor address nor headers', () => {
+    const error = toModelError(apiError(400, 'x'.repeat(100_000), { 'set-cookie': 'session=1' }), origin);
+    expect(error.message.length).toBeLessThan(400);
+    const everything = JSON.stringify([error.message, error.details, String(error.cause)]);
+    expect(everything).not.toMatch(/whole prompt|secret|session/);
+  });
+
+  it('names the variable of the key, and the wait', () => {
+    expect(toModelError(apiError(401), { ...origin, keyName: 'OPENAI_API_KEY' }).details.next).toContain(
+      'OPENAI_API_KEY',
+    );
+    expect(toModelError(apiError(429, '', { 'retry-after': '7' }), origin).details).toMatchObject({
+      retryAfterSeconds: 7,
+      next: expect.stringContaining('7 s'),
+    });
+  });
+
+  it('tells a limit of a minute from a used-up quota by the wait that comes with it', () => {
+    const body = {
+      error: {
+        code: 429,
+        status: 'RESOURCE_EXHAUSTED',
+        message: 'You exceeded your current quota.',
+        details: [{ '@type': 'type.googleapis.com/google.rpc.RetryInfo', retryDelay: '12.5s' }],
+      },
+    };
+    expect(toModelError(apiError(429, body), origin).details).toMatchObject({
+      class: 'rate_limit',
+      retryable: true,
+      retryAfterSeconds: 12.5,
+    });
+    expect(verdict(apiError(429, { error: { message: 'You exceeded your current quota.' } }))).toEqual([
+      'quota',
+      false,
+    ]);
+  });
+
+  it('obeys a vendor that says not to try again', () => {
+    expect(verdict(apiError(500, '', { 'X-Should-Retry': 'false' }))).toEqual(['bad_upstream', false]);
+  });
+
+  it('keeps our own errors and adds where they happened', () => {
+    const own = new AppError('config', 'not set', { code: 'CONFIG', class: 'config', next: 'set it' });
+    const error = toModelError(own, origin);
+    expect(error).toMatchObject({
+      kind: 'config',
+      message: 'not set',
+      details: { code: 'CONFIG', next: 'set it', provider: 'openai', attempt: 2 },
+    });
+  });
+
+  it('survives a cause that refers to itself', () => {
+    const loop: Error & { cause?: unknown } = new Error('round');
+    loop.cause = loop;
+    expect(verdict(loop)).toEqual(['bad_upstream', true]);
+  });
+});
+
+describe('withoutKeys', () => {
+  it.each([
+    'Incorrect API key provided: sk-proj-abc123def456.',
+    'Incorrect API key provided: test-key.',
+    'invalid x-api-key sk-ant-api03-AAAA-bbbb',
+    'Authorization: Bearer abc.def.ghi failed',
+    'GET https://me:test-key@host/v1 failed',
+    'GET https://host/v1?key=test-key&x=1',
+    'key AIzaSyA1234567890abcdefg is bad',
+    'deadbeef0123456789deadbeef012345.AbCdEfGh12345678 rejected',
+    '{"api_key": "test-key"}',
+  ])('takes the key out of: %s', message => {
+    expect(withoutKeys(message)).toContain('[removed]');
+    expect(withoutKeys(message)).not.toMatch(/abc123|test-key|api03|abc\.def|AIzaSy|deadbeef|AbCdEf/);
+  });
+
+  it.each([
+    "This model's maximum context length is 128000 tokens.",
+    'The model claude-3-5-sonnet-20241022 does not exist',
+
+    'max_tokens: 200000 > 64000, which is the maximum',
+  ])('leaves alone: %s', message => {
+    expect(withoutKeys(message)).toBe(message);
+  });
+});

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { loadCatalogue } from '../../../src/models/catalogue/catalogue.ts';
+import { unknownNames } from '../../../src/models/catalogue/survey.ts';
+import type { Situation } from '../routing-fixtures.ts';
+import { namesOf, refusalOf, resolve, rosterOf } from '../routing-fixtures.ts';
+
+const only = (...configured: string[]): Situation => ({ configured });
+
+describe('a list of models', () => {
+  it('admits the id of a listed alias and the alias of a listed id', () => {
+    const byAlias = { policy: { allowed: { google: ['Flash'] } } };
+    expect(namesOf(resolve('gemini-3.8-flash', byAlias))[0]).toBe('google/gemini-3.8-flash');
+    const byId = { policy: { allowed: { google: ['gemini-3.8-flash'] } } };
+    expect(namesOf(resolve('flash', byId))[0]).toBe('google/gemini-3.8-flash');
+  });
+
+  it('that names an alias admits the model at the provider it is written for', () => {
+    const policy = { allowed: { openrouter: ['opus'] } };
+    expect(namesOf(resolve('anthropic/claude-opus-5.5', { ...only('openrouter'), policy }))).toHaveLength(1);
+    expect(refusalOf('evil/claude-opus-5', { ...only('openrouter'), policy }).class).toBe('restricted');
+  });
+
+  it.each([
+    'openai/gpt-5:nitro:free',
+    'openai/GPT-5:ONLINE',
+    'openai/gpt-5:batch',
+    'openai/gpt-5@preset/mine',
+    'gpt-5',
+  ])('that denies a model denies it as %s too', id => {
+    expect(refusalOf(`r:${id}`, { ...only('openrouter'), policy: { denied: ['gpt-5'] } }).class).toBe('restricted');
+    expect(refusalOf(`r:${id}`, { ...only('openrouter'), policy: { denied: ['OpenAI/gpt-5'] } }).class).toBe(
+      'restricted',
+    );
+  });
+
+  it('knows a model with the tag latest by its plain name', () => {
+    const models = [{ ...loadCatalogue()[0]!, provider: 'ollama', id: 'mine:latest', aliases: [] }];
+    const roster = rosterOf(['ollama'], models);
+    expect(namesOf(resolve('mine', { roster, policy: { allowed: { ollama: ['mine'] } } }))).toEqual([
+      'ollama/mine:latest',
+    ]);
+    expect(refusalOf('mine:latest', { roster, policy: { denied: ['mine'] } }).class).toBe('restricted');
+  });
+
+  it('denies at one provider alone when the entry says so', () => {
+    const found = resolve('kimi-k2.6', {
+      ...only('moonshot', 'openrouter'),
+      policy: { denied: ['moonshot:kimi-k2.6'] },
+    });
+    expect(namesOf(found)).toEqual(['openrouter/moonshotai/kimi-k2.6']);
+  });
+});
+
+describe('words of these lists that mean no model', () => {
+  const found = (configured: string[], policy: { allowed?: Record<string, string[]>; denied?: string[] }) =>
+    unknownNames(rosterOf(configured), { allowed: {}, denied: [], ...policy });
+
+  it('are told with the nearest known name, and names of any kind are not', () => {
+    const denied = ['o3', 'OpenAI/gpt-5', 'openai:gpt-4.1', 'Flash', 'opus', 'gpt-4.1-miny', ' '];
+    expect(found(['openai'], { denied })).toEqual([{ name: 'gpt-4.1-miny', near: 'gpt-4.1-mini' }]);
+  });
+
+  it('are told in the list of a provider that has no such model, as long as it is asked at all', () => {
+    const allowed = { openai: ['gpt-5', 'gemini-2.5-pro'], google: ['nothing'] };
+    expect(found(['openai'], { allowed })).toMatchObject([{ provider: 'openai', name: 'gemini-2.5-pro' }]);
+  });
+
+  it('are only slips of known names where servers may have models that nobody listed', () => {
+    const denied = ['house-model', 'gpt-4.1-miny'];
+    expect(found(['openai', 'ollama'], { denied })).toEqual([{ name: 'gpt-4.1-miny', near: 'gpt-4.1-mini' }]);
+    expect(found(['openrouter'], { allowed: { openrouter: ['someone/new-7b'] } })).toEqual([]);
+  });
+});

@@ -1,0 +1,59 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createRotatingLog, type LogRules } from '../../src/observability/file-logs.ts';
+import { type TempProject, tempProject } from '../support/temp-project.ts';
+
+const projects: TempProject[] = [];
+afterEach(async () => {
+  await Promise.all(projects.splice(0).map(project => project.dispose()));
+});
+
+const start = Date.UTC(2030, 0, 1);
+const hour = 3_600_000;
+
+async function logOf(rules: Partial<LogRules>, onPutAside?: () => Promise<void>) {
+  const project = await tempProject();
+  projects.push(project);
+  const folder = project.path('logs');
+  const open = () => createRotatingLog('seen', { folder, ...rules }, onPutAside);
+  return { folder, open, log: open(), read: (name: string) => readFile(`${folder}/${name}`, 'utf8') };
+}
+
+const record = (hours: number, message: string) => ({ at: start + hours * hour, fields: { message } });
+
+describe('a rotating log', () => {
+  it('puts a file aside when its first line is too old, also one that an earlier process began', async () => {
+    const { log, open, read } = await logOf({ maxAgeMs: 24 * hour });
+    await log.append([record(0, 'first')]);
+    await log.append([record(24, 'a day later')]);
+    expect(await read('seen.jsonl')).toMatch(/first[\s\S]*a day later/);
+    await open().append([record(25, 'the next file')]);
+    expect(await read('seen.jsonl')).not.toContain('first');
+    expect(await read('seen.jsonl.1')).toContain('a day later');
+    await log.append([record(26, 'still the next file')]);
+    expect(await read('seen.jsonl')).toMatch(/the next file[\s\S]*still/);
+    expect(await read('seen.jsonl.1')).not.toContain('the next file');
+  });
+
+  it('keeps a file whose first line tells no time until it is full', async () => {
+    const project = await tempProject({ 'logs/seen.jsonl': 'not ours\n' });
+    projects.push(project);
+    const log = createRotatingLog('seen', { folder: project.path('logs'), maxAgeMs: hour });
+    await log.append([record(0, 'first')]);
+    expect(await readFile(project.path('logs/seen.jsonl'), 'utf8')).toMatch(/^not ours\n.*first/);
+  });
+
+  it('keeps no old file when none is wanted, and tells of each that was put aside', async () => {
+    let told = 0;
+    const { log, folder } = await logOf({ maxBytes: 1, keep: 0 }, async () => void told++);
+    for (let index = 0; index < 3; index++) await log.append([record(index, `number ${index}`)]);
+    expect(await readdir(folder)).toEqual(['seen.jsonl']);
+    expect(told).toBe(2);
+  });
+
+  it('writes nothing for no records', async () => {
+    const { log, folder } = await logOf({});
+    await log.append([]);
+    await expect(readdir(folder)).rejects.toThrow('ENOENT');
+  });
+});

@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { createAskModel } from '../../src/models/call/call.ts';
+import { createConnections } from '../../src/models/catalogue/connections.ts';
+import { custom } from '../../src/providers/custom.ts';
+import { providerSuite } from '../contracts/provider-suite.ts';
+import { modelInfo, say } from '../models/scripted-model.ts';
+import { realClock } from '../support/clock.ts';
+import { seededRandom } from '../support/random.ts';
+import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+
+const tailPart = { type: 'text', text: expect.stringContaining('WHAT TO DO NOW') };
+
+providerSuite({
+  name: 'custom',
+  definition: custom,
+  start: startOpenAi,
+  settings: (apiUrl, apiKey = 'test-key') => ({ apiUrl, apiKey, modelName: 'qwen3:32b' }),
+  model: modelInfo({ provider: 'custom', id: 'qwen3:32b', efforts: ['low', 'high'] }),
+  path: '/v1/chat/completions',
+  headers: { authorization: 'Bearer test-key' },
+  body: {
+    max_tokens: 2000,
+    stream_options: { include_usage: true },
+    messages: [
+      { role: 'system', content: 'You are careful.' },
+      { role: 'user', content: [{ type: 'text', text: 'What is this?' }, tailPart] },
+    ],
+  },
+  thinking: [{ ask: { effort: 'medium' }, body: { reasoning_effort: 'low', temperature: 0.4 } }],
+  imageBody: base64 => ({
+    messages: [
+      {
+        role: 'user',
+        content: [{ type: 'text' }, { type: 'image_url', image_url: { url: `data:image/png;base64,${base64}` } }],
+      },
+    ],
+  }),
+  roles: ['system', 'user'],
+  tells: { cacheWrite: true },
+  marks: false,
+  keyName: 'CUSTOM_API_KEY',
+});
+
+describe('custom', () => {
+  const apiUrl = 'http://127.0.0.1:8000/v1';
+
+  it('brings the one model of its settings along; its window is whatever the server tells', () => {
+    expect(custom.models({ apiUrl, modelName: 'gpt-oss:20b' })).toMatchObject([
+      { id: 'gpt-oss:20b', provider: 'custom', window: 32_768, windowAssumed: true, maxOutput: 16_384 },
+    ]);
+    expect(custom.models({ apiUrl })).toEqual([]);
+  });
+
+  it('takes the configured window where the server tells none, and says when nobody told one', () => {
+    expect(custom.fallbackWindow({ contextWindow: '8192' })).toEqual({ tokens: 8192, assumed: false });
+    expect(custom.fallbackWindow({})).toEqual({ tokens: 32_768, assumed: true });
+    expect(custom.fallbackWindow({ contextWindow: 'many' })).toEqual({ tokens: 32_768, assumed: true });
+  });
+
+  it('is local on this machine and network only', () => {
+    expect(custom.local({ apiUrl })).toBe(true);
+    expect(custom.local({ apiUrl: 'https://models.example.com/v1' })).toBe(false);
+    expect(custom.local({})).toBe(false);
+  });
+
+  it('asks a server without keys, by the whole id, and without words that the server may not know', async () => {
+    const vendor = await startOpenAi({ keys: [] });
+    try {
+      const settings = { apiUrl: `${vendor.url}/`, modelName: 'gpt-oss:20b' };
+      const ask = createAskModel({
+        connection: createConnections([custom], { custom: settings }),
+        clock: realClock(),
+        random: seededRandom(),
+        emit: () => {},
+        isLocal: () => true,
+        limits: { firstByteMs: 1000, idleMs: 1000, totalMs: 5000 },
+      });
+      const [model] = custom.models(settings);
+      await ask({
+        reqId: 'r',
+        tool: 'chat',
+        candidates: [{ model: model!, effort: 'high', reason: 'test' }],
+        messages: [say('user', 'x')],
+        maxOutputTokens: 100,
+        cacheKey: 'thread',
+        signal: new AbortController().signal,
+      });
+      const [request] = vendor.requests;
+      expect(request?.headers).not.toHaveProperty('authorization');
+      expect(request?.body).toMatchObject({ model: 'gpt-oss:20b' });
+      expect(Object.keys(request?.body ?? {}).sort()).toEqual([
+        'max_tokens',
+        'messages',
+        'model',
+        'stream',
+        'stream_options',
+      ]);
+    } finally {
+      await vendor.close();
+    }
+  });
+});

@@ -1,0 +1,32 @@
+import { describe, expect, it } from 'vitest';
+import { jsonLines } from '../../../src/providers/ollama/model.ts';
+
+async function read(...chunks: (string | Uint8Array)[]) {
+  const bytes = new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
+      controller.close();
+    },
+  });
+  const values: unknown[] = [];
+  for await (const value of bytes.pipeThrough(jsonLines())) values.push(value);
+  return values;
+}
+
+describe('JSON lines', () => {
+  it('come whole however the network cut them', async () => {
+    const bytes = Buffer.from('{"a":"Grüße 🎉"}\r\n\n{"b":2}');
+    for (let at = 0; at <= bytes.length; at++)
+      expect(await read(bytes.subarray(0, at), bytes.subarray(at))).toEqual([{ a: 'Grüße 🎉' }, { b: 2 }]);
+    expect(await read(...Array.from(bytes, byte => Uint8Array.of(byte)))).toHaveLength(2);
+  });
+
+  it.each(['{"a":1}\n{"b":', '[1]\n', '"text"\n', 'null\n', '<html>\n', ': comment\n'])('refuse %j', async text => {
+    await expect(read(text)).rejects.toMatchObject({ kind: 'model', details: { class: 'bad_upstream' } });
+  });
+
+  it('refuse a line that does not end before it fills the memory', async () => {
+    const megabyte = 'x'.repeat(1_000_000);
+    await expect(read(...Array.from({ length: 6 }, () => megabyte))).rejects.toThrow(/without an end/);
+  });
+});
