@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { realSurroundings } from '../src/app/surroundings.ts';
+import { systemEnvironment } from '../src/app/surroundings.ts';
 import { exchangeId, type ThreadId, threadId } from '../src/core/ids.ts';
 import type { Turn } from '../src/core/thread.ts';
 import { createSqliteStore } from '../src/storage/sqlite/sqlite.ts';
@@ -83,7 +83,7 @@ async function ask(session: Session, id?: string): Promise<string> {
 
 /** `each` threads of every length, written as the product writes them. */
 async function seed(file: string, workspace: string, each: number): Promise<Map<number, ThreadId[]>> {
-  const { clock } = realSurroundings();
+  const { clock } = systemEnvironment();
   const store = createSqliteStore({ file, clock, onWarning: message => console.error(message) });
   const now = clock.now();
   const times = { updatedAt: now, expiresAt: now + hourMs };

@@ -7,8 +7,8 @@ import { PassThrough } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { loadAppConfig, type Surroundings, serveStdio } from '../src/app/app.ts';
-import { realSurroundings } from '../src/app/surroundings.ts';
+import { loadAppConfig, type ProcessEnvironment, serveStdio } from '../src/app/app.ts';
+import { systemEnvironment } from '../src/app/surroundings.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { rules } from './structure/rules.ts';
 
@@ -57,12 +57,12 @@ async function serve(folder: string): Promise<Served> {
     // Nothing outside `folder` takes part, such as settings of the machine.
     readFile: path => (path.startsWith(folder) ? readIfThere(path) : undefined),
   });
-  const real = realSurroundings();
-  const around: Surroundings = {
+  const real = systemEnvironment();
+  const around: ProcessEnvironment = {
     ...real,
     cwd: project,
     homeDir: home,
-    programEnv: env,
+    childEnv: env,
     clock: still(real.clock),
     random: { uuid: randomUUID, fraction: () => 0.5 },
     writeError: () => undefined,

@@ -41,5 +41,5 @@ export { defineProvider } from './models/provider.ts';
 export type { ChatVendor } from './providers/shared/openai-dialect.ts';
 export { chatVendor } from './providers/shared/openai-dialect.ts';
 export { createMemoryStore } from './storage/memory/memory.ts';
-export type { Store, StoreAround, StoreDefinition } from './storage/store.ts';
+export type { Store, StoreContext, StoreDefinition } from './storage/store.ts';
 export { defineStore } from './storage/store.ts';

@@ -31,7 +31,7 @@ function isProvider(value: unknown): value is ProviderDefinition {
 }
 
 function isTool(value: unknown): value is ToolDefinition {
-  return isRecord(value) && typeof value.name === 'string' && isRecord(value.fields) && isRecord(value.shape);
+  return isRecord(value) && typeof value.name === 'string' && isRecord(value.fields) && isRecord(value.mode);
 }
 
 async function loadMembers<Definition>(

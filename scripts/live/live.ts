@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createProduct, loadConfig, type Product, tables } from '../../src/app/app.ts';
-import { realSurroundings } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/surroundings.ts';
 import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import { usableSettings } from '../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
@@ -20,7 +20,7 @@ let passed = 0;
 let failed = 0;
 
 try {
-  const around = { ...realSurroundings(), cwd: place };
+  const around = { ...systemEnvironment(), cwd: place };
   const config = loadConfig({
     tables,
     env: { ...process.env, POLYLOGUE_HOME: place, POLYLOGUE_PRIVATE: 'on', PROJECT_ROOT: place, LOG_LEVEL: 'error' },

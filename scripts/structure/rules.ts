@@ -284,6 +284,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 1 },
-  budgets: { files: 480, lines: 76_000, intendedLines: 74_000 },
+  budgets: { files: 480, lines: 76_100, intendedLines: 74_000 },
   traceBudget: { chat: { files: 100, folders: 22 }, debug: { files: 106 } },
 };

@@ -6,30 +6,39 @@ import { createEarlyHost } from '../engine/early-host.ts';
 import type { FoundDaemon } from '../server/daemon/find-daemons.ts';
 import type { StdioStreams } from '../server/mcp/stdio.ts';
 import { openStdio } from '../server/mcp/stdio.ts';
-import { composeFront, type Front, followsList, type Surroundings } from './compose-front.ts';
+import { composeFront, type Front, followsClientRoots, type ProcessEnvironment } from './compose-front.ts';
 import type { Extensions } from './extensions.ts';
 import type { Product } from './product.ts';
 import { type AppConfig, loadAppConfig, tables } from './settings.ts';
 
-export { openBridge } from './compose-proxy.ts';
-export { type AppConfig, type Extensions, loadAppConfig, loadConfig, type Product, type Surroundings, tables, version };
+export { openProxy } from './compose-proxy.ts';
+export {
+  type AppConfig,
+  type Extensions,
+  loadAppConfig,
+  loadConfig,
+  type ProcessEnvironment,
+  type Product,
+  tables,
+  version,
+};
 
 export type DaemonOnFile = FoundDaemon;
 
 /** The daemons that run on a data folder, as far as they told. */
 export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
-  const wire = await import('./compose-daemon.ts');
-  return wire.findDaemons(config, clock);
+  const daemonModule = await import('./compose-daemon.ts');
+  return daemonModule.findDaemons(config, clock);
 }
 
 /** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */
-export async function createProduct(config: AppConfig, around: Surroundings): Promise<Product> {
-  return productBehind(await composeFront(config, around), config, around);
+export async function createProduct(config: AppConfig, environment: ProcessEnvironment): Promise<Product> {
+  return productBehind(await composeFront(config, environment), config, environment);
 }
 
-async function productBehind(front: Front, config: AppConfig, around: Surroundings): Promise<Product> {
-  const { composeProduct: wireProduct } = await import('./compose-product.ts');
-  return wireProduct(config, around, front);
+async function productBehind(front: Front, config: AppConfig, environment: ProcessEnvironment): Promise<Product> {
+  const { composeProduct } = await import('./compose-product.ts');
+  return composeProduct(config, environment, front);
 }
 
 /** A product that serves one client. */
@@ -43,19 +52,19 @@ export interface ServedStdio {
 /** Serves one MCP client over standard input and output. Tools are listed at once; the product is loaded by who wants more. */
 export async function serveStdio(
   config: AppConfig,
-  around: Surroundings,
+  environment: ProcessEnvironment,
   streams: Pick<StdioStreams, 'input' | 'output'>,
   onError: (error: Error) => void,
 ): Promise<ServedStdio> {
-  const front = await composeFront(config, around);
-  const { offered, place, root, telemetry, found } = front;
+  const front = await composeFront(config, environment);
+  const { exposure, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   // Whoever waits for `closed` hears of it; before anybody can, the caller of this does.
   failed.catch(() => undefined);
   let product: Promise<Product> | undefined;
   let host: Promise<ToolHost> | undefined;
   const open = () => {
-    product ??= productBehind(front, config, around);
+    product ??= productBehind(front, config, environment);
     product.catch(fail);
     return product;
   };
@@ -65,17 +74,17 @@ export async function serveStdio(
   };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
-  const early = createEarlyHost({ listings: offered.table.listings, prompts: offered.prompts }, hostOf);
-  const { clock } = around;
+  const early = createEarlyHost({ listings: exposure.table.listings, prompts: exposure.prompts }, hostOf);
+  const { clock } = environment;
   const productOf = async (listed: readonly string[]) => (await open()).projectOf(listed);
-  const listed = followsList(config, found) ? { clock, productOf } : undefined;
-  const { instructions } = offered;
+  const listed = followsClientRoots(config, found) ? { clock, productOf } : undefined;
+  const { instructions } = exposure;
   const mcp = { host: early, version, instructions, principal: { owner: 'local', root }, listed };
-  const door = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);
+  const connection = openStdio(mcp, { ...streams, maxBytes: config.values.app.maxBodyBytes }, onError);
   return {
-    closed: Promise.race([door.closed, failed]),
+    closed: Promise.race([connection.closed, failed]),
     async close(hurry) {
-      await door.close();
+      await connection.close();
       // Calls that came just before the end have begun once the host is there. A product that could not be made is told of by
       // `closed`, and leaves nothing else to close.
       await host?.catch(() => undefined);

@@ -3,7 +3,7 @@ import { configError, inputError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
 import type { Clock, Emit, Random, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
-import { narrow } from '../engine/exposure.ts';
+import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
 import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
@@ -15,14 +15,14 @@ import { createReadiness, metricsRoute } from '../server/daemon/probes.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
 import { wsRules } from '../server/websocket/rules.ts';
-import { openWs } from '../server/websocket/websocket.ts';
+import { openWebSockets } from '../server/websocket/websocket.ts';
 import type { Store } from '../storage/store.ts';
 import type { Threads } from '../threads/threads.ts';
 import { shownFile, splitFences } from '../threads/transfer/readable.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Hosts } from './compose-hosts.ts';
-import { gaugeDaemon, type Observed } from './compose-observability.ts';
+import { gaugeDaemon, type ObservabilityServices } from './compose-observability.ts';
 import type { AppConfig } from './settings.ts';
 
 /** What of the product the dashboard shows. */
@@ -30,7 +30,7 @@ export interface DashboardSources {
   config: AppConfig;
   threads: Threads;
   transfer: Transfer;
-  team: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget'>;
+  models: Pick<ModelService, 'capabilities' | 'health' | 'caches' | 'forget'>;
   calls: WatchedCalls;
   clock: Clock;
   version: string;
@@ -40,8 +40,8 @@ export interface DashboardSources {
 const shownImages = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /** Running parts → what one caller may see of them. */
-export function wireDashboard(sources: DashboardSources): DashboardData {
-  const { calls, threads, team, version } = sources;
+export function composeDashboard(sources: DashboardSources): DashboardData {
+  const { calls, threads, models, version } = sources;
   return {
     version,
     stretches: splitFences,
@@ -53,7 +53,7 @@ export function wireDashboard(sources: DashboardSources): DashboardData {
           find: reqId => calls.find(owner, reqId),
           subscribe: (listener, signal) => calls.subscribe(owner, listener, signal),
         },
-        providers: () => providersOf(team),
+        providers: () => providersOf(models),
         caches: () => cachesOf(sources, owner),
         spend: from => threads.store.spend.rows({ owner, from }),
       };
@@ -65,12 +65,12 @@ export function wireDashboard(sources: DashboardSources): DashboardData {
 /** What a token is denied as a tool it is denied as a page. Reading stays where only writing is not allowed. */
 function mayUseThreads({ config }: DashboardSources, { permissions }: Caller): boolean {
   const policy = { ...exposurePolicy(config.values.app), readOnly: false };
-  const offer = narrow(tools, policy, { ...permissions, readOnly: false });
-  return [...offer.tools, ...offer.unlisted].some(({ name }) => name === 'threads');
+  const exposed = narrowExposure(tools, policy, { ...permissions, readOnly: false });
+  return [...exposed.tools, ...exposed.unlisted].some(({ name }) => name === 'threads');
 }
 
 function threadsOf(sources: DashboardSources, { owner, permissions }: Caller): ThreadsData {
-  const { threads, transfer, clock, config, team } = sources;
+  const { threads, transfer, clock, config, models } = sources;
   const { store } = threads;
   // Threads are named by their ids alone here: no project is looked in.
   const place = { owner, workspace: '' };
@@ -102,7 +102,7 @@ function threadsOf(sources: DashboardSources, { owner, permissions }: Caller): T
         async remove({ id }, signal) {
           await threads.exclusively(id, { signal }, () => store.remove(id, clock.now()));
           // It is removed; what a vendor still keeps of it ends by itself within the hour.
-          await team.forget(id).catch(() => undefined);
+          await models.forget(id).catch(() => undefined);
         },
       },
     }),
@@ -120,14 +120,14 @@ function noEnd(seq: number): Error {
   });
 }
 
-async function providersOf(team: DashboardSources['team']): Promise<ProviderView[]> {
-  const [providers, health] = await Promise.all([team.capabilities(), team.health()]);
+async function providersOf(models: DashboardSources['models']): Promise<ProviderView[]> {
+  const [providers, health] = await Promise.all([models.capabilities(), models.health()]);
   return providers.map(provider => ({ ...provider, health: health.filter(each => each.provider === provider.id) }));
 }
 
 /** Those of the owner's threads alone. */
-async function cachesOf({ team, threads, clock }: DashboardSources, owner: string): ReturnType<OwnData['caches']> {
-  const found = await team.caches();
+async function cachesOf({ models, threads, clock }: DashboardSources, owner: string): ReturnType<OwnData['caches']> {
+  const found = await models.caches();
   const own = found.map(async ({ thread }) => {
     const head = isThreadId(thread) ? await threads.store.head(thread, clock.now()) : undefined;
     return head?.state === 'live' && head.value.owner === owner;
@@ -142,11 +142,11 @@ export interface DaemonSettings {
   port?: number;
   token?: string;
   /** Hears what the operator should know, a sentence each. */
-  tell?(message: string): void;
+  log?(message: string): void;
 }
 
 /** The product behind a port, with what its operator can do to it. */
-export interface WiredDaemon extends Daemon {
+export interface DaemonService extends Daemon {
   /** Reads the file of tokens again. Never rejects. */
   reload(): Promise<void>;
 }
@@ -163,7 +163,7 @@ export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version'
   isPrivate: boolean;
   /** Masks these too from now on, and those alone of what was told before. */
   know(secrets: readonly string[]): void;
-  observed: Pick<Observed, 'metrics' | 'gauge'>;
+  observed: Pick<ObservabilityServices, 'metrics' | 'gauge'>;
 }
 
 /** The daemons that told of themselves in the data folder. */
@@ -172,7 +172,7 @@ export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDae
 }
 
 /** Settings → the product behind a port. */
-export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<WiredDaemon> {
+export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<DaemonService> {
   const { config, hosts, store, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
@@ -183,11 +183,11 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     own: ownToken === undefined ? undefined : operatorEntry(ownToken, bind.host),
     clock,
     warn,
-    tell: message => settings.tell?.(message),
+    log: message => settings.log?.(message),
     onSecrets: parts.know,
   });
   const half = Math.ceil(values.maxSessions / 2);
-  const ofOne = () => values.sessionsPerToken ?? (live.tokens.count() > 1 ? half : values.maxSessions);
+  const perCaller = () => values.sessionsPerToken ?? (live.tokens.count() > 1 ? half : values.maxSessions);
   const daemon = await opened(live, {
     bind,
     hosts: values.serveHosts ?? [],
@@ -196,27 +196,29 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     tokensProblem: live.problem,
     rates: { perMinute: values.requestsPerMinute, burst: Math.max(1, Math.ceil(values.requestsPerMinute / 6)) },
     capacity: { perCaller: values.sessionCalls, inAll: values.daemonCalls, queued: values.queuedCalls },
-    sessions: { idleMs: values.sessionIdleMinutes * 60_000, most: values.maxSessions, ofOne },
+    sessions: { idleMs: values.sessionIdleMinutes * 60_000, max: values.maxSessions, perCaller },
     maxBodyBytes: values.maxBodyBytes,
     version,
     clock,
     random,
     async productOf({ permissions, isAtHome = false }, declared, listed) {
-      const { wired, root } = await hosts.of({ permissions, declared, listed, free: isAtHome });
-      return { host: wired.host, root, instructions: wired.instructions };
+      const { services, root } = await hosts.of({ permissions, declared, listed, free: isAtHome });
+      return { host: services.host, root, instructions: services.instructions };
     },
     notReady: createReadiness(() => store.mark(), clock),
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
-    routes: [() => metricsRoute(observed.metrics), dashboardRoute(wireDashboard(parts))],
-    upgrades: [parts => openWs({ ...parts, ...wsRules(wsSettings(values)), ofOne, kindOf: hosts.own.kindOf })],
+    routes: [() => metricsRoute(observed.metrics), dashboardRoute(composeDashboard(parts))],
+    upgrades: [
+      parts => openWebSockets({ ...parts, ...wsRules(wsSettings(values)), perCaller, kindOf: hosts.own.kindOf }),
+    ],
   });
   gaugeDaemon(observed.gauge, daemon);
   return daemon;
 }
 
 /** A daemon that looks after its tokens for as long as it is open. */
-async function opened(live: LiveTokens, options: DaemonOptions): Promise<WiredDaemon> {
+async function opened(live: LiveTokens, options: DaemonOptions): Promise<DaemonService> {
   try {
     const daemon = await openDaemon(options);
     return {

@@ -27,7 +27,7 @@ import { createServiceMeter, type MeterService, paidEmbedder, paidSearcher } fro
 import { createClassifier } from '../models/routing/classifier.ts';
 import type { Store } from '../storage/store.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
-import type { Services } from './compose-models.ts';
+import type { VendorServices } from './compose-models.ts';
 import type { FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
@@ -35,7 +35,7 @@ export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
   values: AppConfig['values']['app'];
   context: ActionParts;
   table: ToolTable;
-  team: ModelService;
+  models: ModelService;
   meter: Meter;
   state: SharedState;
   store: Store;
@@ -45,7 +45,7 @@ export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
   clock: Clock;
   emit: Emit;
   home: string;
-  services: Pick<Services, 'documents' | 'web'>;
+  services: Pick<VendorServices, 'documents' | 'web'>;
 }
 
 /** The services of all callers with the same permissions, and what ends with them. */
@@ -56,36 +56,36 @@ export interface ComposedEngine {
 
 /** Settings and running parts → the services of a call. */
 export function composeEngine(parts: EngineParts): ComposedEngine {
-  const { values, context, table, team, meter, state, store, files, random, clock, emit, home } = parts;
+  const { values, context, table, models, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   const { git, pool, sandbox, indexes, backups } = files;
   const services = {
     ...{ table, random, threads, meter, store, sandbox, pool, indexes, clock, emit, home },
-    route: team.route,
-    runsHere: team.runsHere,
+    route: models.route,
+    runsHere: models.runsHere,
     askModel: meter.ask,
-    classify: createClassifier({ ask: meter.ask, route: team.route, state, mode: values.aiManager }),
+    classify: createClassifier({ ask: meter.ask, route: models.route, state, mode: values.aiManager }),
     webSearch: searchSettings(values),
     admit: createRateLimits({ limits: context.limits.rates, state, clock }),
     promptLimit: promptSizeLimit(values),
     replyTokens: replyTokens(values),
     replyFormat: values.replyFormat,
     efforts: { thinkdeep: values.thinkdeepEffort },
-    panel: { ...panelLimits(values), pricing: pricingOf(values, team), maxCostUsd: values.maxCostPerRequest },
+    panel: { ...panelLimits(values), pricing: pricingOf(values, models), maxCostUsd: values.maxCostPerRequest },
     fanout: {
       defaultModels: values.defaultModels ?? [],
       language: languageOf(values.locale),
-      prefixes: team.prefixes,
+      prefixes: models.prefixes,
     },
     clis: parts.clis,
     workflow: { expertAtCertain: values.expertAtCertain, compat: values.compat, git },
     diagnose: { git, ...(backups !== undefined && { backups }) },
     actionContext: (call: ActionCall) => createActionContext(context, call),
-    condenser: createFileShortener(pool),
+    fileShortener: createFileShortener(pool),
     mask: maskFor(values, parts.mask),
     newExchange: threads.newExchange,
     countTokens: pool.count.bind(pool),
-    countPrompt: team.countPrompt,
+    countPrompt: models.countPrompt,
     ...(values.compactionModel !== 'off' && { compactionModel: values.compactionModel }),
     ...(parts.services.documents && { documents: parts.services.documents }),
     preamble: preambleOf(values.locale),
@@ -112,52 +112,55 @@ export function maskFor({ maskSecrets }: EngineParts['values'], mask: Mask): Mas
 }
 
 /** The models as everybody asks them: within what may be spent, and written down. */
-export function wireMeter({
+export function composeMeter({
   values,
-  team,
+  models,
   store,
   clock,
   random,
   emit,
-}: Pick<EngineParts, 'values' | 'team' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
-  const parts = { ask: team.ask, ledger: store.spend, clock, random, emit };
-  return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, team) });
+}: Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
+  const parts = { ask: models.ask, ledger: store.spend, clock, random, emit };
+  return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, models) });
 }
 
 /** What vendors do beside answering, within the same limits and in the same ledger. */
-export function wirePay({
+export function composeServiceMeter({
   values,
-  team,
+  models,
   store,
   ...around
 }: Pick<EngineParts, 'values' | 'clock' | 'random' | 'emit'> & {
-  team: Pricers;
+  models: Pricers;
   store: Pick<Store, 'spend'>;
 }): MeterService {
   return createServiceMeter({
     ...around,
     ledger: store.spend,
     caps: spendCaps(values),
-    pricing: pricingOf(values, team),
+    pricing: pricingOf(values, models),
   });
 }
 
 /** What makes vectors for the search index, paid like everything else. */
-export function wireEmbedder({ embedder }: Pick<Services, 'embedder'>, parts: Parameters<typeof wirePay>[0]) {
-  return embedder && paidEmbedder(embedder, 'search index', wirePay(parts));
+export function composeEmbedder(
+  { embedder }: Pick<VendorServices, 'embedder'>,
+  parts: Parameters<typeof composeServiceMeter>[0],
+) {
+  return embedder && paidEmbedder(embedder, 'search index', composeServiceMeter(parts));
 }
 
 /** What the handlers of actions are given. */
-export function wireActions({
+export function composeActions({
   values,
-  team,
+  models,
   emit,
   services,
   files,
   home,
   mask,
   ...parts
-}: Pick<EngineParts, 'values' | 'team' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random' | 'store'> &
+}: Pick<EngineParts, 'values' | 'models' | 'emit' | 'services' | 'files' | 'home' | 'mask' | 'random' | 'store'> &
   Pick<ActionParts, 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & {
     transfer: Transfer;
   }): ActionParts {
@@ -168,7 +171,7 @@ export function wireActions({
   return {
     ...parts,
     emit,
-    models: { ...team, defaultModel: values.defaultModel },
+    models: { ...models, defaultModel: values.defaultModel },
     limits: { ...spendCaps(values), rates },
     startedAt: parts.clock.monotonic(),
     replyTokens: replyTokens(values),
@@ -180,7 +183,7 @@ export function wireActions({
       maxNamedFiles: values.maxNamedFiles,
     },
     ...(services.web && {
-      web: paidSearcher(services.web, 'glm_web_search', wirePay({ ...parts, values, team, emit })),
+      web: paidSearcher(services.web, 'glm_web_search', composeServiceMeter({ ...parts, values, models, emit })),
     }),
     files: { transfer: parts.transfer, sandbox: files.sandbox, random: parts.random, home },
   };
@@ -193,7 +196,7 @@ export interface AgentParts {
   meter: Meter;
   files: Pick<FileParts, 'git'>;
   /** The environment as programs that are started may see it. */
-  programEnv: LocalToolServices['programEnv'];
+  programEnv: LocalToolServices['childEnv'];
   version: string;
 }
 
@@ -222,7 +225,7 @@ function composeAgent(parts: AgentParts, services: AgentServices): ComposedAgent
 }
 
 async function openRunner(
-  { config, values, meter, files: { git }, programEnv, version }: AgentParts,
+  { config, values, meter, files: { git }, programEnv: childEnv, version }: AgentParts,
   services: AgentServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
@@ -239,8 +242,8 @@ async function openRunner(
   const { isPrivate } = storePlace(values, config.home);
   const runner: RunnerParts = {
     ...services,
-    ...{ meter, git, programEnv, version },
-    history: createGitHistory({ clock, programEnv, sandbox, homeDir: home, mask }),
+    ...{ meter, git, childEnv, version },
+    history: createGitHistory({ clock, childEnv, sandbox, homeDir: home, mask }),
     backups: join(isPrivate ? tmpdir() : config.home, isPrivate ? 'polylogue-backups' : 'backups'),
     commands: values.agentCommands ?? usualCommands,
     commandMs: values.agentCommandSeconds * 1_000,

@@ -4,9 +4,9 @@ import type { Clock, Random } from '../core/ports.ts';
 import { version } from '../core/version.ts';
 import { createTelemetry, type Telemetry } from '../observability/observability.ts';
 import { defaultRoots, type Roots } from '../workspace/roots.ts';
-import { type WiredOffer, wireOffer } from './compose-catalog.ts';
+import { composeExposure, type ToolExposure } from './compose-catalog.ts';
 import type { Extensions } from './extensions.ts';
-import { type AppConfig, placeOf, providerSetup, type WiredPlace } from './settings.ts';
+import { type AppConfig, type OpenableStorePlace, placeOf, providerSetup } from './settings.ts';
 
 /** The folders that may be read, as settings, host and working directory tell. */
 export function rootsOf(
@@ -17,12 +17,12 @@ export function rootsOf(
 }
 
 /** Whether roots that a client lists say more of his project than what is known: nobody else named it. */
-export function followsList({ values: { app } }: AppConfig, { roots }: Roots): boolean {
+export function followsClientRoots({ values: { app } }: AppConfig, { roots }: Roots): boolean {
   const { roots: set = [], claudeProjectDir } = app;
   return set.length === 0 && (claudeProjectDir === undefined || roots.length === 0);
 }
 
-export interface TelemetrySurroundings {
+export interface TelemetryContext {
   clock: Clock;
   random: Random;
   writeError(line: string): void;
@@ -31,20 +31,20 @@ export interface TelemetrySurroundings {
 const megabyte = 1024 * 1024;
 
 /** Settings → who observes, and what is masked before they do. */
-export async function wireTelemetry(config: AppConfig, around: TelemetrySurroundings): Promise<Telemetry> {
+export async function composeTelemetry(config: AppConfig, environment: TelemetryContext): Promise<Telemetry> {
   const values = config.values.app;
   const place = storePlace(values, config.home);
   const { traces, wrong } = traceSettings(values);
   const headers = Object.values(traces?.headers ?? {});
   const telemetry = await createTelemetry({
-    clock: around.clock,
-    random: around.random,
-    writeError: around.writeError,
+    clock: environment.clock,
+    random: environment.random,
+    writeError: environment.writeError,
     home: place.isPrivate ? undefined : config.home,
     // With a header such as `Bearer TOKEN` the token alone is a secret too.
     secrets: [...config.secrets, ...headers.flatMap(value => [value, ...value.split(' ')])],
     logLevel: values.logLevel,
-    ...(values.commsLog && { comms: { maxBytes: values.commsLogMaxMb * megabyte } }),
+    ...(values.commsLog && { exchangeLog: { maxBytes: values.commsLogMaxMb * megabyte } }),
     ...(traces && { traces }),
     version,
   });
@@ -57,7 +57,7 @@ export async function wireTelemetry(config: AppConfig, around: TelemetrySurround
 }
 
 /** What only the outermost layer may touch, handed down. */
-export interface Surroundings {
+export interface ProcessEnvironment {
   cwd: string;
   homeDir: string;
   platform: string;
@@ -65,7 +65,7 @@ export interface Surroundings {
   clock: Clock;
   random: Random;
   /** The environment as programs that are started may see it. */
-  programEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: Readonly<Record<string, string | undefined>>;
   writeError(line: string): void;
   /** Tools, providers and stores from outside the package. */
   extensions?: Extensions;
@@ -79,23 +79,23 @@ export interface Front {
   /** The project that this process serves; the working directory when no project was found. */
   root: string;
   /** Where threads live. */
-  place: WiredPlace;
+  place: OpenableStorePlace;
   /** To callers who may use all of it. */
-  offered: WiredOffer;
+  exposure: ToolExposure;
 }
 
 /** Settings → what is there at once. Whatever a call alone needs is not loaded for it. */
-export async function composeFront(config: AppConfig, around: Surroundings): Promise<Front> {
+export async function composeFront(config: AppConfig, environment: ProcessEnvironment): Promise<Front> {
   // First of all: whatever writes would fail, or never end, in a data folder that can't be used.
-  const place = placeOf(config, around.extensions);
-  const telemetry = await wireTelemetry(config, around);
+  const place = placeOf(config, environment.extensions);
+  const telemetry = await composeTelemetry(config, environment);
   const warn = (where: string, message: string) => telemetry.emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
-  const found = await rootsOf(config, around);
+  const found = await rootsOf(config, environment);
   if (found.roots.length === 0) warn('roots', `No file can be read unless the client names a project: ${found.reason}`);
-  const { providers, tools: extraTools = [] } = around.extensions ?? {};
+  const { providers, tools: extraTools = [] } = environment.extensions ?? {};
   const { configured } = providerSetup(config, providers);
-  const offered = wireOffer(config.values.app, { configured, extraTools });
-  for (const message of offered.offer.unknown) warn('tools', message);
-  return { telemetry, found, root: found.roots[0] ?? around.cwd, place, offered };
+  const exposure = composeExposure(config.values.app, { configured, extraTools });
+  for (const message of exposure.exposed.unknown) warn('tools', message);
+  return { telemetry, found, root: found.roots[0] ?? environment.cwd, place, exposure };
 }

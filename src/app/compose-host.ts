@@ -5,7 +5,7 @@ import {
   createExplainer,
   type RouteQuestion,
 } from '../calls/ask/explain-call.ts';
-import { patienceMs } from '../calls/durable/long-calls.ts';
+import { detachAfterMs } from '../calls/durable/long-calls.ts';
 import { createIdempotentCalls } from '../calls/durable/once.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { securityError } from '../core/errors.ts';
@@ -18,23 +18,23 @@ import { catalogueVersion } from '../engine/tool-table.ts';
 import type { AskModel } from '../models/ask-model.ts';
 import type { ModelService } from '../models/call/models.ts';
 import type { Meter } from '../models/meter.ts';
-import { programProviderId } from '../providers/external-cli/program.ts';
+import { cliProviderId } from '../providers/external-cli/program.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
-import { type WiredOffer, wireOffer } from './compose-catalog.ts';
-import { composeEngine, type EngineParts, wireActions, wireMeter } from './compose-engine.ts';
-import type { Services } from './compose-models.ts';
-import { type CallerFiles, type FileParts, wireFilesWithin } from './compose-workspace.ts';
+import { composeExposure, type ToolExposure } from './compose-catalog.ts';
+import { composeActions, composeEngine, composeMeter, type EngineParts } from './compose-engine.ts';
+import type { VendorServices } from './compose-models.ts';
+import { type CallerFiles, composeFilesWithin, type FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
 /** The models for somebody who may only read some directories: no program is among them, for none can be kept there. */
-export function withoutPrograms<Models extends Pick<ModelService, 'ask' | 'providers'>>(team: Models): Models {
+export function withoutClis<Models extends Pick<ModelService, 'ask' | 'providers'>>(models: Models): Models {
   return {
-    ...team,
+    ...models,
     async ask(question) {
-      if (question.candidates.some(({ model }) => model.provider === programProviderId)) throw notForThem();
-      return team.ask(question);
+      if (question.candidates.some(({ model }) => model.provider === cliProviderId)) throw notForThem();
+      return models.ask(question);
     },
-    providers: async options => (await team.providers(options)).filter(({ id }) => id !== programProviderId),
+    providers: async options => (await models.providers(options)).filter(({ id }) => id !== cliProviderId),
   };
 }
 
@@ -49,11 +49,11 @@ function notForThem() {
 export interface SharedParts
   extends Pick<EngineParts, 'state' | 'store' | 'mask' | 'random' | 'clock' | 'emit' | 'home' | 'clis'> {
   config: AppConfig;
-  team: EngineParts['team'];
-  services: Services;
+  models: EngineParts['models'];
+  services: VendorServices;
   /** With the product's own roots. */
   files: FileParts;
-  around: Omit<CallerFiles, 'roots'>;
+  fileContext: Omit<CallerFiles, 'roots'>;
   threads: ActionParts['threads'];
   jobs: ActionParts['jobs'];
   recent: ActionParts['recent'];
@@ -64,7 +64,7 @@ export interface SharedParts
 }
 
 /** The product as callers with the same permissions use it. */
-export interface WiredHost {
+export interface HostServices {
   host: ToolHost;
   /** The models, within what may be spent. */
   ask: AskModel;
@@ -81,9 +81,9 @@ export interface WiredHost {
 }
 
 /** What else is known of callers. */
-export interface HostAround {
+export interface HostContext {
   /** What they are told of, where that is made already. */
-  offered?: WiredOffer;
+  exposure?: ToolExposure;
   /** The process serves nobody else. */
   isAlone?: boolean;
 }
@@ -92,49 +92,63 @@ export interface HostAround {
 export function composeHost(
   shared: SharedParts,
   permissions: Permissions,
-  { offered, isAlone = false }: HostAround = {},
-): WiredHost {
+  { exposure, isAlone = false }: HostContext = {},
+): HostServices {
   const { config, store, threads, jobs, random, clock, emit, facts } = shared;
   const values = narrowValues(config.values.app, permissions);
   const { roots } = permissions;
-  const files = roots ? wireFilesWithin(config, shared.files, { ...shared.around, roots }) : shared.files;
+  const files = roots ? composeFilesWithin(config, shared.files, { ...shared.fileContext, roots }) : shared.files;
   const { configured } = shared.services;
-  const told = offered ?? wireOffer(values, { configured, extraTools: shared.extraTools }, permissions);
-  const { offer, table, prompts, instructions } = told;
+  const own = exposure ?? composeExposure(values, { configured, extraTools: shared.extraTools }, permissions);
+  const { exposed, table, prompts, instructions } = own;
   // A program reads whatever its user may read: it is for those whose roots are the process's own, and for who is alone.
-  const askable = roots && !isAlone ? withoutPrograms(shared.team) : shared.team;
-  const meter: Meter = wireMeter({ values, team: askable, store, clock, random, emit });
-  const team = { ...askable, ask: meter.ask };
+  const askable = roots && !isAlone ? withoutClis(shared.models) : shared.models;
+  const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
+  const models = { ...askable, ask: meter.ask };
   const { sandbox } = files;
-  const product = { ...facts, catalogueVersion: '', roots: sandbox.roots, tools: offer.tools.map(({ name }) => name) };
-  const patience = (client?: string) => patienceMs(client, values.callPatienceSeconds);
-  const context = wireActions({ ...shared, values, team, files, product, patience });
+  const product = {
+    ...facts,
+    catalogueVersion: '',
+    roots: sandbox.roots,
+    tools: exposed.tools.map(({ name }) => name),
+  };
+  const patience = (client?: string) => detachAfterMs(client, values.callPatienceSeconds);
+  const context = composeActions({ ...shared, values, models, files, product, patience });
   const { services, agent } = composeEngine({
     ...shared,
-    ...{ values, context, table, team, meter, files },
-    programEnv: shared.around.programEnv,
+    ...{ values, context, table, models, meter, files },
+    programEnv: shared.fileContext.childEnv,
     version: facts.version,
   });
   const engine = createEngine(services);
   product.catalogueVersion = catalogueVersion(engine.list());
   const graceMs = values.detachedGraceSeconds * 1_000;
-  const once = createIdempotentCalls({ ...services, jobs, graceMs });
-  const explained = { tools: offer.tools, explain: team.explain };
+  const idempotentCalls = createIdempotentCalls({ ...services, jobs, graceMs });
+  const explained = { tools: exposed.tools, explain: models.explain };
   const explain = createExplainer(services, explained);
   return {
-    host: createHost({ ...context, threads, engine, offer, prompts, emit, once, replyFormat: values.replyFormat }),
+    host: createHost({
+      ...context,
+      threads,
+      engine,
+      exposed,
+      prompts,
+      emit,
+      idempotentCalls,
+      replyFormat: values.replyFormat,
+    }),
     ask: meter.ask,
     instructions,
     explain: (question, root, signal) =>
       explain(question, { root, owner: 'local', reqId: requestId(random.uuid()), signal }),
     kindOf: createCallKind(services, explained),
     async converse(request) {
-      const { createConverse } = await import('../engine/conversation.ts');
-      return createConverse(services, agent.localTools)(request);
+      const { createSendMessage } = await import('../engine/conversation.ts');
+      return createSendMessage(services, agent.localTools)(request);
     },
     async settle(hurry) {
       await agent.close();
-      await once.close(hurry);
+      await idempotentCalls.close(hurry);
     },
     flush: () => meter.flush(),
   };

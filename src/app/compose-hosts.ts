@@ -8,7 +8,7 @@ import { defaultRoots } from '../workspace/roots.ts';
 import { createSandbox } from '../workspace/sandbox.ts';
 import { unlimited } from './compose-catalog.ts';
 import type { Front } from './compose-front.ts';
-import { composeHost, type SharedParts, type WiredHost } from './compose-host.ts';
+import { composeHost, type HostServices, type SharedParts } from './compose-host.ts';
 
 /** What a caller may do, and from where he does it. */
 export interface CallerPlace {
@@ -42,7 +42,7 @@ export async function placeOfCaller(
 }
 
 async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string): Promise<Place> {
-  const { files, around } = shared;
+  const { files, fileContext } = shared;
   const { permissions, declared } = caller;
   const own = permissions.roots;
   const within = await ownRoots(shared, permissions);
@@ -50,7 +50,12 @@ async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: st
     return own ? { roots: within, root: within[0] ?? own[0] ?? productRoot } : { root: productRoot };
   if (!isAbsolute(declared)) throw noProject(declared, 'It is no absolute path.');
   if (mayBeAnywhere(shared, caller)) {
-    const chosen = await defaultRoots({ explicit: [], projectRoot: declared, cwd: productRoot, home: around.homeDir });
+    const chosen = await defaultRoots({
+      explicit: [],
+      projectRoot: declared,
+      cwd: productRoot,
+      home: fileContext.homeDir,
+    });
     if (chosen.roots.length === 0) throw noProject(declared, chosen.reason);
     return { roots: [await open(chosen.roots).assertWithin(declared)], root: declared };
   }
@@ -65,13 +70,13 @@ async function placeOfList(
   listed: readonly string[],
   warn: (message: string) => void,
 ): Promise<Place | undefined> {
-  const { files, around } = shared;
+  const { files, fileContext } = shared;
   const own = caller.permissions.roots;
   const within = own ? open(await ownRoots(shared, caller.permissions)) : files.sandbox;
   const { listedRoots } = await import('../workspace/client-roots.ts');
   const { roots, refused } = await listedRoots(listed, {
-    home: around.homeDir,
-    isWindows: around.platform === 'win32',
+    home: fileContext.homeDir,
+    isWindows: fileContext.platform === 'win32',
     ...(!mayBeAnywhere(shared, caller) && { within }),
   });
   for (const { address, why } of refused) warn(`The client lists ${printablePath(address)} as a root: ${why}.`);
@@ -115,27 +120,27 @@ function noProject(path: string, reason: string) {
 /** One host for all callers with the same permissions. */
 export interface Hosts {
   /** The operator's own, with everything. */
-  own: WiredHost;
+  own: HostServices;
   /** Rejects with an `AppError` of kind `security` where a caller may not read the project that he declares. */
-  of(caller: CallerPlace): Promise<{ wired: WiredHost; root: string }>;
+  of(caller: CallerPlace): Promise<{ services: HostServices; root: string }>;
   settle(hurry?: AbortSignal): Promise<void>;
   flush(): Promise<void>;
 }
 
 interface Entry {
-  wired: WiredHost;
+  services: HostServices;
   /** Under way. */
   calls: number;
 }
 
 /** More than one daemon has projects and permissions at a time; the one used least lately makes room. */
-const mostKept = 256;
+const maxKept = 256;
 
 /** Different things that clients list and that can be no roots are told of, each once. */
-const mostWarned = 256;
+const maxWarned = 256;
 
-export function createHosts(shared: SharedParts, { root: productRoot, offered }: Front): Hosts {
-  const own = composeHost(shared, unlimited, { offered });
+export function createHosts(shared: SharedParts, { root: productRoot, exposure }: Front): Hosts {
+  const own = composeHost(shared, unlimited, { exposure });
   // The one used least lately stands first.
   const kept = new Map<string, Entry>();
   const busy = new Set<Entry>();
@@ -143,7 +148,7 @@ export function createHosts(shared: SharedParts, { root: productRoot, offered }:
 
   const warned = new Set<string>();
   const warn = (message: string) => {
-    if (warned.has(message) || warned.size >= mostWarned) return;
+    if (warned.has(message) || warned.size >= maxWarned) return;
     warned.add(message);
     shared.emit({ type: 'warning', where: 'roots', message });
   };
@@ -156,47 +161,47 @@ export function createHosts(shared: SharedParts, { root: productRoot, offered }:
     const entry = kept.get(key) ?? counted(composeHost(shared, permissions, { isAlone }), busy);
     kept.delete(key);
     kept.set(key, entry);
-    const idle = kept.size > mostKept ? [...kept].find(([, { calls }]) => calls === 0) : undefined;
+    const idle = kept.size > maxKept ? [...kept].find(([, { calls }]) => calls === 0) : undefined;
     if (idle) leave(...idle);
     return entry;
   }
 
-  function leave(key: string, { wired }: Entry): void {
+  function leave(key: string, { services }: Entry): void {
     kept.delete(key);
     // Calls whose callers are gone have their grace.
-    const over: Promise<void> = wired
+    const over: Promise<void> = services
       .settle()
-      .then(wired.flush)
+      .then(services.flush)
       .finally(() => leaving.delete(over));
     leaving.add(over);
   }
 
-  const all = () => [own, ...[...new Set([...kept.values(), ...busy])].map(({ wired }) => wired)];
+  const all = () => [own, ...[...new Set([...kept.values(), ...busy])].map(({ services }) => services)];
   return {
     own,
     async of(caller) {
       const { permissions, isAlone = false } = caller;
       const { roots, root } = await placeOfCaller(shared, caller, productRoot, warn);
       const isOwn = !roots && Object.values(permissions).every(part => part === undefined || part === false);
-      if (isOwn) return { wired: own, root };
-      return { wired: entryFor({ ...permissions, ...(roots && { roots }) }, isAlone).wired, root };
+      if (isOwn) return { services: own, root };
+      return { services: entryFor({ ...permissions, ...(roots && { roots }) }, isAlone).services, root };
     },
     async settle(hurry) {
-      await Promise.all([...all().map(wired => wired.settle(hurry)), ...leaving]);
+      await Promise.all([...all().map(services => services.settle(hurry)), ...leaving]);
     },
     async flush() {
-      await Promise.all(all().map(wired => wired.flush()));
+      await Promise.all(all().map(services => services.flush()));
     },
   };
 }
 
 /** A host that was let go may still be used by a session: it counts as long as it works. */
-function counted(wired: WiredHost, busy: Set<Entry>): Entry {
-  const { host } = wired;
+function counted(services: HostServices, busy: Set<Entry>): Entry {
+  const { host } = services;
   const entry: Entry = {
     calls: 0,
-    wired: {
-      ...wired,
+    services: {
+      ...services,
       host: {
         ...host,
         async call(request, signal) {

@@ -10,83 +10,83 @@ import type { UnknownName } from '../models/catalogue/survey.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import type { DocumentLibrary, VendorEmbedder, VendorFiles, WebSearcher } from '../models/vendor-services.ts';
 import { namedEmbedder } from '../providers/embeddings.ts';
-import { type Bridge, createCliRegistry } from '../providers/external-cli/cli-registry.ts';
+import { createCliRegistry, type ExternalClis } from '../providers/external-cli/cli-registry.ts';
 import { configuredClis } from '../providers/external-cli/configured-clis.ts';
-import { type Programs, programProviderId } from '../providers/external-cli/program.ts';
-import { programProvider } from '../providers/external-cli/provider.ts';
+import { type CliRunner, cliProviderId } from '../providers/external-cli/program.ts';
+import { cliProvider } from '../providers/external-cli/provider.ts';
 import { providers } from '../providers/index.gen.ts';
 import { moonshotEndpoint } from '../providers/moonshot/api.ts';
-import { createKimiFiles } from '../providers/moonshot/files.ts';
+import { createMoonshotFiles } from '../providers/moonshot/files.ts';
 import { accountOf, createDocumentLibrary } from '../providers/shared/document-library.ts';
 import { ownEndpoints } from '../providers/shared/own-server.ts';
 import { searchEngineOf, zhipuEndpoint } from '../providers/zhipu/api.ts';
-import { createGlmFiles, createGlmWebSearch } from '../providers/zhipu/services.ts';
+import { createZhipuFiles, createZhipuWebSearch } from '../providers/zhipu/services.ts';
 import { createKeptTexts } from '../storage/shared-state.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
 
-export interface ModelSurroundings {
+export interface ModelContext {
   clock: Clock;
   random: Random;
   emit: Emit;
-  tellComms?: LogExchange;
+  logExchange?: LogExchange;
   state: SharedState;
   /** From outside the package; they come after those of the product. */
   extraProviders?: readonly ProviderDefinition[];
   /** Nothing is written to disk. */
   isPrivate: boolean;
   /** Other vendors' agents, which answer as `cli:name`. */
-  programs: Programs;
+  cliRunner: CliRunner;
 }
 
-export interface WiredTeam extends ModelService {
+export interface ComposedModels extends ModelService {
   /** A sentence for each word of the operator's lists that means no model, by the vendors' lists of now. */
   namesOfNone(): Promise<string[]>;
 }
 
 /** Agents are whole programs: more of them at once would only wait for the processor. */
-const programsAtOnce = 4;
+const maxConcurrentClis = 4;
 
 /** Settings → the models that may be asked, and how. What is wrong with the operator's files about them is told as warnings. */
 export async function composeModels(
   config: AppConfig,
-  { isPrivate, extraProviders = [], programs, ...around }: ModelSurroundings,
-): Promise<WiredTeam> {
+  { isPrivate, extraProviders = [], cliRunner, ...context }: ModelContext,
+): Promise<ComposedModels> {
   const values = config.values.app;
   const { callTimeoutSeconds, maxThinkingTokens } = values;
   const known = [...providers, ...extraProviders];
   const vendors = Object.fromEntries(known.map(({ id }) => [id, config.textsOf(id)]));
   const own = ownEndpoints(config.endpoints, known, Number(config.textsOf('custom').contextWindow) || undefined);
   const { files, warnings } = await readModelFiles(values, readIfPresent);
-  const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: around.random });
+  const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: context.random });
   const { wrong, ...atOnce } = concurrency(values);
   for (const entry of wrong) {
     const message = `MAX_CONCURRENT_PER_PROVIDER: "${entry}" is left out; it takes provider=number.`;
-    around.emit({ type: 'warning', where: 'configuration', message });
+    context.emit({ type: 'warning', where: 'configuration', message });
   }
-  const definitions = [...known, ...own.definitions, programProvider(programs)];
+  const definitions = [...known, ...own.definitions, cliProvider(cliRunner)];
   for (const name of Object.keys(atOnce.perProvider).filter(name => !definitions.some(({ id }) => id === name))) {
     const ids = definitions.map(({ id }) => id);
     const near = nearName(name, ids);
     const hint = near === undefined ? '' : ` Did you mean ${near}?`;
     const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids.join(', ')}.${hint}`;
-    around.emit({ type: 'warning', where: 'configuration', message });
+    context.emit({ type: 'warning', where: 'configuration', message });
   }
-  const team = createModelService({
+  const models = createModelService({
     definitions,
     settings: { ...vendors, ...own.settings },
     policy: routingPolicy(values),
     totalMs: callTimeoutSeconds === undefined ? undefined : callTimeoutSeconds * 1_000,
     maxThinkingTokens,
-    concurrency: { ...atOnce, perProvider: { [programProviderId]: programsAtOnce, ...atOnce.perProvider } },
+    concurrency: { ...atOnce, perProvider: { [cliProviderId]: maxConcurrentClis, ...atOnce.perProvider } },
     lastAnswer: values.localLastAnswer,
     sources: { files, kept, factsUrl: values.modelsDevUrl },
-    ...around,
+    ...context,
   });
-  const all = [...own.warnings, ...warnings, ...team.warnings];
-  for (const message of all) around.emit({ type: 'warning', where: 'models', message });
-  const namesOfNone = async (fresh: boolean) => (await team.unknownNames({ fresh })).map(textOf);
-  for (const message of await namesOfNone(false)) around.emit({ type: 'warning', where: namesOfNoneAt, message });
-  return { ...team, warnings: all, namesOfNone: () => namesOfNone(true) };
+  const all = [...own.warnings, ...warnings, ...models.warnings];
+  for (const message of all) context.emit({ type: 'warning', where: 'models', message });
+  const namesOfNone = async (fresh: boolean) => (await models.unknownNames({ fresh })).map(textOf);
+  for (const message of await namesOfNone(false)) context.emit({ type: 'warning', where: namesOfNoneAt, message });
+  return { ...models, warnings: all, namesOfNone: () => namesOfNone(true) };
 }
 
 /** Where the start warns of such names; whoever asks for them anew need not repeat it. */
@@ -97,10 +97,10 @@ function textOf({ provider, name, near }: UnknownName): string {
   return `${listVariable(provider)}: no model that is known is meant by "${name}", so that it has no effect.${hint}`;
 }
 
-export interface CliSurroundings {
+export interface CliContext {
   homeDir: string;
   platform: string;
-  programEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: Readonly<Record<string, string | undefined>>;
   /** Where a CLI works when a call names no project. */
   root: string;
   clock: Clock;
@@ -109,27 +109,27 @@ export interface CliSurroundings {
 }
 
 /** Settings and the operator's files → other vendors' agents. What is wrong with the files is told as warnings. */
-export function wireClis({ values: { app }, home }: AppConfig, around: CliSurroundings): Bridge {
+export function composeExternalClis({ values: { app }, home }: AppConfig, context: CliContext): ExternalClis {
   const places = [
     // Where PAL had them: whoever comes from there keeps them.
-    { path: join(around.homeDir, '.pal', 'cli_clients') },
+    { path: join(context.homeDir, '.pal', 'cli_clients') },
     { path: join(home, 'clis') },
     ...(app.cliClients === undefined ? [] : [{ path: app.cliClients, asked: true }]),
   ];
   const { files, warnings } = readCliFiles(places, readIfPresent);
   const found = configuredClis(files, app.cliTimeoutSeconds * 1_000);
-  for (const message of [...warnings, ...found.warnings]) around.emit({ type: 'warning', where: 'clis', message });
-  return createCliRegistry({ ...around, mayWrite: app.cliAllowWrites && !app.readOnly }, found.clis);
+  for (const message of [...warnings, ...found.warnings]) context.emit({ type: 'warning', where: 'clis', message });
+  return createCliRegistry({ ...context, mayWrite: app.cliAllowWrites && !app.readOnly }, found.clis);
 }
 
 /** What vendors do beside answering. Each is there only where its vendor is configured. */
-export interface Services {
+export interface VendorServices {
   /** Ids of the providers that can be asked. */
   configured: readonly string[];
   documents?: DocumentLibrary;
   web?: WebSearcher;
   /** Files of GLM's agents. */
-  glmFiles?: VendorFiles;
+  zhipuFiles?: VendorFiles;
   embedder?: VendorEmbedder;
   /** Why there is none, where one is named. */
   noEmbedder?: string;
@@ -139,7 +139,7 @@ const megabyte = 1024 * 1024;
 
 const usualMegabytes = 100;
 
-export interface ServiceSurroundings {
+export interface ServiceContext {
   clock: Clock;
   state: SharedState;
   emit: Emit;
@@ -147,7 +147,10 @@ export interface ServiceSurroundings {
 }
 
 /** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
-export function wireServices(config: AppConfig, { clock, state, emit, extraProviders }: ServiceSurroundings): Services {
+export function composeVendorServices(
+  config: AppConfig,
+  { clock, state, emit, extraProviders }: ServiceContext,
+): VendorServices {
   const { settingsOf, usable, configured } = providerSetup(config, extraProviders);
   const { embeddingModel, offline } = config.values.app;
   const now = () => clock.now();
@@ -160,7 +163,7 @@ export function wireServices(config: AppConfig, { clock, state, emit, extraProvi
       return undefined;
     }
   };
-  const embedderOf = (name: string): Pick<Services, 'embedder' | 'noEmbedder'> => {
+  const embedderOf = (name: string): Pick<VendorServices, 'embedder' | 'noEmbedder'> => {
     const missing = (why: string) => ({ noEmbedder: `There are no vectors, so words alone decide: ${why}` });
     try {
       const embedder = namedEmbedder(name, settingsOf, now);
@@ -175,20 +178,23 @@ export function wireServices(config: AppConfig, { clock, state, emit, extraProvi
   };
   return {
     configured,
-    ...(configured.includes('moonshot') && sound(() => kimiServices(settingsOf('moonshot'), { clock, state }))),
-    ...(configured.includes('zhipu') && sound(() => glmServices(settingsOf('zhipu'), now))),
+    ...(configured.includes('moonshot') && sound(() => moonshotServices(settingsOf('moonshot'), { clock, state }))),
+    ...(configured.includes('zhipu') && sound(() => zhipuServices(settingsOf('zhipu'), now))),
     ...(embeddingModel !== undefined && embedderOf(embeddingModel)),
   };
 }
 
-function kimiServices(settings: ProviderSettings, { clock, state }: { clock: Clock; state: SharedState }) {
-  const door = moonshotEndpoint(settings, () => clock.now());
-  const files = createKimiFiles(door, Number(settings.filesMaxMb ?? usualMegabytes) * megabyte);
+function moonshotServices(settings: ProviderSettings, { clock, state }: { clock: Clock; state: SharedState }) {
+  const endpoint = moonshotEndpoint(settings, () => clock.now());
+  const files = createMoonshotFiles(endpoint, Number(settings.filesMaxMb ?? usualMegabytes) * megabyte);
   const account = accountOf(settings.apiKey ?? '');
-  return { documents: createDocumentLibrary({ provider: door.provider, files, account, state, clock }) };
+  return { documents: createDocumentLibrary({ provider: endpoint.provider, files, account, state, clock }) };
 }
 
-function glmServices(settings: ProviderSettings, now: () => number) {
-  const door = zhipuEndpoint(settings, now);
-  return { web: createGlmWebSearch(door, searchEngineOf(settings, door.baseUrl)), glmFiles: createGlmFiles(door) };
+function zhipuServices(settings: ProviderSettings, now: () => number) {
+  const endpoint = zhipuEndpoint(settings, now);
+  return {
+    web: createZhipuWebSearch(endpoint, searchEngineOf(settings, endpoint.baseUrl)),
+    zhipuFiles: createZhipuFiles(endpoint),
+  };
 }

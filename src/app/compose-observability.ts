@@ -1,36 +1,36 @@
 import { createMaskedStream } from '../calls/ask/redaction.ts';
-import type { CommsExchange, CommsReader, Random } from '../core/ports.ts';
+import type { ExchangeReader, ExchangeRecord, Random } from '../core/ports.ts';
 import type { ModelAnswer } from '../models/ask-model.ts';
 import type { ModelService } from '../models/call/models.ts';
-import { createReplay, type RepeatCall } from '../models/call/replay.ts';
+import { createReplay, type ReplayCall } from '../models/call/replay.ts';
 import type { Telemetry } from '../observability/observability.ts';
 
 /** What was said to models, for the operator: to be looked at, and to be said once more. */
-export interface Replay extends CommsReader {
+export interface Replay extends ExchangeReader {
   /** Asks the same model the same question again, on the operator's own account. */
-  send(exchange: CommsExchange, call: Omit<RepeatCall, 'payer'>): Promise<Repeated>;
+  send(exchange: ExchangeRecord, call: Omit<ReplayCall, 'payer'>): Promise<ReplayedCall>;
 }
 
 /** Without secrets, as every reply. */
-export interface Repeated extends Pick<ModelAnswer, 'text' | 'usage' | 'costUsd' | 'latencyMs'> {
+export interface ReplayedCall extends Pick<ModelAnswer, 'text' | 'usage' | 'costUsd' | 'latencyMs'> {
   /** Calls of tools that it wants, which nobody runs: name and arguments as JSON. */
   calls: string[];
 }
 
 /** What a product tells of itself. */
-export interface Observed extends Pick<Telemetry, 'metrics' | 'gauge'> {
+export interface ObservabilityServices extends Pick<Telemetry, 'metrics' | 'gauge'> {
   /** What models were asked and answered, as far as it was kept; absent where nothing is kept on disk. */
   replay?: Replay;
 }
 
-export function wireObserved(
+export function composeObservability(
   telemetry: Telemetry,
-  team: Pick<ModelService, 'load' | 'route' | 'ask'>,
+  models: Pick<ModelService, 'load' | 'route' | 'ask'>,
   random: Random,
-): Observed {
-  const { metrics, gauge, comms, mask } = telemetry;
-  gaugeLoad(gauge, team);
-  const repeat = createReplay({ route: team.route, ask: team.ask, random });
+): ObservabilityServices {
+  const { metrics, gauge, exchanges, mask } = telemetry;
+  gaugeLoad(gauge, models);
+  const repeat = createReplay({ route: models.route, ask: models.ask, random });
   const send: Replay['send'] = async (exchange, { signal, onText }) => {
     const scope = exchange.exchange;
     const stream = onText && createMaskedStream(mask, scope, onText);
@@ -44,7 +44,7 @@ export function wireObserved(
     const text = (await mask(answer.text, scope, 'model')).text;
     return { text, calls: await Promise.all(calls), usage, costUsd, latencyMs };
   };
-  return { metrics, gauge, ...(comms && { replay: { ...comms, send } }) };
+  return { metrics, gauge, ...(exchanges && { replay: { ...exchanges, send } }) };
 }
 
 /** What the models' queue knows. */

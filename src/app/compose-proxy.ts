@@ -1,18 +1,18 @@
 import { join } from 'node:path';
 import { storePlace } from '../config/derived-settings.ts';
-import { needHome } from '../config/home.ts';
+import { requireHome } from '../config/home.ts';
 import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
-import type { Bridge } from '../server/proxy/proxy.ts';
+import type { StdioProxy } from '../server/proxy/proxy.ts';
 import { rootsOf } from './compose-front.ts';
 import { type AppConfig, tables } from './settings.ts';
 
-export interface BridgeSettings {
+export interface ProxySettings {
   cwd: string;
   homeDir: string;
   clock: Clock;
   /** The environment as a daemon that is started may see it. */
-  programEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: Readonly<Record<string, string | undefined>>;
   /** How this program is started: absolute paths of Node and of the program, and the flags that set options. */
   launch: { node: string; program: string; args: readonly string[] };
   /** Address of the daemon; absent: the one of this machine. */
@@ -26,14 +26,14 @@ export interface BridgeSettings {
 const projectOptions = [tables.app.roots, tables.app.claudeProjectDir];
 
 /** Settings → the way of one client to a daemon that many share. */
-export async function openBridge(config: AppConfig, settings: BridgeSettings): Promise<Bridge> {
+export async function openProxy(config: AppConfig, settings: ProxySettings): Promise<StdioProxy> {
   const { serveHost, servePort, token, maxBodyBytes } = config.values.app;
   const { clock, launch, onRemark } = settings;
   const isNamed = settings.url !== undefined;
   const starts = !(settings.onlyRunning || isNamed);
-  if (starts) needHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
+  if (starts) requireHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
   const { roots, isGuess = false } = await rootsOf(config, settings);
-  const [door, daemons] = await Promise.all([
+  const [proxyModule, daemons] = await Promise.all([
     import('../server/proxy/proxy.ts'),
     import('../server/daemon/find-daemons.ts'),
   ]);
@@ -45,8 +45,8 @@ export async function openBridge(config: AppConfig, settings: BridgeSettings): P
     return found.some(({ port, state }) => port === servePort && state !== 'gone');
   };
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
-  const env = Object.entries({ ...settings.programEnv, POLYLOGUE_HOME: config.home });
-  return door.openProxy({
+  const env = Object.entries({ ...settings.childEnv, POLYLOGUE_HOME: config.home });
+  return proxyModule.openProxy({
     url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
     access: isNamed || token !== undefined ? { token } : { isOurs },
     root: roots[0],

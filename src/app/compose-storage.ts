@@ -2,7 +2,7 @@ import { configError } from '../core/errors.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { createMemoryStore } from '../storage/memory/memory.ts';
 import { createSqliteStore } from '../storage/sqlite/sqlite.ts';
-import type { Store, StoreAround } from '../storage/store.ts';
+import type { Store, StoreContext } from '../storage/store.ts';
 
 export interface StoreChoice {
   /** The database's path. */
@@ -10,7 +10,7 @@ export interface StoreChoice {
   /** The server, instead of a file. Neither: nothing is written to disk. */
   redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
   /** A store from outside the package, instead of all others. */
-  own?: (around: StoreAround) => Store | Promise<Store>;
+  own?: (context: StoreContext) => Store | Promise<Store>;
   clock: Clock;
   random: Random;
   emit: Emit;

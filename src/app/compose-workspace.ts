@@ -17,11 +17,11 @@ export interface FileParts {
   backups?: string;
 }
 
-export interface FileSurroundings {
+export interface FileContext {
   roots: readonly string[];
   homeDir: string;
   platform: string;
-  programEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: Readonly<Record<string, string | undefined>>;
   clock: Clock;
   mask: Mask;
   /** Nothing is written to disk. */
@@ -33,14 +33,14 @@ export interface FileSurroundings {
 }
 
 /** Settings → what works on files. Opens nothing; threads and databases come with their first use. */
-export function wireFiles({ values, home }: AppConfig, around: FileSurroundings): FileParts {
+export function composeFiles({ values, home }: AppConfig, context: FileContext): FileParts {
   const { allowSecretFiles, maskSecrets } = values.app;
-  const { roots, clock, mask, isPrivate, embedder, noEmbedder } = around;
+  const { roots, clock, mask, isPrivate, embedder, noEmbedder } = context;
   const sandbox = createSandbox({ roots, allowSecrets: allowSecretFiles, own: [home] });
   return {
     sandbox,
     ...(!isPrivate && { backups: join(home, 'backups') }),
-    git: createGit({ ...around, sandbox }),
+    git: createGit({ ...context, sandbox }),
     pool: createPool({ size: Math.max(1, availableParallelism() - 1), clock }),
     indexes: createSearchIndexes({
       ...(!isPrivate && { folder: join(home, 'index') }),
@@ -54,15 +54,15 @@ export function wireFiles({ values, home }: AppConfig, around: FileSurroundings)
 }
 
 /** The same for a caller who may read these folders and no others. */
-export function wireFilesWithin({ values, home }: AppConfig, files: FileParts, around: CallerFiles): FileParts {
-  const sandbox = createSandbox({ roots: around.roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
+export function composeFilesWithin({ values, home }: AppConfig, files: FileParts, context: CallerFiles): FileParts {
+  const sandbox = createSandbox({ roots: context.roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
   const { indexes } = files;
   return {
     ...files,
     sandbox,
-    git: createGit({ ...around, sandbox }),
+    git: createGit({ ...context, sandbox }),
     indexes: { of: root => indexes.of(root, sandbox), close: indexes.close },
   };
 }
 
-export type CallerFiles = Pick<FileSurroundings, 'roots' | 'homeDir' | 'platform' | 'programEnv' | 'clock' | 'mask'>;
+export type CallerFiles = Pick<FileContext, 'roots' | 'homeDir' | 'platform' | 'childEnv' | 'clock' | 'mask'>;

@@ -67,7 +67,7 @@ function isTool(item: unknown): item is ToolDefinition {
     isRecord(item) &&
     typeof item.name === 'string' &&
     isRecord(item.fields) &&
-    isRecord(item.shape) &&
+    isRecord(item.mode) &&
     isRecord(item.effects)
   );
 }

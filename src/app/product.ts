@@ -7,12 +7,12 @@ import type { Store } from '../storage/store.ts';
 import type { OwnTransfer } from '../threads/transfer/transfer.ts';
 import type { Roots } from '../workspace/roots.ts';
 import type { SearchIndexes } from '../workspace/search-index/search-index.ts';
-import type { DaemonSettings, WiredDaemon } from './compose-daemon.ts';
-import type { WiredTeam } from './compose-models.ts';
-import type { Observed } from './compose-observability.ts';
+import type { DaemonService, DaemonSettings } from './compose-daemon.ts';
+import type { ComposedModels } from './compose-models.ts';
+import type { ObservabilityServices } from './compose-observability.ts';
 
 /** All of it, running. */
-export interface Product extends Observed {
+export interface Product extends ObservabilityServices {
   host: ToolHost;
   /** The project that this process serves; the working directory when no project was found. */
   root: string;
@@ -22,8 +22,8 @@ export interface Product extends Observed {
   projectOf(listed: readonly string[]): Promise<{ host: ToolHost; root: string }>;
   /** The search index of a folder within the roots. */
   searchIndex: SearchIndexes['of'];
-  team: Pick<
-    WiredTeam,
+  models: Pick<
+    ComposedModels,
     'namesOfNone' | 'providers' | 'ping' | 'balance' | 'refresh' | 'warnings' | 'health' | 'caches'
   >;
   /** What is set up badly, as far as it has turned up. */
@@ -33,7 +33,7 @@ export interface Product extends Observed {
   /** What a server behind the store says of itself; absent where there is none. */
   inspectStore: Store['inspect'];
   /** Serves many clients over HTTP; rejects where it may not, or can't. */
-  openDaemon(options: DaemonSettings): Promise<WiredDaemon>;
+  openDaemon(options: DaemonSettings): Promise<DaemonService>;
   /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
   spent(from: string): Promise<SpendRow[]>;
   /** The operator's own threads as files, and what is over with. */

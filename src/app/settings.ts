@@ -1,12 +1,12 @@
 import { type StorePlace, storePlace } from '../config/derived-settings.ts';
-import { homeProblem, needHome } from '../config/home.ts';
+import { homeProblem, requireHome } from '../config/home.ts';
 import { type Config, type ConfigSources, loadConfig } from '../config/load.ts';
 import { options } from '../config/options.ts';
 import { configError } from '../core/errors.ts';
 import { usableSettings } from '../models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import { providers } from '../providers/index.gen.ts';
-import type { Store, StoreAround } from '../storage/store.ts';
+import type { Store, StoreContext } from '../storage/store.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Extensions } from './extensions.ts';
 
@@ -131,9 +131,9 @@ function refuse(what: string, form: RegExp, names: readonly string[], taken: rea
 }
 
 /** Where threads live, and who opens that where it is a store from outside. */
-export type WiredPlace = StorePlace & { own?: (around: StoreAround) => Store | Promise<Store> };
+export type OpenableStorePlace = StorePlace & { own?: (context: StoreContext) => Store | Promise<Store> };
 
-export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): WiredPlace {
+export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): OpenableStorePlace {
   const chosen: string = config.values.app.store;
   const own = config.values.app.private ? undefined : stores.find(({ name }) => name === chosen);
   if (!own) return ownPlace(config);
@@ -141,13 +141,13 @@ export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): Wi
   return {
     name,
     isPrivate: homeProblem(config.home) !== undefined,
-    own: around => own.open(config.textsOf(tableOf(name)), around),
+    own: context => own.open(config.textsOf(tableOf(name)), context),
   };
 }
 
 /** Whoever keeps threads in a file needs a place for it. */
 function ownPlace({ values, home }: AppConfig): StorePlace {
   const place = storePlace(values.app, home);
-  if (place.file !== undefined) needHome(home);
+  if (place.file !== undefined) requireHome(home);
   return place;
 }

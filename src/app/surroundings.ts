@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
-import type { Surroundings } from './compose-front.ts';
+import type { ProcessEnvironment } from './compose-front.ts';
 
 const clock: Clock = {
   now: () => Date.now(),
@@ -32,14 +32,14 @@ const clock: Clock = {
 };
 
 /** The machine as this process finds it. */
-export function realSurroundings(): Surroundings {
+export function systemEnvironment(): ProcessEnvironment {
   return {
     cwd: process.cwd(),
     homeDir: homedir(),
     platform: process.platform,
     nodeVersion: process.versions.node,
     clock,
-    programEnv: process.env,
+    childEnv: process.env,
     random: { uuid: randomUUID, fraction: Math.random },
     writeError: line => void process.stderr.write(line),
   };

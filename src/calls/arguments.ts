@@ -341,10 +341,10 @@ function invalid(tool: string, error: z.ZodError, input: Record<string, unknown>
     return { field, error: missing ? 'missing' : issue.message, ...(allowed && { allowed }) };
   });
   const allMissing = fields.every(field => field.error === 'missing');
-  const told = fields.map(
+  const details = fields.map(
     ({ field, error: what, allowed }) => `${field}: ${what}${allowed ? ` (allowed: ${allowed.join(', ')})` : ''}`,
   );
-  return inputError(`${tool} can't be called like this: ${told.join('; ')}.`, {
+  return inputError(`${tool} can't be called like this: ${details.join('; ')}.`, {
     code: allMissing ? 'MISSING_PARAMETER' : 'INVALID_INPUT_FORMAT',
     next: `Send the call again with ${fields.map(field => `"${field.field}"`).join(', ')} ${allMissing ? 'added' : 'put right'}.`,
     validationErrors: fields,

@@ -6,15 +6,15 @@ import { safeCut } from '../core/text.ts';
 import type { ToolRequest } from '../core/tool-host.ts';
 
 /** No tool has half as many; what comes beyond is no slip of a caller. */
-const mostFields = 100;
+const maxFields = 100;
 
-const longestFieldName = 200;
+const maxFieldNameLength = 200;
 
 /** Levels of lists and objects within one field. */
 const deepest = 32;
 
 /** Values within all fields together, at every level. */
-const mostValues = 20_000;
+const maxValues = 20_000;
 
 /** Lists and objects hold more text than one field of text does: paths, findings. */
 const nestedTextFactor = 4;
@@ -25,19 +25,19 @@ const nestedTextFactor = 4;
  */
 export function assertArgumentShape(tool: string, args: Record<string, unknown>): void {
   const names = Object.keys(args);
-  if (names.length > mostFields) {
+  if (names.length > maxFields) {
     throw inputError(`${tool} was given ${names.length} fields; no tool has that many.`, {
       next: "Send the tool's own fields alone; tools/list has them.",
     });
   }
   let values = 0;
   for (const [field, value] of Object.entries(args)) {
-    if (field.length > longestFieldName) throw overlongName(tool, field);
+    if (field.length > maxFieldNameLength) throw overlongName(tool, field);
     let level: unknown[] = [value];
     for (let depth = 0; level.length > 0; depth++) {
       if (depth > deepest) throw tooDeep(tool, field);
       values += level.length;
-      if (values > mostValues) throw tooMany(tool, field);
+      if (values > maxValues) throw tooMany(tool, field);
       level = level.flatMap(inner => (Array.isArray(inner) ? inner : isRecord(inner) ? Object.values(inner) : []));
     }
   }
@@ -52,17 +52,17 @@ export function assertArgumentLengths(tool: string, args: Record<string, unknown
     }
     // Images have a limit of their own, in bytes.
     if (field === 'images') continue;
-    const most = limit * nestedTextFactor;
-    const length = textLength(value, most);
-    if (length > most) throw overlong(tool, field, length, most);
+    const max = limit * nestedTextFactor;
+    const length = textLength(value, max);
+    if (length > max) throw overlong(tool, field, length, max);
   }
 }
 
 /** Characters of all texts in a value, the names in it included; it stops counting above `most`. */
-function textLength(value: unknown, most: number): number {
+function textLength(value: unknown, max: number): number {
   const left: unknown[] = [value];
   let length = 0;
-  while (left.length > 0 && length <= most) {
+  while (left.length > 0 && length <= max) {
     const next = left.pop();
     if (typeof next === 'string') length += next.length;
     else if (Array.isArray(next)) for (const item of next) left.push(item);
@@ -103,10 +103,10 @@ function tooDeep(tool: string, field: string): AppError {
 function tooMany(tool: string, field: string): AppError {
   return limitError(
     'size',
-    `The arguments of ${tool} have more than ${mostValues} values, most of them in "${field}".`,
+    `The arguments of ${tool} have more than ${maxValues} values, most of them in "${field}".`,
     {
       next: `Shorten "${field}"; name the directory instead of each of its files.`,
-      validationErrors: [{ field, error: 'too many values', allowed: [`at most ${mostValues}`] }],
+      validationErrors: [{ field, error: 'too many values', allowed: [`at most ${maxValues}`] }],
     },
   );
 }
@@ -126,19 +126,19 @@ const windowMs = 60_000;
 /** The times of the last minute's calls stand in the shared state, so that all processes on one store count together. */
 export function createRateLimits({ limits, state, clock }: RateLimitsParts): Admit {
   return async ({ name, principal, rateLimited }) => {
-    const most = limits.get(name);
-    if (!rateLimited || most === undefined) return;
+    const limit = limits.get(name);
+    if (!rateLimited || limit === undefined) return;
     const now = clock.now();
     let waitMs = 0;
     await state.change(keyOf(name, principal), windowMs, before => {
-      const told: unknown[] = Array.isArray(before?.at) ? before.at : [];
+      const times: unknown[] = Array.isArray(before?.at) ? before.at : [];
       // A clock that was put back must not lock anybody out.
-      const at = told.filter(time => typeof time === 'number').filter(time => time > now - windowMs && time <= now);
-      const [oldest = now] = at.slice(-most);
-      waitMs = at.length < most ? 0 : oldest + windowMs - now;
+      const at = times.filter(time => typeof time === 'number').filter(time => time > now - windowMs && time <= now);
+      const [oldest = now] = at.slice(-limit);
+      waitMs = at.length < limit ? 0 : oldest + windowMs - now;
       return { at: waitMs === 0 ? [...at, now] : at };
     });
-    if (waitMs > 0) throw tooOften(name, most, Math.ceil(waitMs / 1_000));
+    if (waitMs > 0) throw tooOften(name, limit, Math.ceil(waitMs / 1_000));
   };
 }
 
@@ -147,11 +147,11 @@ function keyOf(tool: string, { owner, client = '' }: ToolRequest['principal']): 
   return `rate/${tool}/${hash('sha256', JSON.stringify([owner, client])).slice(0, 32)}`;
 }
 
-function tooOften(tool: string, most: number, seconds: number) {
-  return limitError('rate', `${tool} may be called ${most} times a minute, and was.`, {
+function tooOften(tool: string, limit: number, seconds: number) {
+  return limitError('rate', `${tool} may be called ${limit} times a minute, and was.`, {
     next: `Call it again in ${seconds} s, or do something else meanwhile; the operator can raise RATE_LIMITS.`,
     retryable: true,
     retryAfterSeconds: seconds,
-    data: { limit_per_minute: most },
+    data: { limit_per_minute: limit },
   });
 }

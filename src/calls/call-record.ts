@@ -6,7 +6,7 @@ import type { Candidate, Effort, ModelInfo } from '../core/model.ts';
 import type { Clock } from '../core/ports.ts';
 import type { Compaction, Thread, Turn, WorkflowState } from '../core/thread.ts';
 import type { ProgressUpdate, ToolRequest, UserQuestion } from '../core/tool-host.ts';
-import type { ModelAnswer, ProgramWish, WebSearch } from '../models/ask-model.ts';
+import type { CliOptions, ModelAnswer, WebSearch } from '../models/ask-model.ts';
 import type { Resolution } from '../models/routing/resolve.ts';
 import type { Category, ModelRequest } from '../models/routing/roster.ts';
 import type { ThreadChange } from '../storage/store.ts';
@@ -29,18 +29,18 @@ export function createProgress(clock: Clock, report: Report): Progress {
   let current = '';
   let chars = 0;
   let last = Number.NEGATIVE_INFINITY;
-  const tell = (message: string) => {
+  const announce = (message: string) => {
     last = clock.monotonic();
     report({ progress: ++step, message });
   };
   return {
     stage(message) {
       current = message;
-      tell(message);
+      announce(message);
     },
     streamed(delta) {
       chars += delta.length;
-      if (clock.monotonic() - last >= everyMs) tell(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
+      if (clock.monotonic() - last >= everyMs) announce(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
     },
   };
 }
@@ -110,11 +110,11 @@ export interface ModelTurn {
   /** What the tool found out by itself; as much as has room becomes part of the turn. */
   evidence?: readonly EvidencePiece[];
   /** For a program that answers. */
-  program?: ProgramWish;
+  cli?: CliOptions;
   /** Who may answer; absent: as the AI manager plans it. */
   choose?(request: ModelRequest): Promise<Resolution>;
   /** Comes to the answer, masked, in more than one question. It may put `standing` elsewhere; absent: the prompt is one question. */
-  work?(gathered: PreparedCall, standing: PendingExchange): Promise<ModelAnswer>;
+  work?(gathered: PreparedCall, pending: PendingExchange): Promise<ModelAnswer>;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];
   category: Category;

@@ -120,8 +120,8 @@ function fits(document: JsonObject, limit: number): boolean {
 export function truncateAnswer(make: (text: string) => JsonObject, place: AnswerPlace, limit: number): JsonObject {
   const whole = make(place.text);
   if (fits(whole, limit)) return whole;
-  const around = documentTokens(make(''));
-  for (let room = Math.max(shortTokens, limit - around - noteTokens); ; room = Math.floor(room * 0.7)) {
+  const overhead = documentTokens(make(''));
+  for (let room = Math.max(shortTokens, limit - overhead - noteTokens); ; room = Math.floor(room * 0.7)) {
     const beginning = prefixWithin(place.text, room / replyMargin);
     const document: JsonObject = {
       ...make(beginning),
@@ -181,17 +181,17 @@ function shortenList(items: Json[], allowed: number): Json[] {
 }
 
 /** Characters; of what is longer, the beginning and the end. */
-const longestShown = 12_000;
+const maxShownLength = 12_000;
 
-const longestNames = 4_000;
+const maxNamesLength = 4_000;
 
 /** What somebody is asked to approve. Where it is too long for a form, that comes first, with every file that a patch in it may name. */
 export function shownToApprove(text: string): string {
-  if (text.length <= longestShown) return text;
+  if (text.length <= maxShownLength) return text;
   const heads = text.match(/^(?:diff --git|---|\+\+\+) .*$/gm) ?? [];
   const names = heads.map(head => safeCut(head, 300)).join('\n');
-  const left = names.length > longestNames ? '\n… and MORE FILES than can be named here.' : '';
-  const files = names === '' ? '' : `\nAll files in it:\n${safeCut(names, longestNames)}${left}\n`;
-  const notShown = text.length - longestShown;
-  return `!! About ${notShown} characters are NOT shown: the middle of it. Refuse where that will not do.\n${files}\n${cutMiddle(text, longestShown)}`;
+  const left = names.length > maxNamesLength ? '\n… and MORE FILES than can be named here.' : '';
+  const files = names === '' ? '' : `\nAll files in it:\n${safeCut(names, maxNamesLength)}${left}\n`;
+  const notShown = text.length - maxShownLength;
+  return `!! About ${notShown} characters are NOT shown: the middle of it. Refuse where that will not do.\n${files}\n${cutMiddle(text, maxShownLength)}`;
 }

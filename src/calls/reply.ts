@@ -29,11 +29,11 @@ export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite,
 }
 
 function feesDocument(fees: Fees): JsonObject {
-  const told = feeKinds.flatMap((kind): [FeeKind, JsonObject][] => {
+  const sums = feeKinds.flatMap((kind): [FeeKind, JsonObject][] => {
     const fee = fees[kind];
     return fee ? [[kind, feeDocument(kind, fee)]] : [];
   });
-  return Object.fromEntries(told);
+  return Object.fromEntries(sums);
 }
 
 /** What nobody knows the price of is said to be so, never to cost nothing. */

@@ -338,7 +338,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   accepts?: z.ZodRawShape;
   /** Older names of fields → theirs. */
   renamed?: Readonly<Record<string, string>>;
-  shape: ToolMode<z.output<z.ZodObject<Fields>>>;
+  mode: ToolMode<z.output<z.ZodObject<Fields>>>;
 }
 
 /** Typed identity; a tool is one file that exports one of these. */
@@ -349,13 +349,11 @@ export function defineTool<const Fields extends z.ZodRawShape>(
 }
 
 /** The steps of a tool that works in steps; undefined for any other. */
-export function workflowOf({
-  shape,
-}: Pick<ToolDefinition, 'shape'>): WorkflowMode<Record<string, unknown>> | undefined {
-  return 'requiredActions' in shape ? shape : undefined;
+export function workflowOf({ mode }: Pick<ToolDefinition, 'mode'>): WorkflowMode<Record<string, unknown>> | undefined {
+  return 'requiredActions' in mode ? mode : undefined;
 }
 
 /** The tools behind a name that stands for several; undefined for any other. */
-export function aliasOf({ shape }: Pick<ToolDefinition, 'shape'>): AliasMode | undefined {
-  return 'to' in shape && 'by' in shape ? shape : undefined;
+export function aliasOf({ mode }: Pick<ToolDefinition, 'mode'>): AliasMode | undefined {
+  return 'to' in mode && 'by' in mode ? mode : undefined;
 }

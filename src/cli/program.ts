@@ -1,6 +1,6 @@
 import { fstatSync, realpathSync } from 'node:fs';
 import { loadAppConfig } from '../app/settings.ts';
-import { realSurroundings, useProxy } from '../app/surroundings.ts';
+import { systemEnvironment, useProxy } from '../app/surroundings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { type AppError, inputError, isAppError } from '../core/errors.ts';
 import { type Invocation, isOn } from './command/command.ts';
@@ -54,27 +54,27 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
 }
 
 async function run({ definition, args, flags, settings, commands }: Invocation): Promise<number> {
-  const surroundings = realSurroundings();
+  const system = systemEnvironment();
   const out = createOutput(process.stdout, process.stderr, isOn(flags, 'json'));
   try {
-    const { cwd, homeDir, platform } = surroundings;
+    const { cwd, homeDir, platform } = system;
     const { env } = process;
     const readFile = readIfPresent;
     const sources = { env, argvFlags: settings, homeDir, platform, cwd, readFile };
     const { config, extensions } = await loadAppConfig(sources);
-    const around = { ...surroundings, extensions };
+    const environment = { ...system, extensions };
     await useProxy(config.values.app, env.NODE_EXTRA_CA_CERTS);
     const launch = { node: process.execPath, program: realpathSync(process.argv[1] ?? '') };
     const readInput = () => readPiped(process.stdin);
-    return await definition.run({ args, flags, config, around, env, launch, commands, out, readInput });
+    return await definition.run({ args, flags, config, environment, env, launch, commands, out, readInput });
   } catch (error) {
     if (!isAppError(error)) throw error;
-    tell(error, out, surroundings.writeError);
+    reportError(error, out, system.writeError);
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
   }
 }
 
-function tell(error: AppError, out: Output, writeError: (text: string) => void): void {
+function reportError(error: AppError, out: Output, writeError: (text: string) => void): void {
   const { code, class: kind, next } = error.details;
   out.status('');
   if (out.json) out.document({ status: 'error', error: { code, class: kind, message: error.message, next } });

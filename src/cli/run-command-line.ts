@@ -52,8 +52,8 @@ function refuseMisuse(command: Command, argv: readonly string[], help: string): 
   command.showHelpAfterError(`(${help})`).exitOverride(({ exitCode, message }) => {
     if (exitCode === 0) return process.exit(0);
     if (argv.includes('--json')) {
-      const told = message.replace(/^error: /, '');
-      const error = { code: 'INVALID_INPUT_FORMAT', class: 'validation', message: told, next: `${help}.` };
+      const text = message.replace(/^error: /, '');
+      const error = { code: 'INVALID_INPUT_FORMAT', class: 'validation', message: text, next: `${help}.` };
       process.stdout.write(`${JSON.stringify({ status: 'error', error }, null, 2)}\n`);
     }
     return process.exit(misusedExit);

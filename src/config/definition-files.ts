@@ -16,7 +16,7 @@ export interface CliDocuments {
   warnings: string[];
 }
 
-const mostFiles = 100;
+const maxFiles = 100;
 
 /** Reads JSON files, and those of directories by their names. What is not there is left out in silence, unless it was asked for. */
 export function readCliFiles(places: readonly { path: string; asked?: boolean }[], readFile: ReadFile): CliDocuments {
@@ -39,7 +39,7 @@ function jsonFilesIn(folder: string): string[] {
   const names = readdirSync(folder).filter(name => name.endsWith('.json'));
   return names
     .toSorted()
-    .slice(0, mostFiles)
+    .slice(0, maxFiles)
     .map(name => join(folder, name));
 }
 

@@ -105,8 +105,8 @@ export function rateLimits({ rateLimits: words = [] }: Values): { limits: Map<st
   const limits = new Map<string, number>();
   const unknown: string[] = [];
   for (const word of words) {
-    const [, tool, most] = /^([\w-]+)\s*=\s*(\d{1,6})$/.exec(word.trim().toLowerCase()) ?? [];
-    if (tool !== undefined && Number(most) > 0) limits.set(tool, Number(most));
+    const [, tool, maxCalls] = /^([\w-]+)\s*=\s*(\d{1,6})$/.exec(word.trim().toLowerCase()) ?? [];
+    if (tool !== undefined && Number(maxCalls) > 0) limits.set(tool, Number(maxCalls));
     else if (/^(on|true|yes|1)$/i.test(word)) {
       for (const [name, rate] of Object.entries(usualRates)) if (!limits.has(name)) limits.set(name, rate);
     } else if (!/^(off|false|no|0)$/i.test(word)) unknown.push(word);
@@ -202,6 +202,6 @@ export function wsSettings(values: Values) {
     reasoningCallSeconds: values.wsReasoningCallSeconds,
     compatText: values.wsCompatText,
     notJoined: values.wsNotJoined ?? [],
-    mostConnections: values.maxSessions,
+    maxConnections: values.maxSessions,
   };
 }

@@ -20,7 +20,7 @@ export interface OwnEndpoints {
   secrets: string[];
 }
 
-const mostEntries = 50;
+const maxEntries = 50;
 const id = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,39}$/, 'must be lower-case letters, digits, "-" and "_", beginning with a letter');
@@ -58,9 +58,9 @@ export function readOwnEndpoints(sources: EndpointSources): OwnEndpoints {
     warn('endpoints (config.json) is no list and was ignored; write it as [{"id": "…", "api_url": "…"}].');
     return { endpoints: [], secrets: [] };
   }
-  if (raw.length > mostEntries) warn(`endpoints (config.json): only the first ${mostEntries} entries are used.`);
+  if (raw.length > maxEntries) warn(`endpoints (config.json): only the first ${maxEntries} entries are used.`);
   const taken = new Set(sources.reserved);
-  const endpoints = raw.slice(0, mostEntries).flatMap((value, index) => {
+  const endpoints = raw.slice(0, maxEntries).flatMap((value, index) => {
     const found = readEntry(value, sources, taken);
     if (typeof found !== 'string') return [found];
     warn(`endpoints[${index}]${nameOf(value)} (config.json) is disabled: ${found}.`);
@@ -132,9 +132,9 @@ function nameOf(value: unknown): string {
   return isRecord(value) && typeof value.id === 'string' ? ` "${value.id.slice(0, 40)}"` : '';
 }
 
-const telling = /auth|key|token|secret|cookie|password/i;
+const secretWords = /auth|key|token|secret|cookie|password/i;
 
 function secretsOf({ apiKey, headers }: EndpointSettings): string[] {
-  const values = Object.entries(headers).flatMap(([name, value]) => (telling.test(name) ? [value] : []));
+  const values = Object.entries(headers).flatMap(([name, value]) => (secretWords.test(name) ? [value] : []));
   return [...(apiKey === undefined ? [] : [apiKey]), ...values].filter(value => value !== '');
 }

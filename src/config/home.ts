@@ -5,7 +5,7 @@ import { isRecord } from '../core/json.ts';
 import { options } from './options.ts';
 
 /** The machine as the loader sees it. */
-export interface Surroundings {
+export interface MachineEnvironment {
   homeDir: string;
   platform: string;
   /** The working directory: relative paths of flags and of the environment start here. */
@@ -20,22 +20,22 @@ export function pathsOf(platform: string) {
 }
 
 /** Makes a path absolute; `~` is the home directory. */
-export function absolutePath(path: string, folder: string, { homeDir, platform }: Surroundings): string {
+export function absolutePath(path: string, folder: string, { homeDir, platform }: MachineEnvironment): string {
   const paths = pathsOf(platform);
   if (path === '~') return homeDir;
   return /^~[/\\]/.test(path) ? paths.join(homeDir, path.slice(2)) : paths.resolve(folder, path);
 }
 
 /** POLYLOGUE_HOME: by flag, by the environment, else `polylogue` in the platform's data directory. */
-export function resolveHome(flag: string | undefined, env: Environment, surroundings: Surroundings): string {
+export function resolveHome(flag: string | undefined, env: Environment, environment: MachineEnvironment): string {
   const fromEnvironment = options.home.env.map(name => env[name]);
   const given = [flag, ...fromEnvironment].find(text => text !== undefined && text.trim() !== '');
   return given === undefined
-    ? platformHome(env, surroundings)
-    : absolutePath(given.trim(), surroundings.cwd, surroundings);
+    ? platformHome(env, environment)
+    : absolutePath(given.trim(), environment.cwd, environment);
 }
 
-function platformHome(env: Environment, { homeDir, platform }: Surroundings): string {
+function platformHome(env: Environment, { homeDir, platform }: MachineEnvironment): string {
   const paths = pathsOf(platform);
   const under = (variable: string, ...fallback: string[]): string => {
     const folder = env[variable];
@@ -92,7 +92,7 @@ function homeFailure(home: string, problem: string, next: string): AppError {
 export const homeAdvice = 'Set POLYLOGUE_HOME to a folder that you may write, or add --private to write nothing.';
 
 /** Throws where nothing can be kept in the data folder. */
-export function needHome(home: string, next = homeAdvice): void {
+export function requireHome(home: string, next = homeAdvice): void {
   const problem = homeProblem(home);
   if (problem !== undefined) throw homeFailure(home, problem, next);
 }

@@ -5,7 +5,7 @@ import type { OptionSpec } from '../core/option.ts';
 export type Origin = 'config.json' | 'home .env' | 'project .env' | 'environment' | 'flag';
 
 /** A value as it stands in its place, with the name that it has there. */
-export interface Found {
+export interface FoundValue {
   raw: unknown;
   name: string;
 }
@@ -16,7 +16,7 @@ export interface Layer {
   /** Relative paths of this place start here. */
   folder: string;
   /** Empty values and placeholders count as unset. */
-  find(table: string, option: string, spec: OptionSpec): Found | undefined;
+  find(table: string, option: string, spec: OptionSpec): FoundValue | undefined;
 }
 
 export type Flags = Readonly<Record<string, unknown>>;
@@ -74,7 +74,7 @@ function findByEnvName(
   values: Readonly<Record<string, unknown>>,
   origin: Origin,
   warn: Warn,
-): Found | undefined {
+): FoundValue | undefined {
   const found = spec.env.flatMap(name => {
     const raw = own(values, name);
     return isSet(raw, name, origin, warn) ? [{ raw: trimmed(raw), name }] : [];

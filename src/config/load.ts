@@ -1,11 +1,11 @@
 import { type AppError, bugError, configError, type FieldError } from '../core/errors.ts';
 import type { EndpointSettings, OptionSpec } from '../core/option.ts';
-import { absolutePath, type Environment, pathsOf, resolveHome, type Surroundings } from './home.ts';
+import { absolutePath, type Environment, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
 import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
 import { type ReadFile, readSettings, type Settings } from './settings-files.ts';
 
-export interface ConfigSources<Tables extends OptionTables> extends Surroundings {
+export interface ConfigSources<Tables extends OptionTables> extends MachineEnvironment {
   tables: Tables;
   env: Environment;
   /** Values by flag name, with dashes or in camelCase; names that no table knows are left alone. */
@@ -92,15 +92,15 @@ function settle(
   option: string,
   spec: OptionSpec,
   layers: readonly Layer[],
-  surroundings: Surroundings,
+  environment: MachineEnvironment,
   problems: FieldError[],
 ): Setting | undefined {
   for (const layer of layers) {
     const found = layer.find(id, option, spec);
     if (!found) continue;
     const parsed = parseValue(spec, found.raw, {
-      resolve: path => absolutePath(path, layer.folder, surroundings),
-      delimiter: pathsOf(surroundings.platform).delimiter,
+      resolve: path => absolutePath(path, layer.folder, environment),
+      delimiter: pathsOf(environment.platform).delimiter,
     });
     if (parsed.ok) return { value: parsed.value, origin: layer.origin };
     problems.push({ field: `${found.name} (${layer.origin})`, error: parsed.problem, allowed: [parsed.allowed] });

@@ -5,7 +5,7 @@ import { isRecord } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { nearName } from '../core/text.ts';
 import { endpointVariables, type OwnEndpoints, readOwnEndpoints } from './endpoints.ts';
-import { type Environment, pathsOf, type Surroundings } from './home.ts';
+import { type Environment, type MachineEnvironment, pathsOf } from './home.ts';
 import { documentLayer, type Layer, namesLayer } from './layers.ts';
 import type { OptionTables } from './option-values.ts';
 import { options } from './options.ts';
@@ -32,7 +32,7 @@ export function parseEnvFile(text: string): EnvFile {
 /** The text of a file, undefined when there is none. Throws when it can't be read. */
 export type ReadFile = (path: string) => string | undefined;
 
-interface Request extends Surroundings {
+interface Request extends MachineEnvironment {
   tables: OptionTables;
   home: string;
   env: Environment;

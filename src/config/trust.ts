@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { configError } from '../core/errors.ts';
-import { needHome } from './home.ts';
+import { requireHome } from './home.ts';
 import { parseTrusted, readIfPresent, trustFile } from './settings-files.ts';
 
 /** Lets the `.env` of one directory (not of those below it) set options from now on. Answers its real path. */
@@ -16,7 +16,7 @@ export function trustDirectory(home: string, directory: string): string {
     });
   }
   if (listed.includes(real)) return real;
-  needHome(home, 'Set POLYLOGUE_HOME to a folder that you may write.');
+  requireHome(home, 'Set POLYLOGUE_HOME to a folder that you may write.');
   mkdirSync(home, { recursive: true, mode: 0o700 });
   // A reader sees the old file or the new one, never half of one.
   const draft = `${path}.new`;

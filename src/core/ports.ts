@@ -24,7 +24,7 @@ export interface Random {
 export type Emit = (event: AppEvent) => void;
 
 /** One thing that was said to a model, a tool or a program, or that came back. */
-export interface CommsNote {
+export interface ExchangeNote {
   /** The call that it belongs to. */
   reqId: string;
   /** The same for a request and all that came of it. */
@@ -40,10 +40,10 @@ export interface CommsNote {
 }
 
 /** Keeps a note of what was said. Never throws, never waits. Absent where nobody wants to know: then nothing is to be made up for it. */
-export type LogExchange = (note: CommsNote) => void;
+export type LogExchange = (note: ExchangeNote) => void;
 
 /** A note as it was kept. */
-export interface CommsLine extends Omit<CommsNote, 'kind' | 'payload'> {
+export interface ExchangeLine extends Omit<ExchangeNote, 'kind' | 'payload'> {
   /** Epoch milliseconds. */
   at: number;
   /** A `CommsNote` kind, as far as this version wrote it. */
@@ -53,17 +53,17 @@ export interface CommsLine extends Omit<CommsNote, 'kind' | 'payload'> {
 }
 
 /** A request and what came of it. */
-export interface CommsExchange extends Omit<CommsNote, 'direction' | 'kind' | 'payload'> {
+export interface ExchangeRecord extends Omit<ExchangeNote, 'direction' | 'kind' | 'payload'> {
   /** Epoch milliseconds of the request. */
   at: number;
   /** `open`: nothing came back yet, or ever. */
   outcome: 'ok' | 'error' | 'open';
   elapsedMs?: number;
   /** In their order. */
-  lines: readonly CommsLine[];
+  lines: readonly ExchangeLine[];
 }
 
-export interface CommsFilter {
+export interface ExchangeFilter {
   limit: number;
   reqId?: string;
   tool?: string;
@@ -72,11 +72,11 @@ export interface CommsFilter {
 }
 
 /** What was said to models, as far as it was kept. */
-export interface CommsReader {
+export interface ExchangeReader {
   /** The newest first. */
-  list(filter: CommsFilter): Promise<CommsExchange[]>;
+  list(filter: ExchangeFilter): Promise<ExchangeRecord[]>;
   /** One exchange as a whole; undefined when there is none. */
-  find(exchange: string): Promise<CommsExchange | undefined>;
+  find(exchange: string): Promise<ExchangeRecord | undefined>;
   /** Removes all of it. */
   clear(): Promise<void>;
 }

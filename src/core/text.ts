@@ -69,7 +69,7 @@ function isLowSurrogate(text: string, at: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
-const longestShown = 500;
+const maxShownLength = 500;
 
 // Control, format (right-to-left marks, zero-width), surrogate and line-separating characters.
 const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -79,7 +79,7 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
  * be something else there. Ordinary paths come back as they are; the result is for reading, not for opening.
  */
 export function printablePath(path: string): string {
-  const shown = path.length > longestShown ? `${safeCut(path, longestShown)}…` : path;
+  const shown = path.length > maxShownLength ? `${safeCut(path, maxShownLength)}…` : path;
   return shown.replace(unprintable, char => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
 }
 

@@ -51,7 +51,7 @@ export interface Citation {
 }
 
 /** One model's place in a panel, and where what it said stands in the turn's content. */
-export interface VoiceRecord {
+export interface PanelistRecord {
   /** What the others knew it by: A, B, C … */
   expert: string;
   /** As `provider:model`; as it was typed where nobody serves it. */
@@ -86,7 +86,7 @@ export interface ModelMetadata {
   /** Everyone who was asked, as `provider:model`, where several were. */
   asked?: string[];
   /** The verdicts of a panel that stand in this turn, in their order. */
-  voices?: VoiceRecord[];
+  voices?: PanelistRecord[];
 }
 
 /** One stored entry of a thread: never changed once it is written. */

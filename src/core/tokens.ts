@@ -117,7 +117,7 @@ export class WordHash {
 export const probes = 6;
 
 /** UTF-16 units of the longest word there is. */
-const longestWord = 128;
+const maxWordLength = 128;
 
 /** So many lengths in a row that are no word end the search for a longer one. */
 const patience = 2;
@@ -138,7 +138,7 @@ function isWord(): boolean {
 }
 
 function isWhole(text: string, from: number, to: number): boolean {
-  if (to - from > longestWord) return false;
+  if (to - from > maxWordLength) return false;
   hash.reset();
   for (let at = from; at < to; at++) hash.add(text.charCodeAt(at));
   return isWord();
@@ -146,7 +146,7 @@ function isWhole(text: string, from: number, to: number): boolean {
 
 /** Length of the longest word that stands at `from`; 0 where not even the character is one. */
 function longestAt(text: string, from: number, to: number): number {
-  const end = Math.min(to, from + longestWord);
+  const end = Math.min(to, from + maxWordLength);
   let longest = 0;
   let misses = 0;
   hash.reset();
@@ -213,7 +213,7 @@ export function estimateTokens(text: string, factor = 1): number {
 /** A call counts its preamble, question and tail in several places, and the next call the same preamble again. */
 const lately = new Map<string, number>();
 
-const mostLately = 64;
+const maxCached = 64;
 
 const [shortest, longest] = [64, 20_000];
 
@@ -225,7 +225,7 @@ function scanned(text: string): number {
   lately.delete(text);
   lately.set(text, tokens);
   const [oldest] = lately.keys();
-  if (lately.size > mostLately && oldest !== undefined) lately.delete(oldest);
+  if (lately.size > maxCached && oldest !== undefined) lately.delete(oldest);
   return tokens;
 }
 

@@ -36,7 +36,7 @@ export interface ShownRequest {
   signal: AbortSignal;
 }
 
-const mostHits = 12;
+const maxHits = 12;
 
 /** The files of a request as its model reads them: whole, or the lines that were named, each line with its number. */
 export async function readShown(services: CallServices, request: ShownRequest): Promise<Shown> {
@@ -47,7 +47,7 @@ export async function readShown(services: CallServices, request: ShownRequest): 
     const index = await services.indexes.of(request.root);
     const { signal, payer } = request;
     await index.refresh({ signal, payer });
-    for (const { path, from, to } of await index.search(request.message, mostHits, signal, payer)) {
+    for (const { path, from, to } of await index.search(request.message, maxHits, signal, payer)) {
       if (!shown.paths.includes(path)) await show(services, request, `${path}:${from}-${to}`, shown);
     }
   }
@@ -95,7 +95,7 @@ export type LocalToolsOf = (run: { reqId: string; scope: string; tool: string; r
 export type SystemLayer = { text: string } | { file: string };
 
 /** One request of a conversation that its caller keeps. */
-export interface ConverseRequest {
+export interface SendMessageRequest {
   owner: string;
   /** Absolute; where relative paths start. Within the roots. */
   root: string;
@@ -113,7 +113,7 @@ export interface ConverseRequest {
   history: readonly Message[];
   tools: readonly AgentTool[];
   /** Tools of the agent, by their names; `reads`: all that only read, `all`: all there are. */
-  hands: readonly string[];
+  localTools: readonly string[];
   /** Absent: 0, where the model takes one. */
   temperature?: number;
   topP?: number;
@@ -126,14 +126,14 @@ export interface ConverseRequest {
   signal: AbortSignal;
 }
 
-export interface ConverseResult extends AgentResult {
+export interface SendMessageResult extends AgentResult {
   reqId: RequestId;
   /** Files that were named and are not there. */
   skipped: Skip[];
 }
 
 /** Sends one message with what belongs to it, and lets the model work with its tools; nothing is stored. */
-export type SendMessage = (request: ConverseRequest) => Promise<ConverseResult>;
+export type SendMessage = (request: SendMessageRequest) => Promise<SendMessageResult>;
 
 const toolName = 'send';
 
@@ -142,7 +142,7 @@ const groups = new Set(['reads', 'all']);
 /** Of the window, for what is sent. */
 const sentShare = 0.9;
 
-export function createConverse(services: ConversationServices, localTools: LocalToolsOf): SendMessage {
+export function createSendMessage(services: ConversationServices, localTools: LocalToolsOf): SendMessage {
   const { clock, emit, meter } = services;
   return async request => {
     const reqId = requestId(services.random.uuid());
@@ -168,9 +168,9 @@ export function createConverse(services: ConversationServices, localTools: Local
 async function sendOne(
   services: ConversationServices,
   localTools: LocalToolsOf,
-  request: ConverseRequest,
+  request: SendMessageRequest,
   reqId: RequestId,
-): Promise<ConverseResult> {
+): Promise<SendMessageResult> {
   if (request.message.trim() === '') throw nothingToSend();
   const { root, signal, conversation } = request;
   await services.sandbox.assertWithin(root);
@@ -180,18 +180,18 @@ async function sendOne(
   const context = request.context?.trim() ? [await mask(request.context)] : [];
   const message = [...context, ...shown.texts, await mask(request.message)].join('\n\n');
   const layers = await Promise.all(request.system.map(layer => layerText(services, layer, root, signal)));
-  const told = layers.filter(text => text.trim() !== '');
-  const preamble = await Promise.all(told.map(async text => system(await mask(text))));
+  const layerTexts = layers.filter(text => text.trim() !== '');
+  const preamble = await Promise.all(layerTexts.map(async text => system(await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
   const candidates = await candidatesFor(services, { ...request, tools }, [...preamble, ...request.history], message);
   const refreshing = tools.length > 0;
-  const around = {
+  const overhead = {
     sandbox: services.sandbox,
     mask: services.mask,
     scope: conversation,
     maxBytes: services.maxFileBytes,
   };
-  const refresh = refreshing ? createRefresher({ ...around, signal }) : undefined;
+  const refresh = refreshing ? createRefresher({ ...overhead, signal }) : undefined;
   for (const path of shown.paths) await refresh?.saw(path);
   const { askModel: ask } = services;
   const asking =
@@ -229,21 +229,21 @@ async function sendOne(
 /** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
 async function toolsFor(
   localTools: LocalToolsOf,
-  { tools, hands: wanted, onToolCall, root, conversation: scope }: ConverseRequest,
+  { tools, localTools: wanted, onToolCall, root, conversation: scope }: SendMessageRequest,
   reqId: RequestId,
 ): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
   if (wanted.length === 0) return { tools, onToolCall };
   const all = await localTools({ reqId, scope, tool: toolName, root });
-  const unknown = wanted.filter(name => !groups.has(name) && !all.some(hand => hand.name === name));
+  const unknown = wanted.filter(name => !groups.has(name) && !all.some(tool => tool.name === name));
   if (unknown.length > 0) throw unknownTools(unknown, [...groups, ...all.map(({ name }) => name)]);
   const own = new Set(tools.map(({ name }) => name));
-  const hands = all.filter(({ name, effect }) => {
+  const allowed = all.filter(({ name, effect }) => {
     const isWanted = wanted.includes(name) || wanted.includes('all') || (wanted.includes('reads') && effect === 'read');
     return isWanted && !own.has(name);
   });
   const gate: AgentInput['onToolCall'] = call =>
     call.tool.effect === 'read' || own.has(call.name) ? { action: 'allow' } : unasked(call.name);
-  return { tools: [...tools, ...hands], onToolCall: onToolCall ?? gate };
+  return { tools: [...tools, ...allowed], onToolCall: onToolCall ?? gate };
 }
 
 function unasked(name: string) {
@@ -263,7 +263,7 @@ function unknownTools(unknown: readonly string[], known: readonly string[]): Err
 /** Who may be asked: able to call tools where there are some, and with room for what is sent. */
 async function candidatesFor(
   { route }: ConversationServices,
-  { model: name, tools }: ConverseRequest,
+  { model: name, tools }: SendMessageRequest,
   before: readonly Message[],
   message: string,
 ): Promise<Candidate[]> {

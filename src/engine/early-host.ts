@@ -13,7 +13,7 @@ export const resourceTemplates: readonly ResourceTemplate[] = [
 });
 
 /** What hosts ask for before the first call. */
-export interface Told {
+export interface EarlyListing {
   listings: readonly ToolListing[];
   prompts: HostPrompts;
 }
@@ -22,7 +22,7 @@ export interface Told {
  * A host that tells what there is at once, and is opened by the first who wants more than that. `open` gives the same promise each
  * time: who awaits it later, to close what it opens, comes after the calls that wait for it.
  */
-export function createEarlyHost({ listings, prompts }: Told, open: () => Promise<ToolHost>): ToolHost {
+export function createEarlyHost({ listings, prompts }: EarlyListing, open: () => Promise<ToolHost>): ToolHost {
   let opened: ToolHost | undefined;
   const openJobs = async () => {
     opened = await open();

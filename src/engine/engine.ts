@@ -95,7 +95,7 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       meter.begin(reqId, args.max_cost_usd);
       const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
       const parsed = { reqId, request, signal, progress, startedAt, tool, args, common: commonOf(args), warnings };
-      reply = await execute(tool.shape.kind, tool.shape, parsed, services);
+      reply = await execute(tool.mode.kind, tool.mode, parsed, services);
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
       reply = errorReply(error, { toolName, reqId });

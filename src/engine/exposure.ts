@@ -17,7 +17,7 @@ export function workflowTool(tools: readonly ToolDefinition[]): ToolDefinition[]
     tier: 'user',
     effects: { writes: false, destroys: false, network: true, idempotent: false },
     fields: { kind: z.enum([first, ...others]), ...fields },
-    shape: { kind: 'alias', by: 'kind', to: [first, ...others] },
+    mode: { kind: 'alias', by: 'kind', to: [first, ...others] },
   });
   return [definition];
 }
@@ -116,7 +116,7 @@ function leanly(tool: ToolDefinition): ToolDefinition {
 }
 
 /** What of a process's tools one caller may use: never more than the process offers. */
-export function narrow(
+export function narrowExposure(
   tools: readonly ToolDefinition[],
   policy: ExposurePolicy,
   { toolsets, allow, deny, readOnly }: Pick<Permissions, 'toolsets' | 'allow' | 'deny' | 'readOnly'>,
@@ -127,11 +127,11 @@ export function narrow(
     !isDenied(name) &&
     (isAllowed?.(name) ?? true) &&
     (toolsets === undefined || toolsets.includes(toolset) || alwaysOn.has(name));
-  const offer = exposeTools(tools.filter(mayUse), { ...policy, readOnly: policy.readOnly || readOnly });
+  const exposed = exposeTools(tools.filter(mayUse), { ...policy, readOnly: policy.readOnly || readOnly });
   // The tool that leads to the others is made of what is left; it can be refused by its own name alone.
-  const listed = offer.tools.filter(({ name }) => !isDenied(name));
+  const listed = exposed.tools.filter(({ name }) => !isDenied(name));
   const isNarrow = toolsets !== undefined || allow !== undefined || deny !== undefined;
-  return { ...offer, tools: listed, unknown: isNarrow ? unknownOf(tools, toolsets) : offer.unknown };
+  return { ...exposed, tools: listed, unknown: isNarrow ? unknownOf(tools, toolsets) : exposed.unknown };
 }
 
 function anyOf(globs: readonly string[] | undefined): ((name: string) => boolean) | undefined {

@@ -144,7 +144,7 @@ export interface ResourceParts {
   changes: Changes;
 }
 
-const mostListed = 50;
+const maxListed = 50;
 
 const models: ResourceListing = {
   uri: `${scheme}models`,
@@ -162,8 +162,8 @@ export function createResources(parts: ResourceParts): HostResources {
 
     async list({ owner, root }) {
       const now = clock.now();
-      const heads = await threads.store.list({ owner, workspace: root, limit: mostListed, now });
-      const found = await jobs.list(owner, mostListed);
+      const heads = await threads.store.list({ owner, workspace: root, limit: maxListed, now });
+      const found = await jobs.list(owner, maxListed);
       return [models, ...heads.map(threadListing), ...found.map(jobListing)];
     },
 
@@ -264,8 +264,8 @@ export interface HostOptions {
   /** The pipeline of a call. */
   engine: Pick<ToolHost, 'list' | 'call'>;
   /** One bill for a call that is sent again. */
-  once: Pick<IdempotentCalls, 'call'>;
-  offer: ExposedTools;
+  idempotentCalls: Pick<IdempotentCalls, 'call'>;
+  exposed: ExposedTools;
   prompts: HostPrompts;
   threads: Threads;
   jobs: Jobs;
@@ -277,12 +277,12 @@ export interface HostOptions {
   patience(client: string | undefined): number;
 }
 
-const mostCompletions = 100;
+const maxCompletions = 100;
 
 /** The product as transports know it. */
 export function createHost(options: HostOptions): ToolHost {
-  const { engine, offer, prompts, threads, jobs, models, clock, emit, replyFormat, once } = options;
-  const callable = [...offer.tools, ...offer.unlisted];
+  const { engine, exposed, prompts, threads, jobs, models, clock, emit, replyFormat, idempotentCalls } = options;
+  const callable = [...exposed.tools, ...exposed.unlisted];
   const costly = idempotencyTraits(callable);
   const long = new Set(costly.keys());
   // Without the tool that comes back for it, a job would be lost to a client that knows no tasks.
@@ -305,7 +305,7 @@ export function createHost(options: HostOptions): ToolHost {
     call(request, signal) {
       if (!request.session) return plainly(request, signal);
       const facts = costly.get(request.name);
-      return facts ? once.call(request, signal, facts, way) : abortOnDisconnect(request, signal, plainly);
+      return facts ? idempotentCalls.call(request, signal, facts, way) : abortOnDisconnect(request, signal, plainly);
     },
     prompts,
     resources: createResources({ threads, jobs, models, clock, changes }),
@@ -328,7 +328,7 @@ async function complete(
   { owner, root }: Principal,
 ): Promise<string[]> {
   const begins = (word: string) => word.toLowerCase().startsWith(typed.toLowerCase());
-  const wanted = (words: readonly string[]) => [...new Set(words)].filter(begins).slice(0, mostCompletions);
+  const wanted = (words: readonly string[]) => [...new Set(words)].filter(begins).slice(0, maxCompletions);
   switch (argument) {
     case 'model': {
       const ready = (await models.providers()).filter(provider => provider.configured);
@@ -340,12 +340,12 @@ async function complete(
     }
     case 'continuation_id':
     case 'thread': {
-      const query = { owner, workspace: root, limit: mostCompletions, now: clock.now() };
+      const query = { owner, workspace: root, limit: maxCompletions, now: clock.now() };
       const ids = (await threads.store.list(query)).map(({ id }) => id);
       return wanted(argument === 'thread' || ids.length === 0 ? ids : ['last', ...ids]);
     }
     case 'job':
-      return wanted((await jobs.list(owner, mostCompletions)).map(({ id }) => id));
+      return wanted((await jobs.list(owner, maxCompletions)).map(({ id }) => id));
     default:
       return [];
   }

@@ -41,9 +41,9 @@ export function createPrompts({ tools, unlisted }: Pick<ExposedTools, 'tools' | 
 }
 
 function listingOf(tool: ToolDefinition): PromptListing {
-  const { name, title, description, shape, effects } = tool;
+  const { name, title, description, mode, effects } = tool;
   const own = palNames[name] ?? name;
-  if (!kindTraits[shape.kind].continues) return { name: own, title, description, arguments: [request] };
+  if (!kindTraits[mode.kind].continues) return { name: own, title, description, arguments: [request] };
   const asks = effects.network ? [model] : [];
   return { name: own, title, description, arguments: [request, ...asks, thread] };
 }

@@ -47,19 +47,19 @@ export interface ToolTable {
 }
 
 /** Schemas that are known already, by the very definition: one whose fields were narrowed is another. */
-export type MadeSchemas = ReadonlyMap<ToolDefinition, JsonObject>;
+export type PrebuiltSchemas = ReadonlyMap<ToolDefinition, JsonObject>;
 
 export function createToolTable(
-  offer: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused'>,
-  made?: MadeSchemas,
+  exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused'>,
+  made?: PrebuiltSchemas,
 ): ToolTable {
   const tools = new Map<string, Known>();
-  for (const tool of [...offer.tools, ...offer.unlisted]) {
+  for (const tool of [...exposed.tools, ...exposed.unlisted]) {
     tools.set(tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) });
   }
 
   function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
-    if (offer.readOnlyRefused.has(request.name)) throw readOnly(request.name);
+    if (exposed.readOnlyRefused.has(request.name)) throw readOnly(request.name);
     const found = tools.get(request.name);
     if (!found) throw unknownTool(safeCut(request.name, maxToolNameLength), [...tools.keys()]);
     const alias = aliasOf(found.tool);
@@ -70,7 +70,7 @@ export function createToolTable(
     return lookUp({ ...request, name, arguments: args });
   }
 
-  return { listings: offer.tools.flatMap(({ name }) => tools.get(name)?.schema.listing ?? []), lookUp };
+  return { listings: exposed.tools.flatMap(({ name }) => tools.get(name)?.schema.listing ?? []), lookUp };
 }
 
 function readOnly(tool: string): AppError {

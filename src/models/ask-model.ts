@@ -26,7 +26,7 @@ export interface WebSearch {
 }
 
 /** How a program is wanted to answer (`cli:gemini`); other models are not told. */
-export interface ProgramWish {
+export interface CliOptions {
   /** A role of its configuration. */
   role?: string;
   /** It may change files. */
@@ -53,7 +53,7 @@ export interface ModelQuestion {
   /** The caller's project: where a program works that answers. Absent: the project of this process. */
   root?: string;
   /** For a program that answers. */
-  program?: ProgramWish;
+  cli?: CliOptions;
   /** The model may search the web, where its provider can. */
   webSearch?: WebSearch;
   /** In order of preference; a later one is asked only when an earlier one failed for good. */
@@ -117,7 +117,7 @@ export interface ModelAnswer {
   /** What the provider could not do as asked, one sentence each. */
   warnings: string[];
   /** What a program told of how it answered. */
-  told?: Readonly<Record<string, unknown>>;
+  providerMetadata?: Readonly<Record<string, unknown>>;
 }
 
 /** Asks a model. Throws an `AppError` of kind `model`, `cancelled` or `config`. */

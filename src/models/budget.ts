@@ -84,9 +84,9 @@ function thinkingTokens({ model, effort, thinkingBudget }: Candidate): number {
 }
 
 /** Tokens of an answer below which asking is of no use, and that a short one never needs more than. */
-const answers = { plain: { least: 1_000, most: 4_000 }, thinking: { least: 3_000, most: 12_000 } };
+const answers = { plain: { least: 1_000, max: 4_000 }, thinking: { least: 3_000, max: 12_000 } };
 
-export function usefulAnswer(candidates: readonly Candidate[]): { least: number; most: number } {
+export function usefulAnswer(candidates: readonly Candidate[]): { least: number; max: number } {
   return candidates.some(thinksInAnswer) ? answers.thinking : answers.plain;
 }
 
@@ -195,7 +195,7 @@ export function refuseRetry({ model, costUsd = 0 }: Waste): AppError {
 }
 
 /** Whether a vendor may go on charging for an answer that nobody waits for any more. */
-export function isBrokenOff(error: unknown): boolean {
+export function isInterrupted(error: unknown): boolean {
   return !isAppError(error) || error.kind === 'cancelled' || error.details.class === 'timeout';
 }
 
@@ -238,7 +238,7 @@ export function createCallBudget(limit: CallLimit | undefined, pricing: Pricing)
         };
       }
       const free = limit.usd - spent;
-      const { least, most: enough } = usefulAnswer(candidates);
+      const { least, max: enough } = usefulAnswer(candidates);
       const affordable = perToken === 0 ? enough : Math.floor((free / sharers - fixed) / perToken);
       const maxOutputTokens = Math.min(enough, Math.max(least, affordable));
       const cost = fixed + maxOutputTokens * perToken;

@@ -16,7 +16,7 @@ interface FeePrice {
   /** However often it is used in one call, the vendor counts it once. */
   oncePerCall?: true;
   /** The most uses in one call where that is known without the limit on rounds. */
-  most?: number;
+  max?: number;
   /** The vendor's page that says so. */
   source: string;
 }
@@ -88,7 +88,7 @@ const prices: readonly FeePrice[] = [
     of: /^search-prime$/,
     usd: 10,
     per: 1_000,
-    most: 1,
+    max: 1,
     source: 'https://docs.z.ai/guides/overview/pricing',
   },
   ...embeddings({ 'text-embedding-3-small': 0.02, 'text-embedding-3-large': 0.13, 'text-embedding-ada-002': 0.1 }),
@@ -140,7 +140,7 @@ export function searchBound({ provider, id }: ModelInfo, { maxRounds }: WebSearc
   const known = own ? [own] : prices.filter(row => row.provider === provider && row.kind === 'web_search');
   return Math.max(
     0,
-    ...known.map(({ usd, per, oncePerCall, most }) => ((oncePerCall ? 1 : (most ?? maxRounds)) * usd) / per),
+    ...known.map(({ usd, per, oncePerCall, max }) => ((oncePerCall ? 1 : (max ?? maxRounds)) * usd) / per),
   );
 }
 
@@ -154,10 +154,10 @@ export function usePart(use: Use): LanguageModelV4StreamPart {
 
 /** The use that `usePart` passed on. */
 export const passedUse: UsesIn = part => {
-  const told = part.type === 'raw' && isRecord(part.rawValue) ? part.rawValue.polylogueUse : undefined;
-  if (!isRecord(told) || typeof told.amount !== 'number') return undefined;
-  const kind = told.kind === 'cache_storage' ? told.kind : 'web_search';
-  return use(kind, told.amount, typeof told.of === 'string' ? told.of : undefined);
+  const passed = part.type === 'raw' && isRecord(part.rawValue) ? part.rawValue.polylogueUse : undefined;
+  if (!isRecord(passed) || typeof passed.amount !== 'number') return undefined;
+  const kind = passed.kind === 'cache_storage' ? passed.kind : 'web_search';
+  return use(kind, passed.amount, typeof passed.of === 'string' ? passed.of : undefined);
 };
 
 /** Nothing for what is no number above zero. */
@@ -168,14 +168,14 @@ export function use(kind: FeeKind, amount: unknown, of?: string): Use | undefine
 
 /** A vendor that counts its searches among the tokens, as Anthropic does: `server_tool_use.web_search_requests`. */
 export const countedSearches: UsesIn = part => {
-  const told = part.type === 'finish' ? part.usage.raw?.server_tool_use : undefined;
-  return use('web_search', isRecord(told) ? told.web_search_requests : undefined);
+  const serverToolUse = part.type === 'finish' ? part.usage.raw?.server_tool_use : undefined;
+  return use('web_search', isRecord(serverToolUse) ? serverToolUse.web_search_requests : undefined);
 };
 
 /**
  * What the uses of one attempt come to. `told`: the vendor says itself what all of it cost, so that no price is missing.
  */
-export function feesOf({ provider, id }: ModelInfo, uses: readonly Use[], told: boolean): Fees | undefined {
+export function feesOf({ provider, id }: ModelInfo, uses: readonly Use[], counted: boolean): Fees | undefined {
   // Together first: some are charged once, however often they came.
   const sums = Map.groupBy(uses, ({ kind, of = id }) => `${kind} ${of}`);
   let fees: Fees | undefined;
@@ -183,7 +183,7 @@ export function feesOf({ provider, id }: ModelInfo, uses: readonly Use[], told: 
     const [{ kind, of = id } = { kind: 'web_search' as const, of: id }] = group;
     const amount = group.reduce((sum, each) => sum + each.amount, 0);
     const { unpriced, ...fee } = feeFor(provider, kind, of, amount);
-    fees = addFees(fees, { [kind]: unpriced === undefined || told ? fee : { ...fee, unpriced } });
+    fees = addFees(fees, { [kind]: unpriced === undefined || counted ? fee : { ...fee, unpriced } });
   }
   return fees;
 }

@@ -9,7 +9,7 @@ import {
   type CostEstimate,
   callLimit,
   estimateCost,
-  isBrokenOff,
+  isInterrupted,
   type Pricing,
   promptTokens,
   refuseCost,
@@ -37,7 +37,7 @@ export interface Reservation {
   id?: string;
 }
 
-export interface PutAsideParts {
+export interface ReservationParts {
   ledger: Pick<SpendLedger, 'used' | 'hold'>;
   caps: SpendCaps;
   pricing: Pricing;
@@ -52,14 +52,14 @@ const holdMs = 3_600_000;
 const rounding = 1e-9;
 
 /** How often others may take what is free before this one gives up. */
-const mostTries = 20;
+const maxTries = 20;
 
 /**
  * Puts aside what a question may cost at the worst, before anybody is asked: so calls under way can't pass a limit together.
  * Where only a shorter answer can be paid, it is limited to that. Undefined: nothing limits this question, or it is free.
  */
 export async function reserveForQuestion(
-  parts: PutAsideParts,
+  parts: ReservationParts,
   question: ModelQuestion,
   account: CallSpend,
 ): Promise<Reservation | undefined> {
@@ -67,21 +67,23 @@ export async function reserveForQuestion(
   if (!isLimited(parts, payer, account)) return undefined;
   const price = estimateCost(candidates, promptTokens(messages, candidates), parts.pricing, webSearch);
   if (price.unpriced) throw refuseUnpriced(price.unpriced);
-  const most = Math.min(question.maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
-  const least = Math.min(most, usefulAnswer(candidates).least);
-  return reserveBudget(parts, { payer, sharers, ...price, most, least }, account);
+  const max = Math.min(question.maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
+  const least = Math.min(max, usefulAnswer(candidates).least);
+  return reserveBudget(parts, { payer, sharers, ...price, max, least }, account);
 }
 
 /** What something may cost, and who pays. */
-export interface Ask extends Pick<ModelQuestion, 'payer' | 'sharers'>, Pick<CostEstimate, 'fixed' | 'perToken'> {
+export interface BudgetRequest
+  extends Pick<ModelQuestion, 'payer' | 'sharers'>,
+    Pick<CostEstimate, 'fixed' | 'perToken'> {
   /** Tokens of an answer that are wanted, and without which it is of no use. */
-  most: number;
+  max: number;
   least: number;
 }
 
 /** Whether anything limits what this payer may spend. */
 export function isLimited(
-  parts: Pick<PutAsideParts, 'caps'>,
+  parts: Pick<ReservationParts, 'caps'>,
   payer: ModelQuestion['payer'],
   account: CallSpend,
 ): boolean {
@@ -89,32 +91,32 @@ export function isLimited(
   return account.limit !== undefined || thread !== undefined || day !== undefined;
 }
 
-function limitsOf({ caps }: Pick<PutAsideParts, 'caps'>, payer: ModelQuestion['payer']) {
+function limitsOf({ caps }: Pick<ReservationParts, 'caps'>, payer: ModelQuestion['payer']) {
   const { perThread, perDay } = payer ? caps : {};
   return { thread: payer?.thread === undefined ? undefined : perThread, day: perDay };
 }
 
 /** Puts the money aside, in the account of the call and, where a limit goes beyond the call, in the ledger. */
 export async function reserveBudget(
-  parts: PutAsideParts,
-  ask: Ask,
+  parts: ReservationParts,
+  ask: BudgetRequest,
   account: CallSpend,
 ): Promise<Reservation | undefined> {
-  const { payer, sharers = 1, fixed, perToken, most, least } = ask;
+  const { payer, sharers = 1, fixed, perToken, max, least } = ask;
   if (fixed + perToken === 0 || !isLimited(parts, payer, account)) return undefined;
   const limits = limitsOf(parts, payer);
   const shared = limits.thread !== undefined || limits.day !== undefined;
   for (let tries = 1; ; tries++) {
     const room = await tightestRoom(parts, payer, account, limits);
-    const affordable = (usd: number) => (perToken === 0 ? most : Math.floor((usd - fixed) / perToken + 1e-6));
+    const affordable = (usd: number) => (perToken === 0 ? max : Math.floor((usd - fixed) / perToken + 1e-6));
     const share = account.limit ? (account.limit.usd - account.used) / sharers : room.free;
-    const maxOutputTokens = Math.min(most, affordable(room.free), Math.max(least, affordable(share)));
-    if (maxOutputTokens < least || fixed > room.free + rounding || tries > mostTries) {
+    const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));
+    if (maxOutputTokens < least || fixed > room.free + rounding || tries > maxTries) {
       throw refuseCost(fixed + least * perToken, room, parts.clock.now());
     }
     const usd = fixed + maxOutputTokens * perToken;
     account.used += usd;
-    const held = { usd, maxOutputTokens, limited: maxOutputTokens < most };
+    const held = { usd, maxOutputTokens, limited: maxOutputTokens < max };
     if (!shared || !payer) return held;
     const id = parts.random.uuid();
     const scope = scopeOf(parts.clock, payer);
@@ -127,7 +129,7 @@ export async function reserveBudget(
 }
 
 async function tightestRoom(
-  { ledger, clock }: PutAsideParts,
+  { ledger, clock }: ReservationParts,
   payer: ModelQuestion['payer'],
   account: CallSpend,
   limits: { thread: number | undefined; day: number | undefined },
@@ -210,7 +212,7 @@ class ModelMeter implements Meter {
     try {
       answer = await this.#options.ask(asked);
     } catch (error) {
-      if (held && !isBrokenOff(error)) {
+      if (held && !isInterrupted(error)) {
         account.used -= held.usd;
         this.#write(undefined, held.id);
       }

@@ -4,9 +4,9 @@ import type { SpendLedger } from '../core/spend-ledger.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.ts';
 import type { ModelQuestion } from './ask-model.ts';
-import { callLimit, isBrokenOff, refuseUnpricedService } from './budget.ts';
+import { callLimit, isInterrupted, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
-import { isLimited, type PutAsideParts, reserveBudget } from './meter.ts';
+import { isLimited, type ReservationParts, reserveBudget } from './meter.ts';
 import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
 
 /** Something that a vendor does beside answering, and charges for. */
@@ -19,7 +19,7 @@ export interface Service {
   used: string;
   kind: FeeKind;
   /** The most that it may come to, in the unit of its kind. */
-  most: number;
+  max: number;
 }
 
 /**
@@ -28,24 +28,24 @@ export interface Service {
  */
 export type MeterService = <Result>(
   service: Service,
-  run: (tell: (amount: number) => void) => Promise<Result>,
+  run: (report: (amount: number) => void) => Promise<Result>,
 ) => Promise<Result>;
 
-export interface PayParts extends PutAsideParts {
+export interface ServiceMeterParts extends ReservationParts {
   ledger: SpendLedger;
   emit: Emit;
 }
 
-export function createServiceMeter(parts: PayParts): MeterService {
+export function createServiceMeter(parts: ServiceMeterParts): MeterService {
   return async (service, run) => {
-    const { provider, used, kind, most, payer } = service;
+    const { provider, used, kind, max, payer } = service;
     const limit = callLimit(parts.caps.perRequest, undefined);
     const account = { used: 0, ...(limit && { limit }) };
     const free = parts.pricing.isLocal(provider);
     const rate = feeRate(provider, kind, used) ?? (free || parts.pricing.allowUnpriced ? 0 : undefined);
     if (rate === undefined && isLimited(parts, payer, account)) throw refuseUnpricedService(provider, used);
-    const fixed = (rate ?? 0) * most;
-    const held = await reserveBudget(parts, { payer, fixed, perToken: 0, most: 0, least: 0 }, account);
+    const fixed = (rate ?? 0) * max;
+    const held = await reserveBudget(parts, { payer, fixed, perToken: 0, max: 0, least: 0 }, account);
     let amount = 0;
     let failure: unknown;
     try {
@@ -58,12 +58,12 @@ export function createServiceMeter(parts: PayParts): MeterService {
     } finally {
       const entry = amount > 0 ? entryOf(parts, service, free) : undefined;
       // What was broken off may be charged all the same: it stays put aside until its time is over.
-      if (entry || failure === undefined || !isBrokenOff(failure)) await write(parts, entry?.(amount), held?.id);
+      if (entry || failure === undefined || !isInterrupted(failure)) await write(parts, entry?.(amount), held?.id);
     }
   };
 }
 
-function entryOf({ clock }: PayParts, service: Service, free: boolean) {
+function entryOf({ clock }: ServiceMeterParts, service: Service, free: boolean) {
   const { payer, tool, provider, used, kind } = service;
   return (amount: number): SpendEntry => {
     const { unpriced, ...known } = feeFor(provider, kind, used, amount);
@@ -75,7 +75,7 @@ function entryOf({ clock }: PayParts, service: Service, free: boolean) {
 }
 
 async function write(
-  { ledger, emit }: PayParts,
+  { ledger, emit }: ServiceMeterParts,
   entry: SpendEntry | undefined,
   held: string | undefined,
 ): Promise<void> {
@@ -101,9 +101,9 @@ export function paidSearcher({ provider, engine, search }: WebSearcher, tool: st
     provider,
     search(request, payer, signal) {
       const used = request.engine ?? engine;
-      return pay({ payer, tool, provider, used, kind: 'web_search', most: 1 }, async tell => {
+      return pay({ payer, tool, provider, used, kind: 'web_search', max: 1 }, async report => {
         const hits = await search(request, signal);
-        tell(1);
+        report(1);
         return hits;
       });
     },
@@ -120,16 +120,16 @@ export function paidEmbedder(embedder: VendorEmbedder, tool: string, pay: MeterS
   return {
     model: name,
     embed(texts, signal, payer = { owner: 'local' }) {
-      const most = Math.ceil(margin * texts.reduce((sum, text) => sum + 1 + estimateTokens(text), 0));
+      const max = Math.ceil(margin * texts.reduce((sum, text) => sum + 1 + estimateTokens(text), 0));
       const service = {
         payer,
         tool,
         provider: name.slice(0, at),
         used: name.slice(at + 1),
         kind: 'embedding' as const,
-        most,
+        max,
       };
-      return pay(service, tell => embedder.embed(texts, signal, tell));
+      return pay(service, report => embedder.embed(texts, signal, report));
     },
   };
 }

@@ -114,7 +114,7 @@ export interface CallParams {
   /** The model may search the web; only given to models that `searches` says yes to. */
   webSearch?: WebSearch;
   /** The call itself, for a provider whose models work where the caller is. */
-  about?: Pick<ModelQuestion, 'reqId' | 'tool' | 'root' | 'program'>;
+  about?: Pick<ModelQuestion, 'reqId' | 'tool' | 'root' | 'cli'>;
 }
 
 /** A model as the vendor's own listing tells of it. */
@@ -131,7 +131,7 @@ export interface LiveModel {
 /** Sizes as they travel, in base64. */
 export interface ImageLimits {
   /** Images in one request. */
-  most: number;
+  max: number;
   /** Of one image. */
   bytes: number;
   /** Of all images of a request together. */
@@ -182,7 +182,7 @@ export interface Connection {
 }
 
 /** What a connection that keeps something at its vendor needs. */
-export interface ConnectAround {
+export interface ConnectContext {
   clock: Clock;
   /** Shared with the other processes on the store. */
   state: SharedState;
@@ -210,7 +210,7 @@ export interface ProviderDefinition {
   /** Whether the settings are enough to try. Placeholders were dropped before. */
   configured(settings: ProviderSettings): boolean;
   /** Loads the vendor's package and connects; called once, on first use. Without `around` nothing is kept at the vendor. */
-  connect(settings: ProviderSettings, around?: ConnectAround): Promise<Connection>;
+  connect(settings: ProviderSettings, context?: ConnectContext): Promise<Connection>;
   /** Models that the settings bring along (a custom endpoint's, the offline ones), `known` being the others: those of the catalogue. */
   models?(settings: ProviderSettings, known: readonly ModelInfo[]): ModelInfo[];
   /** Whether a model of it can search the web by itself; absent: none can. */

@@ -90,7 +90,7 @@ export interface VendorEmbedder {
   /** `provider:model`: vectors of different models can't be compared. */
   model: string;
   /** One vector a text, in their order. `tell` gets the tokens of each request that was answered. Throws an `AppError`. */
-  embed(texts: readonly string[], signal: AbortSignal, tell?: (tokens: number) => void): Promise<Float32Array[]>;
+  embed(texts: readonly string[], signal: AbortSignal, report?: (tokens: number) => void): Promise<Float32Array[]>;
 }
 
 /** A document as it is handed over. */

@@ -65,14 +65,14 @@ export function createCallSpans(parts: CallSpansParts): Omit<Sink, 'name'> {
     async write(observations) {
       for (const observation of observations) {
         const call = calls.of(observation);
-        if (call) await tell(parts, observation, call);
+        if (call) await recordCall(parts, observation, call);
         if (observation.event.type === 'call.end') parts.onEnd?.(observation.event.reqId);
       }
     },
   };
 }
 
-async function tell(parts: CallSpansParts, { at, event }: Observation, call: OpenCall<Notes>): Promise<void> {
+async function recordCall(parts: CallSpansParts, { at, event }: Observation, call: OpenCall<Notes>): Promise<void> {
   const { notes } = call;
   switch (event.type) {
     case 'call.start':
@@ -88,7 +88,7 @@ async function tell(parts: CallSpansParts, { at, event }: Observation, call: Ope
       notes.span?.setAttribute('polylogue.files.sent', event.embedded.length);
       return;
     case 'model.attempt':
-      await tellAttempt(parts, at, event, notes.span);
+      await recordAttempt(parts, at, event, notes.span);
       return;
     case 'call.end':
       if (notes.span) endCall(notes.span, at, event);
@@ -126,7 +126,7 @@ function endCall(span: Span, at: number, { status, code }: Extract<AppEvent, { t
   span.end(at);
 }
 
-async function tellAttempt(parts: CallSpansParts, at: number, event: Attempt, call: Span | undefined): Promise<void> {
+async function recordAttempt(parts: CallSpansParts, at: number, event: Attempt, call: Span | undefined): Promise<void> {
   const failure = event.class ?? event.outcome;
   if (event.outcome === 'skipped') {
     call?.addEvent('model.skipped', { ...vendorOf(event), 'error.type': failure }, at);

@@ -5,7 +5,7 @@ import type { Clock, Emit, RecentEvent } from '../core/ports.ts';
 // biome-ignore lint/suspicious/noConfusingVoidType: most writers answer nothing
 export type Written = void | boolean;
 
-export interface LaneParts<Item> {
+export interface WriteQueueParts<Item> {
   /** For messages about it. */
   name: string;
   /** Gets everything that came in since the last time; called again only after it ended. False: none of it was to be written. */
@@ -20,7 +20,7 @@ export interface LaneParts<Item> {
   onError(name: string, error: unknown): void;
 }
 
-export interface Lane<Item> {
+export interface WriteQueue<Item> {
   /** Never throws, never waits. */
   push(item: Item): void;
   /** Resolves when everything pushed so far was written, or given up. Never rejects. */
@@ -28,7 +28,14 @@ export interface Lane<Item> {
 }
 
 /** The queue of one writer: whoever pushes neither waits for it nor hears of its troubles. */
-export function createLane<Item>({ name, write, maxWaiting, sizeOf, gather, onError }: LaneParts<Item>): Lane<Item> {
+export function createWriteQueue<Item>({
+  name,
+  write,
+  maxWaiting,
+  sizeOf,
+  gather,
+  onError,
+}: WriteQueueParts<Item>): WriteQueue<Item> {
   let waiting: Item[] = [];
   let size = 0;
   let dropped = 0;
@@ -94,7 +101,7 @@ export function createLane<Item>({ name, write, maxWaiting, sizeOf, gather, onEr
 }
 
 /** Waits for `work`, which never rejects, but no longer than `ms`. */
-export async function atMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+export async function withTimeout(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
   await new Promise<void>(resolve => {
     const cancel = clock.after(ms, resolve);
     void work.then(() => {
@@ -146,15 +153,15 @@ export function createBus(parts: BusParts): Bus {
       // There is nobody left to tell, and observing must not break the work that is observed.
     }
   };
-  const lanes = sinks.map(sink => {
+  const queues = sinks.map(sink => {
     const write = (batch: readonly Observation[]) => sink.write(batch);
     const gather = sink.gatherMs === undefined ? undefined : { clock, ms: sink.gatherMs };
-    return createLane({ name: sink.name, write, maxWaiting, gather, onError: onSinkError });
+    return createWriteQueue({ name: sink.name, write, maxWaiting, gather, onError: onSinkError });
   });
   let open = true;
 
   const flush = async (timeoutMs = 2_000): Promise<void> => {
-    await atMost(clock, timeoutMs, Promise.all(lanes.map(lane => lane.idle())));
+    await withTimeout(clock, timeoutMs, Promise.all(queues.map(queue => queue.idle())));
   };
 
   return {
@@ -162,7 +169,7 @@ export function createBus(parts: BusParts): Bus {
       if (!open) return;
       try {
         const observation = { at: clock.now(), event: parts.mask(event) };
-        for (const lane of lanes) lane.push(observation);
+        for (const queue of queues) queue.push(observation);
       } catch (error) {
         // An event that can't be masked is not shown to anyone.
         onSinkError('mask', error);
@@ -173,7 +180,7 @@ export function createBus(parts: BusParts): Bus {
       if (!open) return;
       open = false;
       await flush(timeoutMs);
-      await atMost(clock, timeoutMs, Promise.all(sinks.map(sink => closeSink(sink, onSinkError))));
+      await withTimeout(clock, timeoutMs, Promise.all(sinks.map(sink => closeSink(sink, onSinkError))));
     },
   };
 }
@@ -188,7 +195,7 @@ async function closeSink(sink: Sink, onSinkError: (sink: string, error: unknown)
 }
 
 /** Calls that are remembered: those under way, and those that never said that they ended. The oldest go first. */
-const mostCalls = 5_000;
+const maxCalls = 5_000;
 
 /** Who called what, and what a sink keeps of it until its end. */
 export interface OpenCall<Notes> {
@@ -212,7 +219,7 @@ export function createOpenCalls<Notes>(blank: () => Notes): OpenCalls<Notes> {
   const begin = ({ reqId, tool, owner, client }: Extract<AppEvent, { type: 'call.start' }>): void => {
     calls.set(reqId, { reqId, tool, owner, client, notes: blank() });
     for (const oldest of calls.keys()) {
-      if (calls.size <= mostCalls) break;
+      if (calls.size <= maxCalls) break;
       calls.delete(oldest);
     }
   };

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord } from '../core/json.ts';
-import type { Clock, CommsNote, LogExchange } from '../core/ports.ts';
-import { atMost, createLane } from './event-bus.ts';
-import { createRotatingLog, firstTime, isCode, type LogRecord, standingOf } from './file-logs.ts';
+import type { Clock, ExchangeNote, LogExchange } from '../core/ports.ts';
+import { createWriteQueue, withTimeout } from './event-bus.ts';
+import { createRotatingLog, fileStateOf, firstRecordTime, isCode, type LogRecord } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
 
 /** Stands in a record where a long text or bytes stood. */
@@ -99,7 +99,7 @@ async function writeOnce(folder: string, name: string, part: string | Uint8Array
       throw error;
     }
     // So would one whose writer died over it.
-    const { size } = await standingOf(path);
+    const { size } = await fileStateOf(path);
     if (size !== Buffer.byteLength(part)) await writeFile(path, part, { mode: 0o600 });
     return false;
   }
@@ -119,7 +119,7 @@ async function listed(folder: string): Promise<Listed[]> {
   try {
     for (const name of await readdir(folder)) {
       if (!isPartName(name)) continue;
-      const { size, mtimeMs, inode } = await standingOf(join(folder, name));
+      const { size, mtimeMs, inode } = await fileStateOf(join(folder, name));
       // Without one, another process just removed it.
       if (inode !== 0) found.push({ name, bytes: size, at: mtimeMs });
     }
@@ -134,7 +134,7 @@ export function partPath(folder: string, name: unknown): string | undefined {
   return typeof name === 'string' && isPartName(name) ? join(folder, name) : undefined;
 }
 
-export interface CommsLogParts {
+export interface ExchangeLogParts {
   /** The directory of the logs. */
   folder: string;
   /** Bytes on disk, side files included. */
@@ -145,47 +145,50 @@ export interface CommsLogParts {
   onError(name: string, error: unknown): void;
 }
 
-export interface CommsLog {
-  tell: LogExchange;
+export interface ExchangeLog {
+  log: LogExchange;
   /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs` (2,000). Never rejects. */
   close(timeoutMs?: number): Promise<void>;
 }
 
 /** Longer texts are searched for secrets one by one, with pauses. */
-const longestAtOnce = 256;
+const maxBatchLength = 256;
 
 /** Longer texts go into files of their own: a conversation comes again with every turn, and they are kept once. */
-const longestInline = 1_024;
+const maxInlineLength = 1_024;
 
 /** Characters and bytes that wait to be written; what is beyond is left out. */
-const mostWaiting = 64 * 1024 * 1024;
+const maxWaiting = 64 * 1024 * 1024;
 
 /** Texts whose side file is known, so that a long conversation is not searched for secrets with each turn anew. */
-const mostKnown = 2_000;
+const maxKnown = 2_000;
 
 const usualFileBytes = 20 * 1024 * 1024;
 
 /** Where the log and its side files stand below the folder of logs. */
-export const commsPlaces = (folder: string) => ({ log: join(folder, 'comms.jsonl'), parts: join(folder, 'comms') });
+export const exchangeLogPaths = (folder: string) => ({
+  log: join(folder, 'comms.jsonl'),
+  parts: join(folder, 'comms'),
+});
 
 /** How the bytes are shared out: half to the log, half to the side files. */
-function commsShares(maxBytes: number): { fileBytes: number; keep: number; partBytes: number } {
+function exchangeLogShares(maxBytes: number): { fileBytes: number; keep: number; partBytes: number } {
   const fileBytes = Math.max(1, Math.min(usualFileBytes, Math.floor(maxBytes / 10)));
   return { fileBytes, keep: Math.max(1, Math.floor(maxBytes / 2 / fileBytes) - 1), partBytes: maxBytes / 2 };
 }
 
-interface Timed extends CommsNote {
+interface Timed extends ExchangeNote {
   at: number;
 }
 
 /** `comms.jsonl`: what was said to models, tools and programs and what they said, with long texts and bytes in side files. */
-export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: CommsLogParts): CommsLog {
-  const shares = commsShares(maxBytes);
-  const parts = createPartFiles(commsPlaces(folder).parts, shares.partBytes);
+export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }: ExchangeLogParts): ExchangeLog {
+  const shares = exchangeLogShares(maxBytes);
+  const parts = createPartFiles(exchangeLogPaths(folder).parts, shares.partBytes);
   const known = new Map<string, string | PartReference>();
   const rules = { folder, maxBytes: shares.fileBytes, keep: shares.keep };
   const log = createRotatingLog('comms', rules, async () => {
-    const oldest = await Promise.all(log.files().map(firstTime));
+    const oldest = await Promise.all(log.files().map(firstRecordTime));
     const at = oldest.filter(each => each !== undefined).at(-1);
     if (at !== undefined) await parts.dropBefore(at);
   });
@@ -198,15 +201,15 @@ export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: Co
     // Everything else has its turn between two texts.
     await new Promise(resolve => setImmediate(resolve));
     const masked = (await secrets.mask(text, 'log')).text;
-    const shown = masked.length <= longestInline ? masked : await parts.keep(masked, at);
-    if (known.size >= mostKnown) known.clear();
+    const shown = masked.length <= maxInlineLength ? masked : await parts.keep(masked, at);
+    if (known.size >= maxKnown) known.clear();
     known.set(hash, shown);
     return shown;
   };
 
   const recordOf = async ({ at, payload, ...note }: Timed): Promise<LogRecord> => {
     const lifted: { part: string | Uint8Array; place: Place }[] = [];
-    const masked = secrets.maskLifting(payload, longestAtOnce, part => {
+    const masked = secrets.maskLifting(payload, maxBatchLength, part => {
       const place = createPlace();
       lifted.push({ part, place });
       return place;
@@ -218,9 +221,9 @@ export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: Co
     return { at, fields: isRecord(fields) ? fields : {}, asIs: { payload: masked } };
   };
 
-  const lane = createLane<Timed>({
+  const queue = createWriteQueue<Timed>({
     name: 'comms log',
-    maxWaiting: mostWaiting,
+    maxWaiting: maxWaiting,
     sizeOf: ({ payload }) => sizeOf(payload, 0),
     onError,
     async write(batch) {
@@ -228,8 +231,8 @@ export function createCommsLog({ folder, maxBytes, clock, secrets, onError }: Co
     },
   });
   return {
-    tell: note => lane.push({ ...note, at: clock.now() }),
-    close: (timeoutMs = 2_000) => atMost(clock, timeoutMs, lane.idle()),
+    log: note => queue.push({ ...note, at: clock.now() }),
+    close: (timeoutMs = 2_000) => withTimeout(clock, timeoutMs, queue.idle()),
   };
 }
 

@@ -1,20 +1,20 @@
 import { readFile, rm } from 'node:fs/promises';
 import { isRecord, numberIn, textIn } from '../core/json.ts';
-import type { CommsExchange, CommsFilter, CommsLine, CommsReader } from '../core/ports.ts';
-import { commsPlaces, partPath } from './exchange-log.ts';
+import type { ExchangeFilter, ExchangeLine, ExchangeReader, ExchangeRecord } from '../core/ports.ts';
+import { exchangeLogPaths, partPath } from './exchange-log.ts';
 import { isCode } from './file-logs.ts';
 
 /** More files than a log of the largest size has; the first that is missing ends it. */
-const mostFiles = 1_000;
+const maxFiles = 1_000;
 
 /** Reads what `createCommsLog` wrote into a folder of logs, by whichever process. Lines that make no sense are left out. */
-export function createCommsReader(folder: string): CommsReader {
-  const places = commsPlaces(folder);
+export function createExchangeReader(folder: string): ExchangeReader {
+  const places = exchangeLogPaths(folder);
   const files = (): string[] =>
-    Array.from({ length: mostFiles }, (_, index) => (index === 0 ? places.log : `${places.log}.${index}`));
+    Array.from({ length: maxFiles }, (_, index) => (index === 0 ? places.log : `${places.log}.${index}`));
 
   /** Each file's lines, the youngest file first. */
-  async function* batches(): AsyncGenerator<CommsLine[]> {
+  async function* batches(): AsyncGenerator<ExchangeLine[]> {
     for (const [index, file] of files().entries()) {
       const text = await textOf(file);
       // The youngest is missing for a moment while it is put aside.
@@ -25,7 +25,7 @@ export function createCommsReader(folder: string): CommsReader {
 
   return {
     async list({ limit, ...filter }) {
-      const found = new Map<string, CommsLine[]>();
+      const found = new Map<string, ExchangeLine[]>();
       for await (const lines of batches()) {
         for (const line of lines.filter(each => fits(each, filter)).reverse()) {
           found.set(line.exchange, [line, ...(found.get(line.exchange) ?? [])]);
@@ -37,7 +37,7 @@ export function createCommsReader(folder: string): CommsReader {
       return [...found.values()].slice(0, limit).map(exchangeOf);
     },
     async find(id) {
-      const found: CommsLine[] = [];
+      const found: ExchangeLine[] = [];
       for await (const lines of batches()) {
         found.unshift(...lines.filter(line => line.exchange === id));
         if (found[0]?.kind === 'request') break;
@@ -64,7 +64,7 @@ async function textOf(file: string): Promise<string | undefined> {
   }
 }
 
-function lineOf(text: string): CommsLine | undefined {
+function lineOf(text: string): ExchangeLine | undefined {
   if (text === '') return undefined;
   let line: unknown;
   try {
@@ -88,7 +88,7 @@ function lineOf(text: string): CommsLine | undefined {
   };
 }
 
-function fits(line: CommsLine, { reqId, tool, provider, model }: Omit<CommsFilter, 'limit'>): boolean {
+function fits(line: ExchangeLine, { reqId, tool, provider, model }: Omit<ExchangeFilter, 'limit'>): boolean {
   return (
     (reqId === undefined || line.reqId === reqId) &&
     (tool === undefined || line.tool === tool) &&
@@ -97,7 +97,7 @@ function fits(line: CommsLine, { reqId, tool, provider, model }: Omit<CommsFilte
   );
 }
 
-function exchangeOf(lines: readonly CommsLine[]): CommsExchange {
+function exchangeOf(lines: readonly ExchangeLine[]): ExchangeRecord {
   const [first] = lines;
   const last = lines.findLast(({ kind }) => kind === 'response' || kind === 'error');
   const { reqId = '', exchange = '', tool = '', provider = '', model = '', at = 0 } = first ?? {};
@@ -117,7 +117,7 @@ function exchangeOf(lines: readonly CommsLine[]): CommsExchange {
 const deepest = 40;
 
 /** With what its side files hold in the places where they stand for it. */
-async function restored(line: CommsLine, folder: string): Promise<CommsLine> {
+async function restored(line: ExchangeLine, folder: string): Promise<ExchangeLine> {
   const payload = await filled(line.payload, folder, 0);
   return { ...line, payload: isRecord(payload) ? payload : {} };
 }

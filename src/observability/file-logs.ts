@@ -7,20 +7,20 @@ import { addUsage, noUsage, type Usage } from '../core/usage.ts';
 import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
 
 /** When a file began, by its inode: a name may belong to another file by now. */
-export interface Begun {
+export interface FileStart {
   inode: number;
   /** Epoch milliseconds; undefined when its first line does not tell. */
   at: number | undefined;
 }
 
-interface Standing {
+interface FileState {
   size: number;
   mtimeMs: number;
   inode: number;
 }
 
 /** Size zero for a file that is not there. */
-export async function standingOf(path: string): Promise<Standing> {
+export async function fileStateOf(path: string): Promise<FileState> {
   try {
     const { size, mtimeMs, ino } = await stat(path);
     return { size, mtimeMs, inode: ino };
@@ -34,7 +34,7 @@ export async function standingOf(path: string): Promise<Standing> {
  * Moves `file` to `file.1`, the older ones one on, and drops what is over `keep`. One process does it at a time; whoever
  * finds another one at it goes on with the file as it is. Answers whether this one did.
  */
-export async function putAside(file: string, keep: number, isFull: () => Promise<boolean>): Promise<boolean> {
+export async function rotateFile(file: string, keep: number, isFull: () => Promise<boolean>): Promise<boolean> {
   const lock = `${file}.lock`;
   if (!(await take(lock, file))) return false;
   try {
@@ -58,7 +58,7 @@ async function take(lock: string, file: string): Promise<boolean> {
   } catch (error) {
     if (!isCode(error, 'EEXIST')) throw error;
     // The lines that came in since tell how long the lock has been there: its holder died.
-    const [{ mtimeMs: written }, { mtimeMs: locked }] = await Promise.all([standingOf(file), standingOf(lock)]);
+    const [{ mtimeMs: written }, { mtimeMs: locked }] = await Promise.all([fileStateOf(file), fileStateOf(lock)]);
     if (written - locked > staleLockMs) await rm(lock, { force: true });
     return false;
   }
@@ -114,17 +114,17 @@ const week = 7 * 24 * 3_600_000;
 export function createRotatingLog(
   name: string,
   { folder, maxBytes = 20 * 1024 * 1024, maxAgeMs = week, keep = 5 }: LogRules,
-  onPutAside: () => Promise<void> = async () => undefined,
+  onRotated: () => Promise<void> = async () => undefined,
 ): RotatingLog {
   const file = join(folder, `${name}.jsonl`);
-  let begun: Begun | undefined;
+  let begun: FileStart | undefined;
 
   /** Whether the file as it stands is to be put aside before a line of this time. */
   const isFull = async (at: number): Promise<boolean> => {
-    const standing = await standingOf(file);
-    if (standing.size === 0) return false;
-    if (standing.size >= maxBytes) return true;
-    if (begun?.inode !== standing.inode) begun = { inode: standing.inode, at: await firstTime(file) };
+    const current = await fileStateOf(file);
+    if (current.size === 0) return false;
+    if (current.size >= maxBytes) return true;
+    if (begun?.inode !== current.inode) begun = { inode: current.inode, at: await firstRecordTime(file) };
     return begun.at !== undefined && at - begun.at > maxAgeMs;
   };
 
@@ -135,9 +135,9 @@ export function createRotatingLog(
       const last = records.at(-1);
       if (!last) return false;
       if (await isFull(last.at)) {
-        const done = await putAside(file, keep, () => isFull(last.at));
+        const done = await rotateFile(file, keep, () => isFull(last.at));
         begun = undefined;
-        if (done) await onPutAside();
+        if (done) await onRotated();
       }
       await write(file, records.map(lineOf).join(''));
       return true;
@@ -168,7 +168,7 @@ function snakeCased(record: object): [name: string, value: unknown][] {
 }
 
 /** The time of a file's first line; undefined when it does not tell. */
-export async function firstTime(file: string): Promise<number | undefined> {
+export async function firstRecordTime(file: string): Promise<number | undefined> {
   try {
     const handle = await open(file, 'r');
     try {

@@ -2,7 +2,7 @@ import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/por
 import type { Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
-const most = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
+const defaultLimits = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
 
 export interface LiveCallsSink extends Sink {
   calls: WatchedCalls;
@@ -15,7 +15,7 @@ interface Followed extends WatchedCall {
 }
 
 /** Follows calls by their events and tells whoever watches. What belongs to no call is not kept. */
-export function createLiveCalls(limits: typeof most = most): LiveCallsSink {
+export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits): LiveCallsSink {
   const followed = new Map<string, Followed>();
   const listeners = new Map<string, Set<(reqId: string) => void>>();
   let size = 0;
@@ -114,17 +114,17 @@ function runningFirst(a: WatchedCall, b: WatchedCall): number {
 }
 
 /** Events that are kept in memory; the oldest go first. */
-const mostKept = 2_000;
+const maxKept = 2_000;
 
 /** Calls whose owner is remembered: those under way, and those that never said that they ended. */
-const mostCalls = 5_000;
+const maxCalls = 5_000;
 
 export interface RecentSink extends Sink {
   recent: Recent;
 }
 
 /** What happened in this process lately. An event belongs to the owner of its call; what belongs to no call is shown to nobody. */
-export function createRecent(): RecentSink {
+export function createRecentSink(): RecentSink {
   const owners = new Map<string, string>();
   let kept: (RecentEvent & { owner: string; text: string })[] = [];
 
@@ -139,9 +139,9 @@ export function createRecent(): RecentSink {
         if (owner !== undefined) kept.push({ at, event, owner, text: JSON.stringify(event).toLowerCase() });
         if (event.type === 'call.end') owners.delete(reqId);
       }
-      if (kept.length > mostKept * 1.25) kept = kept.slice(-mostKept);
+      if (kept.length > maxKept * 1.25) kept = kept.slice(-maxKept);
       for (const reqId of owners.keys()) {
-        if (owners.size <= mostCalls) break;
+        if (owners.size <= maxCalls) break;
         owners.delete(reqId);
       }
     },
@@ -160,21 +160,21 @@ export interface Warned {
 }
 
 /** What goes on for ever must not fill the memory; the first ones tell what is wrong. */
-const mostWarnings = 100;
+const maxWarnings = 100;
 
-export interface WarnedSink extends Sink {
+export interface WarningSink extends Sink {
   /** The oldest first. */
   warned: readonly Warned[];
 }
 
-export function createWarned(): WarnedSink {
+export function createWarningSink(): WarningSink {
   const warned: Warned[] = [];
   return {
     name: 'warned',
     warned,
     write(observations) {
       for (const { event } of observations) {
-        if (event.type !== 'warning' || event.reqId !== undefined || warned.length >= mostWarnings) continue;
+        if (event.type !== 'warning' || event.reqId !== undefined || warned.length >= maxWarnings) continue;
         warned.push({ where: event.where, message: event.message });
       }
     },

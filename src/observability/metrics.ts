@@ -30,7 +30,7 @@ export interface Registry {
 }
 
 /** Label values may come from callers: what would make more series than this is counted together under `other`. */
-const mostSeries = 500;
+const maxSeries = 500;
 
 /** Metrics of this process. One that is registered again takes the place of the one before. */
 export function createRegistry(): Registry {
@@ -97,7 +97,7 @@ function createSeries<Value>(width: number, blank: () => Value): Series<Value> {
     return value;
   };
   return {
-    of: labels => find(kept.size < mostSeries || kept.has(JSON.stringify(labels)) ? labels : overflow),
+    of: labels => find(kept.size < maxSeries || kept.has(JSON.stringify(labels)) ? labels : overflow),
     all: () => kept.values(),
   };
 }
@@ -151,18 +151,18 @@ export interface MetricsSink extends Sink {
 const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
 
 /** Calls that never said that they ended are forgotten, the oldest first. */
-const mostRunning = 5_000;
+const maxRunning = 5_000;
 
-const mostBreakers = 500;
+const maxBreakers = 500;
 
-type Told<Type extends AppEvent['type']> = Extract<AppEvent, { type: Type }>;
+type EventOf<Type extends AppEvent['type']> = Extract<AppEvent, { type: Type }>;
 
 /** Counts what the events tell. Texts in labels are masked before they come here, as for every sink. */
 export function createMetrics(): MetricsSink {
   const registry = createRegistry();
   const meters = metersOf(registry);
   const running = new Map<string, string>();
-  const breakers = new Map<string, Told<'breaker.change'>>();
+  const breakers = new Map<string, EventOf<'breaker.change'>>();
   registry.gauge({ name: 'polylogue_calls_running', help: 'Calls under way.', labels: ['tool'] }, () =>
     [...Map.groupBy(running.values(), tool => tool)].map(([tool, { length }]) => [[tool], length]),
   );
@@ -179,7 +179,7 @@ export function createMetrics(): MetricsSink {
     switch (event.type) {
       case 'call.start':
         running.set(event.reqId, event.tool);
-        forgetOver(running, mostRunning);
+        forgetOver(running, maxRunning);
         return;
       case 'call.end':
         running.delete(event.reqId);
@@ -190,7 +190,7 @@ export function createMetrics(): MetricsSink {
         return;
       case 'breaker.change':
         breakers.set(JSON.stringify([event.provider, event.model, event.scope]), event);
-        forgetOver(breakers, mostBreakers);
+        forgetOver(breakers, maxBreakers);
         return;
       case 'files.read':
         meters.files.add(['sent'], event.embedded.length);
@@ -259,14 +259,14 @@ function metersOf({ counter, histogram }: Registry) {
   };
 }
 
-function countCall({ calls, took }: Meters, { code, status, elapsedMs, ...event }: Told<'call.end'>): void {
+function countCall({ calls, took }: Meters, { code, status, elapsedMs, ...event }: EventOf<'call.end'>): void {
   // Whatever a caller wrote there is no tool, and would make a series of its own.
   const tool = code === 'TOOL_NOT_FOUND' ? 'unknown' : event.tool;
   calls.add([tool, status, code ?? '']);
   took.observe([tool], elapsedMs / 1_000);
 }
 
-function countAttempt(meters: Meters, event: Told<'model.attempt'>): void {
+function countAttempt(meters: Meters, event: EventOf<'model.attempt'>): void {
   const { provider, model, outcome, usage, costUsd } = event;
   const own = [provider, model];
   meters.attempts.add([...own, outcome, event.class ?? '']);
@@ -280,9 +280,9 @@ function countAttempt(meters: Meters, event: Told<'model.attempt'>): void {
   meters.tokens.add([...own, 'cache_write'], usage.cacheWrite);
 }
 
-function forgetOver(map: Map<string, unknown>, most: number): void {
+function forgetOver(map: Map<string, unknown>, maxSize: number): void {
   for (const oldest of map.keys()) {
-    if (map.size <= most) return;
+    if (map.size <= maxSize) return;
     map.delete(oldest);
   }
 }

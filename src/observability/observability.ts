@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import type { Clock, CommsReader, Emit, LogExchange, Mask, Random, Recent, WatchedCalls } from '../core/ports.ts';
+import type { Clock, Emit, ExchangeReader, LogExchange, Mask, Random, Recent, WatchedCalls } from '../core/ports.ts';
 import type { Sink } from './event-bus.ts';
 import { createBus } from './event-bus.ts';
 import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
-import { createLiveCalls, createRecent, createWarned, type Warned } from './live-calls.ts';
+import { createLiveCallsSink, createRecentSink, createWarningSink, type Warned } from './live-calls.ts';
 import type { Registry } from './metrics.ts';
 import { createMetrics } from './metrics.ts';
 import { createMask, maskKey, type SecretMask } from './secret-masking.ts';
@@ -20,7 +20,7 @@ export interface TelemetryOptions {
   random: Random;
   writeError(line: string): void;
   /** Keeps what models are asked and answer; absent: nobody wants to know. It needs a `home`. */
-  comms?: { maxBytes: number };
+  exchangeLog?: { maxBytes: number };
   /** Where traces go; absent: nowhere. */
   traces?: TraceSettings;
   version: string;
@@ -32,9 +32,9 @@ export interface Telemetry {
   /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
   know(secrets: readonly string[]): void;
   /** Absent: nobody wants to know what is said to models. */
-  tellComms?: LogExchange;
+  logExchange?: LogExchange;
   /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
-  comms?: CommsReader;
+  exchanges?: ExchangeReader;
   /** What the calls of this process did lately. */
   recent: Recent;
   /** Its calls, one by one. */
@@ -64,11 +64,11 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
   const onSinkError = (sink: string, error: unknown): void =>
     writeError(`polylogue: the sink ${sink} failed: ${passing.maskSync(String(error), 'log').text}\n`);
   const stderr = createStderr({ write: writeError, level: logLevel });
-  const recent = createRecent();
-  const live = createLiveCalls();
-  const warned = createWarned();
+  const recent = createRecentSink();
+  const live = createLiveCallsSink();
+  const warned = createWarningSink();
   const metrics = createMetrics();
-  const log = await openComms(options, passing, onSinkError);
+  const log = await openExchangeLog(options, passing, onSinkError);
   const traces = await openTracing(options, passing, onSinkError);
   const written = home === undefined ? [] : kept.map(make => ofCalls(make({ folder: logsOf(home) }, clock)));
   const bus = createBus({
@@ -77,17 +77,17 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
     sinks: [stderr, recent, live, warned, metrics, ...written, ...(traces ? [traces] : [])],
     onSinkError,
   });
-  const tells = [log?.tell, traces?.tell].filter(tell => tell !== undefined);
+  const exchangeSinks = [log?.log, traces?.logExchange].filter(log => log !== undefined);
   return {
     emit: bus.emit,
     mask: (text, scope, by) => lasting().mask(text, scope, by),
-    know(told) {
-      known = told;
-      passing.know(told);
-      masking?.know(told);
+    know(secret) {
+      known = secret;
+      passing.know(secret);
+      masking?.know(secret);
     },
-    ...(tells.length > 0 && { tellComms: toAll(tells, onSinkError) }),
-    ...(home !== undefined && { comms: lazyReader(logsOf(home)) }),
+    ...(exchangeSinks.length > 0 && { logExchange: toAll(exchangeSinks, onSinkError) }),
+    ...(home !== undefined && { exchanges: lazyReader(logsOf(home)) }),
     recent: recent.recent,
     calls: live.calls,
     warned: warned.warned,
@@ -112,14 +112,14 @@ const gathering = (sink: Sink): Sink => ({ ...sink, gatherMs: 100 });
 
 const logsOf = (home: string) => join(home, 'logs');
 
-async function openComms(
-  { home, comms, clock }: TelemetryOptions,
+async function openExchangeLog(
+  { home, exchangeLog, clock }: TelemetryOptions,
   secrets: SecretMask,
   onError: (name: string, error: unknown) => void,
 ) {
-  if (!comms || home === undefined) return undefined;
-  const { createCommsLog } = await import('./exchange-log.ts');
-  return createCommsLog({ folder: logsOf(home), ...comms, clock, secrets, onError });
+  if (!exchangeLog || home === undefined) return undefined;
+  const { createExchangeLog } = await import('./exchange-log.ts');
+  return createExchangeLog({ folder: logsOf(home), ...exchangeLog, clock, secrets, onError });
 }
 
 async function openTracing(
@@ -133,8 +133,8 @@ async function openTracing(
 }
 
 /** Loaded with its first use: few processes ever read what was said. */
-function lazyReader(folder: string): CommsReader {
-  const reader = async () => (await import('./exchange-reader.ts')).createCommsReader(folder);
+function lazyReader(folder: string): ExchangeReader {
+  const reader = async () => (await import('./exchange-reader.ts')).createExchangeReader(folder);
   return {
     list: async filter => (await reader()).list(filter),
     find: async exchange => (await reader()).find(exchange),
@@ -142,10 +142,10 @@ function lazyReader(folder: string): CommsReader {
   };
 }
 
-function toAll(tells: readonly LogExchange[], onSinkError: (name: string, error: unknown) => void): LogExchange {
+function toAll(sinks: readonly LogExchange[], onSinkError: (name: string, error: unknown) => void): LogExchange {
   return note => {
     try {
-      for (const tell of tells) tell(note);
+      for (const log of sinks) log(note);
     } catch (error) {
       // What can't be noted must not stop what is noted.
       onSinkError('comms', error);

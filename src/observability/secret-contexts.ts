@@ -150,7 +150,7 @@ const bare = new RegExp(
 );
 
 /** In XML, as an element or as what is named by an attribute, and in the words of SQL and of Gradle. */
-const told: readonly RegExp[] = [
+const labelledSecrets: readonly RegExp[] = [
   new RegExp(`${assignedName}>([^\\s<>"'\`]{6,128})(?=</)`, 'gi'),
   new RegExp(`${assignedName}["']\\s{1,4}value=["']([^\\s<>"'\`]{6,128})(?=["'])`, 'gi'),
   new RegExp(`${assignedName}[ \\t]{1,4}'([^\\s"'\`\\\\]{6,128})(?=')`, 'gi'),
@@ -171,7 +171,7 @@ export const assignmentFinders: readonly ((text: string) => Span[])[] = [
       const stands = sign === '=' ? beginsField(text, index) : endsLine(text, end) && beginsLine(text, index);
       return stands && isBareLiteral(value, isPassword(named)) ? [spanOf(named, end, value)] : [];
     }),
-  ...told.map(
+  ...labelledSecrets.map(
     pattern => (text: string) =>
       [...text.matchAll(pattern)].flatMap(({ 0: whole, 1: named = '', 2: value = '', index }) =>
         isBareLiteral(value, isPassword(named)) ? [spanOf(named, index + whole.length, value)] : [],
@@ -246,12 +246,12 @@ function beginsField(text: string, at: number): boolean {
   return from === 0 || /[\s;&?]$|(?:^|\n)\+$/.test(text.slice(Math.max(0, from - 2), from));
 }
 
-const longestName = 60;
+const maxNameLength = 60;
 
 /** Where the identifier begins that goes on at a place. */
 function nameStart(text: string, at: number): number {
   let from = at;
-  while (from > 0 && at - from < longestName && /[\w.-]/.test(text.charAt(from - 1))) from--;
+  while (from > 0 && at - from < maxNameLength && /[\w.-]/.test(text.charAt(from - 1))) from--;
   return from;
 }
 

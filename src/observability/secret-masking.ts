@@ -144,12 +144,12 @@ const rememberedTexts = 2_000;
 const rememberedLength = 64;
 
 /** Secrets of before that are still masked: whoever makes new ones all the time must not slow everything down. */
-const mostFormer = 64;
+const maxFormer = 64;
 
 export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMask {
   const own = keyFinder(keys.filter(isSecretEnough));
-  let told = keyFinder([]);
-  const known: readonly Finder[] = [own, text => told(text), findTokens, findPrivateKeys, ...contextFinders];
+  let knownKeys = keyFinder([]);
+  const known: readonly Finder[] = [own, text => knownKeys(text), findTokens, findPrivateKeys, ...contextFinders];
   const all: readonly Finder[] = [...known, ...assignmentFinders];
   const placeholder = (kind: string, value: string, scope: string): string => {
     const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
@@ -217,9 +217,9 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
   let former: readonly string[] = [];
   const know: SecretMask['know'] = secrets => {
     const now = new Set(secrets);
-    former = [...former, ...current].filter(secret => !now.has(secret)).slice(-mostFormer);
+    former = [...former, ...current].filter(secret => !now.has(secret)).slice(-maxFormer);
     current = secrets;
-    told = keyFinder([...current, ...former]);
+    knownKeys = keyFinder([...current, ...former]);
     clean.clear();
   };
   return { mask, maskSync, maskDeep, maskLifting, know };

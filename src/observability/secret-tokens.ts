@@ -178,11 +178,11 @@ function looksCoded(piece: string): boolean {
   return piece.endsWith('=') || /[\d+/]/.test(piece);
 }
 
-const longestBody = 16_384;
+const maxBodyLength = 16_384;
 
 /** For a key whose beginning is missing: its lines are gone back over from the end mark. */
 function bodyBefore(text: string, covered: number, to: number): Body | undefined {
-  const from = Math.max(covered, to - longestBody);
+  const from = Math.max(covered, to - maxBodyLength);
   const pieces = text
     .slice(from, to)
     .matchAll(/((?:\\{1,4}(?:[nrt]|u\{[9ad]\}|u000[9ad])|[\s"'`,])+)|[A-Za-z0-9+/=]+|([\s\S])/g);

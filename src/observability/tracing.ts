@@ -10,30 +10,30 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import { isRecord, textIn } from '../core/json.ts';
-import type { CommsNote, LogExchange, Mask } from '../core/ports.ts';
+import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import { type Attempt, createCallSpans, finishReason } from './call-spans.ts';
 import type { Sink } from './event-bus.ts';
 
 export interface SpanContent {
   /** Takes what is said, unmasked, until its attempt is over. */
-  tell: LogExchange;
+  logExchange: LogExchange;
   /** The texts of an attempt, masked, as OpenTelemetry has messages. */
   of(attempt: Attempt): Promise<Attributes>;
   forget(reqId: string): void;
 }
 
 /** Calls whose texts wait for the end of their attempts; the oldest go first. */
-const mostCalls = 500;
+const maxCalls = 500;
 
 /** Characters of one text in a span: collectors refuse spans of megabytes. */
-const longestText = 16_384;
+const maxTextLength = 16_384;
 
 export function createSpanContent(mask: Mask): SpanContent {
-  const waiting = new Map<string, CommsNote[]>();
+  const waiting = new Map<string, ExchangeNote[]>();
 
   /** Takes the notes of an attempt out of what waits; several seats of a panel may be the same model, and then come in turn. */
-  const take = ({ reqId, provider, model, attempt }: Attempt): CommsNote[] => {
+  const take = ({ reqId, provider, model, attempt }: Attempt): ExchangeNote[] => {
     const notes = waiting.get(reqId) ?? [];
     const first = notes.find(
       ({ payload, ...note }) =>
@@ -49,7 +49,7 @@ export function createSpanContent(mask: Mask): SpanContent {
 
   const part = async (text: string) => ({
     type: 'text',
-    content: safeCut((await mask(text, 'log')).text, longestText),
+    content: safeCut((await mask(text, 'log')).text, maxTextLength),
   });
 
   const inputOf = async (payload: object): Promise<Attributes> => {
@@ -68,12 +68,12 @@ export function createSpanContent(mask: Mask): SpanContent {
   };
 
   return {
-    tell(note) {
+    logExchange(note) {
       const notes = waiting.get(note.reqId) ?? [];
       notes.push(note);
       waiting.set(note.reqId, notes);
       for (const oldest of waiting.keys()) {
-        if (waiting.size <= mostCalls) break;
+        if (waiting.size <= maxCalls) break;
         waiting.delete(oldest);
       }
     },
@@ -117,7 +117,7 @@ export interface TraceParts {
 
 export interface Traces extends Sink {
   /** Given where spans hold texts. */
-  tell?: LogExchange;
+  logExchange?: LogExchange;
 }
 
 /** Long enough to send several spans at once; what waits when the process ends is sent then. */
@@ -129,7 +129,10 @@ const exportMs = 3_000;
 /** Loads OpenTelemetry. Nothing global is registered: a program that uses this one as a library keeps its own traces. */
 export function openTraces(settings: TraceSettings, { mask, version, onError }: TraceParts): Traces {
   const { url, headers, content: isWanted } = settings;
-  const exporter = told(new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs }), onError);
+  const exporter = reportingErrors(
+    new OTLPTraceExporter({ url, headers: { ...headers }, timeoutMillis: exportMs }),
+    onError,
+  );
   const ratio = new TraceIdRatioBasedSampler(settings.sampleRatio);
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ ...settings.resource, 'service.version': version }),
@@ -145,12 +148,12 @@ export function openTraces(settings: TraceSettings, { mask, version, onError }: 
       // What could not be sent was told already.
       await provider.shutdown().catch(() => undefined);
     },
-    ...(content && { tell: content.tell }),
+    ...(content && { logExchange: content.logExchange }),
   };
 }
 
 /** The SDK keeps failures to itself; an operator whose traces never arrive has to learn why. */
-function told(exporter: SpanExporter, onError: TraceParts['onError']): SpanExporter {
+function reportingErrors(exporter: SpanExporter, onError: TraceParts['onError']): SpanExporter {
   let failing = false;
   return {
     export(spans: ReadableSpan[], done) {

@@ -17,7 +17,7 @@ import {
   defineProvider,
   type ProviderSettings,
 } from '../models/provider.ts';
-import { type Fetch, postJson, requestBody, toldCount } from './shared/http.ts';
+import { type Fetch, postJson, reportedCount, requestBody } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/plain-answer.ts';
 
@@ -66,11 +66,11 @@ export function withQuotes(model: LanguageModelV4): LanguageModelV4 {
     if (part.type === 'source') return [dated(part)];
     return part.type === 'text-end' ? [part, ...quotes(part)] : [part];
   });
-  return { ...quoting, doStream: options => mappedParts(quoting, pausesTold()).doStream(options) };
+  return { ...quoting, doStream: options => mappedParts(quoting, withPauses()).doStream(options) };
 }
 
 /** `pause_turn`: what came is no whole answer. With a text it can be gone on with; without one it has to be asked for again. */
-function pausesTold(): (part: LanguageModelV4StreamPart) => LanguageModelV4StreamPart[] {
+function withPauses(): (part: LanguageModelV4StreamPart) => LanguageModelV4StreamPart[] {
   let written = false;
   return part => {
     if (part.type === 'text-delta') written ||= part.delta.trim() !== '';
@@ -87,8 +87,8 @@ function dated(part: Source): Source {
 }
 
 function quotes({ id, providerMetadata }: Extract<LanguageModelV4StreamPart, { type: 'text-end' }>): Source[] {
-  const told = providerMetadata?.anthropic?.citations;
-  const citations: unknown[] = Array.isArray(told) ? told : [];
+  const given = providerMetadata?.anthropic?.citations;
+  const citations: unknown[] = Array.isArray(given) ? given : [];
   return citations.flatMap((citation, index): Source[] => {
     if (!isRecord(citation) || citation.type !== 'web_search_result_location') return [];
     const { url, title, cited_text: snippet } = citation;
@@ -161,7 +161,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     usesIn: countedSearches,
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
-    imageLimits: ({ window }) => ({ most: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
+    imageLimits: ({ window }) => ({ max: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
     list: signal => liveList({ provider: 'anthropic', baseUrl, headers }, signal),
     async countTokens({ id }, call) {
       const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
@@ -169,7 +169,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       const { model, system, messages } = await requestBody(make, call);
       const question = { url: `${baseUrl}/messages/count_tokens`, headers, provider: 'anthropic', model: id };
       const answer = await postJson({ ...question, body: { model, system, messages } }, call.abortSignal);
-      return toldCount(answer, 'input_tokens');
+      return reportedCount(answer, 'input_tokens');
     },
   };
 }
@@ -200,9 +200,9 @@ function budgetOf(
 ): number | undefined {
   const wanted = thinkingBudget ?? (effort === undefined || effort === 'none' ? 0 : budgetFor(effort, range));
   if (wanted <= 0) return undefined;
-  const most = Math.min(range.max, model.maxOutput - smallestAnswer);
+  const max = Math.min(range.max, model.maxOutput - smallestAnswer);
   const least = Math.max(range.min, smallestBudget);
-  return most < least ? undefined : Math.floor(Math.min(most, Math.max(least, wanted)));
+  return max < least ? undefined : Math.floor(Math.min(max, Math.max(least, wanted)));
 }
 
 /**
@@ -213,9 +213,9 @@ function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): La
   const roomy = (options: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
     const budget = sentBudget(options);
     if (budget === undefined) return options;
-    const most = Math.max(smallestAnswer, model.maxOutput - budget);
-    const answer = Math.max(smallestAnswer, options.maxOutputTokens ?? most);
-    return { ...options, maxOutputTokens: Math.min(answer, most) };
+    const max = Math.max(smallestAnswer, model.maxOutput - budget);
+    const answer = Math.max(smallestAnswer, options.maxOutputTokens ?? max);
+    return { ...options, maxOutputTokens: Math.min(answer, max) };
   };
   return {
     specificationVersion: 'v4',

@@ -66,6 +66,6 @@ export const custom = defineProvider({
 
 function fallbackWindow({ contextWindow }: ProviderSettings): { tokens: number; assumed: boolean } {
   const tokens = Number(contextWindow);
-  const told = Number.isInteger(tokens) && tokens > 0;
-  return { tokens: told ? tokens : usualWindow, assumed: !told };
+  const isValid = Number.isInteger(tokens) && tokens > 0;
+  return { tokens: isValid ? tokens : usualWindow, assumed: !isValid };
 }

@@ -9,7 +9,7 @@ import {
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/plain-answer.ts';
-import { withEndsTold, withJoinedTexts, withThoughtsApart } from './shared/stream-transforms.ts';
+import { withInterruptedEnds, withJoinedTexts, withThoughtsApart } from './shared/stream-transforms.ts';
 
 const ownBaseUrl = 'https://api.deepseek.com';
 const group = 'Providers';
@@ -53,7 +53,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'DEEPSEEK_BASE_URL');
   const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
-    languageModel: ({ id }) => withThoughtsApart(withEndsTold(withJoinedTexts(vendor.chat(id)))),
+    languageModel: ({ id }) => withThoughtsApart(withInterruptedEnds(withJoinedTexts(vendor.chat(id)))),
     providerOptions: params => ({ deepseek: thinkingOptions(params) }),
     tailRole: () => 'user',
     echoesThoughts: true,

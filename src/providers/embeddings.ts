@@ -4,27 +4,34 @@ import { estimateTokens } from '../core/tokens.ts';
 import { checkedBaseUrl, type ProviderSettings } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
 import type { VendorEmbedder } from '../models/vendor-services.ts';
-import { type VendorDoor, vendorJson } from './shared/http.ts';
+import { type VendorEndpoint, vendorJson } from './shared/http.ts';
 import { zhipuEndpoint } from './zhipu/api.ts';
 
 /** What vendors take in one request at the least. */
-const mostTexts = 64;
+const maxTexts = 64;
 
 const timeoutMs = 60_000;
 
 /** Any server with OpenAI's `POST /embeddings`. */
-function createEmbedder(door: VendorDoor, model: string): VendorEmbedder {
+function createEmbedder(endpoint: VendorEndpoint, model: string): VendorEmbedder {
   return {
-    model: `${door.provider}:${model}`,
-    async embed(texts, signal, tell) {
+    model: `${endpoint.provider}:${model}`,
+    async embed(texts, signal, report) {
       const vectors: Float32Array[] = [];
-      for (let at = 0; at < texts.length; at += mostTexts) {
-        const input = texts.slice(at, at + mostTexts);
+      for (let at = 0; at < texts.length; at += maxTexts) {
+        const input = texts.slice(at, at + maxTexts);
         // Vendors refuse an empty text; a space stands for nothing as well.
         const body: JsonObject = { model, input: input.map(text => text || ' ') };
         const what = `embeddings of ${model}`;
-        const answer = await vendorJson(door, { method: 'POST', path: '/embeddings', body, what, timeoutMs, signal });
-        tell?.(tokensOf(answer.usage, input));
+        const answer = await vendorJson(endpoint, {
+          method: 'POST',
+          path: '/embeddings',
+          body,
+          what,
+          timeoutMs,
+          signal,
+        });
+        report?.(tokensOf(answer.usage, input));
         vectors.push(...vectorsOf(answer.data, input.length));
       }
       const [first] = vectors;
@@ -37,8 +44,8 @@ function createEmbedder(door: VendorDoor, model: string): VendorEmbedder {
 
 /** As the vendor counts them; estimated where it does not tell. */
 function tokensOf(usage: unknown, texts: readonly string[]): number {
-  const told = isRecord(usage) ? (usage.prompt_tokens ?? usage.total_tokens) : undefined;
-  if (typeof told === 'number' && Number.isFinite(told) && told >= 0) return told;
+  const reported = isRecord(usage) ? (usage.prompt_tokens ?? usage.total_tokens) : undefined;
+  if (typeof reported === 'number' && Number.isFinite(reported) && reported >= 0) return reported;
   return texts.reduce((sum, text) => sum + estimateTokens(text), 0);
 }
 
@@ -102,18 +109,18 @@ export function namedEmbedder(
     });
   }
   return createEmbedder(
-    provider === 'zhipu' ? zhipuEndpoint(settings, now) : doorOf(provider, place, baseUrl, settings, now),
+    provider === 'zhipu' ? zhipuEndpoint(settings, now) : endpointOf(provider, place, baseUrl, settings, now),
     model,
   );
 }
 
-function doorOf(
+function endpointOf(
   provider: string,
   place: Place,
   baseUrl: string,
   { apiKey }: ProviderSettings,
   now: () => number,
-): VendorDoor {
+): VendorEndpoint {
   const headers: Record<string, string> = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
   return { provider, baseUrl: checkedBaseUrl(baseUrl, place.envName), headers, keyName: place.keyName, now };
 }

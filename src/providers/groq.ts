@@ -57,7 +57,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     providerOptions: params => ({ groq: reasoningOptions(params) }),
     // The chat templates of open models often refuse instructions after the conversation.
     tailRole: () => 'user',
-    imageLimits: () => ({ most: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
+    imageLimits: () => ({ max: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
     list: signal => liveList({ provider: 'groq', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
   };
 }

@@ -105,7 +105,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     vendorTools: params => (chat ? [] : openAiSearchTools(params)),
     usesIn: openAiUses,
     // Chat templates of other servers often refuse instructions after the conversation.
-    imageLimits: () => ({ most: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
+    imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
     tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
     list: signal => liveList({ provider: 'openai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
   };

@@ -25,7 +25,7 @@ import { answerFetch } from './shared/plain-answer.ts';
  * The package's model with what it leaves out: a stream that ends without a reason is told as interrupted, the upstream
  * provider's own words stand in errors, and what the call cost is in the metadata as `costUsd`.
  */
-export function toldWhole(model: LanguageModelV4): LanguageModelV4 {
+export function withCostAndErrors(model: LanguageModelV4): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
     provider: model.provider,
@@ -39,13 +39,13 @@ export function toldWhole(model: LanguageModelV4): LanguageModelV4 {
 async function stream(model: LanguageModelV4, options: LanguageModelV4CallOptions) {
   try {
     const result = await model.doStream(options);
-    return { ...result, stream: result.stream.pipeThrough(new TransformStream({ transform: tell })) };
+    return { ...result, stream: result.stream.pipeThrough(new TransformStream({ transform: transformPart })) };
   } catch (error) {
     throw withUpstreamWords(error);
   }
 }
 
-function tell(
+function transformPart(
   part: LanguageModelV4StreamPart,
   controller: TransformStreamDefaultController<LanguageModelV4StreamPart>,
 ): void {
@@ -192,7 +192,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenRouter } = await import('@openrouter/ai-sdk-provider');
   const vendor = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
   return {
-    languageModel: ({ id }) => toldWhole(vendor.chat(id, { usage: { include: true } })),
+    languageModel: ({ id }) => withCostAndErrors(vendor.chat(id, { usage: { include: true } })),
     providerOptions: params => ({ openrouter: vendorOptions(params) }),
     vendorTools: openRouterSearchTools,
     usesIn: countedSearches,
@@ -226,8 +226,8 @@ function vendorOptions(params: CallParams): JSONObject {
 function reasoningOption({ model, effort, thinkingBudget, maxOutputTokens }: CallParams): JSONObject | undefined {
   if (thinkingBudget === 0) return { enabled: false };
   if (thinkingBudget !== undefined) {
-    const most = maxOutputTokens - smallestAnswer;
-    return most < smallestBudget ? undefined : { max_tokens: Math.min(most, Math.max(smallestBudget, thinkingBudget)) };
+    const max = maxOutputTokens - smallestAnswer;
+    return max < smallestBudget ? undefined : { max_tokens: Math.min(max, Math.max(smallestBudget, thinkingBudget)) };
   }
   const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
   return sent === undefined ? undefined : { effort: sent };

@@ -19,7 +19,7 @@ import {
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/plain-answer.ts';
-import { withEndsTold } from './shared/stream-transforms.ts';
+import { withInterruptedEnds } from './shared/stream-transforms.ts';
 
 /** From the fourth generation on. */
 export function xaiSearches({ id }: ModelInfo): boolean {
@@ -40,9 +40,9 @@ export const xaiUses: UsesIn = part =>
   part.type === 'finish' ? use('web_search', part.usage.raw?.num_server_side_tools_used) : undefined;
 
 /** Answers whose thoughts are kept, and how much of them; what is forgotten is merely not sent along. */
-const mostAnswers = 200;
+const maxAnswers = 200;
 
-const mostChars = 4_000_000;
+const maxChars = 4_000_000;
 
 type AssistantContent = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'];
 
@@ -61,7 +61,7 @@ export function createEchoedThoughts(vendor: string): (model: LanguageModelV4) =
     kept.set(key, thoughts);
     chars += sizeOf(key, thoughts);
     for (const [oldest, its] of kept) {
-      if (kept.size <= mostAnswers && chars <= mostChars) return;
+      if (kept.size <= maxAnswers && chars <= maxChars) return;
       kept.delete(oldest);
       chars -= sizeOf(oldest, its);
     }
@@ -168,13 +168,13 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const echoed = createEchoedThoughts('xai');
   return {
-    languageModel: ({ id }) => echoed(withEndsTold(vendor.responses(id))),
+    languageModel: ({ id }) => echoed(withInterruptedEnds(vendor.responses(id))),
     providerOptions: params => ({ xai: { ...vendorOptions(params), ...xaiSearchOptions(params) } }),
     vendorTools: xaiSearchTools,
     usesIn: xaiUses,
     // xAI takes roles in any order.
     tailRole: () => 'system',
-    imageLimits: () => ({ most: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
+    imageLimits: () => ({ max: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
     list: signal => liveList({ provider: 'xai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
   };
 }

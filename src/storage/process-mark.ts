@@ -11,7 +11,7 @@ export interface ProcessMarks {
   stateOf(mark: string): ProcessState;
 }
 
-interface Told {
+interface ProcessStat {
   pid: string;
   /** One letter: `Z` and `X` are processes that ended and are merely not collected yet. */
   state: string;
@@ -25,14 +25,14 @@ interface Told {
  */
 export function processMarks(folder = '/proc'): ProcessMarks {
   const place = placeOf(folder);
-  const self = place === undefined ? undefined : toldOf(folder, 'self');
+  const self = place === undefined ? undefined : processStat(folder, 'self');
   return {
     own: place !== undefined && self ? `${place} ${self.pid} ${self.started}` : undefined,
     stateOf(mark) {
       const [at, pid, started] = split(mark);
       if (place === undefined || at !== place || pid === undefined) return 'unknown';
-      const told = toldOf(folder, pid);
-      return !told || told.started !== started || /[ZX]/.test(told.state) ? 'gone' : 'running';
+      const found = processStat(folder, pid);
+      return !found || found.started !== started || /[ZX]/.test(found.state) ? 'gone' : 'running';
     },
   };
 }
@@ -53,7 +53,7 @@ function placeOf(folder: string): string | undefined {
   }
 }
 
-function toldOf(folder: string, pid: string): Told | undefined {
+function processStat(folder: string, pid: string): ProcessStat | undefined {
   try {
     const text = readFileSync(`${folder}/${pid}/stat`, 'utf8');
     // The name stands in brackets and may hold anything; the last bracket ends it.

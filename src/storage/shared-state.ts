@@ -9,7 +9,7 @@ import type { Fact, Store } from './store.ts';
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,99}$/;
 
 /** Nothing that is kept here comes near it; a file that does is not ours. */
-const mostBytes = 32 * 1_048_576;
+const maxBytes = 32 * 1_048_576;
 
 /** Texts as files of one folder, which is made with the first of them. Only the operator may read them. */
 export function createKeptTexts({ folder, random }: { folder: string; random: Random }): KeptTexts {
@@ -22,7 +22,7 @@ export function createKeptTexts({ folder, random }: { folder: string; random: Ra
       const path = pathOf(name);
       try {
         const { size } = await stat(path);
-        return size > mostBytes ? undefined : await readFile(path, 'utf8');
+        return size > maxBytes ? undefined : await readFile(path, 'utf8');
       } catch {
         // Not there, or not readable: it can be had again.
         return undefined;

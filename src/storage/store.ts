@@ -204,7 +204,7 @@ export interface Store {
 }
 
 /** What a store from outside works with. */
-export interface StoreAround {
+export interface StoreContext {
   clock: Clock;
   random: Random;
   /** Told to the operator. */
@@ -218,7 +218,7 @@ export interface StoreDefinition {
   /** Its settings, by the name under which `open` gets them; absent: none. */
   options?: Readonly<Record<string, OptionSpec>>;
   /** The store, as a `Store` is to be. Called once, at the start, which has no side effects: it opens on first use. */
-  open(settings: Readonly<Record<string, string | undefined>>, around: StoreAround): Store | Promise<Store>;
+  open(settings: Readonly<Record<string, string | undefined>>, context: StoreContext): Store | Promise<Store>;
 }
 
 /** Typed identity; a store from outside is one of these. */

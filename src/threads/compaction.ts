@@ -259,7 +259,7 @@ export function summaryRoom({ summary }: Compaction, dropped: readonly StoredTur
 }
 
 /** The compaction with other words in place of the extract, cut after a line when they take more room than that did. */
-export function reworded(compaction: Compaction, dropped: readonly StoredTurn[], words: string): Compaction {
+export function withSummary(compaction: Compaction, dropped: readonly StoredTurn[], words: string): Compaction {
   const budget = estimateTokens(compaction.summary);
   const lines = words.trim().split('\n');
   const made = () => `${headOf(dropped, budget)}${lines.join('\n')}${filesLine(dropped)}`;

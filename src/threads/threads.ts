@@ -20,17 +20,17 @@ export interface ThreadScope {
   workspace: string;
 }
 
-const longestId = 36;
+const maxIdLength = 36;
 
 /** Forks of forks are followed this far back. */
-const mostAncestors = 20;
+const maxAncestors = 20;
 
 /** The id that a caller means: a UUID, or `last` for the newest thread of the workspace. */
 export async function idFor(store: Store, reference: string, place: ThreadScope, now: number): Promise<ThreadId> {
   if (isThreadId(reference)) return reference;
   if (reference === 'last') return newest(store, place, now);
   // Half of a secret is not known as one any more: of what is too long for an id, only the beginning is shown.
-  const shown = reference.length > longestId ? `${safeCut(reference, 12)}…` : reference;
+  const shown = reference.length > maxIdLength ? `${safeCut(reference, 12)}…` : reference;
   throw inputError(
     `"${shown}" is not a continuation_id: it is a UUID, as a reply's continuation_offer gives it, or "last".`,
     {
@@ -68,7 +68,7 @@ export async function loadThread(store: Store, id: ThreadId, owner: string, now:
 /** The ids that texts of a thread may have been masked under: its own, and those of the threads that it begins with. */
 export async function scopesOf(store: Store, thread: Pick<ThreadHead, 'id' | 'owner' | 'parent'>): Promise<ThreadId[]> {
   const ids: ThreadId[] = [thread.id];
-  for (let next = thread.parent?.thread; next && !ids.includes(next) && ids.length <= mostAncestors; ) {
+  for (let next = thread.parent?.thread; next && !ids.includes(next) && ids.length <= maxAncestors; ) {
     const found: Lookup<ThreadHead> = await store.head(next, 0);
     if (found.state !== 'live' || found.value.owner !== thread.owner) break;
     ids.push(next);
@@ -83,7 +83,7 @@ async function ancestry(store: Store, thread: Thread): Promise<Pick<Thread, 'tur
   const seen = new Set<ThreadId>([thread.id]);
   let next = thread.parent;
   let upTo = Number.POSITIVE_INFINITY;
-  while (next && !seen.has(next.thread) && chain.length < mostAncestors) {
+  while (next && !seen.has(next.thread) && chain.length < maxAncestors) {
     const { thread: parentId, seq } = next;
     seen.add(parentId);
     // A fork may begin before the point where its own original was forked off.

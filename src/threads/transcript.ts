@@ -165,7 +165,7 @@ function documentTokens(files: readonly FileRecord[], blobs: Blobs): number {
 }
 
 /** A file whose text stands in the prompt that is about to be sent. */
-export interface StandingFile {
+export interface PromptFile {
   path: string;
   size: number;
   mtimeMs: number;
@@ -183,37 +183,37 @@ export interface StandingFile {
  * The files that need not be sent again, by path: those whose text (or text and diffs) stands in the selected turns. One
  * that a compaction or a trim took out is not among them, so it is embedded again when it is needed.
  */
-export function standingFiles({ compaction, turns }: Selection): Map<string, StandingFile> {
-  const standing = new Map<string, StandingFile>();
+export function promptFiles({ compaction, turns }: Selection): Map<string, PromptFile> {
+  const inPrompt = new Map<string, PromptFile>();
   const trimmed = new Set(compaction?.trims.map(trim => trim.seq));
   for (const turn of turns) {
     if (trimmed.has(turn.seq)) continue;
-    for (const file of turn.files) apply(standing, file);
+    for (const file of turn.files) apply(inPrompt, file);
   }
-  return standing;
+  return inPrompt;
 }
 
-function apply(standing: Map<string, StandingFile>, file: FileRecord): void {
+function apply(inPrompt: Map<string, PromptFile>, file: FileRecord): void {
   const { path, size, mtimeMs, sha256, base, range, document } = file;
   switch (file.form) {
     case 'full':
-      if (base) standing.set(path, { path, size, mtimeMs, sha256, base, ...(document && { document }) });
+      if (base) inPrompt.set(path, { path, size, mtimeMs, sha256, base, ...(document && { document }) });
       return;
     case 'range':
       if (base)
-        standing.set(
+        inPrompt.set(
           path,
-          merged(standing.get(path), { path, size, mtimeMs, sha256, base, range, ...(document && { document }) }),
+          merged(inPrompt.get(path), { path, size, mtimeMs, sha256, base, range, ...(document && { document }) }),
         );
       return;
     case 'diff': {
-      const before = standing.get(path);
+      const before = inPrompt.get(path);
       // A diff whose base was compacted away says nothing by itself.
-      if (before && base) standing.set(path, { ...before, size, mtimeMs, sha256, base });
+      if (before && base) inPrompt.set(path, { ...before, size, mtimeMs, sha256, base });
       return;
     }
     case 'deleted':
-      standing.delete(path);
+      inPrompt.delete(path);
       return;
     // The file itself was not shown: it is embedded as soon as there is room.
     case 'outline':
@@ -232,7 +232,7 @@ export function shownTexts({ compaction, turns }: Selection): Set<Sha256> {
 }
 
 /** Two ranges of one text stand together only when they touch; else the newer one is what counts. */
-function merged(before: StandingFile | undefined, now: StandingFile): StandingFile {
+function merged(before: PromptFile | undefined, now: PromptFile): PromptFile {
   if (!before || before.sha256 !== now.sha256) return now;
   if (!before.range || !now.range) return { ...now, range: undefined };
   const touch = now.range.from <= before.range.to + 1 && before.range.from <= now.range.to + 1;
@@ -244,7 +244,7 @@ function merged(before: StandingFile | undefined, now: StandingFile): StandingFi
 }
 
 /** Whether all the lines that are asked for stand in the prompt already. */
-export function covers(standing: StandingFile, wanted: LineRange | undefined): boolean {
-  if (!standing.range) return true;
-  return wanted !== undefined && standing.range.from <= wanted.from && standing.range.to >= wanted.to;
+export function covers(inPrompt: PromptFile, wanted: LineRange | undefined): boolean {
+  if (!inPrompt.range) return true;
+  return wanted !== undefined && inPrompt.range.from <= wanted.from && inPrompt.range.to >= wanted.to;
 }

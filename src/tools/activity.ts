@@ -4,7 +4,7 @@ import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { RecentEvent } from '../core/ports.ts';
 
 const usualLimit = 50;
-const mostEvents = 1_000;
+const maxEvents = 1_000;
 /** What events may take of a reply. */
 const share = 0.8;
 
@@ -20,11 +20,11 @@ export const activity = defineTool({
     limit: z.int().min(1).optional(),
   },
   accepts: { lines: z.int().min(1).optional() },
-  shape: {
+  mode: {
     kind: 'action',
     async run(args, { ops, replyTokens }) {
       const words = (args.filter ?? '').split(/\s+/).filter(Boolean);
-      const limit = Math.min(mostEvents, args.limit ?? linesIn(args) ?? usualLimit);
+      const limit = Math.min(maxEvents, args.limit ?? linesIn(args) ?? usualLimit);
       const found = ops.recent({ words, limit });
       const events = await newestWithin(found.map(documentOf), replyTokens * share);
       const left = found.length - events.length;

@@ -17,5 +17,5 @@ export const agent = defineTool({
     run_id: z.string().describe('A run that waits for approval').optional(),
   },
   accepts: { ...hiddenFields, continuation_id: continuationId, max_rounds: z.int().min(1).max(10).optional() },
-  shape: { kind: 'agent' },
+  mode: { kind: 'agent' },
 });

@@ -11,7 +11,7 @@ export const apilookup = defineTool({
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { prompt: z.string().min(1).describe('What to look up') },
   renamed: { question: 'prompt', query: 'prompt' },
-  shape: {
+  mode: {
     kind: 'action',
     run: async ({ prompt }, { now }) => ({
       status: 'web_lookup_needed',

@@ -26,5 +26,5 @@ export const ceoAndBoard = defineTool({
   },
   accepts: { ...hiddenFields, output_extension: z.string().optional() },
   renamed: { ...promptFileNames, abs_output_dir: 'output_dir' },
-  shape: { kind: 'fanout', category: 'extended_reasoning', from: 'file', to: 'files', decision },
+  mode: { kind: 'fanout', category: 'extended_reasoning', from: 'file', to: 'files', decision },
 });

@@ -11,7 +11,7 @@ export const challenge = defineTool({
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { prompt: z.string().min(1).describe('The statement, word for word') },
   renamed: { statement: 'prompt', question: 'prompt' },
-  shape: {
+  mode: {
     kind: 'action',
     run: async ({ prompt }) => ({
       status: 'challenge_accepted',

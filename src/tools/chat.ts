@@ -24,7 +24,7 @@ export const chat = defineTool({
   writesBy: ['working_directory_absolute_path'],
   accepts: hidden,
   renamed: { files: 'absolute_file_paths', question: 'prompt' },
-  shape: {
+  mode: {
     kind: 'prompt',
     category: 'fast_response',
     effort: 'medium',

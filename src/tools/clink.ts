@@ -20,5 +20,5 @@ export const clink = defineTool({
   writesBy: ['allow_writes'],
   accepts: { images: z.array(z.string()).optional() },
   renamed: { files: 'absolute_file_paths' },
-  shape: { kind: 'externalCli' },
+  mode: { kind: 'externalCli' },
 });

@@ -60,5 +60,5 @@ export const consensus = defineTool({
   fields: panelFields,
   accepts: unadvertised(panelFields, { ...hiddenFields, ...quietPanelFields }),
   renamed: { question: 'prompt', proposal: 'prompt', files: 'relevant_files', absolute_file_paths: 'relevant_files' },
-  shape: { kind: 'panel', category: 'extended_reasoning', effort: 'medium', role, stances, review, synthesis },
+  mode: { kind: 'panel', category: 'extended_reasoning', effort: 'medium', role, stances, review, synthesis },
 });

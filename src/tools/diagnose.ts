@@ -21,7 +21,7 @@ export const diagnose = defineTool({
   writesBy: ['apply'],
   accepts: hiddenFields,
   renamed: { files: 'absolute_file_paths', error: 'stderr', prompt: 'stderr' },
-  shape: {
+  mode: {
     kind: 'diagnose',
     category: 'extended_reasoning',
     effort: 'medium',

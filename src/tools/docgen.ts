@@ -33,7 +33,7 @@ export const docgen = defineTool({
   fields,
   accepts: { ...hiddenFields, ...quietWorkflowFields, model, files_checked, issues_found, use_assistant_model },
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_documentation_analysis',
@@ -169,9 +169,9 @@ function wishesOf(settings: Partial<Arguments> | JsonObject): string[] {
   ];
 }
 
-const mostShown = 30;
+const maxShown = 30;
 
 function shown(paths: readonly string[]): string[] {
-  if (paths.length <= mostShown) return [...paths];
-  return [...paths.slice(0, mostShown), `… and ${paths.length - mostShown} more`];
+  if (paths.length <= maxShown) return [...paths];
+  return [...paths.slice(0, maxShown), `… and ${paths.length - maxShown} more`];
 }

@@ -15,7 +15,7 @@ export const exportThread = defineTool({
   },
   writesBy: ['output_path'],
   renamed: { file: 'output_path', path: 'output_path' },
-  shape: {
+  mode: {
     kind: 'action',
     async run({ continuation_id: continuationId, format = 'jsonl', output_path: outputPath }, { transfer }) {
       return { status: 'success', ...(await transfer.export({ continuationId, format, outputPath })) };

@@ -26,7 +26,7 @@ export const glmWebSearch = defineTool({
     user_id: z.string().optional(),
   },
   renamed: { query: 'search_query', prompt: 'search_query' },
-  shape: {
+  mode: {
     kind: 'action',
     async run(args, { web }) {
       if (!web) {

@@ -13,7 +13,7 @@ export const importThread = defineTool({
     as_new: z.boolean().optional(),
   },
   renamed: { file: 'file_path', path: 'file_path' },
-  shape: {
+  mode: {
     kind: 'action',
     async run({ file_path: filePath, as_new: asNew = false }, { transfer }) {
       return { status: 'success', ...(await transfer.import({ filePath, asNew })) };

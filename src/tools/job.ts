@@ -15,7 +15,7 @@ export const job = defineTool({
     wait_ms: z.int().min(0).describe('Wait this long for the end').optional(),
     action: z.enum(['status', 'cancel']).optional(),
   },
-  shape: {
+  mode: {
     kind: 'passThrough',
     async run({ job_id, wait_ms, action }, { jobs }) {
       if (action === 'cancel') return stateOf(await jobs.cancel(job_id));

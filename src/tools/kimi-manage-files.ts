@@ -24,7 +24,7 @@ export const kimiManageFiles = defineTool({
     confirm: z.boolean().optional(),
   },
   accepts: { limit: z.int().min(1).max(1_000).optional() },
-  shape: {
+  mode: {
     kind: 'action',
     async run(args, context) {
       const { operation, file_id: id, dry_run: dryRun, confirm } = args;

@@ -19,7 +19,7 @@ export const kimiMultiFileChat = defineTool({
   },
   accepts: hiddenFields,
   renamed: { question: 'prompt', absolute_file_paths: 'files' },
-  shape: {
+  mode: {
     kind: 'prompt',
     category: 'balanced',
     effort: 'medium',

@@ -16,7 +16,7 @@ export const kimiUploadAndExtract = defineTool({
     /** The text comes along; else only how long it is. */
     include_content: z.boolean().optional(),
   },
-  shape: {
+  mode: {
     kind: 'action',
     async run(args, { uploads }) {
       const outcomes = await uploads.add(args.files);

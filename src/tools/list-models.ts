@@ -10,7 +10,7 @@ export const listModels = defineTool({
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { provider: z.string().min(1).describe('Name or short name') },
-  shape: {
+  mode: {
     kind: 'action',
     async run({ provider: wanted }, { models }) {
       const providers = await models.providers();

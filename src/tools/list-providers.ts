@@ -8,7 +8,7 @@ export const listProviders = defineTool({
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
-  shape: {
+  mode: {
     kind: 'action',
     async run(_args, { models }) {
       const providers = await models.providers();

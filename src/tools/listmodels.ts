@@ -9,7 +9,7 @@ export const listmodels = defineTool({
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
-  shape: {
+  mode: {
     kind: 'action',
     async run(_args, { models }) {
       const providers = await models.providers({ fresh: true });
@@ -44,8 +44,8 @@ export const listmodels = defineTool({
 function section({ id, title, models, listing, onlyByPrefix }: ProviderState): string {
   const best = models.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id));
   const rows = best.map(model => (onlyByPrefix ? `- ${id}:${model.id}: asked only by this name` : line(model)));
-  const told = listing ? `\n${listingText(listing)}` : '';
-  return `## ${title} (${id})${told}\n${rows.join('\n') || '- none'}`;
+  const listed = listing ? `\n${listingText(listing)}` : '';
+  return `## ${title} (${id})${listed}\n${rows.join('\n') || '- none'}`;
 }
 
 function listed({ models, ageSeconds, failure }: NonNullable<ProviderState['listing']>) {

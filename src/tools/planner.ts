@@ -29,7 +29,7 @@ export const planner = defineTool({
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   fields,
   accepts: { ...hiddenFields, model: workflowFields.model, use_assistant_model: z.boolean().optional() },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_planning',

@@ -55,7 +55,7 @@ export const precommit = defineTool({
   fields,
   accepts: unadvertised(fields),
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', review_type: 'focus_on' },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_validation',
@@ -146,7 +146,7 @@ const last = [
   'End with next_step_required false',
 ];
 
-const mostListed = 100;
+const maxListed = 100;
 
 function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly string[]): Evidence {
   const several = repositories.length > 1;
@@ -202,7 +202,7 @@ function repositoryDocument({ files, conflicted, path, notes, ...where }: Reposi
       added_lines: sum(files.map(file => file.added)),
       removed_lines: sum(files.map(file => file.removed)),
     },
-    files: files.slice(0, mostListed).map(file => ({
+    files: files.slice(0, maxListed).map(file => ({
       path: printablePath(file.path),
       area: file.area,
       status: file.status,
@@ -212,7 +212,7 @@ function repositoryDocument({ files, conflicted, path, notes, ...where }: Reposi
       ...(file.submodule && { submodule: true }),
       ...(file.withheld !== undefined && { not_shown: file.withheld }),
     })),
-    ...(files.length > mostListed && { files_not_listed: files.length - mostListed }),
+    ...(files.length > maxListed && { files_not_listed: files.length - maxListed }),
     ...(notes.length > 0 && { notes }),
   };
 }

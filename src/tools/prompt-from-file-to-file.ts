@@ -18,5 +18,5 @@ export const promptFromFileToFile = defineTool({
   },
   accepts: hiddenFields,
   renamed: { ...promptFileNames, abs_output_dir: 'output_dir' },
-  shape: { kind: 'fanout', category: 'balanced', from: 'file', to: 'files' },
+  mode: { kind: 'fanout', category: 'balanced', from: 'file', to: 'files' },
 });

@@ -11,5 +11,5 @@ export const promptFromFile = defineTool({
   fields: { file_path: promptFile, models_prefixed_by_provider: modelsField },
   accepts: hiddenFields,
   renamed: promptFileNames,
-  shape: { kind: 'fanout', category: 'balanced', from: 'file', to: 'reply' },
+  mode: { kind: 'fanout', category: 'balanced', from: 'file', to: 'reply' },
 });

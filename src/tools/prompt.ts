@@ -12,5 +12,5 @@ export const prompt = defineTool({
   fields: { text: z.string().min(1), models_prefixed_by_provider: modelsField.describe('provider:model[:effort]') },
   accepts: hiddenFields,
   renamed: { models: 'models_prefixed_by_provider', prompt: 'text' },
-  shape: { kind: 'fanout', category: 'balanced', from: 'text', to: 'reply' },
+  mode: { kind: 'fanout', category: 'balanced', from: 'text', to: 'reply' },
 });

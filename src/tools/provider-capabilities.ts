@@ -11,7 +11,7 @@ export const providerCapabilities = defineTool({
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { provider: z.string().optional() },
-  shape: {
+  mode: {
     kind: 'action',
     async run({ provider }, { ops }) {
       const all = await ops.capabilities();

@@ -57,7 +57,7 @@ export const refactor = defineTool({
   fields,
   accepts: unadvertised(fields),
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_refactoring_analysis',

@@ -56,7 +56,7 @@ export const secaudit = defineTool({
   fields,
   accepts: unadvertised(fields),
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_security_audit',

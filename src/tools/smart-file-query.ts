@@ -20,7 +20,7 @@ export const smartFileQuery = defineTool({
   },
   accepts: { ...hiddenFields, continuation_id: continuationId },
   renamed: { prompt: 'question', file: 'file_path' },
-  shape: {
+  mode: {
     kind: 'prompt',
     category: 'balanced',
     effort: 'medium',

@@ -12,7 +12,7 @@ export const status = defineTool({
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
-  shape: {
+  mode: {
     kind: 'action',
     async run(_args, { ops, product, principal, models, jobs }) {
       const [providers, spent, running, caches] = await Promise.all([

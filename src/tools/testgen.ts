@@ -43,7 +43,7 @@ export const testgen = defineTool({
     absolute_file_paths: 'relevant_files',
     test_examples: 'relevant_files',
   },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_test_analysis',

@@ -30,7 +30,7 @@ const fields = {
   use_websearch: webSearchField,
 };
 
-const longestFinding = 600;
+const maxFindingLength = 600;
 
 export const thinkdeep = defineTool({
   name: 'thinkdeep',
@@ -43,7 +43,7 @@ export const thinkdeep = defineTool({
   fields,
   accepts: unadvertised(fields),
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_thinkdeep',
@@ -78,7 +78,7 @@ export const thinkdeep = defineTool({
           steps_completed: progress.lastStep,
           final_confidence: progress.confidence,
           relevant_context: progress.relevantContext,
-          key_findings: work.map(text => cutMiddle(text, longestFinding)),
+          key_findings: work.map(text => cutMiddle(text, maxFindingLength)),
           issues_identified: progress.issuesFound.map(plain),
           files_analyzed: progress.relevantFiles,
         },

@@ -12,7 +12,7 @@ import { roundedUsd } from '../core/usage.ts';
 const pageShare = 0.8;
 /** What stands around each turn. */
 const turnTokens = 150;
-const mostListed = 50;
+const maxListed = 50;
 
 const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'delete_all'] as const;
 
@@ -33,7 +33,7 @@ export const threads = defineTool({
     confirm: z.boolean().describe('delete: must be true').optional(),
     everywhere: z.boolean().describe('list, search: all projects').optional(),
   },
-  shape: {
+  mode: {
     kind: 'action',
     async run(args, context) {
       switch (args.action) {
@@ -73,8 +73,8 @@ async function named({ threads: store }: ActionContext, { continuation_id }: Arg
 }
 
 async function list({ threads: store }: ActionContext, { cursor, everywhere }: Arguments): Promise<JsonObject> {
-  const heads = await store.list({ everywhere: everywhere ?? false, limit: mostListed, ...pageAfter(cursor) });
-  const last = heads.length === mostListed ? heads.at(-1) : undefined;
+  const heads = await store.list({ everywhere: everywhere ?? false, limit: maxListed, ...pageAfter(cursor) });
+  const last = heads.length === maxListed ? heads.at(-1) : undefined;
   return { status: 'success', threads: heads.map(headOf), next_cursor: last && `${last.updatedAt}:${last.id}` };
 }
 
@@ -94,7 +94,7 @@ async function search({ threads: store }: ActionContext, { query, everywhere }: 
       validationErrors: [{ field: 'query', error: 'missing' }],
     });
   }
-  const hits = await store.search({ text: query, everywhere: everywhere ?? false, limit: mostListed });
+  const hits = await store.search({ text: query, everywhere: everywhere ?? false, limit: maxListed });
   return {
     status: 'success',
     hits: hits.map(({ thread, seq, snippet }) => ({ ...headOf(thread), turn: seq, snippet })),
@@ -231,9 +231,9 @@ async function removable(context: ActionContext, reference: string | undefined):
 async function listed({ threads: store }: ActionContext, id: unknown): Promise<ThreadHead | undefined> {
   for (let last: ThreadHead | undefined; ; ) {
     const after = last && { before: last.updatedAt, beforeId: last.id };
-    const heads = await store.list({ everywhere: true, limit: mostListed, ...after });
+    const heads = await store.list({ everywhere: true, limit: maxListed, ...after });
     const found = heads.find(head => head.id === id);
-    if (found || heads.length < mostListed) return found;
+    if (found || heads.length < maxListed) return found;
     last = heads.at(-1);
   }
 }
@@ -247,7 +247,7 @@ async function removeAll({ threads: store }: ActionContext, confirm: boolean | u
   if (confirm !== true) throw unconfirmed('all threads of this project');
   const deleted: string[] = [];
   for (;;) {
-    const heads = await store.list({ everywhere: false, limit: mostListed });
+    const heads = await store.list({ everywhere: false, limit: maxListed });
     const before = deleted.length;
     for (const head of heads) if (await store.remove(unread(head))) deleted.push(head.id);
     // A page of which nothing went was removed by somebody else meanwhile, or never will be.

@@ -26,7 +26,7 @@ export const tracer = defineTool({
   fields,
   accepts: unadvertised(fields),
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
-  shape: {
+  mode: {
     kind: 'workflow',
     words: {
       pause: 'pause_for_tracing',
@@ -106,7 +106,7 @@ function actionsFor({ stepNumber, confidence: sure }: Step, mode: Arguments['tra
 /** Files that were named and can't be read are an error; a language without grammar is not. */
 function refuseUnreadable(named: readonly string[], { files, skipped, otherLanguages }: TracedProject): void {
   if (named.length === 0 || files > 0 || otherLanguages.length > 0 || skipped.length === 0) return;
-  throw inputError(`None of the named files can be read. ${skipped.slice(0, 5).map(told).join(' ')}`, {
+  throw inputError(`None of the named files can be read. ${skipped.slice(0, 5).map(skipText).join(' ')}`, {
     class: 'files',
     next: 'Name files or folders inside the project in relevant_files, or none at all to trace in the whole project.',
     validationErrors: skipped
@@ -115,7 +115,7 @@ function refuseUnreadable(named: readonly string[], { files, skipped, otherLangu
   });
 }
 
-function told({ path, reason }: TracedProject['skipped'][number]): string {
+function skipText({ path, reason }: TracedProject['skipped'][number]): string {
   return `${path}: ${reason}`;
 }
 
@@ -134,19 +134,19 @@ function evidenceOf(found: TracedProject): Evidence {
   };
 }
 
-const mostSkips = 5;
+const maxSkips = 5;
 
 /** What the graph does not show, so that nobody takes it for all there is. */
 function notesOf({ traced, files, skipped, otherLanguages, broken }: TracedProject): string[] {
   const languages = otherLanguages.join(', ');
-  const more = skipped.length - mostSkips;
+  const more = skipped.length - maxSkips;
   const notes = [
     files === 0 && 'No graph: there is no TypeScript, JavaScript, Python or Go source here. Trace by reading.',
     languages && `Not in the graph: ${languages}, which has no parser here; trace that by reading.`,
     traced && traced.targets === 0 && unnamed(traced.graph),
     traced && traced.targets > 1 && 'The description names several symbols; all of them are traced.',
-    broken.length > 0 && `Syntax errors, so parts may be missing: ${broken.slice(0, mostSkips).join(', ')}`,
-    ...skipped.slice(0, mostSkips).map(each => `Not read: ${told(each)}`),
+    broken.length > 0 && `Syntax errors, so parts may be missing: ${broken.slice(0, maxSkips).join(', ')}`,
+    ...skipped.slice(0, maxSkips).map(each => `Not read: ${skipText(each)}`),
     more > 0 && `Not read: ${more} more.`,
     files > 0 &&
       'By syntax alone: "ambiguous" edges may or may not happen, "unresolved" ones lead out of what was read.',

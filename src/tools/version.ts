@@ -8,7 +8,7 @@ export const version = defineTool({
   tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
-  shape: {
+  mode: {
     kind: 'action',
     async run(_args, { product, models, principal }) {
       const configured = (await models.providers()).filter(provider => provider.configured);

@@ -4,11 +4,11 @@ import { errorCode, isSkip } from './paths.ts';
 import { isTooWide } from './roots.ts';
 import type { Sandbox } from './sandbox.ts';
 
-const longest = 8_192;
+const maxPathLength = 8_192;
 
 /** The path that a `file://` address names, or why it names none of this machine: `it …`. Decoded strictly; nothing is guessed. */
 export function fileAddress(address: string, isWindows: boolean): { path: string } | { why: string } {
-  if (address.length > longest) return { why: `it is longer than ${longest} characters` };
+  if (address.length > maxPathLength) return { why: `it is longer than ${maxPathLength} characters` };
   if (!/^file:\/\//i.test(address)) return { why: 'it is no file:// address' };
   // To the parser of addresses it would be a slash.
   if (!isWindows && address.includes('\\')) return { why: 'it holds a backslash that is not encoded' };
@@ -45,17 +45,17 @@ export interface ListedRoots {
 }
 
 /** Longer lists are no lists of projects. */
-const mostListed = 64;
+const maxListed = 64;
 
 /** Which of the directories that a client lists, as `file://` addresses, can be roots. */
 export async function listedRoots(addresses: readonly string[], options: ListedRootsOptions): Promise<ListedRoots> {
   const judged = await Promise.all(
-    addresses.slice(0, mostListed).map(async address => ({ address, ...(await judge(address, options)) })),
+    addresses.slice(0, maxListed).map(async address => ({ address, ...(await judge(address, options)) })),
   );
   const roots = new Set(judged.flatMap(each => ('path' in each ? [each.path] : [])));
   const refused = judged.flatMap(each => ('why' in each ? [each] : []));
-  if (addresses.length > mostListed) {
-    refused.push({ address: 'the rest', why: `a client lists ${mostListed} roots at most` });
+  if (addresses.length > maxListed) {
+    refused.push({ address: 'the rest', why: `a client lists ${maxListed} roots at most` });
   }
   return { roots: [...roots], refused };
 }

@@ -59,7 +59,7 @@ interface Candidate {
 }
 
 const megabyte = 1024 * 1024;
-const atOnce = 8;
+const maxConcurrent = 8;
 const skipsShown = 20;
 
 /** Reads the files and directories that a caller named. Each file comes once, whatever names lead to it. */
@@ -74,7 +74,7 @@ export async function collectFiles(
 
   const { files: named, directories, skipped } = await sortReferences(sandbox, unique, options);
   const files: CollectedFile[] = [];
-  for (const read of await inParallel(named, atOnce, file => readNamed(sandbox, file, options))) {
+  for (const read of await inParallel(named, maxConcurrent, file => readNamed(sandbox, file, options))) {
     if (read.file) files.push(read.file);
     skipped.push(...read.skipped);
   }
@@ -104,7 +104,7 @@ async function sortReferences(sandbox: Sandbox, references: readonly string[], {
   const files = new Map<string, NamedFile>();
   const directories = new Map<string, string>();
   const skipped: Skip[] = [];
-  const located = await inParallel(references, atOnce, async input => {
+  const located = await inParallel(references, maxConcurrent, async input => {
     throwIfAborted(signal);
     const reference = parsePathReference(input, root, home);
     if (isSkip(reference)) return reference;
@@ -177,7 +177,7 @@ async function searchDirectory(
     skipped.unshift(skip(input, 'too_many_files', reason));
   }
   const taken = ranked.slice(0, maxFilesPerDirectory);
-  const located = await inParallel(taken, atOnce, async file => {
+  const located = await inParallel(taken, maxConcurrent, async file => {
     throwIfAborted(signal);
     const found = await sandbox.locate(file.path);
     return isSkip(found) ? found : { ...file, size: found.size };
@@ -214,7 +214,7 @@ async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options
     used += cost;
     chosen.push(candidate);
   }
-  const outcomes = await inParallel(chosen, atOnce, async candidate => {
+  const outcomes = await inParallel(chosen, maxConcurrent, async candidate => {
     const file = await readFile(sandbox, candidate.path, { maxBytes, signal });
     return isSkip(file) ? file : { file, rank: generatedRank(candidate, file) };
   });
@@ -245,12 +245,12 @@ function shortened(skips: Skip[]): Skip[] {
   const rest = skips.slice(skipsShown);
   const counts = Map.groupBy(rest, each => each.code);
   const sorted = [...counts].sort(([, a], [, b]) => b.length - a.length);
-  const [most] = sorted;
-  if (!most) return skips;
+  const [longest] = sorted;
+  if (!longest) return skips;
   const detail = sorted.map(([code, list]) => `${list.length} ${code}`).join(', ');
   const more = {
     path: rest[0]?.path ?? '',
-    code: most[0],
+    code: longest[0],
     reason: `This and ${rest.length - 1} more were left out: ${detail}.`,
   };
   return [...skips.slice(0, skipsShown), more];

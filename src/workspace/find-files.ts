@@ -43,7 +43,7 @@ export interface ListOptions {
   signal?: AbortSignal;
 }
 
-const atOnce = 8;
+const maxConcurrent = 8;
 
 const walkLimits = { maxDepth: 100, maxEntries: 200_000 };
 
@@ -56,7 +56,7 @@ export async function listSourceFiles(
   references: readonly string[],
   { root, home, maxFiles = 1_000, signal }: ListOptions,
 ): Promise<string[]> {
-  const lists = await inParallel([...new Set(references)], atOnce, async input => {
+  const lists = await inParallel([...new Set(references)], maxConcurrent, async input => {
     throwIfAborted(signal);
     const reference = parsePathReference(input, root, home);
     if (isSkip(reference)) return [];
@@ -84,7 +84,7 @@ function tooMany(count: number, limit: number): Error {
 /** One place of a name: a character, any (`?`), any number of them (`*`), or one of a class. */
 type Piece = { star: true } | { star: false; fits(char: string): boolean; dot: boolean };
 
-const mostAlternatives = 64;
+const maxAlternatives = 64;
 
 /**
  * Tells paths with `/` that fit a pattern of `*`, `**`, `?`, `[a-z]` and `{a,b}`; names that begin with a dot have to be named so.
@@ -108,7 +108,7 @@ export function globMatcher(glob: string): ((path: string) => boolean) | undefin
 function alternatives(glob: string): string[] | undefined {
   let globs = [glob];
   for (;;) {
-    if (globs.length > mostAlternatives) return undefined;
+    if (globs.length > maxAlternatives) return undefined;
     const next = globs.flatMap(one => {
       const found = /\{([^{}]*,[^{}]*)\}/.exec(one);
       const [whole = '', inner = ''] = found ?? [];
@@ -233,19 +233,19 @@ export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindR
 /** The lines of those files that hold one of the words, at most `most`; `masked` sees the text of each file before anybody else. */
 export async function findText(
   sandbox: Sandbox,
-  request: FindRequest & { words: readonly string[]; sameCase: boolean; most: number },
+  request: FindRequest & { words: readonly string[]; sameCase: boolean; max: number },
   masked: (text: string) => Promise<string>,
 ): Promise<{ matches: TextMatch[]; complete: boolean } | Skip> {
   const files = await findFiles(sandbox, request);
   if (isSkip(files)) return files;
-  const { words, sameCase, most, signal } = request;
+  const { words, sameCase, max, signal } = request;
   const folded = (text: string) => (sameCase ? text : text.toLowerCase());
   const wanted = words.map(folded);
   const holds = (text: string) => wanted.some(word => folded(text).includes(word));
   const matches: TextMatch[] = [];
-  for (let at = 0; at < files.length && matches.length <= most; at += atOnce) {
+  for (let at = 0; at < files.length && matches.length <= max; at += maxConcurrent) {
     throwIfAborted(signal);
-    const found = await inParallel(files.slice(at, at + atOnce), atOnce, async path => {
+    const found = await inParallel(files.slice(at, at + maxConcurrent), maxConcurrent, async path => {
       const file = await readFile(sandbox, path, { maxBytes: searchedBytes, signal });
       if (isSkip(file) || !holds(file.text)) return [];
       const lines = (await masked(file.text)).split('\n');
@@ -253,5 +253,5 @@ export async function findText(
     });
     matches.push(...found.flat());
   }
-  return { matches: matches.slice(0, most), complete: matches.length <= most };
+  return { matches: matches.slice(0, max), complete: matches.length <= max };
 }

@@ -162,14 +162,14 @@ export interface PathReference {
   literal?: string;
 }
 
-const longest = 8_192;
+const maxPathLength = 8_192;
 
 const rangeSuffix = /^(.+):(\d{1,9})(?:-(\d{1,9}))?$/s;
 
 /** Reads what a caller named: absolute or relative to `root`, `~/…`, a `file://` URL, each with `:10` or `:10-80` behind it. */
 export function parsePathReference(input: string, root: string, home: string): PathReference | Skip {
   if (input.trim() === '') return skip(input, 'bad_path', 'The path is empty; name a file or a directory.');
-  if (input.length > longest) return skip(input, 'bad_path', `A path has at most ${longest} characters.`);
+  if (input.length > maxPathLength) return skip(input, 'bad_path', `A path has at most ${maxPathLength} characters.`);
   const plain = /^file:\/\//i.test(input) ? fromUrl(input) : { path: input };
   if ('problem' in plain) return skip(input, 'bad_path', plain.problem);
   if (plain.path.includes('\0')) return skip(input, 'bad_path', 'A path cannot contain a NUL character.');

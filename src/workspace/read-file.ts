@@ -9,10 +9,10 @@ import { isSkip, type PathReference, parsePathReference, skip, skipFor } from '.
 import type { Located, Opened, Sandbox } from './sandbox.ts';
 
 /** Above this share of bytes that make no sense as UTF-8, a file is taken for binary. */
-const mostInvalid = 0.1;
+const maxInvalid = 0.1;
 
 /** Above this share of control characters (white space and escapes aside) too. */
-const mostControl = 0.1;
+const maxControl = 0.1;
 
 /** Characters looked at for them: a binary file shows itself early. */
 const sample = 65_536;
@@ -36,21 +36,21 @@ export function decodeText(bytes: Buffer): string | undefined {
 function utf16(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): string | undefined {
   const text = new TextDecoder(encoding).decode(bytes);
   if (text.includes('\0')) return undefined;
-  return count(text, isReplacement) > text.length * mostInvalid ? undefined : text;
+  return count(text, isReplacement) > text.length * maxInvalid ? undefined : text;
 }
 
 function utf8(bytes: Buffer): string | undefined {
   if (bytes.includes(0)) return undefined;
   const text = new TextDecoder().decode(bytes);
   if (isUtf8(bytes)) return text;
-  if (count(text, isReplacement) > bytes.length * mostInvalid) return undefined;
+  if (count(text, isReplacement) > bytes.length * maxInvalid) return undefined;
   const understood = count(text, code => code > 0x7f && !isReplacement(code));
   return understood === 0 ? new TextDecoder('windows-1252').decode(bytes) : text;
 }
 
 function hasManyControls(text: string): boolean {
   const start = text.slice(0, sample);
-  return count(start, isControl) > start.length * mostControl;
+  return count(start, isControl) > start.length * maxControl;
 }
 
 function isReplacement(code: number): boolean {

@@ -7,7 +7,7 @@ import type { Sandbox } from './sandbox.ts';
 /** What placeholders stand for. */
 export type SecretsByPlaceholder = ReadonlyMap<string, string>;
 
-export interface OriginalsRequest {
+export interface SecretsRequest {
   /** The placeholders that are looked for. */
   wanted: ReadonlySet<string>;
   /** Files that were masked, the likeliest first; absolute. */
@@ -31,7 +31,7 @@ export function placeholdersIn(text: string): Set<string> {
  * Finds what placeholders stand for by masking the files again, as they are now: nobody keeps a secret for this. What is not in
  * those files any more, or what two secrets share, is not found. Nothing outside the roots is looked at.
  */
-export async function findSecrets(request: OriginalsRequest): Promise<SecretsByPlaceholder> {
+export async function findSecrets(request: SecretsRequest): Promise<SecretsByPlaceholder> {
   const { sandbox, mask, maxBytes, signal } = request;
   const found = new Map<string, string>();
   const shared = new Set<string>();

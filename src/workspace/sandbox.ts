@@ -68,7 +68,7 @@ const listFlags = readFlags | constants.O_DIRECTORY;
 /** What opening says when a path that was there a moment ago now is a link, a file for a directory, or gone. */
 const swapCodes: readonly string[] = ['ELOOP', 'ENOENT', 'ENOTDIR', 'EISDIR'];
 const deletedMark = ' (deleted)';
-const longestPath = 8_192;
+const maxPath = 8_192;
 const kernelFolders = ['/proc', '/sys', '/dev'];
 
 /**
@@ -95,8 +95,8 @@ export function createSandbox({
   }
 
   async function locate(path: string): Promise<Located | Skip> {
-    if (!isAbsolute(path) || path.includes('\0') || path.length > longestPath) {
-      return skip(path, 'bad_path', `A path is absolute, has no NUL character and at most ${longestPath} characters.`);
+    if (!isAbsolute(path) || path.includes('\0') || path.length > maxPath) {
+      return skip(path, 'bad_path', `A path is absolute, has no NUL character and at most ${maxPath} characters.`);
     }
     try {
       const real = await realpath(path);

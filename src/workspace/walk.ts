@@ -267,11 +267,11 @@ export interface MeasuredFile {
   bytes: number;
 }
 
-const atOnce = 8;
+const maxConcurrent = 8;
 
-const mostFiles = 2_000;
+const maxFiles = 2_000;
 
-const mostDirectoryBytes = 32 * 1024 * 1024;
+const maxDirectoryBytes = 32 * 1024 * 1024;
 
 const walkLimits = { maxDepth: 100, maxEntries: 50_000 };
 
@@ -283,7 +283,7 @@ export async function measureFiles(
   references: readonly string[],
   options: MeasureOptions,
 ): Promise<MeasuredFile[]> {
-  const found = await inParallel([...new Set(references)], atOnce, input => measureOne(sandbox, input, options));
+  const found = await inParallel([...new Set(references)], maxConcurrent, input => measureOne(sandbox, input, options));
   const byPath = new Map(found.flat().map(file => [file.path, file]));
   return [...byPath.values()];
 }
@@ -303,11 +303,11 @@ async function measureOne(sandbox: Sandbox, input: string, options: MeasureOptio
 
 async function measureDirectory(sandbox: Sandbox, directory: string, options: MeasureOptions): Promise<MeasuredFile[]> {
   const walk = await walkDirectory(sandbox, directory, walkLimits, options.signal);
-  const located = await inParallel(walk.files.slice(0, mostFiles), atOnce, async path => {
+  const located = await inParallel(walk.files.slice(0, maxFiles), maxConcurrent, async path => {
     throwIfAborted(options.signal);
     return sandbox.locate(path);
   });
-  let left = mostDirectoryBytes;
+  let left = maxDirectoryBytes;
   return located.flatMap(file => {
     if (isSkip(file) || file.size > options.maxBytes || file.size > left) return [];
     left -= file.size;

@@ -1,5 +1,5 @@
 const wordPattern = /[\p{L}_$][\p{L}\p{N}_$]*|\p{N}{3,}/gu;
-const mostWords = 40;
+const maxWords = 40;
 /** Scripts that are written without spaces: two of their characters in a row count as a word. */
 const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]{2,}/gu;
 
@@ -16,7 +16,7 @@ export function questionWords(question: string): string[] {
   for (const word of wordsOf(question.slice(0, 20_000))) {
     if (word.length > 2 && !empty.has(word)) words.add(word);
     else if (word.length === 2 && /[^\p{ASCII}]/u.test(word)) words.add(word);
-    if (words.size >= mostWords) break;
+    if (words.size >= maxWords) break;
   }
   return [...words];
 }

@@ -33,7 +33,7 @@ export interface ChangedPlace {
   backup?: string;
 }
 
-const mostBytes = 64 * 1024 * 1024;
+const maxBytes = 64 * 1024 * 1024;
 
 interface Former {
   path: string;
@@ -91,7 +91,7 @@ async function formerOf({ sandbox, signal }: ChangeOptions, change: FileChange):
     return { path, bytes: null, mode: 0o644 };
   }
   const { mode } = opened.stats;
-  const bytes = await readBytes(opened, path, { maxBytes: mostBytes, signal });
+  const bytes = await readBytes(opened, path, { maxBytes: maxBytes, signal });
   if (!Buffer.isBuffer(bytes)) throw notThere(path, bytes.reason);
   if (change.before === null || (change.before && !change.before.equals(bytes))) throw changedMeanwhile(path);
   return { path: opened.path, bytes, mode: mode & 0o777 };

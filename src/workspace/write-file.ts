@@ -22,7 +22,7 @@ function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | unde
 }
 
 /** Below what file systems take (255 bytes), so that a number and a draft's name still fit. */
-const longestBytes = 180;
+const maxNameBytes = 180;
 
 /** Names that Windows keeps for devices, whatever follows their first dot. */
 const devices = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
@@ -33,10 +33,10 @@ const devices = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i;
  */
 export function fileName(parts: readonly [string, ...string[]], extension: string): string {
   const [first, ...others] = parts.map(safePart);
-  const tail = [...others.map(part => within(part, longestBytes / 3)).map(part => `_${part}`), `.${extension}`].join(
+  const tail = [...others.map(part => within(part, maxNameBytes / 3)).map(part => `_${part}`), `.${extension}`].join(
     '',
   );
-  const head = within(first ?? '', Math.max(8, longestBytes - Buffer.byteLength(tail)));
+  const head = within(first ?? '', Math.max(8, maxNameBytes - Buffer.byteLength(tail)));
   const name = `${head === '' ? 'prompt' : head}${tail}`;
   return devices.test(name) ? `_${name}` : name;
 }
@@ -140,7 +140,7 @@ export interface Written {
   replaced: boolean;
 }
 
-const mostNumbers = 1_000;
+const maxNumbers = 1_000;
 
 /**
  * Writes a file into a directory inside the roots. It is written beside its place and moved there, so that a link of its name
@@ -202,7 +202,7 @@ async function addFresh(draft: string, folder: string, name: string): Promise<st
       await linkOrCopy(draft, path);
       return path;
     } catch (error) {
-      if (errorCode(error) !== 'EEXIST' || number >= mostNumbers) throw error;
+      if (errorCode(error) !== 'EEXIST' || number >= maxNumbers) throw error;
     }
   }
 }

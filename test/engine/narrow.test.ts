@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { ExposurePolicy } from '../../src/engine/exposure.ts';
-import { narrow } from '../../src/engine/exposure.ts';
+import { narrowExposure } from '../../src/engine/exposure.ts';
 import { tools } from '../../src/tools/index.gen.ts';
 
 const standard: ExposurePolicy = { profile: 'standard', toolsets: ['core', 'code'], disabled: [], readOnly: false };
-const names = (permissions: Partial<Parameters<typeof narrow>[2]>, policy = standard) => {
-  const { tools: listed, unlisted } = narrow(tools, policy, { readOnly: false, ...permissions });
+const names = (permissions: Partial<Parameters<typeof narrowExposure>[2]>, policy = standard) => {
+  const { tools: listed, unlisted } = narrowExposure(tools, policy, { readOnly: false, ...permissions });
   return { listed: listed.map(({ name }) => name), unlisted: unlisted.map(({ name }) => name) };
 };
 const all = names({}).listed;
@@ -13,7 +13,7 @@ const all = names({}).listed;
 describe('narrow', () => {
   it('leaves everything to who may do everything', () => {
     expect(all.length).toBeGreaterThan(15);
-    expect(narrow(tools, { ...standard, toolsets: ['nonsense'] }, { readOnly: false }).unknown).toHaveLength(1);
+    expect(narrowExposure(tools, { ...standard, toolsets: ['nonsense'] }, { readOnly: false }).unknown).toHaveLength(1);
   });
 
   it('lets names through by their globs, whatever their case, and a refused one never', () => {
@@ -30,7 +30,7 @@ describe('narrow', () => {
     expect(core).not.toContain('codereview');
     expect(names({ toolsets: ['core', 'wrapper', 'ops'] }).listed).toEqual(core);
     expect(names({ allow: ['status', 'prompt'] }).listed).toEqual([]);
-    expect(narrow(tools, standard, { readOnly: false, toolsets: ['cores'] }).unknown[0]).toContain('"cores"');
+    expect(narrowExposure(tools, standard, { readOnly: false, toolsets: ['cores'] }).unknown[0]).toContain('"cores"');
   });
 
   it('is read-only where the process or the caller is', () => {
@@ -43,10 +43,10 @@ describe('narrow', () => {
 
   it('leads from the one tool of a lean profile to nothing that is refused', () => {
     const lean: ExposurePolicy = { ...standard, profile: 'lean' };
-    const { tools: listed } = narrow(tools, lean, { readOnly: false, deny: ['debug', 'job'] });
-    const shape = listed.find(({ name }) => name === 'workflow')?.shape;
-    expect(shape?.kind === 'alias' && shape.to).not.toContain('debug');
-    expect(shape?.kind === 'alias' && shape.to).toContain('codereview');
+    const { tools: listed } = narrowExposure(tools, lean, { readOnly: false, deny: ['debug', 'job'] });
+    const mode = listed.find(({ name }) => name === 'workflow')?.mode;
+    expect(mode?.kind === 'alias' && mode.to).not.toContain('debug');
+    expect(mode?.kind === 'alias' && mode.to).toContain('codereview');
     expect(names({ deny: ['workflow'] }, lean).listed).not.toContain('workflow');
   });
 });

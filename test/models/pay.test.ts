@@ -17,7 +17,7 @@ it('lets pass what fits exactly, however the sums are rounded, and no more', asy
     emit: () => {},
   });
   const kind = 'web_search' as const;
-  const service = { payer: { owner: 'local' }, tool: 'search', provider: 'zhipu', used: 'search-prime', kind, most: 1 };
+  const service = { payer: { owner: 'local' }, tool: 'search', provider: 'zhipu', used: 'search-prime', kind, max: 1 };
   // Of 0.03 less two times 0.01 a little less than 0.01 is left.
   for (let time = 0; time < 3; time += 1) await pay(service, async tell => tell(1));
   await expect(pay(service, async tell => tell(1))).rejects.toMatchObject({ details: { class: 'cost' } });

@@ -1,9 +1,9 @@
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { CommsNote } from '../../src/core/ports.ts';
-import { type CommsLogParts, createCommsLog } from '../../src/observability/exchange-log.ts';
-import { createCommsReader } from '../../src/observability/exchange-reader.ts';
+import type { ExchangeNote } from '../../src/core/ports.ts';
+import { createExchangeLog, type ExchangeLogParts } from '../../src/observability/exchange-log.ts';
+import { createExchangeReader } from '../../src/observability/exchange-reader.ts';
 import { createMask } from '../../src/observability/secret-masking.ts';
 import { canaries } from '../support/canaries.ts';
 import { manualClock } from '../support/clock.ts';
@@ -22,28 +22,28 @@ async function logOf({ maxBytes = 10 * megabyte, keys = [] }: { maxBytes?: numbe
   const folder = project.path('logs');
   const clock = manualClock();
   const problems: string[] = [];
-  const parts: CommsLogParts = {
+  const parts: ExchangeLogParts = {
     folder,
     maxBytes,
     clock,
     secrets: createMask({ secret: 'pepper', keys }),
     onError: (name, error) => void problems.push(`${name}: ${String(error)}`),
   };
-  const log = createCommsLog(parts);
+  const log = createExchangeLog(parts);
   return {
     folder,
     clock,
     problems,
     parts,
-    tell: log.tell,
+    tell: log.log,
     close: () => log.close(),
-    reader: createCommsReader(folder),
+    reader: createExchangeReader(folder),
     text: () => readFile(join(folder, 'comms.jsonl'), 'utf8'),
     sides: () => readdir(join(folder, 'comms')).catch(() => []),
   };
 }
 
-const note = (exchange: string, rest: Partial<CommsNote> = {}): CommsNote => ({
+const note = (exchange: string, rest: Partial<ExchangeNote> = {}): ExchangeNote => ({
   reqId: 'r1',
   exchange,
   direction: 'out',
@@ -54,7 +54,7 @@ const note = (exchange: string, rest: Partial<CommsNote> = {}): CommsNote => ({
   payload: { messages: [{ role: 'user', section: 'turn', parts: [{ type: 'text', text: `Question ${exchange}?` }] }] },
   ...rest,
 });
-const reply = (exchange: string, payload: object = { text: 'Yes.', elapsedMs: 7 }): CommsNote =>
+const reply = (exchange: string, payload: object = { text: 'Yes.', elapsedMs: 7 }): ExchangeNote =>
   note(exchange, { direction: 'in', kind: 'response', payload });
 
 /** All bytes that the log takes on disk. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLane } from '../../src/observability/event-bus.ts';
+import { createWriteQueue } from '../../src/observability/event-bus.ts';
 import { manualClock } from '../support/clock.ts';
 
 describe('a lane', () => {
@@ -10,7 +10,7 @@ describe('a lane', () => {
     const held = new Promise<void>(resolve => {
       release = resolve;
     });
-    const lane = createLane<string>({
+    const lane = createWriteQueue<string>({
       name: 'slow',
       maxWaiting: 10,
       sizeOf: text => text.length,
@@ -33,7 +33,7 @@ describe('a lane', () => {
   it('writes what comes within its time at once, and sooner where somebody waits for it', async () => {
     const written: string[][] = [];
     const clock = manualClock();
-    const lane = createLane<string>({
+    const lane = createWriteQueue<string>({
       name: 'file',
       maxWaiting: 10,
       gather: { clock, ms: 100 },

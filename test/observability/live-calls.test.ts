@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import { createLiveCalls } from '../../src/observability/live-calls.ts';
+import { createLiveCallsSink } from '../../src/observability/live-calls.ts';
 
 const at = (event: AppEvent, time = 1) => ({ at: time, event });
 const begin = (reqId: string, owner = 'alice'): AppEvent => ({
@@ -15,7 +15,7 @@ const end = (reqId: string): AppEvent => ({ type: 'call.end', reqId, tool: 'chat
 
 describe('the calls of this process', () => {
   it('are known with their events from beginning to end, those under way first', async () => {
-    const sink = createLiveCalls();
+    const sink = createLiveCallsSink();
     await sink.write([at(begin('a'), 1), at(stage('a'), 2), at(end('a'), 3), at(begin('b'), 2), at(stage('b'), 4)]);
     const [running, ended] = sink.calls.list('alice');
     expect(running).toMatchObject({ reqId: 'b', tool: 'chat', client: 'c', startedAt: 2, omitted: 0 });
@@ -25,7 +25,7 @@ describe('the calls of this process', () => {
   });
 
   it('are each owner’s own, to list, to find and to hear of', async () => {
-    const sink = createLiveCalls();
+    const sink = createLiveCallsSink();
     const heard: string[] = [];
     const gone = new AbortController();
     sink.calls.subscribe('alice', reqId => heard.push(reqId), gone.signal);
@@ -48,7 +48,7 @@ describe('the calls of this process', () => {
   });
 
   it('are forgotten when there are too many, the oldest that ended first', async () => {
-    const sink = createLiveCalls({ calls: 3, characters: 1e9, eventsOfCall: 10 });
+    const sink = createLiveCallsSink({ calls: 3, characters: 1e9, eventsOfCall: 10 });
     await sink.write([
       at(begin('slow')),
       at(begin('a')),
@@ -69,7 +69,7 @@ describe('the calls of this process', () => {
   });
 
   it('take no more room than they are given, and keep the newest event of a talkative one', async () => {
-    const sink = createLiveCalls({ calls: 100, characters: 2_000, eventsOfCall: 4 });
+    const sink = createLiveCallsSink({ calls: 100, characters: 2_000, eventsOfCall: 4 });
     await sink.write([at(begin('a')), ...Array.from({ length: 9 }, (_, index) => at(stage('a', `step ${index}`)))]);
     const call = sink.calls.find('alice', 'a');
     expect(call?.events).toHaveLength(4);

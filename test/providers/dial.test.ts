@@ -77,7 +77,7 @@ const models = [
 describe('dial in the product', () => {
   it('offers the deployments that can be conversed with, as their makers describe them', () =>
     withDial({ models }, {}, async ({ polylogue }) => {
-      const [state] = (await polylogue.product.team.providers({ fresh: true })).filter(({ id }) => id === 'dial');
+      const [state] = (await polylogue.product.models.providers({ fresh: true })).filter(({ id }) => id === 'dial');
       expect(state?.models.map(({ id }) => id)).toEqual(['gpt-5.2', 'house-model']);
       expect(state?.models[0]).toMatchObject({ window: 100_000, reasoning: true, input: ['text', 'image'] });
       expect(state?.models[0]?.efforts).toContain('high');

@@ -75,7 +75,7 @@ const definitions = {
     const effects = { writes: false, destroys: false, network: false, idempotent: true };
     export const listAll = { name: 'list_all', title: 'List', description: 'Lists all.', toolset: 'core', tier: 'user', effects,
       fields: { word: z.enum(['one', 'two']).describe('A word') }, accepts: { extra: z.array(z.string()).optional() },
-      renamed: { term: 'word' }, shape: { kind: 'action', run: async () => ({}) } };`,
+      renamed: { term: 'word' }, mode: { kind: 'action', run: async () => ({}) } };`,
   'src/cli/commands/ask.ts': 'export const ask = () => 1;',
 };
 

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/surroundings.ts';
 import { threadId } from '../../src/core/ids.ts';
 import { processMarks } from '../../src/storage/process-mark.ts';
 import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
-const { clock, random } = realSurroundings();
+const { clock, random } = systemEnvironment();
 const id = threadId(random.uuid());
 
 /** Another process that takes the thread for an hour. */

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/surroundings.ts';
 import { cancelledError, storageError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
@@ -52,7 +52,7 @@ describe('an answer that was paid for', () => {
 
 describe('a store that fails when a thread is given back', () => {
   it('does not take away what the work brought', async () => {
-    const { clock, random } = realSurroundings();
+    const { clock, random } = systemEnvironment();
     const warnings: string[] = [];
     const failing = {
       ...createMemoryStore(),

@@ -14,7 +14,7 @@ export function bareDaemon(host: ToolHost, options: Partial<DaemonOptions> = {})
     tokens: createTokens([], operator),
     rates: { perMinute: 1_000_000, burst: 1_000_000 },
     capacity: { perCaller: 32, inAll: 128, queued: 256 },
-    sessions: { idleMs: 3_600_000, most: 2_000 },
+    sessions: { idleMs: 3_600_000, max: 2_000 },
     maxBodyBytes: 33_554_432,
     version: '0.0.0',
     clock: realClock(),

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, tables } from '../../src/app/app.ts';
-import { realSurroundings } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/surroundings.ts';
 import type { Clock, Random } from '../../src/core/ports.ts';
 import type { ProgressUpdate } from '../../src/core/tool-host.ts';
 
@@ -38,7 +38,7 @@ export interface TestProductOptions {
   /** What `config.json` in the data folder holds. */
   config?: Record<string, unknown>;
   /** The environment as programs may see it that are started; absent: that of the tests. */
-  programEnv?: Record<string, string>;
+  childEnv?: Record<string, string>;
 }
 
 /** The whole product in this process: real settings, real store in a folder of its own, vendors by base address. */
@@ -48,16 +48,21 @@ export async function testProduct({
   clock,
   random,
   config: file,
-  programEnv,
+  childEnv,
 }: TestProductOptions): Promise<TestProduct> {
   const home = await mkdtemp(join(tmpdir(), 'polylogue-home-'));
   const log: string[] = [];
-  const around = { ...realSurroundings(), cwd: root, homeDir: home, writeError: (line: string) => void log.push(line) };
+  const around = {
+    ...systemEnvironment(),
+    cwd: root,
+    homeDir: home,
+    writeError: (line: string) => void log.push(line),
+  };
   const surroundings = {
     ...around,
     ...(clock && { clock }),
     ...(random && { random }),
-    ...(programEnv && { programEnv }),
+    ...(childEnv && { childEnv }),
   };
   const configured = () =>
     loadConfig({

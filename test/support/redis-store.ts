@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { realSurroundings } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/surroundings.ts';
 import { createRedisStore, type RedisStoreOptions } from '../../src/storage/redis/redis.ts';
 import type { Store } from '../../src/storage/store.ts';
 
-const { clock, random } = realSurroundings();
+const { clock, random } = systemEnvironment();
 
 /** A store on a real server, under a prefix of its own unless one is given. Patient: the machine may be busy. */
 export function redisStore(url: string, options: Partial<RedisStoreOptions> = {}): Store {

@@ -7,7 +7,7 @@ import { operator, type Refusal, refusalResponse } from '../../src/server/access
 import { createGate } from '../../src/server/access/gate.ts';
 import { type CapacityRules, createCapacity } from '../../src/server/access/limits.ts';
 import { createTokens, digestOf, type TokenEntry } from '../../src/server/access/tokens.ts';
-import { openWs, type WsOptions, type WsRules } from '../../src/server/websocket/websocket.ts';
+import { openWebSockets, type WebSocketOptions, type WebSocketRules } from '../../src/server/websocket/websocket.ts';
 import { realClock } from './clock.ts';
 import { seededRandom } from './random.ts';
 
@@ -18,8 +18,8 @@ export interface TestDoorOptions {
   tokens?: Record<string, string>;
   clock?: Clock;
   capacity?: Partial<CapacityRules>;
-  rules?: Partial<Omit<WsRules, 'frames'>> & { frames?: Partial<WsRules['frames']> };
-  options?: Partial<WsOptions>;
+  rules?: Partial<Omit<WebSocketRules, 'frames'>> & { frames?: Partial<WebSocketRules['frames']> };
+  options?: Partial<WebSocketOptions>;
 }
 
 /** The WebSocket door on a port of its own, behind guards as the daemon has them. */
@@ -32,7 +32,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
   const capacity = createCapacity({ perCaller: 32, inAll: 128, queued: 256, ...given.capacity });
   const gate = createGate(capacity, clock);
   const errors: Error[] = [];
-  const door = openWs({
+  const door = openWebSockets({
     version: '0.0.0-test',
     clock,
     random: seededRandom(7),
@@ -49,16 +49,16 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     rules: {
       pingMs: 45_000,
       silenceMs: 120_000,
-      mostBuffered: 1_048_576,
-      mostKept: 134_217_728,
-      mostConnections: 1_024,
+      maxBuffered: 1_048_576,
+      maxKept: 134_217_728,
+      maxConnections: 1_024,
       ...given.rules,
       frames: {
         helloMs: 15_000,
         progressMs: 8_000,
         resultMs: 600_000,
-        mostCharacters: 8_388_608,
-        mostAsked: 67_108_864,
+        maxCharacters: 8_388_608,
+        maxAsked: 67_108_864,
         compatText: true,
         notJoined: [],
         ...given.rules?.frames,

@@ -33,8 +33,8 @@ export function workflowRig(env: Record<string, string> = {}, cli: { gemini?: st
     const settings = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', ...env };
     if (cli.gemini !== undefined) installed = await standIn('gemini');
     installed?.script(geminiAnswers(cli.gemini ?? ''));
-    const programEnv = installed?.env;
-    polylogue = await testProduct({ root: project.root, env: settings, ...(programEnv && { programEnv }) });
+    const childEnv = installed?.env;
+    polylogue = await testProduct({ root: project.root, env: settings, ...(childEnv && { childEnv }) });
   });
   afterEach(async () => {
     expect(vendor.violations).toEqual([]);

@@ -15,7 +15,7 @@ export interface Emitter {
   on<Key extends Name>(name: Key, listener: (event: PolylogueEvents[Key]) => void): () => void;
   emit<Key extends Name>(name: Key, event: PolylogueEvents[Key]): void;
   /** Tells one listener that is not registered, as those of a request. */
-  tell<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): void;
+  notify<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): void;
 }
 
 export function createEmitter(onFailure: (error: unknown) => void): Emitter {
@@ -28,7 +28,7 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
     cache: new Set(),
     error: new Set(),
   };
-  function tell<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): void {
+  function notify<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): void {
     try {
       // An async function is a listener too, and nobody waits for it.
       Promise.resolve(listener?.(event)).catch(onFailure);
@@ -37,13 +37,13 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
     }
   }
   return {
-    tell,
+    notify,
     on(name, listener) {
       listeners[name].add(listener);
       return () => void listeners[name].delete(listener);
     },
     emit(name, event) {
-      for (const listener of [...listeners[name]]) tell(listener, event);
+      for (const listener of [...listeners[name]]) notify(listener, event);
     },
   };
 }
@@ -130,15 +130,15 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         search: request.rag ?? false,
         history: request.history ?? [],
         tools: (request.tools ?? []).filter(tool => typeof tool !== 'string'),
-        hands: (request.tools ?? []).filter(tool => typeof tool === 'string'),
+        localTools: (request.tools ?? []).filter(tool => typeof tool === 'string'),
         temperature: params.temperature,
         topP: params.topP,
         maxOutputTokens: params.maxTokens,
         maxCostUsd: params.maxCostUsd,
         limits: limitsOf(params),
         onToolCall: request.onToolCall,
-        ...(stream && onChunk && { onText: (text: string) => parts.emitter.tell(onChunk, text) }),
-        onEvent: event => tell(parts.emitter, conversation, request, event),
+        ...(stream && onChunk && { onText: (text: string) => parts.emitter.notify(onChunk, text) }),
+        onEvent: event => forward(parts.emitter, conversation, request, event),
         signal: request.signal ?? new AbortController().signal,
       });
       const { text, turns, usage, costUsd, toolCalls, stopReason, candidate, skipped, warnings, rounds } = result;
@@ -148,7 +148,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
     } catch (thrown) {
       const error = thrown instanceof Error ? thrown : new Error(String(thrown));
       parts.emitter.emit('error', { type: 'error', conversation, error });
-      parts.emitter.tell(onError, error);
+      parts.emitter.notify(onError, error);
       throw error;
     }
   };
@@ -181,7 +181,7 @@ function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>
   return { ...(truncLimit !== undefined && { truncLimit }), ...(maxRounds !== undefined && { rounds: maxRounds }) };
 }
 
-function tell(emitter: Emitter, conversation: string, request: SendRequest, event: AgentEvent): void {
+function forward(emitter: Emitter, conversation: string, request: SendRequest, event: AgentEvent): void {
   switch (event.type) {
     case 'request':
       emitter.emit('request', { ...event, conversation });
@@ -197,7 +197,7 @@ function tell(emitter: Emitter, conversation: string, request: SendRequest, even
       return;
     case 'tool_result':
       emitter.emit('tool_result', { ...event, conversation });
-      if (patching.has(event.call.name) && event.call.outcome === 'ok') emitter.tell(request.onPatch, event.call);
+      if (patching.has(event.call.name) && event.call.outcome === 'ok') emitter.notify(request.onPatch, event.call);
       return;
     case 'refresh':
       emitter.emit('refresh', { ...event, conversation });

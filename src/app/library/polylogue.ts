@@ -3,10 +3,10 @@ import { configError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import type { CommsExchange, CommsFilter } from '../../core/ports.ts';
+import type { ExchangeFilter, ExchangeRecord } from '../../core/ports.ts';
 import type { ProgressUpdate } from '../../core/tool-host.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
-import { realSurroundings, useProxy } from '../surroundings.ts';
+import { systemEnvironment, useProxy } from '../surroundings.ts';
 import {
   type Conversation,
   type ConversationOptions,
@@ -75,7 +75,7 @@ export interface Polylogue {
   /** What was said to models, where COMMS_LOG is on. */
   commsLog: {
     /** The newest first. */
-    read(filter?: Partial<CommsFilter>): Promise<CommsExchange[]>;
+    read(filter?: Partial<ExchangeFilter>): Promise<ExchangeRecord[]>;
     clear(): Promise<void>;
   };
   /** Answers what ends the listening. */
@@ -87,15 +87,15 @@ export interface Polylogue {
 
 /** Starts a Polylogue of a program's own. Several may stand beside each other; they share nothing but their store. */
 export async function createPolylogue(options: PolylogueOptions = {}): Promise<Polylogue> {
-  const around = { ...realSurroundings(), writeError: (line: string) => options.log?.(line.trimEnd()) };
-  const cwd = options.root ?? around.cwd;
+  const environment = { ...systemEnvironment(), writeError: (line: string) => options.log?.(line.trimEnd()) };
+  const cwd = options.root ?? environment.cwd;
   const env = { ...(options.env ?? process.env), ...placesOf(options), ...options.settings };
-  const { homeDir, platform } = around;
+  const { homeDir, platform } = environment;
   const sources = { env, argvFlags: {}, homeDir, platform, cwd, readFile: readIfPresent };
   const { config, extensions } = await loadAppConfig(sources, options);
   await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
-  const product = await createProduct(withAllTools(config), { ...around, cwd, programEnv: env, extensions });
-  return wirePolylogue(product, config, around.random.uuid);
+  const product = await createProduct(withAllTools(config), { ...environment, cwd, childEnv: env, extensions });
+  return composePolylogue(product, config, environment.random.uuid);
 }
 
 function placesOf({ home, root }: PolylogueOptions): Record<string, string> {
@@ -107,7 +107,7 @@ function withAllTools(config: AppConfig): AppConfig {
   return { ...config, values: { ...config.values, app: { ...config.values.app, profile: 'full' } } };
 }
 
-function wirePolylogue(product: Product, config: AppConfig, uuid: () => string): Polylogue {
+function composePolylogue(product: Product, config: AppConfig, uuid: () => string): Polylogue {
   const { systemPrompt, systemPromptFile, projectContext: projectMarker } = config.values.app;
   let defaults: SendDefaults = {};
   const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
@@ -148,8 +148,8 @@ function wirePolylogue(product: Product, config: AppConfig, uuid: () => string):
     generatePatch: async request => patchIn(await diagnose(request, true)),
     callTool,
     commsLog: {
-      read: async (filter = {}) => commsOf(product).list({ limit: 100, ...filter }),
-      clear: async () => commsOf(product).clear(),
+      read: async (filter = {}) => exchangesOf(product).list({ limit: 100, ...filter }),
+      clear: async () => exchangesOf(product).clear(),
     },
     on: emitter.on,
     cleanup,
@@ -161,8 +161,8 @@ function joined(over: AbortSignal, own: AbortSignal | undefined): AbortSignal {
   return own ? AbortSignal.any([over, own]) : over;
 }
 
-async function listModels({ team }: Product, options: { fresh?: boolean } = {}): Promise<ListedModel[]> {
-  const providers = await team.providers(options);
+async function listModels({ models: service }: Product, options: { fresh?: boolean } = {}): Promise<ListedModel[]> {
+  const providers = await service.providers(options);
   const models = providers.filter(({ configured }) => configured).flatMap(provider => provider.models);
   return models.map(({ provider, id, aliases, window, maxOutput, reasoning, tools, input, price }) => {
     const facts = { provider, id, aliases, window, maxOutput, reasoning, tools, input };
@@ -170,7 +170,7 @@ async function listModels({ team }: Product, options: { fresh?: boolean } = {}):
   });
 }
 
-function commsOf({ replay }: Product): NonNullable<Product['replay']> {
+function exchangesOf({ replay }: Product): NonNullable<Product['replay']> {
   if (replay) return replay;
   throw configError('What is said to models is not kept.', {
     next: 'Set COMMS_LOG=on, and let data be kept on disk.',

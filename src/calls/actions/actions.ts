@@ -15,7 +15,7 @@ import type {
 } from '../action-context.ts';
 import type { Jobs } from '../durable/jobs.ts';
 import { createTransferActions, type TransferParts } from './transfers.ts';
-import { type ToldCall, tellFiles, type UploadParts, uploadActions } from './uploads.ts';
+import { createFileReporter, type ReportedCall, type UploadParts, uploadActions } from './uploads.ts';
 
 export interface ActionParts {
   emit: Emit;
@@ -32,34 +32,34 @@ export interface ActionParts {
   startedAt: number;
   product: ProductFacts;
   replyTokens: number;
-  files: Omit<TransferParts, 'replyTokens' | 'told'>;
-  uploads: Omit<UploadParts, 'told'>;
+  files: Omit<TransferParts, 'replyTokens' | 'files'>;
+  uploads: Omit<UploadParts, 'files'>;
   /** Absent: no provider that searches is configured. */
   web?: PaidSearcher;
 }
 
 /** The call that an action is of. */
-export interface ActionCall extends ToldCall {
+export interface ActionCall extends ReportedCall {
   principal: Principal;
   signal: AbortSignal;
 }
 
 /** What the handlers of actions may touch, bound to one caller: none of it can reach another owner's threads. */
 export function createActionContext(parts: ActionParts, { principal, signal, ...call }: ActionCall): ActionContext {
-  const told = tellFiles(parts.emit, call);
+  const files = createFileReporter(parts.emit, call);
   return {
     principal,
     signal,
     now: parts.clock.now(),
     models: parts.models,
-    uploads: uploadActions({ ...parts.uploads, told }, principal, signal),
+    uploads: uploadActions({ ...parts.uploads, files }, principal, signal),
     ...(parts.web && { web: webActions(parts.web, principal, signal) }),
     product: parts.product,
     replyTokens: parts.replyTokens,
     threads: threadActions(parts, principal, signal),
     jobs: jobActions(parts, principal, signal),
     ops: opsActions(parts, principal),
-    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, told }, principal, signal),
+    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, files }, principal, signal),
   };
 }
 
@@ -76,7 +76,7 @@ function jobActions({ jobs, patience }: ActionParts, { owner, client }: Principa
 }
 
 /** More jobs than one client lets run. */
-const mostJobs = 100;
+const maxJobs = 100;
 
 function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
   const { threads, jobs, clock, recent, limits, models } = parts;
@@ -84,7 +84,7 @@ function opsActions(parts: ActionParts, { owner }: Principal): OpsActions {
     limits,
     uptimeMs: () => clock.monotonic() - parts.startedAt,
     spentToday: () => threads.store.spend.rows({ owner, from: dayOf(clock.now()) }),
-    runningJobs: async () => (await jobs.list(owner, mostJobs)).filter(({ status }) => status === 'running'),
+    runningJobs: async () => (await jobs.list(owner, maxJobs)).filter(({ status }) => status === 'running'),
     recent: query => recent({ ...query, owner }),
     capabilities: models.capabilities,
     async caches() {

@@ -10,7 +10,7 @@ import { readPieces } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { checkTarget, makeInside, writeInside } from '../../workspace/write-file.ts';
 import type { TransferActions } from '../action-context.ts';
-import type { TellFiles } from './uploads.ts';
+import type { FileReporter } from './uploads.ts';
 
 export interface TransferParts {
   transfer: Transfer;
@@ -20,7 +20,7 @@ export interface TransferParts {
   home: string;
   /** The most tokens of one reply. */
   replyTokens: number;
-  told: TellFiles;
+  files: FileReporter;
 }
 
 /** Of a reply's room: what a file's text takes, with the signs that JSON adds to it. */
@@ -31,7 +31,7 @@ export function createTransferActions(
   { owner, root }: Principal,
   signal: AbortSignal,
 ): TransferActions {
-  const { transfer, sandbox, told } = parts;
+  const { transfer, sandbox, files } = parts;
   const place = { owner, workspace: root };
   return {
     async export({ continuationId, format, outputPath }) {
@@ -44,12 +44,12 @@ export function createTransferActions(
       const path = pathOf('file_path', filePath, root, parts.home);
       // It is gone through more than once.
       let isFirst = true;
-      const tell = (code?: SkipCode): void => {
-        if (isFirst) told.read(path, code);
+      const reportRead = (code?: SkipCode): void => {
+        if (isFirst) files.read(path, code);
         isFirst = false;
       };
       const { thread, blobs, missing, masked } = await transfer.import({
-        open: () => bytesOf(sandbox, path, tell),
+        open: () => bytesOf(sandbox, path, reportRead),
         place,
         asNew,
         signal,
@@ -67,13 +67,13 @@ export function createTransferActions(
   };
 }
 
-async function textOf(pieces: AsyncIterable<string>, mostTokens: number): Promise<string> {
+async function textOf(pieces: AsyncIterable<string>, maxTokens: number): Promise<string> {
   let text = '';
   let tokens = 0;
   for await (const piece of pieces) {
     text += piece;
     tokens += estimateTokens(JSON.stringify(piece));
-    if (tokens > mostTokens) throw tooLong(Math.floor(mostTokens));
+    if (tokens > maxTokens) throw tooLong(Math.floor(maxTokens));
   }
   return text;
 }
@@ -86,7 +86,7 @@ function tooLong(room: number): Error {
 
 /** Never over what is there: the file gets a number then. */
 async function write(
-  { sandbox, random, told }: TransferParts,
+  { sandbox, random, files }: TransferParts,
   path: string,
   text: AsyncIterable<string>,
 ): Promise<string> {
@@ -97,12 +97,16 @@ async function write(
     checkTarget(sandbox, join(directory, name));
     return writeInside(sandbox, { directory, name, text, unique: random.uuid(), keep: true });
   };
-  return (await told.writing(path, put, written => written.path)).path;
+  return (await files.writing(path, put, written => written.path)).path;
 }
 
-async function* bytesOf(sandbox: Sandbox, path: string, tell: (code?: SkipCode) => void): AsyncGenerator<Uint8Array> {
+async function* bytesOf(
+  sandbox: Sandbox,
+  path: string,
+  reportRead: (code?: SkipCode) => void,
+): AsyncGenerator<Uint8Array> {
   const opened = await sandbox.open(path);
-  tell(isSkip(opened) ? opened.code : undefined);
+  reportRead(isSkip(opened) ? opened.code : undefined);
   if (isSkip(opened)) throw unreadable(opened);
   const skip = yield* readPieces(opened, path);
   if (skip) throw unreadable(skip);

@@ -11,20 +11,20 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { UploadActions, UploadOutcome } from '../action-context.ts';
 
 /** Which call an event belongs to. */
-export interface ToldCall {
+export interface ReportedCall {
   reqId: string;
   tool: string;
 }
 
 /** Tells the observers which files an action read and wrote, and which it was refused. */
-export interface TellFiles {
+export interface FileReporter {
   /** `code`: why it was not read. */
   read(path: string, code?: SkipCode): void;
   /** Does it, and tells what came of it. `pathOf` its result: where the file is. */
   writing<Result>(path: string, write: () => Promise<Result>, pathOf: (result: Result) => string): Promise<Result>;
 }
 
-export function tellFiles(emit: Emit, call: ToldCall): TellFiles {
+export function createFileReporter(emit: Emit, call: ReportedCall): FileReporter {
   return {
     read(path, code) {
       const skipped = code === undefined ? [] : [{ path, code }];
@@ -50,10 +50,10 @@ export interface UploadParts {
   mask: Mask;
   home: string;
   maxNamedFiles: number;
-  told: TellFiles;
+  files: FileReporter;
 }
 
-const atOnce = 3;
+const maxConcurrent = 3;
 
 /** Keys the masks of texts that go to the vendor: the same for all, so that equal files stay equal. */
 const maskScope = 'uploads';
@@ -66,7 +66,7 @@ export function uploadActions(parts: UploadParts, principal: Principal, signal: 
       const unique = [...new Set(paths)];
       if (unique.length > parts.maxNamedFiles) throw tooMany(unique.length, parts.maxNamedFiles);
       const failures: unknown[] = [];
-      const outcomes = await inParallel(unique, atOnce, async (path): Promise<UploadOutcome> => {
+      const outcomes = await inParallel(unique, maxConcurrent, async (path): Promise<UploadOutcome> => {
         try {
           return await upload(parts, documents, principal, path, signal);
         } catch (error) {
@@ -85,7 +85,7 @@ export function uploadActions(parts: UploadParts, principal: Principal, signal: 
 }
 
 async function upload(
-  { sandbox, home, mask, told }: UploadParts,
+  { sandbox, home, mask, files }: UploadParts,
   documents: DocumentLibrary,
   { root, owner }: Principal,
   input: string,
@@ -93,7 +93,7 @@ async function upload(
 ): Promise<UploadOutcome> {
   const reference = parsePathReference(input, root, home);
   const refuse = (skip: Skip): AppError => {
-    told.read(skip.path, skip.code);
+    files.read(skip.path, skip.code);
     return refused(skip);
   };
   if (isSkip(reference)) throw refuse(reference);
@@ -102,7 +102,7 @@ async function upload(
   const { path } = opened;
   const read = await readBytes(opened, input, { maxBytes: documents.maxBytes, signal });
   if (!Buffer.isBuffer(read)) throw refuse(read);
-  told.read(path);
+  files.read(path);
   // What is text goes out masked; what stands in other documents can only be masked once the vendor has read it.
   const plain = decodeText(read);
   const bytes = plain === undefined ? read : Buffer.from((await mask(plain, maskScope)).text);

@@ -261,7 +261,7 @@ async function answer(
       tool: tool.name,
       payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
       root: gathered.request.principal.root,
-      program: plan.program,
+      cli: plan.cli,
       candidates,
       webSearch: gathered.webSearch,
       messages: clear?.messages ?? messages,

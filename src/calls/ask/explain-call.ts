@@ -55,7 +55,7 @@ export function createExplainer(services: ExplainServices, { tools, explain }: E
   const { classify, efforts } = services;
   return async (question, { root, owner, reqId, signal }) => {
     const tool = tools.find(({ name }) => name === question.tool);
-    const asking = tool && askingShape(tool);
+    const asking = tool && askingMode(tool);
     if (!tool || !asking) throw noModelTool(question.tool, tools);
     const { category = 'extended_reasoning' } = asking;
     // What a small model is shown of it must hold no secrets.
@@ -81,21 +81,20 @@ export function createExplainer(services: ExplainServices, { tools, explain }: E
     if (!first.plan?.unclear || !question.askModel) return { ...first, ...facts };
     const opinion = await classify(text, { reqId, tool: tool.name, payer: { owner }, signal });
     if (!opinion) return { ...first, ...facts };
-    const { told } = opinion;
-    const settled = told ? await explain({ ...request, task: { ...task, told } }) : first;
+    const settled = opinion.told ? await explain({ ...request, task: { ...task, told: opinion.told } }) : first;
     return { ...settled, ...facts, classifier: opinion };
   };
 }
 
 /** What a tool says of the model that it asks; undefined: it asks none. */
-export function askingShape(tool: ToolDefinition): { category?: Category; effort?: Effort } | undefined {
+export function askingMode(tool: ToolDefinition): { category?: Category; effort?: Effort } | undefined {
   const workflow = workflowOf(tool);
   if (workflow) return workflow.expert && workflow;
-  return 'category' in tool.shape ? tool.shape : undefined;
+  return 'category' in tool.mode ? tool.mode : undefined;
 }
 
 function noModelTool(name: string, tools: readonly ToolDefinition[]): Error {
-  const asking = tools.filter(askingShape).map(tool => tool.name);
+  const asking = tools.filter(askingMode).map(tool => tool.name);
   const near = nearestNames(name, asking);
   return inputError(`No tool that asks a model is named "${name}".`, {
     code: 'TOOL_NOT_FOUND',
@@ -109,7 +108,7 @@ const filePaths = /(^|_)(files?|paths?|images?|directory|file_ids)(_|$)/;
 const searches = ['use_websearch', 'use_search'];
 
 /** No more models of one call are looked at. */
-const mostModels = 10;
+const maxModels = 10;
 
 /**
  * What a call is expected to be, for doors that have to say beforehand how long they wait. Never rejects: what can't be said is
@@ -149,7 +148,7 @@ async function reasons(
   tool: ToolDefinition,
   args: Record<string, unknown>,
 ): Promise<boolean> {
-  const asking = askingShape(tool);
+  const asking = askingMode(tool);
   const named = namesIn(args);
   if (!asking) return false;
   const { category = 'extended_reasoning', effort = 'high' } = asking;
@@ -166,7 +165,7 @@ async function reasons(
 function namesIn({ model, models }: Record<string, unknown>): string[] {
   const list: unknown[] = Array.isArray(models) ? models : [];
   const all = [model, ...list.map(each => (isRecord(each) ? each.model : each))];
-  return all.filter(name => typeof name === 'string' && isNamed(name)).slice(0, mostModels);
+  return all.filter(name => typeof name === 'string' && isNamed(name)).slice(0, maxModels);
 }
 
 function effortIn({ thinking_mode: mode }: Record<string, unknown>): Effort | undefined {

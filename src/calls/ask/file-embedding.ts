@@ -4,7 +4,7 @@ import { type Sha256, sha256 } from '../../core/ids.ts';
 import type { Mask } from '../../core/ports.ts';
 import { printablePath } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import type { StandingFile } from '../../threads/transcript.ts';
+import type { PromptFile } from '../../threads/transcript.ts';
 import { type Blobs, renderDocument, renderFile } from '../../threads/transcript.ts';
 import type { CollectedFile } from '../../workspace/collect-files.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
@@ -17,14 +17,14 @@ export interface FileInclusion {
   named: readonly CollectedFile[];
   /** What a search found. */
   found: readonly FoundFile[];
-  standing: ReadonlyMap<string, StandingFile>;
+  inPrompt: ReadonlyMap<string, PromptFile>;
   /** Outlines, summaries and diffs that stand in the prompt already. */
-  shown: ReadonlySet<Sha256>;
+  shownTexts: ReadonlySet<Sha256>;
   /** Texts of the standing files. */
   bases: Blobs;
   sandbox: Sandbox;
   pool: WorkPool;
-  condenser: FileShortener;
+  fileShortener: FileShortener;
   /** Words of the question: what has no room whole is shown where it speaks of them. */
   words: readonly string[];
   /** Where relative paths start. */
@@ -86,10 +86,10 @@ export function take(
   out: IncludedFiles,
   record: FileRecord,
   blobs: ReadonlyMap<Sha256, string>,
-  most = request.budget - out.tokens,
+  limit = request.budget - out.tokens,
 ): boolean {
   const cost = costOf(request, record, blobs);
-  if (cost > most) return false;
+  if (cost > limit) return false;
   out.tokens += cost;
   out.records.push(record);
   for (const [hash, text] of blobs) out.blobs.set(hash, text);

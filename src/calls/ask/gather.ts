@@ -36,7 +36,7 @@ export interface CollectedDocuments {
 }
 
 /** Uploads at the same time. */
-const atOnce = 3;
+const maxConcurrent = 3;
 
 /**
  * Has a vendor read the documents that a call names, where its first candidate (or the tool's own provider) is that vendor's.
@@ -60,8 +60,8 @@ export async function collectDocuments(services: CallServices, call: RoutedCall)
     others: named.filter(input => !isDocument(input)),
     failures: [],
   };
-  const read = await inParallel(inputs, atOnce, input => readDocument(services, documents, call, input));
-  const fetched = await inParallel(ids, atOnce, id => fetchDocument(documents, call, id));
+  const read = await inParallel(inputs, maxConcurrent, input => readDocument(services, documents, call, input));
+  const fetched = await inParallel(ids, maxConcurrent, id => fetchDocument(documents, call, id));
   for (const outcome of [...read, ...fetched]) {
     if (outcome === undefined) continue;
     if ('file' in outcome) out.files.push(outcome.file);
@@ -165,8 +165,8 @@ async function fetchDocument(
   id: string,
 ): Promise<Outcome> {
   try {
-    const { filename, text: told } = await documents.readById(id, principal.owner, signal);
-    const text = plain(told);
+    const { filename, text: content } = await documents.readById(id, principal.owner, signal);
+    const text = plain(content);
     const hash = sha256(createHash('sha256').update(text).digest('hex'));
     const path = `${documents.provider}:${id}/${filename}`;
     const facts = { path, text, lines: countLines(text), size: Buffer.byteLength(text), mtimeMs: 0, sha256: hash };
@@ -257,7 +257,7 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
 }
 
 /** How often a prompt is made smaller before the call is given up. */
-const mostTries = 5;
+const maxTries = 5;
 
 /** What a measured surplus is raised by, so that the next try fits. */
 const surplusMargin = 1.05;
@@ -274,19 +274,19 @@ async function fittingPrompt(
   const { model } = call.candidates[0];
   const family = tokenFactor(model.id);
   let factor = family;
-  for (let tries = 0; tries < mostTries; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     const prompt = await buildPrompt(services, call, { ...parts, factor });
     const pictures = prompt.messages.flatMap(({ parts: all }) => all.filter(part => part.type === 'image')).length;
-    const around = prompt.messages.length * tokensPerMessage + pictures * imageTokens;
-    const room = model.window - prompt.budget.answer - around;
+    const overhead = prompt.messages.length * tokensPerMessage + pictures * imageTokens;
+    const room = model.window - prompt.budget.answer - overhead;
     const texts = prompt.messages.map(textOf);
     const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
     if (bytes * family <= room) return prompt;
     const ours = Math.ceil((await services.countTokens(texts, call.signal)) * family);
     if (ours <= room) return prompt;
     // A family's factor is the worst that was measured: where it says no, the vendor itself may know better.
-    const told = await services.countPrompt?.(countable(call, prompt));
-    const counted = told === undefined ? ours : told - around;
+    const vendorCount = await services.countPrompt?.(countable(call, prompt));
+    const counted = vendorCount === undefined ? ours : vendorCount - overhead;
     if (counted <= room) return prompt;
     const estimated = prompt.budget.reserved + prompt.historyUsed + prompt.embedded.tokens;
     factor *= Math.max(surplusMargin, (counted / Math.max(1, estimated)) * surplusMargin);

@@ -23,7 +23,7 @@ import {
 import type { FoundFile } from './search-files.ts';
 
 /** Places that had no room which are named. */
-const mostTold = 5;
+const maxListed = 5;
 
 /** Sends what a search found, as long as there is room; what stands in the prompt already is not sent again. */
 export async function fitSearchResults(
@@ -31,7 +31,7 @@ export async function fitSearchResults(
   out: IncludedFiles,
   found: readonly FoundFile[],
 ): Promise<void> {
-  let told = 0;
+  let listed = 0;
   for (const { file, ranges } of found) {
     const wanted = ranges.filter(range => !isThere(request, out, file, range));
     if (wanted.length === 0) continue;
@@ -44,16 +44,16 @@ export async function fitSearchResults(
     if (placed.length > 0) countMasked(out, secrets);
     for (const record of placed) out.report.found.push(placeOf(file.path, records.get(record)));
     for (const [record, range] of records) {
-      if (placed.includes(record) || told++ >= mostTold) continue;
+      if (placed.includes(record) || listed++ >= maxListed) continue;
       skipForRoom(out, placeOf(file.path, range), 'what use_search found here does not fit');
     }
   }
 }
 
 function isThere(request: FileInclusion, out: IncludedFiles, file: FoundFile['file'], range: LineRange): boolean {
-  const standing = request.standing.get(file.path);
+  const inPrompt = request.inPrompt.get(file.path);
   // A file that changed is sent as a change, all of it.
-  if (standing && (standing.sha256 !== file.sha256 || covers(standing, range))) return true;
+  if (inPrompt && (inPrompt.sha256 !== file.sha256 || covers(inPrompt, range))) return true;
   return out.records.some(
     ({ path, form, range: shown }) =>
       path === file.path &&
@@ -91,15 +91,15 @@ export function fileRelevance(words: readonly string[], path: string, text: stri
 /** Longer stretches are looked at in windows of this many lines. */
 const windowLines = 40;
 
-const longestSymbol = 80;
+const maxSymbolLength = 80;
 
-const mostCandidates = 3_000;
+const maxCandidates = 3_000;
 
 /** Once so many in a row had no room, there is none. */
-const mostRefused = 20;
+const maxRefused = 20;
 
 /** Stretches of one file that are shown. */
-const mostRanges = 24;
+const maxRanges = 24;
 
 /** Stretches this near to each other are shown as one. */
 const nearby = 3;
@@ -128,9 +128,9 @@ export async function relevantRanges(
   let chosen: LineRange[] = [];
   let refused = 0;
   for (const { range, score } of scored) {
-    if (score < best / 2 || refused >= mostRefused) break;
+    if (score < best / 2 || refused >= maxRefused) break;
     const next = merged([...chosen, range]);
-    if (next.length <= mostRanges && fits(next)) {
+    if (next.length <= maxRanges && fits(next)) {
       chosen = next;
       refused = 0;
     } else refused++;
@@ -139,10 +139,10 @@ export async function relevantRanges(
 }
 
 function candidates(count: number, symbols: readonly FoundSymbol[] | undefined): LineRange[] {
-  const named = (symbols ?? []).filter(({ from, to }) => to - from < longestSymbol && to <= count);
-  if (named.length > 0) return named.slice(0, mostCandidates).map(({ from, to }) => ({ from, to }));
+  const named = (symbols ?? []).filter(({ from, to }) => to - from < maxSymbolLength && to <= count);
+  if (named.length > 0) return named.slice(0, maxCandidates).map(({ from, to }) => ({ from, to }));
   const windows: LineRange[] = [];
-  for (let from = 1; from <= count && windows.length < mostCandidates; from += windowLines) {
+  for (let from = 1; from <= count && windows.length < maxCandidates; from += windowLines) {
     windows.push({ from, to: Math.min(count, from + windowLines - 1) });
   }
   return windows;
@@ -169,15 +169,15 @@ const wholeShare = 0.7;
 const outlineShare = 0.35;
 
 /** Tokens for the outline of a file that nobody named. */
-const outlineTokens = { most: 400, least: 48 };
+const outlineTokens = { max: 400, least: 48 };
 
 /** Files that nobody named: more outlines than this are no overview. */
-const mostOutlined = 300;
+const maxOutlined = 300;
 
 const skipsShown = 20;
 
 /** Markers and path. */
-const aroundTokens = 40;
+const overheadTokens = 40;
 
 /** What parts, estimated each by itself, may come to less than the whole. */
 const seamTokens = 10;
@@ -247,12 +247,12 @@ async function placeWhole(
   request: FileInclusion,
   out: IncludedFiles,
   file: CollectedFile,
-  most = request.budget - out.tokens,
+  limit = request.budget - out.tokens,
 ): Promise<boolean> {
-  if (!file.range && file.text.length / charsPerToken > most) return false;
+  if (!file.range && file.text.length / charsPerToken > limit) return false;
   const { base, text, found } = await masked(request, file);
   const record = recordOf(file, file.range ? 'range' : 'full', base, file.range);
-  if (!take(request, out, record, new Map([[base, text]]), most)) return false;
+  if (!take(request, out, record, new Map([[base, text]]), limit)) return false;
   countMasked(out, found);
   out.report.embedded.push(printablePath(file.path));
   return true;
@@ -273,7 +273,7 @@ async function placeShort(
     end,
     symbols:
       form &&
-      (await request.condenser.symbols({ path: file.path, hash: shown.base, text: shown.text }, request.signal)),
+      (await request.fileShortener.symbols({ path: file.path, hash: shown.base, text: shown.text }, request.signal)),
   });
   if (form || parts.length > 0) countMasked(out, shown.found);
   if (parts.length > 0) out.report.embedded.push(printablePath(file.path));
@@ -291,8 +291,8 @@ async function placeParts(
   { end, symbols }: { end: number; symbols?: Parameters<typeof relevantRanges>[1] },
 ): Promise<LineRange[]> {
   const blobs = new Map([[base, text]]);
-  const around = costOf(request, recordOf(file, 'range', base, { from: 1, to: 1 }), blobs) + seamTokens;
-  const costs = rangeCosts(text, { most: end - out.tokens, around, factor: request.factor });
+  const overhead = costOf(request, recordOf(file, 'range', base, { from: 1, to: 1 }), blobs) + seamTokens;
+  const costs = rangeCosts(text, { max: end - out.tokens, overhead, factor: request.factor });
   const fits = (ranges: readonly LineRange[]) =>
     out.tokens + ranges.reduce((sum, range) => sum + costs(range), 0) <= end;
   const chosen = file.range ? [] : await relevantRanges(text, symbols, request.words, fits);
@@ -305,7 +305,7 @@ async function placeParts(
 /** What ranges of a text cost, about; more than `most` where their length alone tells. */
 function rangeCosts(
   text: string,
-  { most, around, factor }: { most: number; around: number; factor: number },
+  { max, overhead, factor }: { max: number; overhead: number; factor: number },
 ): (range: LineRange) => number {
   const lines = text.split('\n');
   const ends: number[] = [0];
@@ -313,11 +313,11 @@ function rangeCosts(
   const known = new Map<string, number>();
   return ({ from, to }) => {
     const chars = (ends[Math.min(to, lines.length)] ?? 0) - (ends[from - 1] ?? 0);
-    if (chars / charsPerToken > most) return Number.POSITIVE_INFINITY;
+    if (chars / charsPerToken > max) return Number.POSITIVE_INFINITY;
     const key = `${from}-${to}`;
     const cost =
       known.get(key) ??
-      Math.ceil(estimateTokens(numberLines(lines.slice(from - 1, to).join('\n'), from)) * factor + around);
+      Math.ceil(estimateTokens(numberLines(lines.slice(from - 1, to).join('\n'), from)) * factor + overhead);
     known.set(key, cost);
     return cost;
   };
@@ -341,17 +341,17 @@ async function placeCondensed(
   out: IncludedFiles,
   file: CollectedFile,
   { base, text }: MaskedText,
-  most: number,
+  limit: number,
 ): Promise<'outline' | 'summary' | undefined> {
-  const { condenser, factor, signal } = request;
-  const room = Math.floor(most / factor) - aroundTokens;
-  const made = await condenser.condense({ path: file.path, hash: base, text }, room, signal);
+  const { fileShortener, factor, signal } = request;
+  const room = Math.floor(limit / factor) - overheadTokens;
+  const made = await fileShortener.condense({ path: file.path, hash: base, text }, room, signal);
   if (!made) return undefined;
   const { path, size, mtimeMs, lines, sha256 } = file;
   const shown = hashOf(made.text);
   const record: FileRecord = { path, form: made.form, size, mtimeMs, lines, sha256, shown };
   const report = made.form === 'outline' ? out.report.outlined : out.report.summarised;
-  if (request.shown.has(shown) || take(request, out, record, new Map([[shown, made.text]]))) {
+  if (request.shownTexts.has(shown) || take(request, out, record, new Map([[shown, made.text]]))) {
     report.push(printablePath(path));
     return made.form;
   }
@@ -372,19 +372,19 @@ async function placeFound(request: FileInclusion, out: IncludedFiles, files: rea
   for (const [index, file] of others.entries()) {
     await nextTurn();
     throwIfAborted(signal);
-    const left = Math.min(others.length, mostOutlined) - index;
+    const left = Math.min(others.length, maxOutlined) - index;
     const share = Math.max(outlineTokens.least * factor, (budget - out.tokens) / Math.max(1, left));
-    const most = Math.min(outlineTokens.most * factor, share, budget - out.tokens);
-    const tooLittle = left <= 0 || most < outlineTokens.least * factor;
+    const limit = Math.min(outlineTokens.max * factor, share, budget - out.tokens);
+    const tooLittle = left <= 0 || limit < outlineTokens.least * factor;
     const shown = tooLittle ? undefined : await masked(request, file);
-    if (shown && (await placeCondensed(request, out, file, shown, most + aroundTokens * factor))) {
+    if (shown && (await placeCondensed(request, out, file, shown, limit + overheadTokens * factor))) {
       countMasked(out, shown.found);
     } else leftOut.push(file);
   }
-  tellLeftOut(out, leftOut);
+  reportOmitted(out, leftOut);
 }
 
-function tellLeftOut(out: IncludedFiles, files: readonly CollectedFile[]): void {
+function reportOmitted(out: IncludedFiles, files: readonly CollectedFile[]): void {
   for (const { path } of files.slice(0, skipsShown)) skipForRoom(out, path, 'it does not fit');
   const [next] = files.slice(skipsShown);
   if (next) skipForRoom(out, next.path, `this and ${files.length - skipsShown - 1} more do not fit`);

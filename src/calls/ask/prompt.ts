@@ -17,13 +17,13 @@ import {
   type Blobs,
   blobsOf,
   covers,
+  type PromptFile,
+  promptFiles,
   renderTurn,
   renderTurns,
   type Selection,
-  type StandingFile,
   selectTurns,
   shownTexts,
-  standingFiles,
   turnTokens,
 } from '../../threads/transcript.ts';
 import type { CollectedFile, Collection } from '../../workspace/collect-files.ts';
@@ -70,14 +70,14 @@ export async function includeFiles(request: FileInclusion): Promise<IncludedFile
   const fresh: CollectedFile[] = [];
   for (const file of request.named) {
     handled.add(file.path);
-    const before = request.standing.get(file.path);
+    const before = request.inPrompt.get(file.path);
     if (!before) fresh.push(file);
     else if (before.sha256 !== file.sha256) await embedChange(request, out, before, file);
     else if (covers(before, file.range)) note(out, file, 'unchanged');
     else fresh.push(file);
   }
   await fitNewFiles(request, out, fresh);
-  for (const before of [...request.standing.values()].toReversed()) {
+  for (const before of [...request.inPrompt.values()].toReversed()) {
     if (handled.has(before.path)) continue;
     const now = await lookAgain(request, before);
     if (now === 'deleted') deleted(out, before);
@@ -87,15 +87,15 @@ export async function includeFiles(request: FileInclusion): Promise<IncludedFile
   return out;
 }
 
-function lookAgain({ sandbox, maxBytes, signal }: FileInclusion, before: StandingFile) {
+function lookAgain({ sandbox, maxBytes, signal }: FileInclusion, before: PromptFile) {
   return before.document ? checkDocument(sandbox, before) : checkFile(sandbox, before, { maxBytes, signal });
 }
 
 /** Refuses a call that named files none of which can be read, before a model is paid for it. */
 export function refuseIfNothingReadable(named: readonly string[], read: number, skipped: readonly Skip[]): void {
   if (named.length === 0 || read > 0) return;
-  const told = skipped.slice(0, 10).map(skip => `${skip.path}: ${skip.reason}`);
-  const message = `None of the named files can be read. ${told.join(' ')}`;
+  const reasons = skipped.slice(0, 10).map(skip => `${skip.path}: ${skip.reason}`);
+  const message = `None of the named files can be read. ${reasons.join(' ')}`;
   const details = {
     next: 'Name files or directories inside the project (PROJECT_ROOT or POLYLOGUE_ROOTS say where that is), or none at all.',
     validationErrors: skipped.slice(0, 20).map(skip => ({ field: 'files', error: `${skip.code}: ${skip.path}` })),
@@ -111,7 +111,7 @@ export function refuseIfNothingReadable(named: readonly string[], read: number, 
 async function embedChange(
   request: FileInclusion,
   out: IncludedFiles,
-  before: StandingFile,
+  before: PromptFile,
   file: TextFile,
 ): Promise<void> {
   const { base, text, found } = await masked(request, file);
@@ -148,7 +148,7 @@ function note(out: IncludedFiles, file: TextFile, form: 'unchanged' | 'changed')
   else skipForRoom(out, path, 'it changed, and the change does not fit');
 }
 
-function deleted(out: IncludedFiles, before: StandingFile): void {
+function deleted(out: IncludedFiles, before: PromptFile): void {
   const { path, size, mtimeMs, sha256: hash } = before;
   out.records.push({ path, form: 'deleted', size, mtimeMs, lines: 0, sha256: hash });
   out.report.changed.push(printablePath(path));
@@ -254,7 +254,7 @@ export interface CollectedImages {
   skipped: Skip[];
 }
 
-const mostImages = 5;
+const maxImages = 5;
 
 /** Vendors refuse larger ones. */
 const maxImageBytes = 20 * 1024 * 1024;
@@ -265,9 +265,9 @@ export async function collectImages(
   { plan, request, signal }: RoutedCall,
 ): Promise<CollectedImages> {
   const named = plan.images ?? [];
-  if (named.length > mostImages) {
-    throw limitError('files', `${named.length} images were named; one call takes at most ${mostImages}.`, {
-      next: `Send at most ${mostImages} images, the others in the next call on the same thread.`,
+  if (named.length > maxImages) {
+    throw limitError('files', `${named.length} images were named; one call takes at most ${maxImages}.`, {
+      next: `Send at most ${maxImages} images, the others in the next call on the same thread.`,
     });
   }
   const out: CollectedImages = { records: [], blobs: new Map(), skipped: [] };
@@ -331,18 +331,18 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const { selection } = history;
   const historyUsed = Math.ceil(selectionTokens(selection) * factor);
 
-  const standing = standingFiles(selection);
-  const bases = [...standing.values()].map(file => file.base);
+  const inPrompt = promptFiles(selection);
+  const bases = [...inPrompt.values()].map(file => file.base);
   const stored = await services.store.blobs([...new Set([...blobsOf(selection), ...bases])]);
   const embedded = await includeFiles({
     named: collected.files,
     found: parts.found,
-    standing,
-    shown: shownTexts(selection),
+    inPrompt,
+    shownTexts: shownTexts(selection),
     bases: stored,
     sandbox: services.sandbox,
     pool: services.pool,
-    condenser: services.condenser,
+    fileShortener: services.fileShortener,
     words: questionWords(plan.contribution),
     root: call.request.principal.root,
     maxBytes: services.maxFileBytes,

@@ -51,7 +51,7 @@ export interface ThreadFiles {
 }
 
 /** Files that are read again for this, the newest first. */
-const mostFiles = 200;
+const maxFiles = 200;
 
 /** What placeholders of a thread stand for, as far as the files that it was sent still hold that; nothing else is asked. */
 export async function secretsOfThread(
@@ -63,7 +63,7 @@ export async function secretsOfThread(
   const sent = [...thread.turns.flatMap(turn => turn.files), ...files].toReversed();
   // An outline shows text of its file as well, and has no base.
   const showing = sent.filter(({ base, shown }) => (base ?? shown) !== undefined);
-  const paths = [...new Set(showing.map(({ path }) => path))].slice(0, mostFiles);
+  const paths = [...new Set(showing.map(({ path }) => path))].slice(0, maxFiles);
   const scopes = await scopesOf(store, thread);
   return findSecrets({ wanted, paths, scopes, sandbox, mask, maxBytes: maxFileBytes, signal });
 }
@@ -155,7 +155,7 @@ const keyBegin = '-----BEGIN';
 const keyEnd = /-----END[^\n]*-----/;
 
 /** A longer line is only passed on whole: each of its words means going through all before it. */
-const longestLine = 8_192;
+const maxLineLength = 8_192;
 
 /**
  * Passes whole words on, each masked together with its line: a secret may be known only by what stands before it. The word that
@@ -191,7 +191,7 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
       await ended(ready.slice(0, lines));
       line = line.slice(lines);
     }
-    if (isOpen || line.length > longestLine) return;
+    if (isOpen || line.length > maxLineLength) return;
     const words = line.search(/\s\S*$/) + 1;
     if (words > 0) await pass(line.slice(0, words));
   }

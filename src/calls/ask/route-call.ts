@@ -108,8 +108,8 @@ export function planCall(
   call: ThreadedCall,
   plan: ModelTurn,
 ): (request: ModelRequest) => Promise<Resolution> {
-  const finding = once(() => routeTask(services, call, plan));
-  const opining = once(async () => {
+  const finding = memoized(() => routeTask(services, call, plan));
+  const opining = memoized(async () => {
     const { text } = await finding();
     return services.classify(text, { reqId, tool: tool.name, payer, signal });
   });
@@ -123,12 +123,12 @@ export function planCall(
       opinion = await opining();
       if (opinion?.told) resolution = await services.route({ ...asked, task: { ...task, told: opinion.told } });
     }
-    tell(services.emit, call, resolution, opinion);
+    emitRoute(services.emit, call, resolution, opinion);
     return resolution;
   };
 }
 
-function once<Value>(make: () => Promise<Value>): () => Promise<Value> {
+function memoized<Value>(make: () => Promise<Value>): () => Promise<Value> {
   let made: Promise<Value> | undefined;
   return () => {
     made ??= make();
@@ -136,7 +136,12 @@ function once<Value>(make: () => Promise<Value>): () => Promise<Value> {
   };
 }
 
-function tell(emit: Emit, { reqId, tool }: ThreadedCall, resolution: Resolution, opinion: Opinion | undefined): void {
+function emitRoute(
+  emit: Emit,
+  { reqId, tool }: ThreadedCall,
+  resolution: Resolution,
+  opinion: Opinion | undefined,
+): void {
   const { plan, candidates, requested } = resolution;
   if (!plan) return;
   emit({

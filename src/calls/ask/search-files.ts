@@ -17,7 +17,7 @@ export interface Searched {
   warnings: string[];
 }
 
-const mostHits = 24;
+const maxHits = 24;
 /** Places this near to each other are shown as one. */
 const nearby = 3;
 const nothing: Searched = { found: [], warnings: [] };
@@ -35,7 +35,7 @@ export async function searchFiles(services: CallServices, call: RoutedCall): Pro
       onProgress: (stage, done, total) => progress.stage(`${stage} ${done} of ${total}`),
     });
     const places = new Map<string, LineRange[]>();
-    for (const { path, from, to } of await index.search(plan.contribution, mostHits, signal, payer)) {
+    for (const { path, from, to } of await index.search(plan.contribution, maxHits, signal, payer)) {
       places.set(path, joined([...(places.get(path) ?? []), { from, to }]));
     }
     const found: FoundFile[] = [];

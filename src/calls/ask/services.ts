@@ -38,7 +38,7 @@ export interface CallServices {
   /** Threads for work on the processor. */
   pool: WorkPool;
   /** Makes files short that have no room. */
-  condenser: FileShortener;
+  fileShortener: FileShortener;
   /** Where what stands in the files of a workspace. */
   indexes: Pick<SearchIndexes, 'of'>;
   mask: Mask;

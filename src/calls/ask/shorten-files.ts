@@ -9,7 +9,7 @@ import { sectionsOf } from '../../workspace/search-index/chunks.ts';
 import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
 import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
 
-const longestLine = 120;
+const maxLineLength = 120;
 
 /**
  * What a file declares, a line each: its lines and how it begins. What has no room is left out from the inside: first the
@@ -35,7 +35,7 @@ export function outlineText(text: string, symbols: readonly FoundSymbol[], maxTo
 }
 
 function entry({ name, kind, from, to, depth }: FoundSymbol, source: string | undefined): string {
-  const says = safeCut((source ?? '').trim().replace(/\s*\{$/, ''), longestLine);
+  const says = safeCut((source ?? '').trim().replace(/\s*\{$/, ''), maxLineLength);
   return `${from}-${to}│ ${'  '.repeat(depth)}${says.includes(name) ? says : `${kind} ${name}`}`;
 }
 
@@ -98,7 +98,7 @@ interface Summary extends LineRange {
 /** A part gets at least this many tokens; with less it is summed up together with its neighbours. */
 const leastPart = 24;
 
-const mostParts = 400;
+const maxParts = 400;
 
 /**
  * A long text as a list of its parts, each with its lines and what it says, within `maxTokens`. Parts that have no room each
@@ -111,7 +111,7 @@ export async function summariseText(
 ): Promise<string | undefined> {
   const sections = sectionsOf(text);
   if (sections.length === 0 || maxTokens < leastPart * 2) return undefined;
-  const fits = Math.max(1, Math.min(mostParts, Math.floor(maxTokens / leastPart)));
+  const fits = Math.max(1, Math.min(maxParts, Math.floor(maxTokens / leastPart)));
   const perPart = Math.max(leastPart, Math.floor(maxTokens / Math.min(sections.length, fits)) - 8);
   let parts: Summary[] = [];
   for (const [index, { from, to, title, lines }] of sections.entries()) {
@@ -151,7 +151,7 @@ function listOf(parts: readonly Summary[]): string {
 }
 
 /** A file in place of which something shorter stands. */
-export interface Condensed {
+export interface ShortenedFile {
   form: 'outline' | 'summary';
   text: string;
 }
@@ -167,7 +167,7 @@ export interface ShownFile {
 /** Makes files short: what source declares, what prose says. */
 export interface FileShortener {
   /** Undefined when `maxTokens` is too little for this file. */
-  condense(file: ShownFile, maxTokens: number, signal: AbortSignal): Promise<Condensed | undefined>;
+  condense(file: ShownFile, maxTokens: number, signal: AbortSignal): Promise<ShortenedFile | undefined>;
   /** What a source file declares; undefined where nobody here can read it. */
   symbols(file: ShownFile, signal: AbortSignal): Promise<FoundSymbol[] | undefined>;
 }
@@ -176,7 +176,7 @@ export interface FileShortener {
 const remembered = 500;
 
 /** Beyond this a parse takes seconds; such files are generated or data. */
-const mostParsed = 1024 * 1024;
+const maxParsed = 1024 * 1024;
 
 /** A file of fewer lines has nothing to leave out. */
 const leastLines = 5;
@@ -187,7 +187,7 @@ export function createFileShortener(pool: WorkPool): FileShortener {
 
   async function symbols({ path, text, hash }: ShownFile, signal: AbortSignal): Promise<FoundSymbol[] | undefined> {
     const language = languageOf(path);
-    if (!language || text.length > mostParsed) return undefined;
+    if (!language || text.length > maxParsed) return undefined;
     const known = structures.get(hash);
     if (known) return known;
     const found = await pool.symbols({ path, language, text }, signal);

@@ -5,7 +5,7 @@ import { safeCut } from '../../core/text.ts';
 import type { Compaction, StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { averagePrice } from '../../models/routing/roster.ts';
-import { droppedTurns, reworded, summaryRoom, windowClass } from '../../threads/compaction.ts';
+import { droppedTurns, summaryRoom, windowClass, withSummary } from '../../threads/compaction.ts';
 import { selectTurns } from '../../threads/transcript.ts';
 import type { RoutedCall, SummaryCost } from '../call-record.ts';
 import type { Prompt } from './prompt.ts';
@@ -14,7 +14,7 @@ import type { CallServices } from './services.ts';
 /** Says in about `tokens` tokens what a text says. A model stands behind it; it throws when there is no answer. */
 export type WriteSummary = (text: string, tokens: number) => Promise<string>;
 
-export interface CondenseRequest {
+export interface SummaryRequest {
   /** What is to be shortened, in order. */
   parts: readonly string[];
   /** Tokens (o200k) that the summary should take. */
@@ -25,10 +25,10 @@ export interface CondenseRequest {
 }
 
 /** Written at the same time. */
-const atOnce = 4;
+const maxConcurrent = 4;
 
 /** A text that takes more pieces than this is worth neither the time nor the money. */
-const mostPieces = 24;
+const maxPieces = 24;
 
 /** Least that a piece's own summary gets. */
 const leastPiece = 200;
@@ -37,11 +37,11 @@ const leastPiece = 200;
  * A summary of the parts. What is too long to be read at once is summed up piece by piece, and the summaries again, until
  * they are short enough. Undefined when that would take too many pieces.
  */
-export async function condense({ parts, tokens, room, write }: CondenseRequest): Promise<string | undefined> {
+export async function summariseHistory({ parts, tokens, room, write }: SummaryRequest): Promise<string | undefined> {
   for (let left = parts; ; ) {
     const pieces = inPieces(left, room);
     const [only, ...others] = pieces;
-    if (only === undefined || pieces.length > mostPieces) return undefined;
+    if (only === undefined || pieces.length > maxPieces) return undefined;
     if (others.length === 0) return write(only, tokens);
     // Two pieces become one at the least, so that each round is shorter than the one before.
     const each = Math.max(leastPiece, Math.floor(room / Math.max(3, pieces.length)));
@@ -52,8 +52,8 @@ export async function condense({ parts, tokens, room, write }: CondenseRequest):
 
 async function written(pieces: readonly string[], tokens: number, write: WriteSummary): Promise<string[]> {
   const done: string[] = [];
-  for (let at = 0; at < pieces.length; at += atOnce) {
-    done.push(...(await Promise.all(pieces.slice(at, at + atOnce).map(piece => write(piece, tokens)))));
+  for (let at = 0; at < pieces.length; at += maxConcurrent) {
+    done.push(...(await Promise.all(pieces.slice(at, at + maxConcurrent).map(piece => write(piece, tokens)))));
   }
   return done;
 }
@@ -98,7 +98,7 @@ const patienceMs = 30_000;
 const leastTokens = 3_000;
 
 /** A longer summary is no better. */
-const mostTokens = 4_000;
+const maxTokens = 4_000;
 
 /** US dollars a million tokens, three parts in and one part out. */
 const cheap = 2;
@@ -176,14 +176,15 @@ async function summarised(
   call.progress.stage(`summing up the thread by ${nameOf(candidate.model)}`);
   const factor = tokenFactor(candidate.model.id);
   const readable = Math.floor((candidate.model.window * readShare - thinkingTokens) / factor);
-  const tokens = Math.min(room, mostTokens);
+  const tokens = Math.min(room, maxTokens);
   const late = new AbortController();
   const stop = services.clock.after(patienceMs, () => late.abort());
   const signal = AbortSignal.any([call.signal, late.signal]);
   try {
-    const write = (text: string, most: number) => ask(services, call, { candidate, text, tokens: most, spent, signal });
-    const words = await condense({ parts, tokens, room: readable, write });
-    return words === undefined ? undefined : reworded(compaction, dropped, words);
+    const write = (text: string, maxTokens: number) =>
+      ask(services, call, { candidate, text, tokens: maxTokens, spent, signal });
+    const words = await summariseHistory({ parts, tokens, room: readable, write });
+    return words === undefined ? undefined : withSummary(compaction, dropped, words);
   } catch (error) {
     if (!late.signal.aborted) throw error;
     throw new Error(`${nameOf(candidate.model)} took more than ${patienceMs / 1_000} s.`);
@@ -219,11 +220,11 @@ async function writerFor(
   if (model !== undefined && model !== 'auto')
     return (await route({ ...request, name: model, allowFallback: false })).candidates[0];
   const asked = call.candidates[0].model;
-  const most = Math.min(cheap, averagePrice(asked) ?? cheap);
+  const maxPrice = Math.min(cheap, averagePrice(asked) ?? cheap);
   const suits = (other: ModelInfo) => {
     const price = averagePrice(other);
     const nobodyNew = other.provider === asked.provider && makerOf(other) === makerOf(asked);
-    return nobodyNew && other.score >= leastScore && price !== undefined && price <= most;
+    return nobodyNew && other.score >= leastScore && price !== undefined && price <= maxPrice;
   };
   try {
     const { candidates } = await route({ ...request, name: 'auto', avoid: other => !suits(other) });

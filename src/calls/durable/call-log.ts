@@ -42,21 +42,21 @@ export interface CallOperation {
 }
 
 /** The calls of one key as they were read. */
-export interface Logged {
+export interface LoggedOperation {
   version: number;
   calls: readonly CallOperation[];
 }
 
 /** The calls that may come again, in the store: shared by its processes, gone when their time is over. */
 export interface OperationLog {
-  read(key: Sha256): Promise<Logged>;
+  read(key: Sha256): Promise<LoggedOperation>;
   /**
    * Adds a call; is in the store before anything that is asked of it later. `seen` saves a look. `unhurried`: what is asked
    * later comes soon, and takes it along.
    */
-  add(key: Sha256, call: CallOperation, seen: Logged, unhurried?: boolean): Promise<void>;
+  add(key: Sha256, call: CallOperation, seen: LoggedOperation, unhurried?: boolean): Promise<void>;
   /** The same, only where nothing changed since `seen`: false when another call came before. */
-  claim(key: Sha256, call: CallOperation, seen: Logged): Promise<boolean>;
+  claim(key: Sha256, call: CallOperation, seen: LoggedOperation): Promise<boolean>;
   /** Changes a call that is there; undefined removes it. What is asked in one breath is one change of the record. */
   change(key: Sha256, id: string, change: (call: CallOperation) => CallOperation | undefined): Promise<void>;
 }
@@ -64,12 +64,12 @@ export interface OperationLog {
 const maxTries = 50;
 
 /** Calls of one key that are kept: the newest. */
-const mostCalls = 8;
+const maxCalls = 8;
 
 export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, clock: Clock): OperationLog {
   const nameOf = (key: Sha256) => `call/${key}`;
 
-  async function read(key: Sha256): Promise<Logged> {
+  async function read(key: Sha256): Promise<LoggedOperation> {
     const now = clock.now();
     const fact: Fact | undefined = await store.fact(nameOf(key), now);
     const calls = fact ? unsealed(fact.value) : [];
@@ -77,7 +77,7 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
   }
 
   function swap(key: Sha256, version: number, calls: readonly CallOperation[], unhurried = false): Promise<boolean> {
-    const kept = calls.slice(-mostCalls);
+    const kept = calls.slice(-maxCalls);
     const expiresAt = Math.max(0, ...kept.map(call => call.expiresAt));
     const value = kept.length > 0 ? sealed(kept) : undefined;
     return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.now(), unhurried });
@@ -170,13 +170,13 @@ function unsealed({ body, seal }: JsonObject): CallOperation[] {
 const keptMs = 600_000;
 
 /** The record of a call that is over. */
-export function ended(call: CallOperation, now: number, reply?: JobReply): CallOperation {
+export function endedOperation(call: CallOperation, now: number, reply?: JobReply): CallOperation {
   const answered = reply && !reply.isError;
   return { ...call, status: answered ? 'done' : 'interrupted', ...(answered && { reply }), expiresAt: now + keptMs };
 }
 
 /** Says that nobody was asked again. */
-export function replayed({ isError, document }: JobReply): JobReply {
+export function replayedReply({ isError, document }: JobReply): JobReply {
   const { metadata } = document;
   const facts = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata) ? metadata : {};
   return { isError, document: { ...document, metadata: { ...facts, replayed: true } } };
@@ -221,16 +221,16 @@ export interface CallFingerprint {
 }
 
 /** A longer text is no path. */
-const longestPath = 1_024;
+const maxPathLength = 1_024;
 
 /** Fields of many tools whose texts name no file, whatever they look like. */
 const pathless = new Set(['model', 'continuation_id', 'thinking_mode']);
 
-const mostPaths = 300;
+const maxPaths = 300;
 
-const atOnce = 8;
+const maxConcurrent = 8;
 
-const longestName = 200;
+const maxKeyLength = 200;
 
 /**
  * `writesTo` are the fields that name where the call writes: what it changes there itself makes no other call of it.
@@ -247,7 +247,7 @@ export async function fingerprintCall(
     const same = hashOf(canonical([name, request.arguments]));
     const place = [principal.owner, principal.root];
     const own = session?.idempotencyKey;
-    if (own !== undefined && own.length > 0 && own.length <= longestName) {
+    if (own !== undefined && own.length > 0 && own.length <= maxKeyLength) {
       return { key: hashOf(canonical(['named', ...place, own])), same, named: true, folders: [], edits };
     }
     const thread = await threadOf(options, request);
@@ -276,9 +276,9 @@ async function pathsOf(
   writesTo: readonly string[],
 ) {
   const read = Object.entries(args).filter(([field]) => !pathless.has(field) && !writesTo.includes(field));
-  const texts = [...new Set(read.flatMap(([, value]) => textsIn(value)))].filter(couldBePath).slice(0, mostPaths);
+  const texts = [...new Set(read.flatMap(([, value]) => textsIn(value)))].filter(couldBePath).slice(0, maxPaths);
   const folders: string[] = [];
-  const files = await inParallel(texts, atOnce, async text => {
+  const files = await inParallel(texts, maxConcurrent, async text => {
     const reference = parsePathReference(text, principal.root, home);
     const found = isSkip(reference) ? reference : await locateReference(sandbox, reference);
     if (isSkip(found)) return [];
@@ -294,7 +294,7 @@ async function pathsOf(
 
 /** Of texts with spaces, only those with a mark that paths have: most others are sentences. */
 function couldBePath(text: string): boolean {
-  if (text.length === 0 || text.length > longestPath || /[\n\0]/.test(text) || text.startsWith('data:')) return false;
+  if (text.length === 0 || text.length > maxPathLength || /[\n\0]/.test(text) || text.startsWith('data:')) return false;
   return !/\s/.test(text) || /[./\\~]/.test(text);
 }
 
@@ -327,7 +327,7 @@ export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap
     costly.map(tool => {
       const { name, writesBy = [] } = tool;
       const meant = aliasOf(tool)?.to.flatMap(to => byName.get(to) ?? []) ?? [tool];
-      const traits = meant.map(({ shape }) => kindTraits[shape.kind]);
+      const traits = meant.map(({ mode }) => kindTraits[mode.kind]);
       return [
         name,
         {

@@ -8,17 +8,17 @@ import type { Clock, Random } from '../../core/ports.ts';
 import type { StoredTurn, Thread } from '../../core/thread.ts';
 import type { Principal, ToolRequest } from '../../core/tool-host.ts';
 import type { Threads } from '../../threads/threads.ts';
-import { standingFiles } from '../../threads/transcript.ts';
+import { promptFiles } from '../../threads/transcript.ts';
 import { checkFile } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { walkDirectory } from '../../workspace/walk.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, successReply } from '../reply.ts';
-import type { CallFingerprint, CallOperation, Logged, OperationLog } from './call-log.ts';
+import type { CallFingerprint, CallOperation, LoggedOperation, OperationLog } from './call-log.ts';
 import type { ProcessLease } from './jobs.ts';
 import type { SharedExecution } from './long-calls.ts';
 
-export interface StillSoOptions {
+export interface InputCheckOptions {
   threads: Threads;
   sandbox: Sandbox;
   maxFileBytes: number;
@@ -34,7 +34,7 @@ export interface StoredExchange {
 
 const walkLimits = { maxDepth: 100, maxEntries: 50_000 };
 
-const atOnce = 16;
+const maxConcurrent = 16;
 
 /** File systems take the time from a clock that is a little behind. */
 const clockLagMs = 15;
@@ -44,7 +44,7 @@ const clockLagMs = 15;
  * was edited. `folders` are the ones whose content it may have looked at.
  */
 export async function inputsUnchanged(
-  options: StillSoOptions,
+  options: InputCheckOptions,
   call: CallOperation,
   { folders, edits }: Pick<CallFingerprint, 'folders' | 'edits'>,
   principal: Principal,
@@ -56,7 +56,7 @@ export async function inputsUnchanged(
   if (!thread) return call.baseSeq === 0 && call.status !== 'done' ? { turns: [] } : undefined;
   const turns = thread.turns.filter(({ seq }) => seq > (call.baseSeq ?? 0));
   if (new Set(turns.map(({ exchange }) => exchange)).size > 1) return undefined;
-  for (const file of edits ? [] : standingFiles({ turns: thread.turns }).values()) {
+  for (const file of edits ? [] : promptFiles({ turns: thread.turns }).values()) {
     if ((await checkFile(options.sandbox, file, { maxBytes: options.maxFileBytes })) !== 'unchanged') return undefined;
   }
   return { thread, turns };
@@ -77,14 +77,14 @@ async function changedBelow(sandbox: Sandbox, folder: string, since: number): Pr
   if (skipped.some(({ code }) => code === 'too_many_files')) return true;
   const inGit = ['index', 'HEAD', 'logs/HEAD'].map(name => join(folder, '.git', name));
   const places = new Set([folder, ...inGit, ...files, ...files.map(file => dirname(file))]);
-  const changed = await inParallel([...places], atOnce, async path => {
+  const changed = await inParallel([...places], maxConcurrent, async path => {
     const found = await lstat(path).catch(() => undefined);
     return found !== undefined && Math.max(found.mtimeMs, found.ctimeMs) > since - clockLagMs;
   });
   return changed.includes(true);
 }
 
-export interface FindOptions extends StillSoOptions {
+export interface FindOptions extends InputCheckOptions {
   holding: Pick<ProcessLease, 'isDead'>;
   /** Names this process. */
   holder: string;
@@ -109,7 +109,7 @@ export type EarlierCall =
  */
 export async function findEarlierCall(
   options: FindOptions,
-  { calls }: Logged,
+  { calls }: LoggedOperation,
   identity: CallFingerprint,
   principal: Principal,
 ): Promise<EarlierCall | undefined> {
@@ -152,16 +152,16 @@ export interface RecoverOptions {
  * The reply to a call whose process died: the answer, if its thread has it; that it was interrupted, if a vendor was asked and
  * nobody knows what he said. Undefined when nobody was asked, or the vendor refused: then the call may simply be made.
  */
-export function recovered(
+export function recoveredReply(
   options: RecoverOptions,
   call: CallOperation,
   { thread, turns }: StoredExchange,
   tool: string,
 ): JobReply | undefined {
-  if (call.thread === undefined) return interrupted(call, tool);
+  if (call.thread === undefined) return interruptedReply(call, tool);
   const question = turns.find(({ role }) => role === 'user');
   if (!thread || !question || question.status === 'failed') return undefined;
-  if (question.status !== 'done') return interrupted(call, tool);
+  if (question.status !== 'done') return interruptedReply(call, tool);
   const answer = turns.find(({ role }) => role === 'assistant');
   return answer && successReply(answered(options, thread, answer));
 }
@@ -187,7 +187,7 @@ function answered({ maxTurns, replyTokens }: RecoverOptions, thread: Thread, tur
 }
 
 /** Says so once; who wants another answer sends the call again. */
-export function interrupted({ thread, id }: CallOperation, tool: string): JobReply {
+export function interruptedReply({ thread, id }: CallOperation, tool: string): JobReply {
   const message = `The same call of ${tool} was interrupted before its answer came; nobody was asked again.`;
   const error = new AppError('cancelled', message, {
     code: 'INTERRUPTED',
@@ -200,7 +200,7 @@ export function interrupted({ thread, id }: CallOperation, tool: string): JobRep
   return errorReply(error, { toolName: tool, reqId: id, local });
 }
 
-export interface ElsewhereOptions extends StillSoOptions, RecoverOptions {
+export interface ElsewhereOptions extends InputCheckOptions, RecoverOptions {
   log: OperationLog;
   holding: Pick<ProcessLease, 'isDead'>;
   clock: Clock;
@@ -226,7 +226,7 @@ export async function awaitElsewhere(
   const failed = (error: unknown) => errorReply(error, { toolName: request.name, reqId: random.uuid() });
   try {
     let isDead = false;
-    for (let toldAt = Number.NEGATIVE_INFINITY; ; ) {
+    for (let wantedAt = Number.NEGATIVE_INFINITY; ; ) {
       throwIfAborted(signal);
       const { calls } = await log.read(key);
       const call = calls.find(each => each.id === id);
@@ -235,12 +235,12 @@ export async function awaitElsewhere(
       // A process that is gone may have ended the call in order since it was read.
       if (isDead) {
         const trace = await inputsUnchanged(options, call, { folders: [], edits }, request.principal);
-        return recovered(options, call, trace ?? { turns: [] }, request.name) ?? failed(vanished());
+        return recoveredReply(options, call, trace ?? { turns: [] }, request.name) ?? failed(vanished());
       }
       isDead = await holding.isDead(call.holder);
       if (isDead) continue;
-      if (clock.monotonic() - toldAt >= wantedMs) {
-        toldAt = clock.monotonic();
+      if (clock.monotonic() - wantedAt >= wantedMs) {
+        wantedAt = clock.monotonic();
         await log.change(key, id, found => ({ ...found, wantedAt: clock.now() }));
       }
       await clock.sleep(pollMs, signal);

@@ -6,7 +6,7 @@ import type { Clock, Emit, Random } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import type { Store } from '../../storage/store.ts';
 
-export interface HoldingOptions {
+export interface ProcessLeaseOptions {
   store: Store;
   clock: Clock;
   emit: Emit;
@@ -32,7 +32,7 @@ const leaseMs = 6_000;
 
 const beatMs = 2_000;
 
-export function createProcessLease({ store, clock, emit, holder, onBeat }: HoldingOptions): ProcessLease {
+export function createProcessLease({ store, clock, emit, holder, onBeat }: ProcessLeaseOptions): ProcessLease {
   let jobs = 0;
   let stop: (() => void) | undefined;
   /** The lease as it was taken; jobs that begin before the next beat need not take it again. */
@@ -199,10 +199,10 @@ interface Running {
 }
 
 export function createJobs(options: JobsOptions): Jobs {
-  return new JobDesk(options);
+  return new JobService(options);
 }
 
-class JobDesk implements Jobs {
+class JobService implements Jobs {
   readonly #options: JobsOptions;
   readonly #holder: string;
   readonly #holding: ProcessLease;

@@ -120,12 +120,12 @@ const known: readonly (readonly [name: RegExp, seconds: number])[] = [
 const otherwiseSeconds = 50;
 
 /** Milliseconds that a client waits for a call before it should hear that the work goes on. */
-export function patienceMs(client: string | undefined, overrideSeconds: number | undefined): number {
+export function detachAfterMs(client: string | undefined, overrideSeconds: number | undefined): number {
   const seconds = overrideSeconds ?? known.find(([name]) => name.test(client ?? ''))?.[1] ?? otherwiseSeconds;
   return seconds * 1_000;
 }
 
-export interface SharedWorkOptions {
+export interface SharedExecutionOptions {
   clock: Clock;
   /** Milliseconds that the work goes on for nobody. */
   graceMs: number;
@@ -156,7 +156,7 @@ export interface SharedExecution {
 
 type Run = (request: ToolRequest, signal: AbortSignal, isAwaited: () => boolean) => Promise<ToolReply>;
 
-export function shareExecution(options: SharedWorkOptions, request: ToolRequest, run: Run): SharedExecution {
+export function shareExecution(options: SharedExecutionOptions, request: ToolRequest, run: Run): SharedExecution {
   const stop = new AbortController();
   const callers = new Set<ToolRequest>();
   let ending: Ending | undefined;

@@ -10,22 +10,22 @@ import {
   type CallFingerprint,
   type CallOperation,
   createOperationLog,
-  ended,
+  endedOperation,
   fingerprintCall,
   type IdentifyOptions,
   keyInUse,
-  type Logged,
+  type LoggedOperation,
   type OperationLog,
-  replayed,
+  replayedReply,
 } from './call-log.ts';
-import type { StillSoOptions } from './earlier-call.ts';
+import type { InputCheckOptions } from './earlier-call.ts';
 import {
   awaitElsewhere,
   type EarlierCall,
   findEarlierCall,
-  interrupted,
+  interruptedReply,
   type RecoverOptions,
-  recovered,
+  recoveredReply,
   wantedFreshMs,
 } from './earlier-call.ts';
 import type { Jobs } from './jobs.ts';
@@ -35,7 +35,7 @@ import { abortOnDisconnect, type SharedExecution, shareExecution } from './long-
 
 type Call = ToolHost['call'];
 
-export interface OnceOptions extends IdentifyOptions, StillSoOptions, RecoverOptions {
+export interface IdempotentCallsOptions extends IdentifyOptions, InputCheckOptions, RecoverOptions {
   store: Store;
   jobs: Jobs;
   clock: Clock;
@@ -57,7 +57,12 @@ export interface CallExecutor {
 /** One bill for one call, however often it is sent until its reply arrives. */
 export interface IdempotentCalls {
   /** Runs a call, or hands out what an earlier one came to whose reply did not arrive. Never throws. */
-  call(request: ToolRequest, signal: AbortSignal, facts: IdempotencyTraits, way: CallExecutor): Promise<ToolReply>;
+  call(
+    request: ToolRequest,
+    signal: AbortSignal,
+    traits: IdempotencyTraits,
+    executor: CallExecutor,
+  ): Promise<ToolReply>;
   /** Gives calls whose callers are gone their grace, or until `hurry` is aborted; then they are interrupted. */
   close(hurry?: AbortSignal): Promise<void>;
 }
@@ -65,23 +70,23 @@ export interface IdempotentCalls {
 /** No call runs for longer. */
 const runningMs = 24 * 3_600_000;
 
-export function createIdempotentCalls(options: OnceOptions): IdempotentCalls {
-  return new OnceDesk(options);
+export function createIdempotentCalls(options: IdempotentCallsOptions): IdempotentCalls {
+  return new IdempotentCallService(options);
 }
 
 /** A call with all that its handling needs. */
 interface Asked {
   request: ToolRequest;
   signal: AbortSignal;
-  facts: IdempotencyTraits;
-  way: CallExecutor;
-  identity: CallFingerprint;
+  traits: IdempotencyTraits;
+  executor: CallExecutor;
+  fingerprint: CallFingerprint;
 }
 
-class OnceDesk implements IdempotentCalls {
-  readonly #options: OnceOptions;
+class IdempotentCallService implements IdempotentCalls {
+  readonly #options: IdempotentCallsOptions;
   readonly #holder: string;
-  readonly #holding: ProcessLease;
+  readonly #lease: ProcessLease;
   readonly #log: OperationLog;
   readonly #running = new Map<string, SharedExecution>();
   /** When a call is over and its record says so. */
@@ -95,18 +100,18 @@ class OnceDesk implements IdempotentCalls {
   /** Calls whose replies arrived while their records still stand. */
   readonly #arrived = new Set<string>();
 
-  constructor(options: OnceOptions) {
+  constructor(options: IdempotentCallsOptions) {
     this.#options = options;
     this.#holder = options.random.uuid();
     this.#log = createOperationLog(options.store, options.clock);
-    this.#holding = createProcessLease({ ...options, holder: this.#holder, onBeat() {} });
+    this.#lease = createProcessLease({ ...options, holder: this.#holder, onBeat() {} });
   }
 
   async call(
     request: ToolRequest,
     signal: AbortSignal,
-    facts: IdempotencyTraits,
-    way: CallExecutor,
+    traits: IdempotencyTraits,
+    executor: CallExecutor,
   ): Promise<ToolReply> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#judged.add(promise);
@@ -115,7 +120,7 @@ class OnceDesk implements IdempotentCalls {
       resolve();
     };
     try {
-      return await this.#judge(request, signal, { facts, way, known });
+      return await this.#judge(request, signal, { facts: traits, way: executor, known });
     } finally {
       known();
     }
@@ -125,22 +130,22 @@ class OnceDesk implements IdempotentCalls {
   async #judge(
     request: ToolRequest,
     signal: AbortSignal,
-    { facts, way, known }: { facts: IdempotencyTraits; way: CallExecutor; known(): void },
+    { facts: traits, way: executor, known }: { facts: IdempotencyTraits; way: CallExecutor; known(): void },
   ): Promise<ToolReply> {
     const plainly = () => {
-      const reply = abortOnDisconnect(request, signal, way.long(way.run));
+      const reply = abortOnDisconnect(request, signal, executor.long(executor.run));
       known();
       return reply;
     };
-    const identity = await fingerprintCall(this.#options, request, facts);
-    if (!identity) return plainly();
-    if (facts.looks) identity.folders.push(request.principal.root);
-    const asked = { request, signal, facts, way, identity };
-    let seen: Logged;
+    const fingerprint = await fingerprintCall(this.#options, request, traits);
+    if (!fingerprint) return plainly();
+    if (traits.looks) fingerprint.folders.push(request.principal.root);
+    const asked = { request, signal, traits, executor, fingerprint };
+    let seen: LoggedOperation;
     let again: ToolReply | undefined;
     try {
-      seen = await this.#settled(identity);
-      if (identity.named && seen.calls.some(({ same }) => same !== identity.same))
+      seen = await this.#settled(fingerprint);
+      if (fingerprint.named && seen.calls.some(({ same }) => same !== fingerprint.same))
         return this.#rendered(this.#failed(request, keyInUse()));
       const earlier = await this.#earlier(seen, asked);
       if (earlier) {
@@ -175,13 +180,13 @@ class OnceDesk implements IdempotentCalls {
     hurry?.addEventListener('abort', interruptAll, { once: true });
     await Promise.all(this.#over.values());
     await Promise.all(this.#notes);
-    await this.#holding.close();
+    await this.#lease.close();
     stopTimer();
     hurry?.removeEventListener('abort', interruptAll);
   }
 
   /** The calls of a key, none of which is just about to begin or to end. */
-  async #settled({ key }: CallFingerprint): Promise<Logged> {
+  async #settled({ key }: CallFingerprint): Promise<LoggedOperation> {
     for (;;) {
       const seen = await this.#log.read(key);
       const passing = seen.calls.flatMap(({ id }) => this.#passing(id) ?? []);
@@ -195,80 +200,80 @@ class OnceDesk implements IdempotentCalls {
     return this.#starting.get(id) ?? (this.#running.get(id)?.isEnding() ? this.#over.get(id) : undefined);
   }
 
-  #earlier({ version, calls }: Logged, { identity, request }: Asked): Promise<EarlierCall | undefined> {
+  #earlier({ version, calls }: LoggedOperation, { fingerprint, request }: Asked): Promise<EarlierCall | undefined> {
     const others = calls.filter(({ id }) => !this.#arrived.has(id));
-    const options = { ...this.#options, holding: this.#holding, holder: this.#holder, running: this.#running };
-    const look = async (id: string) => (await this.#log.read(identity.key)).calls.find(call => call.id === id);
-    return findEarlierCall({ ...options, look }, { version, calls: others }, identity, request.principal);
+    const options = { ...this.#options, holding: this.#lease, holder: this.#holder, running: this.#running };
+    const look = async (id: string) => (await this.#log.read(fingerprint.key)).calls.find(call => call.id === id);
+    return findEarlierCall({ ...options, look }, { version, calls: others }, fingerprint, request.principal);
   }
 
   /** What the earlier call came to; undefined when it left nothing, so that this one is a new one. */
   async #again(earlier: EarlierCall, asked: Asked): Promise<ToolReply | undefined> {
-    const { request, signal, way, identity } = asked;
+    const { request, signal, executor, fingerprint } = asked;
     const { call } = earlier;
     switch (earlier.state) {
       case 'here':
         return this.#join(earlier.work, call.id, asked, true);
       case 'ended':
-        return this.#shown(await this.#outcome(call, request), call.id, identity);
+        return this.#shown(await this.#outcome(call, request), call.id, fingerprint);
       case 'elsewhere': {
-        const options = { ...this.#options, log: this.#log, holding: this.#holding };
+        const options = { ...this.#options, log: this.#log, holding: this.#lease };
         const wait: Call = async (_request, stop) => {
           try {
-            const ended = await awaitElsewhere(options, call, identity, { request, signal: stop });
+            const ended = await awaitElsewhere(options, call, fingerprint, { request, signal: stop });
             return this.#rendered('status' in ended ? await this.#outcome(ended, request) : ended);
           } catch (error) {
             return this.#rendered(this.#failed(request, error));
           }
         };
-        const reply = await abortOnDisconnect(request, signal, way.long(wait));
-        return { ...reply, delivered: () => this.#delivered(identity, call.id) };
+        const reply = await abortOnDisconnect(request, signal, executor.long(wait));
+        return { ...reply, delivered: () => this.#delivered(fingerprint, call.id) };
       }
       case 'dead': {
-        const reply = recovered(this.#options, call, earlier.trace, request.name);
+        const reply = recoveredReply(this.#options, call, earlier.trace, request.name);
         const now = this.#options.clock.now();
-        await this.#note(identity, call.id, found => reply && ended(found, now, reply));
-        return reply && this.#shown(reply, call.id, identity);
+        await this.#note(fingerprint, call.id, found => reply && endedOperation(found, now, reply));
+        return reply && this.#shown(reply, call.id, fingerprint);
       }
     }
   }
 
-  async #begin(asked: Asked, seen: Logged): Promise<ToolReply> {
-    const { request, signal, facts, way, identity } = asked;
+  async #begin(asked: Asked, seen: LoggedOperation): Promise<ToolReply> {
+    const { request, signal, traits, executor, fingerprint } = asked;
     const { clock, random, graceMs } = this.#options;
     const id = random.uuid();
     const now = clock.now();
     const times = { startedAt: now, expiresAt: now + runningMs };
-    const call: CallOperation = { id, same: identity.same, status: 'running', holder: this.#holder, ...times };
+    const call: CallOperation = { id, same: fingerprint.same, status: 'running', holder: this.#holder, ...times };
     let logged = false;
     const started = Promise.withResolvers<void>();
-    if (identity.named || !facts.threaded) {
+    if (fingerprint.named || !traits.threaded) {
       logged = true;
       this.#starting.set(id, started.promise);
-      if (!(await this.#claim(call, identity, seen))) {
+      if (!(await this.#claim(call, fingerprint, seen))) {
         this.#starting.delete(id);
         started.resolve();
-        return this.call(request, signal, facts, way);
+        return this.call(request, signal, traits, executor);
       }
     }
     const onThread: ToolRequest['onThread'] = ({ id: thread, seq: baseSeq }) => {
-      if (logged) return void this.#note(identity, id, found => ({ ...found, thread, baseSeq }));
+      if (logged) return void this.#note(fingerprint, id, found => ({ ...found, thread, baseSeq }));
       logged = true;
       this.#hold();
       // Not waited for: the store does what it is asked in order, and the question comes behind this.
-      this.#log.add(identity.key, { ...call, thread, baseSeq }, seen, true).catch(error => this.#warn(error));
+      this.#log.add(fingerprint.key, { ...call, thread, baseSeq }, seen, true).catch(error => this.#warn(error));
     };
-    const mark = (lost: boolean) => void (logged && this.#note(identity, id, found => ({ ...found, lost })));
+    const mark = (lost: boolean) => void (logged && this.#note(fingerprint, id, found => ({ ...found, lost })));
     const sharing = {
       clock,
       graceMs,
       onLost: () => mark(true),
       onFound: () => mark(false),
-      isWanted: () => this.#isWanted(identity, id),
+      isWanted: () => this.#isWanted(fingerprint, id),
     };
-    const work = shareExecution(sharing, { ...request, onThread }, way.long(way.run));
+    const work = shareExecution(sharing, { ...request, onThread }, executor.long(executor.run));
     this.#running.set(id, work);
-    const finished = work.reply.then(reply => (logged ? this.#finish(work, reply, identity, id) : undefined));
+    const finished = work.reply.then(reply => (logged ? this.#finish(work, reply, fingerprint, id) : undefined));
     const forget = () => {
       this.#running.delete(id);
       this.#over.delete(id);
@@ -280,12 +285,12 @@ class OnceDesk implements IdempotentCalls {
   }
 
   /** Makes the record durable before anything else; false when another call came before. */
-  async #claim(call: CallOperation, identity: CallFingerprint, seen: Logged): Promise<boolean> {
+  async #claim(call: CallOperation, fingerprint: CallFingerprint, seen: LoggedOperation): Promise<boolean> {
     this.#hold();
     try {
-      if (!identity.named) await this.#log.add(identity.key, call, seen);
-      else if (!(await this.#log.claim(identity.key, call, seen))) {
-        this.#holding.end();
+      if (!fingerprint.named) await this.#log.add(fingerprint.key, call, seen);
+      else if (!(await this.#log.claim(fingerprint.key, call, seen))) {
+        this.#lease.end();
         return false;
       }
     } catch (error) {
@@ -295,37 +300,37 @@ class OnceDesk implements IdempotentCalls {
     return true;
   }
 
-  async #finish(work: SharedExecution, reply: ToolReply, identity: CallFingerprint, id: string): Promise<void> {
+  async #finish(work: SharedExecution, reply: ToolReply, fingerprint: CallFingerprint, id: string): Promise<void> {
     const { isError, document, job, questions } = reply;
     const now = this.#options.clock.now();
-    await this.#note(identity, id, call => {
-      if (work.endedBy() === 'interrupted') return ended(call, now);
+    await this.#note(fingerprint, id, call => {
+      if (work.endedBy() === 'interrupted') return endedOperation(call, now);
       // What failed or was cancelled left nothing that could be handed out.
-      return isError || questions ? undefined : { ...ended(call, now, { isError, document }), job: job?.id };
+      return isError || questions ? undefined : { ...endedOperation(call, now, { isError, document }), job: job?.id };
     });
-    this.#holding.end();
+    this.#lease.end();
   }
 
   async #join(
     work: SharedExecution,
     id: string,
-    { request, signal, identity }: Asked,
+    { request, signal, fingerprint }: Asked,
     again: boolean,
   ): Promise<ToolReply> {
     const reply = await work.join(request, signal);
     if (reply === 'cancelled') return this.#rendered(this.#failed(request, cancelledError()));
-    const delivered = () => this.#delivered(identity, id);
+    const delivered = () => this.#delivered(fingerprint, id);
     return again && !reply.isError
-      ? { ...this.#rendered(replayed(reply)), job: reply.job, delivered }
+      ? { ...this.#rendered(replayedReply(reply)), job: reply.job, delivered }
       : { ...reply, delivered };
   }
 
   /** The reply of a call that ended, or of the job that it became. */
   async #outcome(call: CallOperation, request: ToolRequest): Promise<JobReply & Pick<ToolReply, 'job'>> {
-    if (call.status !== 'done' || !call.reply) return interrupted(call, request.name);
-    if (call.job === undefined) return replayed(call.reply);
+    if (call.status !== 'done' || !call.reply) return interruptedReply(call, request.name);
+    if (call.job === undefined) return replayedReply(call.reply);
     const job = await this.#options.jobs.find(call.job, request.principal.owner);
-    return job.reply ? replayed(job.reply) : { ...call.reply, job };
+    return job.reply ? replayedReply(job.reply) : { ...call.reply, job };
   }
 
   async #isWanted({ key }: CallFingerprint, id: string): Promise<boolean> {
@@ -334,8 +339,8 @@ class OnceDesk implements IdempotentCalls {
     return wantedAt > this.#options.clock.now() - wantedFreshMs;
   }
 
-  #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, identity: CallFingerprint): ToolReply {
-    return { ...this.#rendered(reply), job: reply.job, delivered: () => this.#delivered(identity, id) };
+  #shown(reply: JobReply & Pick<ToolReply, 'job'>, id: string, fingerprint: CallFingerprint): ToolReply {
+    return { ...this.#rendered(reply), job: reply.job, delivered: () => this.#delivered(fingerprint, id) };
   }
 
   #rendered({ isError, document }: JobReply): ToolReply {
@@ -343,10 +348,10 @@ class OnceDesk implements IdempotentCalls {
   }
 
   /** From now on the same call is a new one; what its caller gave a name to stays what it was. */
-  #delivered(identity: CallFingerprint, id: string): void {
-    const isKept = ({ status }: CallOperation) => identity.named && status === 'done';
-    if (!identity.named) this.#arrived.add(id);
-    void this.#note(identity, id, call => (isKept(call) ? call : undefined)).then(() => this.#arrived.delete(id));
+  #delivered(fingerprint: CallFingerprint, id: string): void {
+    const isKept = ({ status }: CallOperation) => fingerprint.named && status === 'done';
+    if (!fingerprint.named) this.#arrived.add(id);
+    void this.#note(fingerprint, id, call => (isKept(call) ? call : undefined)).then(() => this.#arrived.delete(id));
   }
 
   /** The log is there to save money: a call is worth more than its record. */
@@ -364,7 +369,7 @@ class OnceDesk implements IdempotentCalls {
   }
 
   #hold(): void {
-    this.#holding.begin().catch(error => this.#warn(error));
+    this.#lease.begin().catch(error => this.#warn(error));
   }
 
   #warn(error: unknown): void {

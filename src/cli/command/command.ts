@@ -1,4 +1,4 @@
-import type { Surroundings } from '../../app/compose-front.ts';
+import type { ProcessEnvironment } from '../../app/compose-front.ts';
 import type { AppConfig } from '../../app/settings.ts';
 import type { Output } from './output.ts';
 
@@ -54,7 +54,7 @@ export interface CommandContext {
   /** Its own flags by name. */
   flags: Flags;
   config: AppConfig;
-  around: Surroundings;
+  environment: ProcessEnvironment;
   env: Readonly<Record<string, string | undefined>>;
   launch: Launch;
   /** All commands there are, for one that speaks of them. */

@@ -21,11 +21,11 @@ export interface OpenProduct {
 
 /** Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. */
 export async function openProduct<Result>(
-  { config, around }: CommandContext,
+  { config, environment }: CommandContext,
   work: (open: OpenProduct) => Promise<Result>,
   toolset?: string,
 ): Promise<Result> {
-  const product = await createProduct(withToolset(quietly(config), toolset), around);
+  const product = await createProduct(withToolset(quietly(config), toolset), environment);
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(cancelledError('It was interrupted.'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
@@ -57,22 +57,22 @@ function quietly(config: AppConfig): AppConfig {
 }
 
 /** Tells why a tool's call failed and what to do next; answers the exit code. */
-export function showFailure({ out, around }: CommandContext, { document }: ToolReply): number {
+export function showFailure({ out, environment }: CommandContext, { document }: ToolReply): number {
   const error = isRecord(document.error) ? document.error : {};
   out.status('');
   if (out.json) out.document(document);
-  around.writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
-  if (typeof error.next === 'string') around.writeError(`${error.next}\n`);
+  environment.writeError(`polylogue: ${String(error.message ?? 'The call failed.')}\n`);
+  if (typeof error.next === 'string') environment.writeError(`${error.next}\n`);
   return error.code === 'INVALID_INPUT_FORMAT' || error.code === 'MISSING_PARAMETER' ? 2 : 1;
 }
 
 /** The same for an error that the product threw: the command line was right, what it asked for failed. */
-export function tellFailure({ out, around }: CommandContext, error: unknown): number {
+export function reportFailure({ out, environment }: CommandContext, error: unknown): number {
   if (!isAppError(error)) throw error;
   const { code, class: kind, next } = error.details;
   out.status('');
   if (out.json) out.document({ status: 'error', error: { code, class: kind, message: error.message, next } });
-  around.writeError(`polylogue: ${error.message}\n${next ? `${next}\n` : ''}`);
+  environment.writeError(`polylogue: ${error.message}\n${next ? `${next}\n` : ''}`);
   return 1;
 }
 

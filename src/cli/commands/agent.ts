@@ -35,7 +35,7 @@ export const agent = defineCommand({
         if (reply.isError) return showFailure(context, reply);
         if (out.json) out.document(reply.document);
         else out.line(String(reply.document.content ?? ''));
-        for (const line of warningsOf(reply.document)) context.around.writeError(line);
+        for (const line of warningsOf(reply.document)) context.environment.writeError(line);
         out.remark(closingRemark(reply.document));
         return 0;
       },
@@ -45,7 +45,7 @@ export const agent = defineCommand({
 });
 
 async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
-  const { args, flags, around } = context;
+  const { args, flags, environment } = context;
   const piped = (await context.readInput())?.trim();
   const task = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
   if (task === '') {
@@ -53,21 +53,21 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
       next: 'Write it after the command, as in: polylogue agent "Mend the failing test", or pipe it in.',
     });
   }
-  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
   const continuation_id = textFlag(flags, 'continue');
   return { task, ...(files.length > 0 && { files }), model: textFlag(flags, 'model'), continuation_id };
 }
 
 /** At the terminal, one question after the other. Whatever is no number of a choice is a refusal. */
 async function askUser(
-  { out, around }: CommandContext,
+  { out, environment }: CommandContext,
   { message, schema }: UserQuestion,
   signal: AbortSignal,
 ): Promise<UserAnswer> {
   const decisions = decisionsOf(schema);
   out.status('');
-  around.writeError(`${message}\n`);
-  around.writeError(decisions.map((decision, index) => `  ${index + 1}  ${decision}`).join('\n'));
+  environment.writeError(`${message}\n`);
+  environment.writeError(decisions.map((decision, index) => `  ${index + 1}  ${decision}`).join('\n'));
   const lines = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const typed = await lines.question('Which? ', { signal });

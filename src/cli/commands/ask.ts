@@ -45,8 +45,8 @@ export const ask = defineCommand({
       if (reply.isError) return showFailure(context, reply);
       if (out.json) out.document(reply.document);
       else if (!shown.any) out.line(String(reply.document.content ?? ''));
-      for (const line of skippedFiles(reply.document)) context.around.writeError(`polylogue: ${line}\n`);
-      for (const line of warningsOf(reply.document)) context.around.writeError(line);
+      for (const line of skippedFiles(reply.document)) context.environment.writeError(`polylogue: ${line}\n`);
+      for (const line of warningsOf(reply.document)) context.environment.writeError(line);
       out.remark(closingRemark(reply.document));
       return 0;
     });
@@ -54,7 +54,7 @@ export const ask = defineCommand({
 });
 
 async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
-  const { args, flags, around } = context;
+  const { args, flags, environment } = context;
   const piped = (await context.readInput())?.trim();
   const prompt = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
   if (prompt === '') {
@@ -62,7 +62,7 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
       next: 'Write it after the command, as in: polylogue ask "What does this project do?", or pipe it in.',
     });
   }
-  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
   return {
     prompt,
     ...(files.length > 0 && { absolute_file_paths: files }),

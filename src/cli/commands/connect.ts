@@ -1,4 +1,4 @@
-import { openBridge } from '../../app/app.ts';
+import { openProxy } from '../../app/app.ts';
 import { defineCommand, isOn, textFlag } from '../command/command.ts';
 import { serverEnvironment } from '../command/environment.ts';
 
@@ -18,19 +18,19 @@ export const connect = defineCommand({
     ['polylogue connect', 'what hosts start in the place of polylogue'],
     ['polylogue connect --url https://models.example', 'by a daemon elsewhere; its token is in POLYLOGUE_TOKEN'],
   ],
-  async run({ config, around, env, flags, launch }) {
+  async run({ config, environment, env, flags, launch }) {
     const { args } = serverEnvironment({ config, env, copied: [], refers: true });
-    const bridge = await openBridge(config, {
-      ...around,
+    const proxy = await openProxy(config, {
+      ...environment,
       launch: { ...launch, args },
       url: textFlag(flags, 'url'),
       onlyRunning: isOn(flags, 'running'),
-      onRemark: text => around.writeError(`polylogue: ${text}\n`),
+      onRemark: text => environment.writeError(`polylogue: ${text}\n`),
     });
     const stop = new AbortController();
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
     try {
-      await bridge.run(process.stdin, process.stdout, stop.signal);
+      await proxy.run(process.stdin, process.stdout, stop.signal);
     } finally {
       // Its other end may be open still, and would keep this process.
       process.stdin.destroy();

@@ -34,15 +34,15 @@ export const consensus = defineCommand({
       else print(context, document);
       const silent = responsesOf(document).filter(({ status }) => status !== 'success');
       for (const { model, error } of silent)
-        context.around.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
-      for (const line of warningsOf(document)) context.around.writeError(line);
+        context.environment.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
+      for (const line of warningsOf(document)) context.environment.writeError(line);
       out.remark(closingRemark(document));
       return silent.length > 0 ? 1 : 0;
     });
   },
 });
 
-async function argumentsOf({ args, flags, around, readInput }: CommandContext): Promise<Record<string, unknown>> {
+async function argumentsOf({ args, flags, environment, readInput }: CommandContext): Promise<Record<string, unknown>> {
   const piped = (await readInput())?.trim();
   const prompt = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
   if (prompt === '') {
@@ -51,7 +51,7 @@ async function argumentsOf({ args, flags, around, readInput }: CommandContext): 
     });
   }
   const models = wordsFlag(flags, 'models');
-  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
   return {
     prompt,
     ...(models.length > 0 && { models }),

@@ -18,11 +18,11 @@ export interface Account {
 /** The account in a reply: in a text, or as an expert's findings. */
 export function accountIn({ content, expert_analysis: expert }: JsonObject): Account | undefined {
   const said = isRecord(expert) ? (expert.raw_analysis ?? expert) : content;
-  const told = typeof said === 'string' ? jsonIn(said) : said;
-  if (!isRecord(told) || !Array.isArray(told.messages) || !isRecord(told.totals)) return undefined;
-  const messages = told.messages.filter(isRecord);
+  const answer = typeof said === 'string' ? jsonIn(said) : said;
+  if (!isRecord(answer) || !Array.isArray(answer.messages) || !isRecord(answer.totals)) return undefined;
+  const messages = answer.messages.filter(isRecord);
   return {
-    tokens: Number(told.totals.tokens),
+    tokens: Number(answer.totals.tokens),
     messages: messages.map(({ sha256, section, chars }) => ({
       sha256: String(sha256),
       section: String(section),
@@ -173,14 +173,14 @@ async function inPlace(context: CommandContext, place: string): Promise<number> 
   await mkdir(project);
   await writeExampleProject(project);
   const apart = contextIn(context, place, project);
-  const told: Told = { steps: [] };
-  const failed = await openProduct(apart, open => runSteps(context, open, before, told));
+  const report: DemoReport = { steps: [] };
+  const failed = await openProduct(apart, open => runSteps(context, open, before, report));
   if (failed > 0) return failed;
   await editExampleProject(project);
   say(context, `\nThe server was ended, ${programFile} was edited, and a new server starts.`);
-  const failedLater = await openProduct(apart, open => runSteps(context, open, after, told));
+  const failedLater = await openProduct(apart, open => runSteps(context, open, after, report));
   if (failedLater > 0) return failedLater;
-  if (context.out.json) context.out.document({ status: 'success', steps: told.steps });
+  if (context.out.json) context.out.document({ status: 'success', steps: report.steps });
   else {
     say(context, '\nThe models were built-in ones that only tell what they were given. With a key, real ones answer:');
     say(context, '"polylogue init" enters Polylogue into your editor, "polylogue doctor" looks what is there.');
@@ -190,15 +190,15 @@ async function inPlace(context: CommandContext, place: string): Promise<number> 
 
 /** The example's own folder and data, whatever this machine has set. */
 function contextIn(context: CommandContext, place: string, project: string): CommandContext {
-  const { around } = context;
-  const { homeDir, platform } = around;
+  const { environment } = context;
+  const { homeDir, platform } = environment;
   const env = { POLYLOGUE_HOME: join(place, 'home'), PROJECT_ROOT: project };
   const argvFlags = { offline: true };
   const config = loadConfig({ tables, env, argvFlags, homeDir, platform, cwd: project, readFile: () => undefined });
-  return { ...context, config, around: { ...around, cwd: project } };
+  return { ...context, config, environment: { ...environment, cwd: project } };
 }
 
-interface Told {
+interface DemoReport {
   steps: JsonObject[];
   id?: string;
   account?: Account;
@@ -209,20 +209,20 @@ async function runSteps(
   context: CommandContext,
   { call }: OpenProduct,
   steps: readonly Step[],
-  told: Told,
+  report: DemoReport,
 ): Promise<number> {
   for (const { title, tool, args } of steps) {
-    const continued = told.id === undefined ? {} : { continuation_id: told.id };
+    const continued = report.id === undefined ? {} : { continuation_id: report.id };
     const reply = await call(tool, { ...args, ...continued });
     if (reply.isError) return showFailure(context, reply);
     const { document } = reply;
-    told.id ??= String(document.continuation_id);
+    report.id ??= String(document.continuation_id);
     const account = accountIn(document);
-    const kept = account && told.account ? keptOf(told.account, account) : undefined;
-    told.account = account ?? told.account;
-    told.steps.push({ title, tool, status: String(document.status), sent: account && sent(account, kept) });
+    const kept = account && report.account ? keptOf(report.account, account) : undefined;
+    report.account = account ?? report.account;
+    report.steps.push({ title, tool, status: String(document.status), sent: account && sent(account, kept) });
     say(context, `\n${context.out.style('bold', title)}`);
-    say(context, `  ${tool} → ${document.status}, continuation_id ${told.id}`);
+    say(context, `  ${tool} → ${document.status}, continuation_id ${report.id}`);
     if (!account) continue;
     say(context, `  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
     say(context, `  files in the prompt: ${account.files.join(', ')}`);

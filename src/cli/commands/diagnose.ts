@@ -51,7 +51,7 @@ export const diagnose = defineCommand({
 
 /** The arguments of a diagnosis; undefined where only the patch of an earlier one is to be applied. */
 async function argumentsOf(context: CommandContext): Promise<Record<string, unknown> | undefined> {
-  const { args, flags, around } = context;
+  const { args, flags, environment } = context;
   const stderr = (await context.readInput())?.trim() ?? '';
   if (stderr === '') {
     if (isOn(flags, 'apply') && textFlag(flags, 'continue') !== undefined) return undefined;
@@ -59,7 +59,7 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
       next: 'Pipe it in, as in: npm test 2>&1 | polylogue diagnose npm test; or apply an earlier patch with --continue last --apply.',
     });
   }
-  const files = listFlag(flags, 'file').map(path => resolve(around.cwd, path));
+  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
   return {
     stderr,
     command: args.join(' ').trim() || undefined,
@@ -70,8 +70,8 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
   };
 }
 
-function show({ out, around }: CommandContext, { document }: ToolReply): number {
-  for (const line of warningsOf(document)) around.writeError(line);
+function show({ out, environment }: CommandContext, { document }: ToolReply): number {
+  for (const line of warningsOf(document)) environment.writeError(line);
   if (out.json) {
     out.document(document);
     return 0;
@@ -87,7 +87,7 @@ function show({ out, around }: CommandContext, { document }: ToolReply): number 
   part('What to do', document.recommendation);
   if (Array.isArray(document.needs)) part('What is missing', document.needs.map(String).join('\n'));
   if (isRecord(document.patch)) part(`Patch (${textIn(document.patch.verified)})`, document.patch.diff);
-  if (document.patch_withheld !== undefined) around.writeError(`polylogue: ${textIn(document.patch_withheld)}\n`);
+  if (document.patch_withheld !== undefined) environment.writeError(`polylogue: ${textIn(document.patch_withheld)}\n`);
   if (isRecord(document.patch)) out.remark('apply it with: polylogue diagnose --continue last --apply');
   return 0;
 }
@@ -121,9 +121,9 @@ async function apply(context: CommandContext, { call, signal }: OpenProduct, thr
 const approval = (approve: boolean): UserAnswer => ({ action: 'accept', content: { approve } });
 
 /** Without a terminal nobody says yes. */
-async function askTerminal({ around }: CommandContext, { message }: UserQuestion, signal: AbortSignal) {
+async function askTerminal({ environment }: CommandContext, { message }: UserQuestion, signal: AbortSignal) {
   if (!process.stdin.isTTY) return approval(false);
-  around.writeError(`${message}\n`);
+  environment.writeError(`${message}\n`);
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
     const answer = await terminal.question('Apply it? [y/N] ', { signal });

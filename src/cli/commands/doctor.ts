@@ -35,9 +35,9 @@ export const doctor = defineCommand({
         ...(await checkStore(product.inspectStore)),
         ...(await checkRoots(product)),
         ...checkSettings(context),
-        ...product.team.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
-        ...(await checkProviders(product.team)),
-        ...(await product.team.namesOfNone()).map(
+        ...product.models.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
+        ...(await checkProviders(product.models)),
+        ...(await product.models.namesOfNone()).map(
           (text): Finding => ({ state: 'warn', what: 'lists of models', text }),
         ),
         ...(await checkSummaries(context, product)),

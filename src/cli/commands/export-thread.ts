@@ -2,7 +2,7 @@ import { open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { AppError, inputError, isAppError } from '../../core/errors.ts';
 import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
-import { openProduct, tellFailure } from '../command/open-product.ts';
+import { openProduct, reportFailure } from '../command/open-product.ts';
 
 const formats = ['jsonl', 'md', 'html'] as const;
 type Format = (typeof formats)[number];
@@ -37,8 +37,8 @@ export const exportThread = defineCommand({
         const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
         const watched = watch(context, pieces, signal);
         if (file !== undefined) {
-          const manner = { overwrite: isOn(context.flags, 'overwrite'), unique: context.around.random.uuid() };
-          const path = await write(resolve(context.around.cwd, file), watched, manner);
+          const manner = { overwrite: isOn(context.flags, 'overwrite'), unique: context.environment.random.uuid() };
+          const path = await write(resolve(context.environment.cwd, file), watched, manner);
           if (context.out.json) context.out.document({ ...facts, file: path });
           else context.out.remark(`${thread.turns.length} turns are in ${path}.`);
         } else if (context.out.json) {
@@ -46,7 +46,7 @@ export const exportThread = defineCommand({
         } else await context.out.pieces(watched);
         return 0;
       } catch (error) {
-        return tellFailure(context, error);
+        return reportFailure(context, error);
       }
     });
   },

@@ -2,9 +2,9 @@ import { createReadStream, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { defineCommand, isOn } from '../command/command.ts';
-import { openProduct, tellFailure } from '../command/open-product.ts';
+import { openProduct, reportFailure } from '../command/open-product.ts';
 
-const toldEvery = 100;
+const reportEvery = 100;
 
 export const importThread = defineCommand({
   name: 'import',
@@ -16,8 +16,8 @@ export const importThread = defineCommand({
     ['polylogue import talk.jsonl --as-new', 'a copy beside the one that is here'],
   ],
   async run(context) {
-    const { out, around } = context;
-    const file = resolve(around.cwd, context.args[0] ?? '');
+    const { out, environment } = context;
+    const file = resolve(environment.cwd, context.args[0] ?? '');
     refuseUnreadable(file);
     return openProduct(context, async ({ product, signal }) => {
       try {
@@ -26,7 +26,7 @@ export const importThread = defineCommand({
           asNew: isOn(context.flags, 'as-new'),
           signal,
           onProgress: (stage, records) => {
-            if (records % toldEvery === 0) out.status(`${stage}: ${records} records`);
+            if (records % reportEvery === 0) out.status(`${stage}: ${records} records`);
           },
         });
         out.status('');
@@ -37,14 +37,14 @@ export const importThread = defineCommand({
         }
         const { private: isPrivate, store } = context.config.values.app;
         if (isPrivate || store === 'memory')
-          around.writeError('polylogue: Threads are in memory alone: it is gone now that this command ends.\n');
+          environment.writeError('polylogue: Threads are in memory alone: it is gone now that this command ends.\n');
         out.line(`${thread.id}  ${turns} turns`);
         if (missing > 0) out.remark(`${missing} texts of files were not in it.`);
         const secrets = Object.values(masked).reduce((sum, count) => sum + count, 0);
         if (secrets > 0) out.remark(`${secrets} secrets in it were masked.`);
         return 0;
       } catch (error) {
-        return tellFailure(context, error);
+        return reportFailure(context, error);
       }
     });
   },

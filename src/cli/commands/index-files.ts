@@ -15,7 +15,7 @@ export const indexFiles = defineCommand({
     ['polylogue index --rebuild', 'from the beginning'],
   ],
   async run(context) {
-    const { out, flags, around } = context;
+    const { out, flags, environment } = context;
     return openProduct(context, async ({ product, signal }) => {
       const index = await product.searchIndex(product.root);
       const report = await index.refresh({
@@ -33,7 +33,7 @@ export const indexFiles = defineCommand({
       }
       out.line(`${product.root}: ${files} files, ${indexed} of them read now, ${removed} removed; ${chunks} places`);
       if (vectors !== undefined) out.line(`${vectors} places have vectors`);
-      if (warning !== undefined) around.writeError(`polylogue: ${warning}\n`);
+      if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
       for (const { path, reason } of shown)
         out.remark(`left out: ${printablePath(relative(product.root, path))}: ${reason}`);
       if (skipped.length > skipsShown) out.remark(`and ${skipped.length - skipsShown} more`);

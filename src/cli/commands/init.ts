@@ -150,15 +150,15 @@ function nameOf({ flags }: CommandContext): string {
   throw inputError(`"${name}" can't be the name of an entry.`, { next: 'Use up to 60 letters, digits and dashes.' });
 }
 
-function pathOf({ flags, around, env }: CommandContext, host: HostDefinition): string {
+function pathOf({ flags, environment, env }: CommandContext, host: HostDefinition): string {
   const scope: Scope = textFlag(flags, 'scope') === 'project' ? 'project' : 'user';
-  const path = host.files[scope]?.({ ...around, project: around.cwd, env });
+  const path = host.files[scope]?.({ ...environment, project: environment.cwd, env });
   if (path !== undefined) return path;
   throw inputError(`${host.title} keeps servers for all projects only.`, { next: 'Leave out --scope project.' });
 }
 
 function install(context: CommandContext, host: HostDefinition, name: string, file: ConfigFile): number {
-  const { config, env, flags, launch, out, around } = context;
+  const { config, env, flags, launch, out, environment: machine } = context;
   const environment = serverEnvironment({ config, env, copied: listFlag(flags, 'env'), refers: host.refers });
   const { values, references, args } = environment;
   const started = [launch.program, ...(isOn(flags, 'bridge') ? ['connect'] : []), ...args];
@@ -166,7 +166,7 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const text = withEntry(host, file.text ?? '', name, entry);
   const dry = isOn(flags, 'dry-run');
   const unchanged = text === file.text;
-  const backup = dry || unchanged ? undefined : replaceConfigFile(file, text, around.clock.now());
+  const backup = dry || unchanged ? undefined : replaceConfigFile(file, text, machine.clock.now());
   if (out.json) {
     const outcome = dry ? 'would_write' : unchanged ? 'unchanged' : 'written';
     out.document({
@@ -187,7 +187,7 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
 }
 
 function remove(context: CommandContext, host: HostDefinition, name: string, file: ConfigFile): number {
-  const { flags, out, around } = context;
+  const { flags, out, environment } = context;
   const { text } = file;
   const dry = isOn(flags, 'dry-run');
   if (text === undefined || !hasEntry(host, text, name)) {
@@ -199,7 +199,7 @@ function remove(context: CommandContext, host: HostDefinition, name: string, fil
   // Without a backup, init began the file, and an empty text stands for none.
   const rest = withoutEntry(host, text, name, former.length > 0 ? former : ['']);
   const next = rest === '' && former.length === 0 ? undefined : rest;
-  const backup = dry ? undefined : replaceConfigFile(file, next, around.clock.now());
+  const backup = dry ? undefined : replaceConfigFile(file, next, environment.clock.now());
   if (out.json) out.document(report(dry ? 'would_remove' : 'removed', host, file, backup));
   else out.line(`${dry ? 'Would take' : 'Took'} "${name}" out of ${file.path}`);
   if (backup && !out.json) out.line(`The old file is kept as ${backup}`);

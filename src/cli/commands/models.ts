@@ -5,7 +5,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
-type Provider = Awaited<ReturnType<Product['team']['providers']>>[number];
+type Provider = Awaited<ReturnType<Product['models']['providers']>>[number];
 
 export const models = defineCommand({
   name: 'models',
@@ -38,7 +38,7 @@ export const models = defineCommand({
           next: 'Say "polylogue models refresh", or no word.',
         });
       }
-      const all = await product.team.providers({ fresh: true });
+      const all = await product.models.providers({ fresh: true });
       const id = textFlag(context.flags, 'provider');
       const chosen = id === undefined ? all : all.filter(provider => provider.id === id);
       if (chosen.length === 0) {
@@ -61,9 +61,9 @@ function isOfUse({ configured, env, models: list }: Provider): boolean {
 }
 
 /** What there was stays when it fails; the error says why, and nothing is written. */
-async function refresh({ out }: CommandContext, { team }: Product, signal: AbortSignal): Promise<number> {
+async function refresh({ out }: CommandContext, { models }: Product, signal: AbortSignal): Promise<number> {
   out.status('asking models.dev …');
-  const { changed, models: count, providers } = await team.refresh(signal);
+  const { changed, models: count, providers } = await models.refresh(signal);
   out.status('');
   if (out.json) out.document({ status: 'success', changed, models: count, providers: [...providers] });
   else if (changed) out.line(`Facts about ${count} models of ${providers.length} providers were fetched.`);

@@ -51,7 +51,7 @@ export const prompt = defineCommand({
         if (reply.isError) return showFailure(context, reply);
         if (out.json) out.document(reply.document);
         else if (!shown.any) print(context, reply.document);
-        return tellFailures(context, reply.document) ? 1 : 0;
+        return reportFailures(context, reply.document) ? 1 : 0;
       },
       'wrapper',
     );
@@ -61,8 +61,8 @@ export const prompt = defineCommand({
 const toFiles = 'prompt_from_file_to_file';
 
 async function callOf(context: CommandContext): Promise<{ tool: string; args: Record<string, unknown> }> {
-  const { args, flags, around } = context;
-  const absolute = (path: string | undefined) => path && resolve(around.cwd, path);
+  const { args, flags, environment } = context;
+  const absolute = (path: string | undefined) => path && resolve(environment.cwd, path);
   const file = absolute(textFlag(flags, 'file'));
   const models = wordsFlag(flags, 'models');
   const shared = models.length > 0 ? { models_prefixed_by_provider: models } : {};
@@ -102,17 +102,17 @@ function print({ out }: CommandContext, document: JsonObject): void {
 }
 
 /** Each slot without an answer, each answer without a file, and what was not as asked for; answers whether something failed. */
-function tellFailures({ around }: CommandContext, document: JsonObject): boolean {
+function reportFailures({ environment }: CommandContext, document: JsonObject): boolean {
   let failed = false;
   for (const { model, error, file_error: unwritten, truncated, warnings } of responsesOf(document)) {
     for (const problem of [error, unwritten]) {
       if (!isRecord(problem)) continue;
       failed = true;
-      around.writeError(`polylogue: ${String(model)}: ${String(problem.message)}\n`);
+      environment.writeError(`polylogue: ${String(model)}: ${String(problem.message)}\n`);
     }
     const remarks: unknown[] = Array.isArray(warnings) ? warnings : [];
     if (isRecord(truncated)) remarks.push('its answer is longer than a reply takes; "polylogue threads" has it whole');
-    for (const remark of remarks) around.writeError(`polylogue: ${String(model)}: ${String(remark)}\n`);
+    for (const remark of remarks) environment.writeError(`polylogue: ${String(model)}: ${String(remark)}\n`);
   }
   return failed;
 }

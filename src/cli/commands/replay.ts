@@ -1,16 +1,16 @@
 import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../core/json.ts';
-import type { CommsExchange, CommsLine } from '../../core/ports.ts';
+import type { ExchangeLine, ExchangeRecord } from '../../core/ports.ts';
 import { printableText, safeCut } from '../../core/text.ts';
 import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
-import { type OpenProduct, openProduct, tellFailure } from '../command/open-product.ts';
+import { type OpenProduct, openProduct, reportFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 
 type Replay = NonNullable<Product['replay']>;
 
 const usual = 20;
-const most = 1_000;
+const maxEntries = 1_000;
 
 export const replay = defineCommand({
   name: 'replay',
@@ -18,7 +18,7 @@ export const replay = defineCommand({
   usage: '[exchange]',
   words: ['last'],
   flags: [
-    { name: 'limit', value: 'number', doc: `How many are listed, ${usual} unless told, at most ${most}.` },
+    { name: 'limit', value: 'number', doc: `How many are listed, ${usual} unless told, at most ${maxEntries}.` },
     { name: 'call', value: 'id', doc: 'Only those of one call, by its req_id.' },
     { name: 'tool', value: 'name', doc: 'Only those of one tool.' },
     { name: 'send', doc: 'Asks the same model the same question again, which costs what it costs.' },
@@ -39,7 +39,7 @@ export const replay = defineCommand({
       try {
         return await replayWith(context, open);
       } catch (error) {
-        return tellFailure(context, error);
+        return reportFailure(context, error);
       }
     });
   },
@@ -69,7 +69,7 @@ async function replayWith({ args: [id], flags, out, config }: CommandContext, op
   return 0;
 }
 
-async function sendAgain(out: Output, kept: Replay, found: CommsExchange, signal: AbortSignal): Promise<void> {
+async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signal: AbortSignal): Promise<void> {
   const onText = out.json ? undefined : (delta: string) => out.text(printableText(delta));
   const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText });
   if (out.json) {
@@ -84,11 +84,11 @@ async function sendAgain(out: Output, kept: Replay, found: CommsExchange, signal
 
 function limitOf(text: string | undefined): number {
   const limit = text === undefined ? usual : Number(text);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit;
-  throw inputError(`--limit is "${text}".`, { next: `Give a number from 1 to ${most}.` });
+  if (Number.isInteger(limit) && limit >= 1 && limit <= maxEntries) return limit;
+  throw inputError(`--limit is "${text}".`, { next: `Give a number from 1 to ${maxEntries}.` });
 }
 
-function showList(out: Output, found: readonly CommsExchange[], isOn: boolean): void {
+function showList(out: Output, found: readonly ExchangeRecord[], isOn: boolean): void {
   if (out.json) {
     out.document({ status: 'success', kept: isOn, exchanges: found.map(documentOf) });
     return;
@@ -120,8 +120,8 @@ function documentOf({
   outcome,
   elapsedMs,
   lines,
-}: CommsExchange): JsonObject {
-  const told = lines.findLast(({ kind }) => kind === 'response' || kind === 'error')?.payload ?? {};
+}: ExchangeRecord): JsonObject {
+  const payload = lines.findLast(({ kind }) => kind === 'response' || kind === 'error')?.payload ?? {};
   return {
     exchange,
     req_id: reqId,
@@ -131,12 +131,12 @@ function documentOf({
     model,
     outcome,
     elapsed_ms: elapsedMs,
-    usage: isRecord(told.usage) ? jsonOf(told.usage) : undefined,
-    cost_usd: typeof told.costUsd === 'number' ? told.costUsd : undefined,
+    usage: isRecord(payload.usage) ? jsonOf(payload.usage) : undefined,
+    cost_usd: typeof payload.costUsd === 'number' ? payload.costUsd : undefined,
   };
 }
 
-function lineOf({ at, direction, kind, payload }: CommsLine): JsonObject {
+function lineOf({ at, direction, kind, payload }: ExchangeLine): JsonObject {
   return { at: new Date(at).toISOString(), direction, kind, payload: jsonOf(payload) };
 }
 
@@ -148,7 +148,7 @@ function jsonOf(value: unknown): Json {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-function showExchange(out: Output, { reqId, exchange, tool, provider, model, lines }: CommsExchange): void {
+function showExchange(out: Output, { reqId, exchange, tool, provider, model, lines }: ExchangeRecord): void {
   out.line(printableText(`${exchange}  ${provider}:${model}, ${tool}, call ${reqId}`));
   for (const { at, direction, kind, payload } of lines) {
     const took = kind === 'request' ? '' : `, after ${(numberIn(payload.elapsedMs) / 1_000).toFixed(1)} s`;
@@ -159,7 +159,7 @@ function showExchange(out: Output, { reqId, exchange, tool, provider, model, lin
 }
 
 /** What a person wants to read of a line; the rest is in --json. */
-function textsOf(kind: string, payload: CommsLine['payload']): string[] {
+function textsOf(kind: string, payload: ExchangeLine['payload']): string[] {
   const { messages, text, error, said } = payload;
   if (kind === 'request') return recordsIn(messages).flatMap(messageText);
   const calls = recordsIn(said).filter(({ type }) => type === 'call');
@@ -170,9 +170,9 @@ function textsOf(kind: string, payload: CommsLine['payload']): string[] {
 
 function messageText({ role, section, parts, said, results }: Record<string, unknown>): string[] {
   const heading = section === 'turn' ? `[${textIn(role)}]` : `[${textIn(role)}, ${textIn(section)}]`;
-  const told = recordsIn(said).map(part => (part.type === 'call' ? callText(part) : textIn(part.text)));
+  const lines = recordsIn(said).map(part => (part.type === 'call' ? callText(part) : textIn(part.text)));
   const came = recordsIn(results).map(({ name, text }) => `(result of ${textIn(name)})\n${textIn(text)}`);
-  return [heading, ...recordsIn(parts).map(partText), ...told, ...came];
+  return [heading, ...recordsIn(parts).map(partText), ...lines, ...came];
 }
 
 function callText({ name, args }: Record<string, unknown>): string {

@@ -29,10 +29,10 @@ export const route = defineCommand({
     ['polylogue route "Read it" --file contract.pdf --json', 'for programs'],
   ],
   async run(context) {
-    const { args, flags, around, out } = context;
+    const { args, flags, environment, out } = context;
     const prompt = [args.join(' ').trim(), (await context.readInput())?.trim()].filter(Boolean).join('\n\n');
-    const files = [...listFlag(flags, 'file')].map(path => resolve(around.cwd, path));
-    const pictures = listFlag(flags, 'image').map(path => resolve(around.cwd, path));
+    const files = [...listFlag(flags, 'file')].map(path => resolve(environment.cwd, path));
+    const pictures = listFlag(flags, 'image').map(path => resolve(environment.cwd, path));
     const images = pictures.length;
     const model = textFlag(flags, 'model');
     if (prompt === '' && files.length === 0 && images === 0 && model === undefined) {
@@ -53,9 +53,9 @@ export const route = defineCommand({
         },
         signal,
       );
-      const told = { ...explanation, warnings: [...explanation.warnings, ...missing([...files, ...pictures])] };
-      if (out.json) out.document(documentOf(told, isOn(flags, 'explain')));
-      else print(context, told, isOn(flags, 'explain'));
+      const document = { ...explanation, warnings: [...explanation.warnings, ...missing([...files, ...pictures])] };
+      if (out.json) out.document(documentOf(document, isOn(flags, 'explain')));
+      else print(context, document, isOn(flags, 'explain'));
       return explanation.failure ? nobody : 0;
     });
   },
@@ -96,7 +96,7 @@ function documentOf(explanation: Explanation, whole: boolean): JsonObject {
 }
 
 function print(context: CommandContext, explanation: Explanation, whole: boolean): void {
-  const { out, around } = context;
+  const { out, environment } = context;
   const { plan, candidates, classifier, failure } = explanation;
   if (plan) {
     const unsure = plan.unclear ? ', though its words leave that open' : '';
@@ -112,8 +112,8 @@ function print(context: CommandContext, explanation: Explanation, whole: boolean
     out.line(out.style('dim', `   ${reason}`));
   });
   if (whole) printWhy(context, explanation);
-  for (const warning of explanation.warnings) around.writeError(`polylogue: ${warning}\n`);
-  if (failure) around.writeError(`polylogue: ${failure.message}\n${failure.next ? `${failure.next}\n` : ''}`);
+  for (const warning of explanation.warnings) environment.writeError(`polylogue: ${warning}\n`);
+  if (failure) environment.writeError(`polylogue: ${failure.message}\n${failure.next ? `${failure.next}\n` : ''}`);
 }
 
 function needsOf({ needs, context, tools }: NonNullable<Explanation['plan']>): string {

@@ -5,20 +5,20 @@ import { defineCommand, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 
 const usual = 10;
-const most = 50;
+const maxResults = 50;
 const linesShown = 3;
 
 export const search = defineCommand({
   name: 'search',
   summary: 'find the places in the project that speak of something',
   usage: '[text...]',
-  flags: [{ name: 'limit', value: 'number', doc: `How many places, ${usual} unless told, at most ${most}.` }],
+  flags: [{ name: 'limit', value: 'number', doc: `How many places, ${usual} unless told, at most ${maxResults}.` }],
   examples: [
     ['polylogue search where are secrets masked', 'a question in plain words'],
     ['polylogue search createSandbox --limit 3 --json', 'a name; one document'],
   ],
   async run(context) {
-    const { args, flags, out, around } = context;
+    const { args, flags, out, environment } = context;
     const question = args.join(' ').trim();
     if (question === '') {
       throw inputError('There is nothing to look for.', { next: 'As in: polylogue search where are secrets masked' });
@@ -36,7 +36,7 @@ export const search = defineCommand({
         out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
         return 0;
       }
-      if (warning !== undefined) around.writeError(`polylogue: ${warning}\n`);
+      if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
       if (hits.length === 0) out.line('Nothing in this project speaks of it.');
       for (const { path, from, to, name, text } of hits) {
         // What files hold must not command a terminal.
@@ -54,6 +54,6 @@ export const search = defineCommand({
 
 function limitOf(text: string | undefined): number {
   const limit = text === undefined ? usual : Number(text);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= most) return limit;
-  throw inputError(`--limit is ${text}.`, { next: `Give a number from 1 to ${most}.` });
+  if (Number.isInteger(limit) && limit >= 1 && limit <= maxResults) return limit;
+  throw inputError(`--limit is ${text}.`, { next: `Give a number from 1 to ${maxResults}.` });
 }

@@ -26,21 +26,21 @@ export const serve = defineCommand({
     ['polylogue serve --port 0 --offline', 'a free port and built-in models, for a try'],
   ],
   async run(context) {
-    const { around } = context;
+    const { environment } = context;
     const settings = settingsOf(context);
-    const product = await createProduct(asDaemon(context.config), around);
+    const product = await createProduct(asDaemon(context.config), environment);
     const asked = Promise.withResolvers<void>();
     const onSignal = () => asked.resolve();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, onSignal);
     // Where nobody reads what it says any more, it works on, and ends in good order.
     process.stderr.on('error', () => undefined);
-    const tell = (message: string) => around.writeError(`polylogue: ${message}\n`);
+    const log = (message: string) => environment.writeError(`polylogue: ${message}\n`);
     let reload = async () => {};
     process.on('SIGHUP', () => (isTerminalGone() ? onSignal() : void reload()));
     try {
-      const daemon = await product.openDaemon({ ...settings, tell });
+      const daemon = await product.openDaemon({ ...settings, log });
       reload = daemon.reload;
-      around.writeError(
+      environment.writeError(
         `polylogue: listening on ${daemon.url} (dashboard at ${daemon.url}/, MCP at ${daemon.url}/mcp)\n`,
       );
       await asked.promise;
@@ -48,8 +48,8 @@ export const serve = defineCommand({
       for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
       const hurry = new AbortController();
       const drainMs = context.config.values.app.drainSeconds * 1_000;
-      const stopTimer = around.clock.after(drainMs, () => hurry.abort());
-      around.writeError('polylogue: stopping; calls under way may end\n');
+      const stopTimer = environment.clock.after(drainMs, () => hurry.abort());
+      environment.writeError('polylogue: stopping; calls under way may end\n');
       await daemon.drain(drainMs);
       await daemon.close();
       await product.close(hurry.signal);
@@ -90,11 +90,11 @@ function settingsOf({ flags }: CommandContext) {
 /** Vendors that answer few at a time get no more of one daemon, unless the operator said how many. */
 function asDaemon(config: AppConfig): AppConfig {
   const { app } = config.values;
-  const told = app.maxConcurrentPerProvider ?? [];
-  const isTold = (provider: string) => told.some(entry => entry.trim().toLowerCase().startsWith(provider));
+  const overrides = app.maxConcurrentPerProvider ?? [];
+  const isSet = (provider: string) => overrides.some(entry => entry.trim().toLowerCase().startsWith(provider));
   const usual = [`moonshot=${app.kimiCalls}`, `zhipu=${app.glmCalls}`].filter(
-    entry => !isTold(entry.split('=')[0] ?? ''),
+    entry => !isSet(entry.split('=')[0] ?? ''),
   );
-  const maxConcurrentPerProvider = [...usual, ...told];
+  const maxConcurrentPerProvider = [...usual, ...overrides];
   return { ...config, values: { ...config.values, app: { ...app, maxConcurrentPerProvider } } };
 }

@@ -1,5 +1,5 @@
 import { type DaemonOnFile, findDaemons } from '../../app/app.ts';
-import { needHome } from '../../config/home.ts';
+import { requireHome } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
 
@@ -17,10 +17,10 @@ export const status = defineCommand({
     ['polylogue status --json', 'the same for programs'],
   ],
   async run(context) {
-    const found = await findDaemons(context.config, context.around.clock);
+    const found = await findDaemons(context.config, context.environment.clock);
     // Whoever only looks need not be able to write: as long as there is something to see.
     if (found.length === 0)
-      needHome(context.config.home, 'Set POLYLOGUE_HOME to the data folder that the daemon uses.');
+      requireHome(context.config.home, 'Set POLYLOGUE_HOME to the data folder that the daemon uses.');
     const shown = await Promise.all(found.map(async daemon => ({ ...daemon, answer: await answerOf(daemon) })));
     if (context.out.json) context.out.document({ status: 'success', daemons: shown.map(documentOf) });
     else print(context, shown);
@@ -43,17 +43,17 @@ async function answerOf({ url, state }: DaemonOnFile): Promise<Answer> {
   }
 }
 
-function documentOf({ answer, status: _told, t, ...daemon }: Shown): JsonObject {
+function documentOf({ answer, status: _status, t, ...daemon }: Shown): JsonObject {
   return { ...daemon, answer, reported_at: t };
 }
 
-function print({ out, around }: CommandContext, shown: readonly Shown[]): void {
+function print({ out, environment }: CommandContext, shown: readonly Shown[]): void {
   if (shown.length === 0) {
     out.line('No daemon runs on this data folder. "polylogue serve" starts one.');
     return;
   }
   for (const { url, pid, version, started_at, state, answer, reason, ...load } of shown) {
-    const minutes = Math.max(0, Math.round((around.clock.now() / 1_000 - started_at) / 60));
+    const minutes = Math.max(0, Math.round((environment.clock.now() / 1_000 - started_at) / 60));
     const colour = answer === 'ready' ? 'green' : 'red';
     const how = state === 'gone' ? 'its process is gone' : answer.replace('_', ' ');
     out.line(`${out.style('bold', url)}  ${out.style(colour, how)}${reason === undefined ? '' : ` (${reason})`}`);

@@ -12,10 +12,10 @@ export const stdio = defineCommand({
     ['polylogue', 'what hosts start'],
     ['polylogue stdio --offline', 'with built-in models, without any key'],
   ],
-  async run({ config, around }) {
-    const onError = (error: Error) => around.writeError(`polylogue: ${error.message}\n`);
+  async run({ config, environment }) {
+    const onError = (error: Error) => environment.writeError(`polylogue: ${error.message}\n`);
     const streams = { input: process.stdin, output: process.stdout };
-    const served = await serveStdio(config, around, streams, onError);
+    const served = await serveStdio(config, environment, streams, onError);
     const asked = Promise.withResolvers<void>();
     // A client that left may come back for its jobs; who sends a signal wants the end now, and kills before long.
     const hurry = new AbortController();

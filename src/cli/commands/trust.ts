@@ -10,8 +10,8 @@ export const trust = defineCommand({
     ['polylogue trust', 'the working directory'],
     ['polylogue trust ~/project', 'another one'],
   ],
-  async run({ args, config, around, out }) {
-    const real = trustDirectory(config.home, resolve(around.cwd, args[0] ?? '.'));
+  async run({ args, config, environment, out }) {
+    const real = trustDirectory(config.home, resolve(environment.cwd, args[0] ?? '.'));
     if (out.json) out.document({ status: 'success', trusted: real });
     else out.line(`${real} is trusted: its .env is read when Polylogue starts there.`);
     return 0;

@@ -19,7 +19,7 @@ import { openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 
 const usualDays = 30;
-const mostDays = 370;
+const maxDays = 370;
 const dayMs = 24 * 3_600_000;
 const choices = [...spendKeys, 'kind'] as const;
 
@@ -45,7 +45,7 @@ export const usage = defineCommand({
   async run(context) {
     const days = daysOf(context);
     const by = byOf(context);
-    const from = dayOf(context.around.clock.now() - (days - 1) * dayMs);
+    const from = dayOf(context.environment.clock.now() - (days - 1) * dayMs);
     return openProduct(context, async ({ product }) => {
       const rows = await product.spent(from);
       if (by === 'kind') return showKinds(context.out, spendByKind(rows), { from, days });
@@ -63,8 +63,8 @@ export const usage = defineCommand({
 function daysOf({ flags }: CommandContext): number {
   const given = textFlag(flags, 'days');
   const days = given === undefined ? usualDays : Number(given);
-  if (Number.isInteger(days) && days >= 1 && days <= mostDays) return days;
-  throw inputError(`"${given}" is no number of days.`, { next: `Give --days a whole number from 1 to ${mostDays}.` });
+  if (Number.isInteger(days) && days >= 1 && days <= maxDays) return days;
+  throw inputError(`"${given}" is no number of days.`, { next: `Give --days a whole number from 1 to ${maxDays}.` });
 }
 
 function byOf({ flags }: CommandContext): SpendKey | 'kind' {

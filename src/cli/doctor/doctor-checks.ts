@@ -22,8 +22,8 @@ export interface Finding {
 }
 
 /** Node, the program, the data folder. */
-export async function checkMachine({ around, config, launch }: CommandContext): Promise<Finding[]> {
-  const { nodeVersion, platform } = around;
+export async function checkMachine({ environment, config, launch }: CommandContext): Promise<Finding[]> {
+  const { nodeVersion, platform } = environment;
   return [
     { state: 'ok', what: 'node', text: `${nodeVersion} on ${platform} (${launch.node})` },
     { state: 'note', what: 'program', text: launch.program },
@@ -58,15 +58,15 @@ function sizeText(bytes: number): string {
   return bytes < 1_048_576 ? `${Math.ceil(bytes / 1_024)} KiB` : `${(bytes / 1_048_576).toFixed(1)} MiB`;
 }
 
-type Team = Product['team'];
+type Models = Product['models'];
 
-type Provider = Awaited<ReturnType<Team['providers']>>[number];
+type Provider = Awaited<ReturnType<Models['providers']>>[number];
 
 const patienceMs = 5_000;
 
 /** Asks each configured provider for its models, all at once. */
-export async function checkProviders(team: Team): Promise<Finding[]> {
-  const providers = await team.providers();
+export async function checkProviders(service: Models): Promise<Finding[]> {
+  const providers = await service.providers();
   const configured = providers.filter(provider => provider.configured && !provider.onlyByPrefix);
   const others = providers.filter(provider => !provider.configured && provider.env.length > 0);
   const named = providers.filter(({ configured, onlyByPrefix }) => configured && onlyByPrefix).map(asked);
@@ -82,7 +82,7 @@ export async function checkProviders(team: Team): Promise<Finding[]> {
       ...named,
     ];
   }
-  const found = [...(await Promise.all(configured.map(provider => ping(team, provider)))), ...named];
+  const found = [...(await Promise.all(configured.map(provider => ping(service, provider)))), ...named];
   return names === '' ? found : [...found, { state: 'note', what: 'not configured', text: names }];
 }
 
@@ -91,13 +91,13 @@ function asked({ id, title, models }: Provider): Finding {
   return { state: 'note', what: title, text: `found; ask ${models.map(model => `${id}:${model.id}`).join(', ')}` };
 }
 
-async function ping(team: Team, { id, title, env, models }: Provider): Promise<Finding> {
+async function ping(service: Models, { id, title, env, models }: Provider): Promise<Finding> {
   const what = title;
   const signal = AbortSignal.timeout(patienceMs);
   try {
-    const listed = await Promise.race([team.ping(id, signal), rejection(signal)]);
+    const listed = await Promise.race([service.ping(id, signal), rejection(signal)]);
     const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
-    const left = await balance(team, id, signal);
+    const left = await balance(service, id, signal);
     if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here${left}` };
     // Where no key was given nobody counts on it.
     if (env.length === 0) return { state: 'note', what, text: 'none may be asked with these settings' };
@@ -118,9 +118,9 @@ async function ping(team: Team, { id, title, env, models }: Provider): Promise<F
 }
 
 /** What the account has left, where the vendor tells. */
-async function balance(team: Team, id: string, signal: AbortSignal): Promise<string> {
+async function balance(service: Models, id: string, signal: AbortSignal): Promise<string> {
   try {
-    const left = await Promise.race([team.balance(id, signal), rejection(signal)]);
+    const left = await Promise.race([service.balance(id, signal), rejection(signal)]);
     return left === undefined ? '' : `; ${left.available.toFixed(2)} are left on the account`;
   } catch {
     // Its models can be asked all the same.
@@ -247,15 +247,15 @@ const eras = [
 ] as const;
 
 /** Starts this very program as a host does and says hello to it, in both eras. */
-export function checkHandshakes({ launch, env, around }: Pick<CommandContext, 'launch' | 'env' | 'around'>) {
+export function checkHandshakes({ launch, env, environment }: Pick<CommandContext, 'launch' | 'env' | 'environment'>) {
   return Promise.all(
     eras.map(async ({ what, method, params }): Promise<Finding> => {
-      const startedAt = around.clock.monotonic();
-      const child = spawn(launch.node, [launch.program], { cwd: around.cwd, env: { ...env }, stdio: 'pipe' });
+      const startedAt = environment.clock.monotonic();
+      const child = spawn(launch.node, [launch.program], { cwd: environment.cwd, env: { ...env }, stdio: 'pipe' });
       const { promise, resolve } = Promise.withResolvers<Finding>();
       const fails = (text: string) =>
         resolve({ state: 'fail', what, text, next: 'Start it by hand to see why: polylogue < /dev/null' });
-      const stop = around.clock.after(handshakeTimeoutMs, () =>
+      const stop = environment.clock.after(handshakeTimeoutMs, () =>
         fails(`no answer within ${handshakeTimeoutMs / 1_000} seconds`),
       );
       let errors = '';
@@ -267,7 +267,7 @@ export function checkHandshakes({ launch, env, around }: Pick<CommandContext, 'l
       // It may be gone already; `close` tells.
       child.stdin.on('error', () => undefined);
       createInterface({ input: child.stdout }).on('line', line => {
-        const ms = Math.round(around.clock.monotonic() - startedAt);
+        const ms = Math.round(environment.clock.monotonic() - startedAt);
         if (isResult(line)) resolve({ state: 'ok', what, text: `answered after ${ms} ms` });
         else fails(`it answered ${line.slice(0, 200)}`);
       });

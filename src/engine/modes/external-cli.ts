@@ -7,7 +7,7 @@ import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Thread } from '../../core/thread.ts';
 import { type CliRegistry, guidance } from '../../providers/external-cli/cli-registry.ts';
-import { programProviderId } from '../../providers/external-cli/program.ts';
+import { cliProviderId } from '../../providers/external-cli/program.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import type { Mode, ModeServices } from './mode.ts';
 
@@ -71,13 +71,13 @@ async function planQuestion(services: ModeServices, call: ThreadedCall): Promise
     files: [],
     category: 'balanced',
     effort: 'medium',
-    program: { role, mayWrite },
+    cli: { role, mayWrite },
     local: {},
     deliver: async ({ answer }) => ({ text: capOutput(answer.text, cli.title).text, document: {} }),
     metadata: answered => metadataOf(answered, cli.title),
     conclude: ({ answer }) => ({ status: 'continuation_available', content: answer.text, content_type: 'text' }),
   };
-  return { plan, model: `${programProviderId}:${cli.name}` };
+  return { plan, model: `${cliProviderId}:${cli.name}` };
 }
 
 function textOr(value: unknown): string | undefined {
@@ -88,7 +88,7 @@ function textOr(value: unknown): string | undefined {
 function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): string | undefined {
   const last = turns.findLast(
     ({ role, toolName, modelProvider, status }) =>
-      role === 'assistant' && status === 'done' && toolName === tool && modelProvider === programProviderId,
+      role === 'assistant' && status === 'done' && toolName === tool && modelProvider === cliProviderId,
   );
   return names.find(name => name === last?.modelName);
 }
@@ -136,6 +136,8 @@ async function contributionOf(
 
 /** What the CLI told, and how its answer was shortened. */
 function metadataOf({ answer }: AnsweredCall, title: string): JsonObject {
-  const told: JsonObject = isRecord(answer.told) ? JSON.parse(JSON.stringify(answer.told)) : {};
-  return { ...told, ...capOutput(answer.text, title).metadata };
+  const reported: JsonObject = isRecord(answer.providerMetadata)
+    ? JSON.parse(JSON.stringify(answer.providerMetadata))
+    : {};
+  return { ...reported, ...capOutput(answer.text, title).metadata };
 }

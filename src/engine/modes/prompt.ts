@@ -118,18 +118,18 @@ async function bytesOf(
   return bytes;
 }
 
-type Shape = PromptMode<Record<string, unknown>>;
+type Definition = PromptMode<Record<string, unknown>>;
 
 /** One question, one answer. */
-export const prompt: Mode<Shape> = {
+export const prompt: Mode<Definition> = {
   thread: 'one',
-  execute: async (shape, call, services) => askModelTurn(services, call, await planQuestion(shape, call, services)),
+  execute: async (mode, call, services) => askModelTurn(services, call, await planQuestion(mode, call, services)),
 };
 
-async function planQuestion(shape: Shape, call: ThreadedCall, services: CallServices): Promise<ModelTurn> {
+async function planQuestion(mode: Definition, call: ThreadedCall, services: CallServices): Promise<ModelTurn> {
   const { args } = call;
-  const { question, files: named } = await questionOf(shape, call, services);
-  const subject = shape.documents && (await documentSubject(shape.documents(args), call, services));
+  const { question, files: named } = await questionOf(mode, call, services);
+  const subject = mode.documents && (await documentSubject(mode.documents(args), call, services));
   const files = subject?.files ?? named;
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
   // Refused now rather than after a model was paid for code that has no place.
@@ -137,13 +137,13 @@ async function planQuestion(shape: Shape, call: ThreadedCall, services: CallServ
   return {
     kind: 'ask',
     contribution: question,
-    tail: shape.role,
-    addendum: model => (shape.generatesCode && directory && model.allowCodeGeneration ? generationProtocol : ''),
+    tail: mode.role,
+    addendum: model => (mode.generatesCode && directory && model.allowCodeGeneration ? generationProtocol : ''),
     files,
     ...(subject && { fileIds: subject.fileIds, provider: subject.provider }),
     images: [...strings(args.images), ...(subject?.images ?? [])],
-    category: shape.category,
-    effort: shape.effort,
+    category: mode.category,
+    effort: mode.effort,
     local: {},
     deliver: answered => deliver(services, directory, answered),
     conclude({ answer, files: report, plan }) {
@@ -163,15 +163,15 @@ async function planQuestion(shape: Shape, call: ThreadedCall, services: CallServ
 const directoryField = 'working_directory_absolute_path';
 
 /** A file called prompt.txt is the question: that is how callers send what is too long for a text field. */
-async function questionOf(shape: Shape, { args, request, signal, thread }: ThreadedCall, services: CallServices) {
+async function questionOf(mode: Definition, { args, request, signal, thread }: ThreadedCall, services: CallServices) {
   const named = strings(args.absolute_file_paths ?? args.relevant_files);
   const carrier = named.find(path => basename(path) === 'prompt.txt');
-  if (carrier === undefined) return { question: shape.question(args), files: named };
+  if (carrier === undefined) return { question: mode.question(args), files: named };
   const files = named.filter(path => path !== carrier);
   const reference = parsePathReference(carrier, request.principal.root, services.home);
-  if (isSkip(reference)) return { question: shape.question(args), files: named };
+  if (isSkip(reference)) return { question: mode.question(args), files: named };
   const outcome = await readTextFile(services.sandbox, reference, { maxBytes: services.maxFileBytes, signal });
-  if (!outcome.ok) return { question: shape.question(args), files: named };
+  if (!outcome.ok) return { question: mode.question(args), files: named };
   return { question: (await services.mask(outcome.file.text, thread.id)).text, files };
 }
 

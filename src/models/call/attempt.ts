@@ -41,7 +41,7 @@ export interface AttemptOutcome {
   citations: Citation[];
   warnings: string[];
   /** What a program told of how it answered. */
-  told?: Readonly<Record<string, unknown>>;
+  providerMetadata?: Readonly<Record<string, unknown>>;
   /** What a program did with tools of its own, in its order. */
   steps?: readonly Record<string, unknown>[];
   /** What ended it, as it was thrown. Absent: the answer is whole. */
@@ -49,20 +49,20 @@ export interface AttemptOutcome {
 }
 
 /** Far above any real answer; a stream that passes it would fill the memory before its clocks run out. */
-const mostChars = 1_000_000;
+const maxChars = 1_000_000;
 
-const mostCharsPerToken = 20;
+const maxCharsPerToken = 20;
 
 /** What a vendor tells beside the text is kept for good and goes into every reply: it has to stay small. */
-const mostCitations = 200;
+const maxCitations = 200;
 
-const longestUrl = 4_000;
+const maxUrlLength = 4_000;
 
-const longestTitle = 300;
+const maxTitleLength = 300;
 
-const longestSnippet = 500;
+const maxSnippetLength = 500;
 
-const longestFinish = 80;
+const maxFinishReasonLength = 80;
 
 export interface AttemptInput {
   model: LanguageModelV4;
@@ -162,7 +162,7 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       outcome.usage = usageOf(part.usage);
       outcome.costUsd = costOf(part.providerMetadata?.[input.provider]);
       outcome.finish = finishOf(part.finishReason);
-      takeTold(part.providerMetadata?.[input.provider], input.provider, outcome);
+      takeProviderMetadata(part.providerMetadata?.[input.provider], input.provider, outcome);
       input.clocks.settle();
       return;
     default:
@@ -183,18 +183,18 @@ function takeText(delta: string, input: AttemptInput, outcome: AttemptOutcome): 
 }
 
 function checkSize({ call }: AttemptInput, { text, reasoningChars, callChars }: AttemptOutcome): void {
-  const most = mostChars + mostCharsPerToken * (call.maxOutputTokens ?? 0);
-  if (text.length + reasoningChars + callChars > most)
-    throw badUpstream(`The answer did not end after ${most} characters.`, false);
+  const limit = maxChars + maxCharsPerToken * (call.maxOutputTokens ?? 0);
+  if (text.length + reasoningChars + callChars > limit)
+    throw badUpstream(`The answer did not end after ${limit} characters.`, false);
 }
 
 /** Programs tell more than vendors do, and only at their end what they could not do. */
-function takeTold(
+function takeProviderMetadata(
   metadata: SharedV4ProviderMetadata[string] | undefined,
   provider: string,
   outcome: AttemptOutcome,
 ): void {
-  if (isRecord(metadata?.told)) outcome.told = metadata.told;
+  if (isRecord(metadata?.told)) outcome.providerMetadata = metadata.told;
   if (Array.isArray(metadata?.steps)) outcome.steps = metadata.steps.filter(isRecord);
   outcome.warnings.push(...textsIn(metadata?.warnings).map(warning => `${provider}: ${warning}`));
 }
@@ -211,16 +211,16 @@ interface Source {
  */
 function takeCitation(source: Source, provider: string, outcome: AttemptOutcome): void {
   const { url, title } = source;
-  if (url.length > longestUrl || !/^https?:/i.test(url)) return;
+  if (url.length > maxUrlLength || !/^https?:/i.test(url)) return;
   const { snippet, date } = source.providerMetadata?.[provider] ?? {};
   const known = outcome.citations.find(citation => citation.url === url);
-  if (!known && outcome.citations.length >= mostCitations) return;
+  if (!known && outcome.citations.length >= maxCitations) return;
   const citation = known ?? { title: url, url, provider };
   if (!known) outcome.citations.push(citation);
   // Some vendors put the number of the citation where its title belongs.
-  if (title && !/^\d+$/.test(title) && citation.title === url) citation.title = safeCut(title, longestTitle);
-  if (isText(snippet)) citation.snippet ??= safeCut(snippet, longestSnippet);
-  if (isText(date)) citation.date ??= safeCut(date, longestFinish);
+  if (title && !/^\d+$/.test(title) && citation.title === url) citation.title = safeCut(title, maxTitleLength);
+  if (isText(snippet)) citation.snippet ??= safeCut(snippet, maxSnippetLength);
+  if (isText(date)) citation.date ??= safeCut(date, maxFinishReasonLength);
 }
 
 function isText(value: unknown): value is string {
@@ -273,8 +273,8 @@ function costOf(metadata: SharedV4ProviderMetadata[string] | undefined): number 
 }
 
 /** Undefined for an end that is none. */
-function finishOf({ unified, raw: told }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
-  const raw = told === undefined ? undefined : safeCut(told, longestFinish);
+function finishOf({ unified, raw: reason }: LanguageModelV4FinishReason): ModelAnswer['finish'] | undefined {
+  const raw = reason === undefined ? undefined : safeCut(reason, maxFinishReasonLength);
   switch (unified) {
     case 'stop':
     case 'length':

@@ -2,7 +2,7 @@ import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, bugError } from '../../core/errors.ts';
 import { textOf } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, CommsNote, Emit, LogExchange, Random } from '../../core/ports.ts';
+import type { Clock, Emit, ExchangeNote, LogExchange, Random } from '../../core/ports.ts';
 import type { Citation } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
@@ -17,7 +17,7 @@ export interface AskModelParts {
   random: Random;
   emit: Emit;
   /** Gets each question as it is sent, and what came of it; absent: nobody wants to know. */
-  tellComms?: LogExchange;
+  logExchange?: LogExchange;
   /** Endpoints on this machine or network get wider limits. */
   isLocal(providerId: string): boolean;
   /** Whether a model can search the web by itself; absent: none can. */
@@ -92,7 +92,7 @@ export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
     latencyMs: run.parts.clock.monotonic() - run.started,
     queuedMs: run.queuedMs,
     warnings: [...warnings],
-    ...(last.told && { told: last.told }),
+    ...(last.providerMetadata && { providerMetadata: last.providerMetadata }),
   };
 }
 
@@ -124,11 +124,11 @@ export function failureOf(run: CallContext): AppError {
   const [first, ...more] = run.failures;
   if (!first) return bugError('A model was to be asked without any candidate.');
   if (more.length === 0) return first;
-  const told = run.failures.map(
+  const messages = run.failures.map(
     ({ message, details }) => `${details.provider}:${details.model} (${details.class}): ${message}`,
   );
   const waits = run.failures.map(error => error.details.retryAfterSeconds).filter(wait => wait !== undefined);
-  return new AppError('model', `All ${told.length} models that were asked failed. ${told.join(' · ')}`, {
+  return new AppError('model', `All ${messages.length} models that were asked failed. ${messages.join(' · ')}`, {
     code: 'API_ERROR',
     class: 'exhausted_fallback_chain',
     next: `Call again in a while or name another model. About the first: ${first.details.next ?? first.message}`,
@@ -195,7 +195,7 @@ export function lastAnswer(run: CallContext): ModelAnswer {
   };
 }
 
-export interface Told {
+export interface AttemptEnd {
   outcome: AttemptRecord['outcome'] | 'cancelled';
   elapsedMs: number;
   /** Milliseconds until the retry. */
@@ -208,7 +208,7 @@ export interface Told {
 export function recordAttempt(
   run: CallContext,
   last: AttemptContext,
-  { outcome, elapsedMs, nextInMs, next }: Told,
+  { outcome, elapsedMs, nextInMs, next }: AttemptEnd,
 ): void {
   const { provider, id: model } = last.candidate.model;
   const cancelled = outcome === 'cancelled';
@@ -222,11 +222,11 @@ export function recordAttempt(
   const ended = { usage: last.usage, costUsd, finish: last.finish?.kind };
   run.parts.emit({ type: 'model.attempt', ...event, thread: payer?.thread, status, ...ended, nextInMs, next: follows });
   // The text of a broken attempt may yet be the answer.
-  if (outcome !== 'ok' && last !== run.broken) tellWaste(run, last);
+  if (outcome !== 'ok' && last !== run.broken) reportWaste(run, last);
 }
 
 /** Tells what an attempt cost that is not the answer. A vendor that broke off before it told its tokens has searched all the same. */
-export function tellWaste(
+export function reportWaste(
   { question }: CallContext,
   { candidate: { model }, usage, fees, costUsd }: AttemptContext,
 ): void {
@@ -241,12 +241,12 @@ type Settings = Pick<LanguageModelV4CallOptions, 'maxOutputTokens' | 'temperatur
  * Tells what one attempt asks, and gives what tells how it ended. The messages are ours, so that they can be sent again to
  * any model; what the vendor gets beside them is told in its own words.
  */
-export function tellRequest(run: CallContext, { model, effort, thinkingBudget }: Candidate, call: Settings) {
-  const { tellComms: tell, random, clock } = run.parts;
-  if (!tell) return undefined;
+export function logRequest(run: CallContext, { model, effort, thinkingBudget }: Candidate, call: Settings) {
+  const { logExchange: log, random, clock } = run.parts;
+  if (!log) return undefined;
   const { reqId, tool, messages, webSearch, tools, toolChoice } = run.question;
   const exchange = random.uuid().replaceAll('-', '').slice(0, 12);
-  const about: Pick<CommsNote, 'reqId' | 'exchange' | 'tool' | 'provider' | 'model'> = {
+  const about: Pick<ExchangeNote, 'reqId' | 'exchange' | 'tool' | 'provider' | 'model'> = {
     reqId,
     exchange,
     tool,
@@ -258,7 +258,7 @@ export function tellRequest(run: CallContext, { model, effort, thinkingBudget }:
   const wanted = { maxOutputTokens, temperature, effort, thinkingBudget, webSearch, tools, toolChoice };
   const asked = { ...wanted, vendorTools, providerOptions };
   const attempt = run.attempts.length + 1;
-  tell({ ...about, direction: 'out', kind: 'request', payload: { attempt, ...asked, messages } });
+  log({ ...about, direction: 'out', kind: 'request', payload: { attempt, ...asked, messages } });
   const began = clock.monotonic();
   return (outcome: Omit<AttemptOutcome, 'failure' | 'uses'>, error: AppError | undefined): void => {
     const { text, said, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
@@ -267,9 +267,9 @@ export function tellRequest(run: CallContext, { model, effort, thinkingBudget }:
     const kind = error ? 'error' : 'response';
     const elapsedMs = clock.monotonic() - began;
     for (const step of outcome.steps ?? []) {
-      tell({ ...about, direction: 'in', kind: step.step === 'tool_use' ? 'tool_call' : 'tool_result', payload: step });
+      log({ ...about, direction: 'in', kind: step.step === 'tool_use' ? 'tool_call' : 'tool_result', payload: step });
     }
-    tell({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...loggedFailure(error), ...came } });
+    log({ ...about, direction: 'in', kind, payload: { attempt, elapsedMs, ...loggedFailure(error), ...came } });
   };
 }
 

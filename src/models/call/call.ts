@@ -11,7 +11,15 @@ import { limitsFor, startTimeouts } from '../resilience/limiter.ts';
 import { maxAttempts, othersAfter, retryDelay } from '../resilience/policy.ts';
 import { attempt } from './attempt.ts';
 import type { AskModelParts, AttemptContext, CallContext } from './call-run.ts';
-import { answerOf, failureOf, givesLastAnswer, lastAnswer, recordAttempt, tellRequest, tellWaste } from './call-run.ts';
+import {
+  answerOf,
+  failureOf,
+  givesLastAnswer,
+  lastAnswer,
+  logRequest,
+  recordAttempt,
+  reportWaste,
+} from './call-run.ts';
 import { createReplyAccumulator, toolsOf, toPrompt } from './messages.ts';
 import { fitImages, repairHistory, signerOf } from './repair-history.ts';
 
@@ -35,7 +43,7 @@ export function createAskModel(parts: AskModelParts): AskModel {
     for (let candidate = left.shift(); candidate; candidate = left.shift()) {
       const last = await askCandidate(run, candidate, left);
       if (!last.error) {
-        if (run.broken) tellWaste(run, run.broken);
+        if (run.broken) reportWaste(run, run.broken);
         return answerOf(run, last);
       }
       run.failures.push(last.error);
@@ -165,11 +173,11 @@ async function askWithPass(run: CallContext, candidate: Candidate, pass: Breaker
     const elapsedMs = clock.monotonic() - began;
     if (!last || last.unasked || run.question.signal.aborted) pass.abandoned();
     else if (!last.error) pass.succeeded(elapsedMs);
-    else tellFailure(run, last, last.error, { pass, elapsedMs });
+    else reportFailure(run, last, last.error, { pass, elapsedMs });
   }
 }
 
-function tellFailure(
+function reportFailure(
   run: CallContext,
   last: AttemptContext,
   error: AppError,
@@ -212,11 +220,11 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
         saying: createReplyAccumulator(signerOf(languageModel), connection.echoesThoughts ?? false),
       }),
     };
-    const tellOutcome = tellRequest(run, candidate, call);
+    const logOutcome = logRequest(run, candidate, call);
     const { failure, uses, ...asked } = await attempt(input);
     const rest = { ...asked, ...withFees(asked, feesOf(model, uses, asked.costUsd !== undefined)) };
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
-    tellOutcome?.(rest, error);
+    logOutcome?.(rest, error);
     return { ...rest, candidate, warnings: [...warnings, ...rest.warnings], error };
   } finally {
     clocks.stop(false);
@@ -239,7 +247,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
   if (refused) warnings.push(`The temperature was left out: ${model.provider}:${model.id} takes none.`);
   // Always sent: what vendors assume without it ranges from 4,096 to all they have.
   const maxOutputTokens = Math.max(1, Math.min(question.maxOutputTokens, model.maxOutput));
-  const { cacheKey, reqId, tool, root, program } = question;
+  const { cacheKey, reqId, tool, root, cli } = question;
   const webSearch = searches ? question.webSearch : undefined;
   if (question.webSearch && !searches) {
     warnings.push(`${model.provider}:${model.id} can't search the web; it answered from what it knows.`);
@@ -251,7 +259,7 @@ function callOf(question: ModelQuestion, candidate: Candidate, connection: Conne
     maxOutputTokens,
     cacheKey,
     webSearch,
-    about: { reqId, tool, root, program },
+    about: { reqId, tool, root, cli },
   };
   const tools = [...toolsOf(question), ...(connection.vendorTools?.(params) ?? [])];
   return {
@@ -282,6 +290,6 @@ function keepBroken(run: CallContext, last: AttemptContext): void {
   // What was called in an answer that broke off is not called: the text alone is of use.
   if (last.text.trim() === '') return;
   if (!last.passedOn && last.text.length <= (run.broken?.text.length ?? 0)) return;
-  if (run.broken) tellWaste(run, run.broken);
+  if (run.broken) reportWaste(run, run.broken);
   run.broken = last;
 }

@@ -99,7 +99,7 @@ function freeId(id: string, said: readonly SaidPart[]): string {
   for (let number = said.length; ; number++) if (!taken.has(`call_${number}`)) return `call_${number}`;
 }
 
-const longestBroken = 20_000;
+const maxPartialLength = 20_000;
 
 /** No arguments at all are an empty object to some models. */
 function argumentsOf(input: string): Pick<ToolCall, 'args' | 'broken'> {
@@ -110,7 +110,7 @@ function argumentsOf(input: string): Pick<ToolCall, 'args' | 'broken'> {
   } catch {
     // Whoever runs the call tells the model.
   }
-  return { args: {}, broken: input.slice(0, longestBroken) };
+  return { args: {}, broken: input.slice(0, maxPartialLength) };
 }
 
 function jsonOf(text: string): JsonObject {
@@ -129,10 +129,10 @@ export function toolsOf({ tools = [] }: ModelQuestion): LanguageModelV4FunctionT
 type AssistantPart = Extract<LanguageModelV4Message, { role: 'assistant' }>['content'][number];
 
 /** What vendors with marks allow in one request. */
-const mostMarks = 4;
+const maxMarks = 4;
 
 /** Vendors with marks refuse longer system blocks. */
-const longestSystemBlock = 120_000;
+const maxSystemBlockLength = 120_000;
 
 export interface BuiltPrompt {
   prompt: LanguageModelV4Prompt;
@@ -191,7 +191,7 @@ function marksToKeep(messages: readonly Message[], connection: Connection): Set<
   if (!connection.cacheMark) return new Set();
   const filled = ({ parts, results }: Message) => parts.some(isFilled) || (results?.length ?? 0) > 0;
   const marked = messages.filter(message => message.cacheMark && isStable(message) && filled(message));
-  return new Set(marked.length <= mostMarks ? marked : [...marked.slice(0, 1), ...marked.slice(1 - mostMarks)]);
+  return new Set(marked.length <= maxMarks ? marked : [...marked.slice(0, 1), ...marked.slice(1 - maxMarks)]);
 }
 
 const isFilled = (part: Part) => part.type === 'image' || part.text.trim() !== '';
@@ -218,7 +218,7 @@ function systemMessages(parts: readonly Part[], mark: SharedV4ProviderOptions | 
 function blocksOf(text: string): string[] {
   const blocks: string[] = [];
   for (let rest = text; rest !== ''; rest = rest.slice(blocks.at(-1)?.length))
-    blocks.push(safeCut(rest, longestSystemBlock));
+    blocks.push(safeCut(rest, maxSystemBlockLength));
   return blocks;
 }
 

@@ -65,7 +65,7 @@ export function createCountPrompt(connection: (id: string) => Promise<Connection
   };
 }
 
-export interface TeamOptions {
+export interface ModelServiceOptions {
   definitions: readonly ProviderDefinition[];
   /** By provider id; blanks and placeholders count as unset. */
   settings: Readonly<Record<string, ProviderSettings>>;
@@ -82,7 +82,7 @@ export interface TeamOptions {
   random: Random;
   emit: Emit;
   /** Gets what is said to models and what they say; absent: nobody wants to know. */
-  tellComms?: LogExchange;
+  logExchange?: LogExchange;
   /** What is known of vendors' health, uploads and caches. */
   state?: SharedState;
   /** Where knowledge of models comes from, beside the catalogue and the vendors. */
@@ -157,15 +157,15 @@ export interface ModelService {
 const limits: CallLimits = { firstByteMs: 120_000, idleMs: 60_000, totalMs: 300_000 };
 
 /** Above what one person's agents ask for at once; vendors say themselves when it is too much for them. */
-const mostAtOnce = 256;
+const maxAtOnce = 256;
 
 /** A machine at home answers a few at a time; the others would only wait there. */
-const mostAtLocal = 16;
+const maxAtLocal = 16;
 
 /** Waiting makes sense for so many times what can run. */
 const queueFactor = 4;
 
-export function createModelService(options: TeamOptions): ModelService {
+export function createModelService(options: ModelServiceOptions): ModelService {
   const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
   const connection = createConnections(definitions, settings, state && { clock, state });
   const providers = configureProviders(definitions, settings);
@@ -204,7 +204,7 @@ export function createModelService(options: TeamOptions): ModelService {
       limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
       keyName,
       resilience,
-      tellComms: options.tellComms,
+      logExchange: options.logExchange,
       lastAnswer: options.lastAnswer,
     }),
     async explain(request) {
@@ -305,14 +305,14 @@ function within(maxThinkingTokens: number, candidate: Candidate): Candidate {
 
 /** The policy around all calls. What the operator says of one provider counts before what we think of its kind. */
 function resilienceOf(
-  options: TeamOptions,
+  options: ModelServiceOptions,
   providers: readonly ConfiguredProvider[],
   isLocal: ModelService['isLocal'],
 ): Resilience {
   const { definitions, concurrency } = options;
-  const total = concurrency?.total ?? mostAtOnce;
+  const total = concurrency?.total ?? maxAtOnce;
   const perProvider = (id: string) =>
-    concurrency?.perProvider?.[id] ?? (isLocal(id) ? mostAtLocal : Number.POSITIVE_INFINITY);
+    concurrency?.perProvider?.[id] ?? (isLocal(id) ? maxAtLocal : Number.POSITIVE_INFINITY);
   return createResilience({
     ...options,
     upstreams: providers.map(({ definition, settings }) => upstreamOf(definition, settings)),

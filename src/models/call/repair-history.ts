@@ -11,7 +11,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import type { ImageLimits } from '../provider.ts';
 
 /** What nearly all vendors take; those who take less, or document more, say so. */
-const usualLimits: ImageLimits = { most: 50, bytes: 20_000_000, allBytes: 30_000_000 };
+const usualLimits: ImageLimits = { max: 50, bytes: 20_000_000, allBytes: 30_000_000 };
 
 /** Stands where an image was, so that what is said about it makes sense. */
 const gone: Part = { type: 'text', text: '[An image that stood here is not shown any more.]' };
@@ -35,12 +35,12 @@ export function fitImages(
     const size = sizeOf(part.data);
     if (limits.types && !limits.types.includes(part.mediaType)) refused.push(part.mediaType);
     else if (size > limits.bytes) left.tooLarge++;
-    else if (left.most < 1 || size > left.allBytes) {
+    else if (left.max < 1 || size > left.allBytes) {
       left.tooMany++;
       // An older one that is small must not be seen where a newer one is not.
-      left.most = 0;
+      left.max = 0;
     } else {
-      left.most--;
+      left.max--;
       left.allBytes -= size;
       return part;
     }
@@ -58,7 +58,7 @@ export function fitImages(
 
 function warningsOf(
   { provider, id }: ModelInfo,
-  { most, bytes, types = [] }: ImageLimits,
+  { max, bytes, types = [] }: ImageLimits,
   { tooLarge, tooMany, refused }: { tooLarge: number; tooMany: number; refused: readonly string[] },
 ): string[] {
   const warnings: string[] = [];
@@ -75,7 +75,7 @@ function warningsOf(
   }
   if (tooMany > 0) {
     warnings.push(
-      `Older images left out: ${tooMany}. ${provider}:${id} takes ${most} in one request, and not all sizes.`,
+      `Older images left out: ${tooMany}. ${provider}:${id} takes ${max} in one request, and not all sizes.`,
     );
   }
   return warnings;
@@ -95,9 +95,9 @@ type Tool = Extract<LanguageModelV4Message, { role: 'tool' }>;
 /** Stands where a call's result would, when the run was ended before there was one. */
 const interrupted = 'There is no result: the call was interrupted.';
 
-const longestId = 64;
+const maxIdLength = 64;
 
-const longestName = 64;
+const maxNameLength = 64;
 
 /**
  * Each call with exactly one result in the messages right after it, under an id and a name that vendors take and no other call
@@ -168,7 +168,7 @@ function soundCall(
   signer: string,
 ): LanguageModelV4ToolCallPart {
   const toolCallId = freeId(soundId(part.toolCallId, signer), used);
-  const toolName = part.toolName.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, longestName) || 'unknown';
+  const toolName = part.toolName.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, maxNameLength) || 'unknown';
   const input = isRecord(part.input) ? part.input : {};
   if (toolCallId === part.toolCallId && toolName === part.toolName && input === part.input) return part;
   return { ...part, toolCallId, toolName, input };
@@ -177,13 +177,13 @@ function soundCall(
 /** Some vendors put dots and colons into ids and want them back; Anthropic refuses them. */
 function soundId(id: string, signer: string): string {
   const plain = signer === 'anthropic' ? id.replace(/[^a-zA-Z0-9_-]/g, '_') : id;
-  return plain.slice(0, longestId) || 'call';
+  return plain.slice(0, maxIdLength) || 'call';
 }
 
 function freeId(id: string, used: ReadonlySet<string>): string {
   for (let number = 1; ; number++) {
     const mark = number === 1 ? '' : `_${number}`;
-    const free = `${id.slice(0, longestId - mark.length)}${mark}`;
+    const free = `${id.slice(0, maxIdLength - mark.length)}${mark}`;
     if (!used.has(free)) return free;
   }
 }

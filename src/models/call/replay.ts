@@ -2,25 +2,25 @@ import { z } from 'zod';
 import { inputError } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import { efforts } from '../../core/model.ts';
-import type { CommsExchange, Random } from '../../core/ports.ts';
+import type { ExchangeRecord, Random } from '../../core/ports.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../ask-model.ts';
 import type { ModelService } from './models.ts';
 
-export interface RepeatParts {
+export interface ReplayParts {
   route: ModelService['route'];
   ask: AskModel;
   random: Random;
 }
 
 /** Whose call it is now, and who wants to hear the answer as it comes. */
-export type RepeatCall = Pick<ModelQuestion, 'payer' | 'signal' | 'onText'>;
+export type ReplayCall = Pick<ModelQuestion, 'payer' | 'signal' | 'onText'>;
 
 /**
  * Asks the same model the same question again, as it was kept: secrets stay masked, and vendors search no web for it. Throws an
  * `AppError` also where the question is no longer whole.
  */
-export function createReplay({ route, ask, random }: RepeatParts) {
-  return async (exchange: CommsExchange, call: RepeatCall): Promise<ModelAnswer> => {
+export function createReplay({ route, ask, random }: ReplayParts) {
+  return async (exchange: ExchangeRecord, call: ReplayCall): Promise<ModelAnswer> => {
     const { payload } = exchange.lines.find(({ kind }) => kind === 'request') ?? {};
     const read = question.safeParse(payload);
     if (!read.success) throw lost('a part of its question is no longer kept, or of a kind that is not known here');

@@ -1,5 +1,5 @@
 import { AppError, configError, isAppError } from '../../core/errors.ts';
-import type { ConnectAround, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { withoutKeys } from '../resilience/errors.ts';
 
 /** Whether a value is what example files put where a key belongs: `your_openai_api_key_here` and the like. */
@@ -48,7 +48,7 @@ export function keyNames(definitions: readonly ProviderDefinition[]): (providerI
 export function createConnections(
   definitions: readonly ProviderDefinition[],
   settingsById: Readonly<Record<string, ProviderSettings>>,
-  around?: ConnectAround,
+  context?: ConnectContext,
 ): Connections {
   const byId = new Map(definitions.map(definition => [definition.id, definition]));
   const open = new Map<string, Promise<Connection>>();
@@ -60,7 +60,7 @@ export function createConnections(
     const own = Object.hasOwn(settingsById, providerId) ? settingsById[providerId] : undefined;
     const settings = usableSettings(own ?? {});
     if (!definition.configured(settings)) throw unconfigured(definition, settings);
-    const connecting = connect(definition, settings, around);
+    const connecting = connect(definition, settings, context);
     open.set(providerId, connecting);
     connecting.catch(() => open.delete(providerId));
     return connecting;
@@ -83,10 +83,10 @@ export interface Connections {
 async function connect(
   definition: ProviderDefinition,
   settings: ProviderSettings,
-  around: ConnectAround | undefined,
+  context: ConnectContext | undefined,
 ): Promise<Connection> {
   try {
-    return await definition.connect(settings, around);
+    return await definition.connect(settings, context);
   } catch (error) {
     if (isAppError(error)) throw error;
     const reason = withoutKeys(error instanceof Error ? error.message : String(error));

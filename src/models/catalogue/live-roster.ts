@@ -65,8 +65,8 @@ function additionOf(definition: ProviderDefinition, settings: ProviderSettings, 
   const { id: provider } = definition;
   if (definition.listDecides) return models => served(models, provider, live);
   if (!definition.models) return models => (live.length === 0 ? models : listed(models, provider, live));
-  const told = new Map(live.map(model => [model.id, model]));
-  const settle = (model: ModelInfo) => settled(definition, settings, model, told.get(model.id));
+  const reported = new Map(live.map(model => [model.id, model]));
+  const settle = (model: ModelInfo) => settled(definition, settings, model, reported.get(model.id));
   return models => {
     const own = definition.models?.(settings, models) ?? [];
     const more = live.filter(({ id }) => !own.some(known => known.id === id));
@@ -90,10 +90,10 @@ function listed(models: readonly ModelInfo[], provider: string, live: readonly L
 
 /** What the server has, and nothing else of this provider; with what it tells of each. */
 function served(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]): ModelInfo[] {
-  const told = new Map(live.map(model => [model.id, model]));
+  const reported = new Map(live.map(model => [model.id, model]));
   const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
   return overlayListing(models, { provider, models: live, exhaustive: true }).map(model => {
-    const facts = model.provider === provider ? told.get(model.id) : undefined;
+    const facts = model.provider === provider ? reported.get(model.id) : undefined;
     return facts ? withFacts(model, facts, known.has(model.id)) : model;
   });
 }
@@ -149,15 +149,15 @@ function settled(
   { fallbackWindow }: ProviderDefinition,
   settings: ProviderSettings,
   model: ModelInfo,
-  told: LiveModel | undefined,
+  reported: LiveModel | undefined,
 ): ModelInfo {
-  const input = told?.input ?? model.input;
+  const input = reported?.input ?? model.input;
   const decided = model.windowAssumed === false;
-  if (decided || (!model.windowAssumed && told?.window === undefined)) return { ...model, input };
+  if (decided || (!model.windowAssumed && reported?.window === undefined)) return { ...model, input };
   const { tokens, assumed } = fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
-  const window = told?.window ?? tokens;
-  const windowAssumed = told?.window === undefined && assumed;
+  const window = reported?.window ?? tokens;
+  const windowAssumed = reported?.window === undefined && assumed;
   // Half of a window is the most that a model may answer of which nobody says how much.
-  const most = model.windowAssumed ? Math.floor(window / 2) : model.maxOutput;
-  return { ...model, input, window, windowAssumed, maxOutput: Math.max(1, Math.min(most, window)) };
+  const maxOutput = model.windowAssumed ? Math.floor(window / 2) : model.maxOutput;
+  return { ...model, input, window, windowAssumed, maxOutput: Math.max(1, Math.min(maxOutput, window)) };
 }

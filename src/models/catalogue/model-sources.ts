@@ -42,9 +42,9 @@ export function createRoute(parts: RouteParts): (request: ModelRequest) => Promi
   const { policy, listings } = parts;
   const resolve = async (request: ModelRequest, roster: Roster): Promise<Outcome> => {
     try {
-      const scene = eligibleModels(request, roster, policy);
-      const steered = applyRequirements(scene, policy, parts.year());
-      const resolution = resolveIn({ ...scene, request: steered }, policy);
+      const eligible = eligibleModels(request, roster, policy);
+      const steered = applyRequirements(eligible, policy, parts.year());
+      const resolution = resolveIn({ ...eligible, request: steered }, policy);
       return { resolution: { ...resolution, ...(steered.plan && { plan: steered.plan }) } };
     } catch (error) {
       // Kept until the lists were looked at: with them the same name may resolve.

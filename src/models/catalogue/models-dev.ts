@@ -37,10 +37,10 @@ const providerIds: Readonly<Record<string, string>> = {
 };
 
 const leastWindow = 8_192;
-const mostTokens = 100_000_000;
+const maxTokens = 100_000_000;
 /** Far above what any vendor serves. */
-const mostModels = 3_000;
-const tokens = z.number().int().min(0).max(mostTokens);
+const maxModels = 3_000;
+const tokens = z.number().int().min(0).max(maxTokens);
 const dollars = z.number().min(0).max(100_000);
 const kinds = ['text', 'image', 'pdf', 'audio', 'video'] as const;
 
@@ -97,7 +97,7 @@ export function readModelsDev(body: unknown): FactsByProvider | undefined {
   const entries = Object.entries(providerIds).flatMap(([theirs, ours]): [string, ModelFacts[]][] => {
     const found = Object.hasOwn(document.data, theirs) ? document.data[theirs] : undefined;
     const facts = Object.values(found?.models ?? {})
-      .slice(0, mostModels)
+      .slice(0, maxModels)
       .flatMap(factsOf);
     return facts.length === 0 ? [] : [[ours, facts]];
   });

@@ -214,12 +214,12 @@ function thinkingOf(base: ModelInfo, entry: Entry, reasoning: boolean): Pick<Mod
     const max = entry.max_thinking_tokens;
     return { efforts: [], thinkingBudget: { min: Math.min(base.thinkingBudget?.min ?? 0, max), max } };
   }
-  const told = entry.default_reasoning_effort;
-  if (told === undefined || base.efforts.includes(told))
+  const reported = entry.default_reasoning_effort;
+  if (reported === undefined || base.efforts.includes(reported))
     return { efforts: base.efforts, thinkingBudget: base.thinkingBudget };
   const usual = base.efforts.length > 0 ? base.efforts : (['low', 'medium', 'high'] as const);
   return {
-    efforts: efforts.filter(effort => effort === told || usual.some(word => word === effort)),
+    efforts: efforts.filter(effort => effort === reported || usual.some(word => word === effort)),
     thinkingBudget: undefined,
   };
 }

@@ -6,8 +6,8 @@ import { badUpstream, toModelError } from '../resilience/errors.ts';
 import { type FactsByProvider, ourPart, readModelsDev } from './models-dev.ts';
 
 const keptName = 'models-dev.json';
-const mostChars = 30_000_000;
-const longestTag = 200;
+const maxChars = 30_000_000;
+const maxTagLength = 200;
 const patienceMs = 30_000;
 
 export interface RefreshParts {
@@ -86,7 +86,7 @@ async function fetched(
       throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
     }
     const tag = response.headers.get('etag');
-    return { body: JSON.parse(text), ...(tag === null || tag.length > longestTag ? {} : { etag: tag }) };
+    return { body: JSON.parse(text), ...(tag === null || tag.length > maxTagLength ? {} : { etag: tag }) };
   } catch (error) {
     if (error instanceof SyntaxError)
       throw badUpstream(`${url} answered with something else than JSON.`, false, advice);
@@ -101,7 +101,7 @@ async function bounded({ body, statusText }: Response): Promise<string> {
   let text = '';
   for await (const chunk of body ?? []) {
     text += decoder.decode(chunk, { stream: true });
-    if (text.length > mostChars) throw badUpstream('The answer does not end.', false, advice);
+    if (text.length > maxChars) throw badUpstream('The answer does not end.', false, advice);
   }
   return text + decoder.decode() || statusText;
 }

@@ -1,6 +1,6 @@
 import type { ModelInfo } from '../../core/model.ts';
 import type { ProviderDefinition } from '../provider.ts';
-import { correct, nearestNames } from '../routing/lookup.ts';
+import { correctName, nearestNames } from '../routing/lookup.ts';
 import {
   mayServeMore,
   names,
@@ -111,7 +111,7 @@ function unknownName(roster: Roster, name: string, provider: string | undefined)
     const [near] = nearestNames(entry.name, candidates, 1);
     return { name, ...(near !== undefined && { near }) };
   }
-  const meant = correct(entry.name, candidates, cheapest);
+  const meant = correctName(entry.name, candidates, cheapest);
   return meant && { name, near: meant.id };
 }
 

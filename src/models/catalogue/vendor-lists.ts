@@ -15,8 +15,8 @@ const failedFreshMs = 60_000;
 /** A vendor that does not list its models in this time is used by name alone. */
 const patienceMs = 3_000;
 /** Aggregators list some hundred. */
-const mostModels = 5_000;
-const longestId = 300;
+const maxModels = 5_000;
+const maxIdLength = 300;
 
 /** What a vendor listed last. */
 export interface Listing {
@@ -105,7 +105,7 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
     const signal = AbortSignal.timeout(patienceMs);
     const models = list ? await orAbort(list(signal), signal) : [];
     const at = clock.now();
-    state.listing = { models: models.slice(0, mostModels).flatMap(sound), at, complete: list !== undefined };
+    state.listing = { models: models.slice(0, maxModels).flatMap(sound), at, complete: list !== undefined };
     state.triedAt = at;
     if (list && !definition.listDecides) await keep(parts, definition, state.listing);
   } catch (error) {
@@ -125,7 +125,7 @@ async function ask(parts: ListingParts, definition: ProviderDefinition, state: S
 
 /** Servers write what they like. */
 function sound({ window, ...model }: LiveModel): LiveModel[] {
-  if (model.id === '' || model.id.length > longestId || /\p{C}/u.test(model.id)) return [];
+  if (model.id === '' || model.id.length > maxIdLength || /\p{C}/u.test(model.id)) return [];
   return [window !== undefined && Number.isInteger(window) && window > 0 ? { ...model, window } : model];
 }
 

@@ -1,16 +1,16 @@
 import type { FaultScope } from '../../core/errors.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
 import type { BreakerState, Health } from './breaker.ts';
-import { Breaker, breakerNames, breakerRules, type Place, type Upstream } from './breaker.ts';
+import { Breaker, type BreakerScope, breakerNames, breakerRules, type Upstream } from './breaker.ts';
 import { SharedBreakers } from './shared-breakers.ts';
 
 /** In this order they are looked at: the widest first. */
 const scopes: readonly FaultScope[] = ['key', 'account', 'key_model', 'model'];
 /** Names that callers make up (models of aggregators) must not fill the memory. */
-const mostModels = 1_000;
+const maxModels = 1_000;
 
 /** Why something is not asked. */
-export interface Block {
+export interface BreakerBlock {
   scope: FaultScope;
   state: Exclude<BreakerState, 'closed'>;
   /** The class of the failure that opened it. */
@@ -42,12 +42,12 @@ export interface BreakerRegistry {
   /** Learns what other processes found; does nothing when it did a moment ago. */
   refresh(): Promise<void>;
   /** What keeps this model from being asked at this moment. */
-  blocked(upstream: Upstream, model: string): Block | undefined;
+  blocked(upstream: Upstream, model: string): BreakerBlock | undefined;
   /**
    * As `blocked`, and where it is time to try again, whether this attempt is the one that tries. What comes of it is told as
    * caused by the call `reqId`, where it is one's.
    */
-  admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<BreakerPermit | Block>;
+  admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<BreakerPermit | BreakerBlock>;
   /** The key works: a quarantine ends. */
   release(upstream: Upstream): Promise<void>;
   /** Resolves once what was found is where other processes find it. */
@@ -55,7 +55,7 @@ export interface BreakerRegistry {
   health(upstreams: readonly Upstream[]): Health[];
 }
 
-export interface BoardParts {
+export interface BreakerRegistryParts {
   clock: Clock;
   random: Random;
   emit: Emit;
@@ -63,7 +63,7 @@ export interface BoardParts {
   state?: SharedState;
 }
 
-type PlacesOfModel = Readonly<Record<FaultScope, Place>>;
+type PlacesOfModel = Readonly<Record<FaultScope, BreakerScope>>;
 
 /** No call waits longer for a vendor: one that asks for more is left alone at once. */
 const longAskedMs = 60_000;
@@ -71,19 +71,19 @@ const longAskedMs = 60_000;
 const soonMs = 5_000;
 
 /** All breakers of one process. */
-class Board implements BreakerRegistry {
+class LocalBreakerRegistry implements BreakerRegistry {
   readonly #clock: Clock;
   readonly #emit: Emit;
-  readonly #places = new Map<string, Place>();
+  readonly #places = new Map<string, BreakerScope>();
   readonly #byModel = new Map<string, PlacesOfModel>();
   readonly #shared: SharedBreakers;
   /** Names of those that are not closed. */
   readonly #troubled = new Set<string>();
 
-  constructor({ clock, random, emit, state }: BoardParts) {
+  constructor({ clock, random, emit, state }: BreakerRegistryParts) {
     this.#clock = clock;
     this.#emit = emit;
-    const turn = (place: Place, to: BreakerState) => this.#turn(place, to);
+    const turn = (place: BreakerScope, to: BreakerState) => this.#turn(place, to);
     this.#shared = new SharedBreakers({ clock, state, emit, turn, self: random.uuid(), places: this.#places });
   }
 
@@ -91,12 +91,12 @@ class Board implements BreakerRegistry {
     return this.#shared.refresh();
   }
 
-  blocked(upstream: Upstream, model: string): Block | undefined {
+  blocked(upstream: Upstream, model: string): BreakerBlock | undefined {
     // Routing asks for hundreds of models that were never called: nothing is kept for those.
     if (!this.#hasTrouble(upstream, model)) return undefined;
     const now = this.#clock.monotonic();
     const found = this.#placesOf(upstream, model);
-    let longest: Block | undefined;
+    let longest: BreakerBlock | undefined;
     for (const scope of scopes) {
       const { breaker } = found[scope];
       if (breaker.state === 'closed') continue;
@@ -106,15 +106,20 @@ class Board implements BreakerRegistry {
     return longest;
   }
 
-  async admit(upstream: Upstream, model: string, probeMs: number, reqId?: string): Promise<BreakerPermit | Block> {
+  async admit(
+    upstream: Upstream,
+    model: string,
+    probeMs: number,
+    reqId?: string,
+  ): Promise<BreakerPermit | BreakerBlock> {
     const block = this.blocked(upstream, model);
     if (block) return block;
     const found = this.#placesOf(upstream, model);
-    const probes: Place[] = [];
+    const probes: BreakerScope[] = [];
     for (const scope of scopes) {
       const place = found[scope];
       if (place.breaker.state === 'closed') continue;
-      const answer = await this.#probe(place, Math.min(probeMs, breakerRules.longestPauseMs), reqId);
+      const answer = await this.#probe(place, Math.min(probeMs, breakerRules.maxPauseMs), reqId);
       if (answer === 'mine') probes.push(place);
       if (answer !== 'taken') continue;
       for (const mine of probes) this.#abandon(mine, reqId);
@@ -155,7 +160,7 @@ class Board implements BreakerRegistry {
     const id = `${upstream.endpoint} ${upstream.key} ${model}`;
     const known = this.#byModel.get(id);
     if (known) return known;
-    if (this.#byModel.size >= mostModels) this.#forgetOne();
+    if (this.#byModel.size >= maxModels) this.#forgetOne();
     const names = breakerNames(upstream, model);
     const { provider } = upstream;
     const made = {
@@ -168,7 +173,7 @@ class Board implements BreakerRegistry {
     return made;
   }
 
-  #place(what: Omit<Place, 'breaker'>): Place {
+  #place(what: Omit<BreakerScope, 'breaker'>): BreakerScope {
     const known = this.#places.get(what.name);
     if (known) return known;
     const place = { ...what, breaker: new Breaker(this.#clock.now()) };
@@ -188,7 +193,11 @@ class Board implements BreakerRegistry {
   }
 
   /** Everything up to the first await happens before another call of this process gets a turn: one of them tries. */
-  #probe(place: Place, probeMs: number, reqId: string | undefined): Promise<'mine' | 'closed' | 'taken'> | 'taken' {
+  #probe(
+    place: BreakerScope,
+    probeMs: number,
+    reqId: string | undefined,
+  ): Promise<'mine' | 'closed' | 'taken'> | 'taken' {
     const { breaker } = place;
     const now = this.#clock.monotonic();
     if (breaker.waitMs(now) > 0) return 'taken';
@@ -198,7 +207,7 @@ class Board implements BreakerRegistry {
     return this.#shared.claim(place, probeMs);
   }
 
-  #pass(found: PlacesOfModel, probes: readonly Place[], reqId: string | undefined): BreakerPermit {
+  #pass(found: PlacesOfModel, probes: readonly BreakerScope[], reqId: string | undefined): BreakerPermit {
     return {
       succeeded: latencyMs => {
         const now = this.#clock.monotonic();
@@ -221,7 +230,7 @@ class Board implements BreakerRegistry {
     };
   }
 
-  #count(place: Place, { cause, lasting, askedMs = 0 }: CountedFault, wasProbe: boolean, reqId?: string): void {
+  #count(place: BreakerScope, { cause, lasting, askedMs = 0 }: CountedFault, wasProbe: boolean, reqId?: string): void {
     const { breaker } = place;
     const tooMany = breaker.failed(this.#clock.monotonic(), cause);
     if (lasting) {
@@ -233,7 +242,7 @@ class Board implements BreakerRegistry {
     }
   }
 
-  #open(place: Place, askedMs: number, reqId?: string): void {
+  #open(place: BreakerScope, askedMs: number, reqId?: string): void {
     const { breaker } = place;
     breaker.opens++;
     breaker.readyAt = this.#clock.monotonic() + breaker.pauseMs(breaker.opens, askedMs);
@@ -241,18 +250,18 @@ class Board implements BreakerRegistry {
     void this.#shared.opened(place);
   }
 
-  #close(place: Place, reqId: string | undefined): void {
+  #close(place: BreakerScope, reqId: string | undefined): void {
     this.#turn(place, 'closed', reqId);
     void this.#shared.closed(place);
   }
 
-  #abandon(place: Place, reqId: string | undefined): void {
+  #abandon(place: BreakerScope, reqId: string | undefined): void {
     place.breaker.readyAt = this.#clock.monotonic();
     this.#turn(place, 'open', reqId);
     void this.#shared.giveBack(place);
   }
 
-  #turn(place: Place, to: BreakerState, reqId?: string): void {
+  #turn(place: BreakerScope, to: BreakerState, reqId?: string): void {
     const { breaker, provider, scope, model } = place;
     const { state: from, consecutive, cause } = breaker;
     const now = this.#clock.monotonic();
@@ -274,8 +283,8 @@ class Board implements BreakerRegistry {
   }
 }
 
-export function createBreakerBoard(parts: BoardParts): BreakerRegistry {
-  return new Board(parts);
+export function createBreakerRegistry(parts: BreakerRegistryParts): BreakerRegistry {
+  return new LocalBreakerRegistry(parts);
 }
 
 /** The model in a name; what another program left there names none. */
@@ -287,14 +296,14 @@ function modelOf(encoded: string): string {
   }
 }
 
-function blockOf({ breaker, scope }: Place, waitMs: number): Block {
+function blockOf({ breaker, scope }: BreakerScope, waitMs: number): BreakerBlock {
   const state = breaker.state === 'closed' ? 'open' : breaker.state;
-  const told = state === 'half_open' ? Math.min(waitMs, soonMs) : waitMs;
-  return { scope, state, cause: breaker.cause ?? 'unknown', failures: breaker.consecutive, waitMs: told };
+  const shownMs = state === 'half_open' ? Math.min(waitMs, soonMs) : waitMs;
+  return { scope, state, cause: breaker.cause ?? 'unknown', failures: breaker.consecutive, waitMs: shownMs };
 }
 
 /** All four of a model are kept; those that nothing ever happened to say nothing. */
-function isWorthTelling(now: number): (place: Place) => boolean {
+function isWorthTelling(now: number): (place: BreakerScope) => boolean {
   return ({ scope, model, breaker }) => {
     if (breaker.state !== 'closed') return true;
     if (scope === 'model') return model !== '' && (breaker.latencyMs !== undefined || breaker.cause !== undefined);
@@ -302,7 +311,7 @@ function isWorthTelling(now: number): (place: Place) => boolean {
   };
 }
 
-function healthOf({ provider, model, scope, breaker }: Place, now: number): Health {
+function healthOf({ provider, model, scope, breaker }: BreakerScope, now: number): Health {
   const { state, consecutive, opens, latencyMs, cause, since } = breaker;
   const waitMs = breaker.waitMs(now);
   return {

@@ -138,14 +138,14 @@ export const breakerRules = {
   windowMs: 30_000,
   /** The pause after the first opening; one more of it for each that follows without a success. */
   pauseMs: 30_000,
-  longestPauseMs: 300_000,
+  maxPauseMs: 300_000,
 } as const;
 
 /** How much of the moving average the newest answer makes up. */
 const newestShare = 0.2;
 
 /** One breaker, with what it is for. */
-export interface Place {
+export interface BreakerScope {
   /** Its key in the shared state. */
   name: string;
   provider: string;
@@ -208,7 +208,7 @@ export class Breaker {
 
   /** Milliseconds that it pauses when it opens for the `opens`th time, or as long as the vendor asked for. */
   pauseMs(opens: number, askedMs = 0): number {
-    return Math.min(breakerRules.longestPauseMs, Math.max(breakerRules.pauseMs * opens, askedMs));
+    return Math.min(breakerRules.maxPauseMs, Math.max(breakerRules.pauseMs * opens, askedMs));
   }
 
   turn(state: BreakerState, since: number): void {

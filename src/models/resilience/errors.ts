@@ -4,7 +4,7 @@ import { cutMiddle } from '../../core/text.ts';
 import { classify, type FailureClass, faultOfVendor, readVendorError } from './classify-error.ts';
 
 /** Nobody waits longer; keeps nonsense from a header out of sums and replies. */
-const longestSeconds = 7 * 24 * 3600;
+const maxRetryAfterSeconds = 7 * 24 * 3600;
 
 export interface RetryAfterSource {
   /** Response headers, names in lower case. */
@@ -27,7 +27,7 @@ export function retryAfterSeconds({ headers, body, now }: RetryAfterSource): num
 
 function usable(...found: (number | undefined)[]): number | undefined {
   const seconds = found.find(value => value !== undefined && value >= 0);
-  return seconds === undefined ? undefined : Math.min(seconds, longestSeconds);
+  return seconds === undefined ? undefined : Math.min(seconds, maxRetryAfterSeconds);
 }
 
 function asNumber(text: string | undefined): number | undefined {
@@ -70,7 +70,7 @@ export interface FailureOrigin {
   keyName?: string;
 }
 
-const longestMessage = 300;
+const maxMessageLength = 300;
 
 /**
  * Turns whatever a model call threw into our error, with the one decision on whether it may be tried again. The message
@@ -84,8 +84,8 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   const wait = retryAfterSeconds({ headers: vendor.headers, body: vendor.body, now: origin.now });
   const verdict = classify(vendor, wait !== undefined);
   const answered = vendor.status === undefined ? 'failed' : `answered ${vendor.status}`;
-  const said = withoutKeys(cutMiddle(vendor.message.replace(/\s+/g, ' '), longestMessage * 4));
-  return new AppError('model', `${provider} ${answered} for ${model}: ${cutMiddle(said, longestMessage)}`, {
+  const said = withoutKeys(cutMiddle(vendor.message.replace(/\s+/g, ' '), maxMessageLength * 4));
+  return new AppError('model', `${provider} ${answered} for ${model}: ${cutMiddle(said, maxMessageLength)}`, {
     code: 'API_ERROR',
     class: verdict.class,
     next: adviceFor(verdict.class, origin, { status: vendor.status, wait }),

@@ -41,7 +41,7 @@ export interface AttemptTimeouts {
   stop(abort: boolean): void;
 }
 
-export interface ClockPlan {
+export interface TimeoutPlan {
   clock: Clock;
   limits: CallLimits;
   /** What is left of `limits.totalMs`. */
@@ -50,7 +50,7 @@ export interface ClockPlan {
   parent: AbortSignal;
 }
 
-export function startTimeouts({ clock, limits, remainingMs, parent }: ClockPlan): AttemptTimeouts {
+export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPlan): AttemptTimeouts {
   const controller = new AbortController();
   let failure: AppError | undefined;
   let started = false;

@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
 import { type Health, RollingCounts, type Upstream } from './breaker.ts';
-import { type Block, type BreakerPermit, createBreakerBoard } from './breaker-board.ts';
+import { type BreakerBlock, type BreakerPermit, createBreakerRegistry } from './breaker-board.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
 /**
@@ -101,11 +101,11 @@ export interface ResilienceParts {
 
 export function createResilience(parts: ResilienceParts): Resilience {
   const { clock, upstreams, keyName } = parts;
-  const board = createBreakerBoard(parts);
+  const board = createBreakerRegistry(parts);
   const budget = createRetryBudget();
   const byProvider = new Map(upstreams.map(upstream => [upstream.provider, upstream]));
   const upstreamOf = (provider: string) => byProvider.get(provider) ?? { provider, endpoint: provider, key: 'none' };
-  const refusal = (model: ModelInfo, block: Block) => refusalOf(model, block, keyName?.(model.provider));
+  const refusal = (model: ModelInfo, block: BreakerBlock) => refusalOf(model, block, keyName?.(model.provider));
   return {
     ...createLimiter(parts.limits, clock),
     refresh: () => board.refresh(),
@@ -126,7 +126,7 @@ export function createResilience(parts: ResilienceParts): Resilience {
 }
 
 /** The class is that of the failure behind it: what the caller or the operator can do is the same. */
-function refusalOf({ provider, id }: ModelInfo, block: Block, keyName: string | undefined): AppError {
+function refusalOf({ provider, id }: ModelInfo, block: BreakerBlock, keyName: string | undefined): AppError {
   const fault = { scope: block.scope, lasting: block.state === 'quarantined' };
   const data = { breaker: block.state };
   const details = { code: 'API_ERROR', class: block.cause, provider, model: id, fault, data } as const;

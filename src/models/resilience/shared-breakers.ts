@@ -1,7 +1,7 @@
 import { isAppError } from '../../core/errors.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
-import { type BreakerState, breakerRules, type Place, statePrefix } from './breaker.ts';
+import { type BreakerScope, type BreakerState, breakerRules, statePrefix } from './breaker.ts';
 
 /** What other processes need to know of a breaker that is not closed. Times in epoch milliseconds. */
 export interface BreakerRecord {
@@ -54,11 +54,11 @@ export interface SharedParts {
   state?: SharedState;
   emit: Emit;
   /** Changes a breaker's state and tells of it. */
-  turn(place: Place, to: BreakerState): void;
+  turn(place: BreakerScope, to: BreakerState): void;
   /** Names this process. */
   self: string;
   /** The breakers of this process. */
-  places: ReadonlyMap<string, Place>;
+  places: ReadonlyMap<string, BreakerScope>;
 }
 
 type Change = (before: BreakerRecord | undefined) => BreakerRecord | undefined;
@@ -111,13 +111,13 @@ export class SharedBreakers {
   }
 
   /** Brings a breaker that is new here to what is known of it. */
-  adopt(place: Place): void {
+  adopt(place: BreakerScope): void {
     const record = this.#records.get(place.name);
     if (record) this.#follow(place, record);
   }
 
   /** Asks to be the one process that tries. `closed`: another one found that it works again. */
-  async claim(place: Place, probeMs: number): Promise<'mine' | 'closed' | 'taken'> {
+  async claim(place: BreakerScope, probeMs: number): Promise<'mine' | 'closed' | 'taken'> {
     const { state, clock, self } = this.#parts;
     if (!state) return 'mine';
     try {
@@ -141,12 +141,12 @@ export class SharedBreakers {
   }
 
   /** This process was the one that tried, and did not find out. */
-  giveBack(place: Place): Promise<void> {
+  giveBack(place: BreakerScope): Promise<void> {
     const { self } = this.#parts;
     return this.#write(place, before => (before?.probe?.by === self ? { ...before, probe: undefined } : before));
   }
 
-  opened(place: Place): Promise<void> {
+  opened(place: BreakerScope): Promise<void> {
     const { clock, self } = this.#parts;
     const { opens, since, readyAt, cause = 'unknown' } = place.breaker;
     const until = clock.now() + Math.max(0, readyAt - clock.monotonic());
@@ -162,18 +162,18 @@ export class SharedBreakers {
   }
 
   /** `onlyQuarantine`: whatever else it is open for stays. Resolves once it is written, or can't be. */
-  closed(place: Place, onlyQuarantine = false): Promise<void> {
+  closed(place: BreakerScope, onlyQuarantine = false): Promise<void> {
     return this.#write(place, before => (onlyQuarantine && before?.state !== 'quarantined' ? before : undefined));
   }
 
-  #denied(place: Place, record: BreakerRecord | undefined): 'closed' | 'taken' {
+  #denied(place: BreakerScope, record: BreakerRecord | undefined): 'closed' | 'taken' {
     place.breaker.probing = false;
     this.#follow(place, record);
     return record ? 'taken' : 'closed';
   }
 
   /** Takes over what another process wrote. The pause is measured by a clock that never jumps. */
-  #follow(place: Place, record: BreakerRecord | undefined): void {
+  #follow(place: BreakerScope, record: BreakerRecord | undefined): void {
     const { clock, turn } = this.#parts;
     const { breaker } = place;
     if (!record) {
@@ -187,7 +187,7 @@ export class SharedBreakers {
     breaker.opens = record.opens;
     if (breaker.state === to && breaker.readyAt > clock.monotonic()) return;
     const until = probing && record.probe ? record.probe.until : record.until;
-    breaker.readyAt = clock.monotonic() + Math.min(Math.max(0, until - now), breakerRules.longestPauseMs);
+    breaker.readyAt = clock.monotonic() + Math.min(Math.max(0, until - now), breakerRules.maxPauseMs);
     if (breaker.state !== to) turn(place, to);
   }
 
@@ -207,7 +207,7 @@ export class SharedBreakers {
     this.#refreshed = this.#parts.clock.monotonic();
   }
 
-  #write(place: Place, change: Change): Promise<void> {
+  #write(place: BreakerScope, change: Change): Promise<void> {
     const { state } = this.#parts;
     if (!state) return Promise.resolve();
     const { name } = place;

@@ -49,8 +49,8 @@ export function explainRoute(
 ): RouteExplanation {
   const seen = eligibleModels(request, roster, policy);
   const steered = applyRequirements(seen, policy, year);
-  const scene = { ...seen, request: steered };
-  const { resolution, failure } = attempt(scene, policy);
+  const eligible = { ...seen, request: steered };
+  const { resolution, failure } = attempt(eligible, policy);
   const candidates = resolution?.candidates ?? [];
   return {
     ...(steered.plan && { plan: steered.plan }),
@@ -58,18 +58,18 @@ export function explainRoute(
     candidates: candidates.map(candidate => ({
       ...candidate,
       price: averagePrice(candidate.model),
-      searches: scene.searches(candidate.model),
+      searches: eligible.searches(candidate.model),
     })),
     ...(resolution?.corrected && { corrected: resolution.corrected }),
     warnings: resolution?.warnings ?? [],
     ...(failure && { failure }),
-    leftOut: leftOut(scene, candidates, steered.plan?.class === 'explicit'),
+    leftOut: leftOut(eligible, candidates, steered.plan?.class === 'explicit'),
   };
 }
 
-function attempt(scene: EligibleModels, policy: RoutingPolicy) {
+function attempt(eligible: EligibleModels, policy: RoutingPolicy) {
   try {
-    return { resolution: resolveIn(scene, policy) };
+    return { resolution: resolveIn(eligible, policy) };
   } catch (error) {
     // That nobody can answer is an answer here.
     if (!isAppError(error)) throw error;
@@ -78,11 +78,11 @@ function attempt(scene: EligibleModels, policy: RoutingPolicy) {
   }
 }
 
-function leftOut(scene: EligibleModels, candidates: readonly Candidate[], named: boolean): LeftOut[] {
+function leftOut(eligible: EligibleModels, candidates: readonly Candidate[], named: boolean): LeftOut[] {
   const groups = new Map<string, LeftOut>();
-  for (const model of scene.roster.models) {
+  for (const model of eligible.roster.models) {
     if (candidates.some(candidate => candidate.model === model)) continue;
-    const why = reasonFor(scene, model, named);
+    const why = reasonFor(eligible, model, named);
     const key = `${why}/${model.provider}`;
     const setting = why === 'no_key' ? settingOf(model.provider) : undefined;
     const group = groups.get(key) ?? { why, provider: model.provider, ...(setting && { setting }), models: [] };
@@ -92,15 +92,15 @@ function leftOut(scene: EligibleModels, candidates: readonly Candidate[], named:
   return [...groups.values()];
 }
 
-function reasonFor(scene: EligibleModels, model: ModelInfo, named: boolean): LeftOutWhy {
-  const refusal = scene.refusal(model);
+function reasonFor(eligible: EligibleModels, model: ModelInfo, named: boolean): LeftOutWhy {
+  const refusal = eligible.refusal(model);
   if (refusal) return refusal;
   if (named) return 'not_named';
-  if (!scene.open.includes(model)) return 'only_by_name';
-  const { vision, window = 0, search } = scene.request.plan?.needs ?? scene.request.needs;
+  if (!eligible.open.includes(model)) return 'only_by_name';
+  const { vision, window = 0, search } = eligible.request.plan?.needs ?? eligible.request.needs;
   if (vision && !model.input.includes('image')) return 'no_vision';
   if (model.window < window) return 'window';
-  if (search && !scene.searches(model)) return 'no_search';
-  if (scene.request.ailing?.(model)) return 'failing';
+  if (search && !eligible.searches(model)) return 'no_search';
+  if (eligible.request.ailing?.(model)) return 'failing';
   return model.status === 'active' ? 'ranked_lower' : 'retired';
 }

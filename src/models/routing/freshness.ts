@@ -127,7 +127,7 @@ const endChars = 350;
 
 const rawEndChars = 1_500;
 
-const mostTopicWords = 8;
+const maxTopicWords = 8;
 
 const cve = /\bCVE-\d{4}-\d{3,}\b/i;
 
@@ -199,7 +199,7 @@ function judgeQuestion(plain: string, words: string, year: number): Freshness {
 
 /** A few words without a question, as people type them into a search box. */
 function bareTopic(plain: string): Freshness {
-  const few = plain.length <= 80 && plain.split(' ').length <= mostTopicWords;
+  const few = plain.length <= 80 && plain.split(' ').length <= maxTopicWords;
   if (!few || wish.test(plain) || personal.test(plain) || timeless.test(plain)) return no;
   if (liveFact.test(plain) || productState.test(plain)) return yes('names what changes');
   return newsy.test(plain) && (today.test(plain) || lately.test(plain)) ? yes('names news') : no;

@@ -46,7 +46,7 @@ const leastPart = 4;
 
 const leastLetters = 5;
 
-const mostEdits = 2;
+const maxEdits = 2;
 
 /** Models whose name differs from the text in case and separators alone; empty when that is not one model. */
 export function sameSpelling(text: string, models: readonly ModelInfo[]): ModelInfo[] {
@@ -66,7 +66,7 @@ export function sameSpelling(text: string, models: readonly ModelInfo[]): ModelI
  * the only name it begins, or occurs in; the only name within two edits of letters. Numbers must agree in every case,
  * and a cheaper model that the text could mean as well forbids the guess.
  */
-export function correct(text: string, models: readonly ModelInfo[], costOf: CostOf): ModelInfo | undefined {
+export function correctName(text: string, models: readonly ModelInfo[], costOf: CostOf): ModelInfo | undefined {
   const typed = readName(text);
   if (typed.key === '') return undefined;
   const maker = makerOf(text);
@@ -107,8 +107,8 @@ function partsOf(typed: Omit<Name, 'model'>, names: readonly Name[]): Name[] {
 function isNear(typed: Omit<Name, 'model'>, name: Name): boolean {
   return (
     typed.letters.length >= leastLetters &&
-    Math.abs(typed.letters.length - name.letters.length) <= mostEdits &&
-    distance(typed.letters, name.letters) <= mostEdits
+    Math.abs(typed.letters.length - name.letters.length) <= maxEdits &&
+    distance(typed.letters, name.letters) <= maxEdits
   );
 }
 
@@ -206,9 +206,9 @@ export interface Match {
  * Everything a name can mean, the plainest reading first; guesses are not among them. Each is looked for when it is asked
  * for: comparing spellings is by far the most work, and a name that is an id needs none of it.
  */
-export function* interpretationsOf(scene: EligibleModels, text: string, scope?: RosterProvider): Generator<Match> {
-  const rows = scene.roster.models.filter(({ provider }) =>
-    scope ? provider === scope.id : scene.provider(provider)?.onlyByPrefix !== true,
+export function* interpretationsOf(eligible: EligibleModels, text: string, scope?: RosterProvider): Generator<Match> {
+  const rows = eligible.roster.models.filter(({ provider }) =>
+    scope ? provider === scope.id : eligible.provider(provider)?.onlyByPrefix !== true,
   );
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
@@ -221,34 +221,35 @@ export function* interpretationsOf(scene: EligibleModels, text: string, scope?: 
   }
   yield* both('id', name => byId(rows, name));
   yield* both('id', name => byVariant(rows, name));
-  yield* both('alias', name => byAlias(scene, rows, name));
+  yield* both('alias', name => byAlias(eligible, rows, name));
   yield* both('spelling', name => byIdInAnyCase(rows, name));
-  if (!isUnknownSuffix(scene, split, scope)) yield* both('spelling', name => sameSpelling(name, rows));
+  if (!isUnknownSuffix(eligible, split, scope)) yield* both('spelling', name => sameSpelling(name, rows));
 }
 
 /** Whether a known name has something after its colon that means nothing. */
 export function isUnknownSuffix(
-  scene: EligibleModels,
+  eligible: EligibleModels,
   split: Suffixed | undefined,
   scope?: RosterProvider,
 ): split is Suffixed {
   if (!split || split.ask) return false;
-  const rows = scene.roster.models.filter(model => scope === undefined || model.provider === scope.id);
+  const rows = eligible.roster.models.filter(model => scope === undefined || model.provider === scope.id);
   return (
-    [byId, byIdInAnyCase].some(find => find(rows, split.base).length > 0) || byAlias(scene, rows, split.base).length > 0
+    [byId, byIdInAnyCase].some(find => find(rows, split.base).length > 0) ||
+    byAlias(eligible, rows, split.base).length > 0
   );
 }
 
 /** The one model a mistyped name means: among configured providers' models first, then among all, to say what is missing. */
-export function guess(scene: EligibleModels, text: string, scope?: RosterProvider): Match | undefined {
+export function guess(eligible: EligibleModels, text: string, scope?: RosterProvider): Match | undefined {
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
   const name = suffix?.base ?? text;
-  const rows = scene.roster.models.filter(model =>
-    scope ? model.provider === scope.id : scene.provider(model.provider)?.onlyByName !== true,
+  const rows = eligible.roster.models.filter(model =>
+    scope ? model.provider === scope.id : eligible.provider(model.provider)?.onlyByName !== true,
   );
-  const configured = rows.filter(model => scene.provider(model.provider)?.configured === true);
-  const model = correct(name, configured, scene.cost) ?? correct(name, rows, scene.cost);
+  const configured = rows.filter(model => eligible.provider(model.provider)?.configured === true);
+  const model = correctName(name, configured, eligible.cost) ?? correctName(name, rows, eligible.cost);
   if (!model) return undefined;
   return { how: 'guess', rows: [model], ...(suffix ? { suffix } : {}) };
 }
@@ -281,9 +282,9 @@ function byVariant(rows: readonly ModelInfo[], name: string): ModelInfo[] {
 }
 
 /** The alias's owner, and where that one is out of reach the same model in the rows at hand. */
-function byAlias(scene: EligibleModels, rows: readonly ModelInfo[], name: string): ModelInfo[] {
+function byAlias(eligible: EligibleModels, rows: readonly ModelInfo[], name: string): ModelInfo[] {
   const alias = name.toLowerCase();
-  const owner = scene.roster.models.find(model => model.aliases.includes(alias));
+  const owner = eligible.roster.models.find(model => model.aliases.includes(alias));
   if (!owner) return [];
   return rows.includes(owner) ? [owner] : byPriority(rows.filter(model => sameModel(owner, model)));
 }

@@ -14,17 +14,17 @@ export function nameKey(name: string): string {
 /** Each call compares a name with all there are: about so many ids are known by their keys. */
 const keys = new Map<string, string>();
 
-const mostKeys = 5_000;
+const maxKeys = 5_000;
 
-const longestId = 200;
+const maxIdLength = 200;
 
 /** The key of the model itself: what stands before the last slash says who made it, and the tag `latest` says nothing. */
 export function modelKey(id: string): string {
   const known = keys.get(id);
   if (known !== undefined) return known;
   const key = nameKey(id.slice(id.lastIndexOf('/') + 1).replace(/:latest$/i, ''));
-  if (keys.size >= mostKeys) keys.clear();
-  if (id.length <= longestId) keys.set(id, key);
+  if (keys.size >= maxKeys) keys.clear();
+  if (id.length <= maxIdLength) keys.set(id, key);
   return key;
 }
 
@@ -112,7 +112,7 @@ export interface Suffixed {
 }
 
 /** What each provider call is given, and what had to be given up. */
-export interface Settled extends Pick<Ask, 'effort'> {
+export interface ResolvedEffort extends Pick<Ask, 'effort'> {
   thinkingBudget?: number;
   warning?: string;
 }
@@ -150,8 +150,8 @@ export function isVariant(suffix: string): boolean {
 }
 
 /** Puts a suffix's wish into what this model takes; what it cannot take is dropped and said. */
-export function settleSuffix(model: ModelInfo, { suffix, ask }: Suffixed): Settled {
-  const dropped = (why: string): Settled => ({ warning: `":${suffix}" was dropped: ${model.id} ${why}.` });
+export function resolveSuffix(model: ModelInfo, { suffix, ask }: Suffixed): ResolvedEffort {
+  const dropped = (why: string): ResolvedEffort => ({ warning: `":${suffix}" was dropped: ${model.id} ${why}.` });
   if (ask?.budget !== undefined) {
     if (!model.thinkingBudget) return dropped(takes(model));
     const thinkingBudget = clamp(ask.budget, model.thinkingBudget);
@@ -168,7 +168,7 @@ export function settleSuffix(model: ModelInfo, { suffix, ask }: Suffixed): Settl
 }
 
 /** Puts a call's general wish into what this model takes: the nearest effort, or a share of its budget, or nothing. */
-export function settleEffort(model: ModelInfo, effort: Effort | undefined): Settled {
+export function resolveEffort(model: ModelInfo, effort: Effort | undefined): ResolvedEffort {
   if (effort === undefined) return {};
   const thinkingBudget = tokensFor(effort, model);
   if (thinkingBudget !== undefined) return { thinkingBudget };

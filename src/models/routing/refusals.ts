@@ -37,9 +37,9 @@ function notFound(message: string, kind: string, next: string, data: Record<stri
 }
 
 /** Nothing known has this name. Names the three nearest that would work. */
-export function unknownModelError(scene: EligibleModels, name: string, provider?: string): AppError {
-  const pool = scene.open.filter(model => provider === undefined || model.provider === provider);
-  const nearest = nearestNames(name, pool.length > 0 ? pool : scene.open, suggestions);
+export function unknownModelError(eligible: EligibleModels, name: string, provider?: string): AppError {
+  const pool = eligible.open.filter(model => provider === undefined || model.provider === provider);
+  const nearest = nearestNames(name, pool.length > 0 ? pool : eligible.open, suggestions);
   const next =
     nearest.length > 0
       ? `Use ${oneOf(nearest)}, or "auto".`
@@ -50,31 +50,31 @@ export function unknownModelError(scene: EligibleModels, name: string, provider?
 }
 
 /** The model exists, but none of its rows may be used. */
-export function refusedError(scene: EligibleModels, name: string, rows: readonly ModelInfo[]): AppError {
-  const refused = rows.map(model => ({ model, why: scene.refusal(model) }));
+export function refusedError(eligible: EligibleModels, name: string, rows: readonly ModelInfo[]): AppError {
+  const refused = rows.map(model => ({ model, why: eligible.refusal(model) }));
   const restricted = refused.find(({ why }) => why !== undefined && isRestriction(why));
-  if (restricted?.why) return restrictedError(scene, name, restricted.model, restricted.why);
-  if (!hasProvider(scene)) return noProviderError(scene);
+  if (restricted?.why) return restrictedError(eligible, name, restricted.model, restricted.why);
+  if (!hasProvider(eligible)) return noProviderError(eligible);
   const [first] = refused.filter(({ why }) => why === 'no_key');
-  if (first) return unconfiguredError(scene, name, first.model.provider, rows);
+  if (first) return unconfiguredError(eligible, name, first.model.provider, rows);
   return notFound(
     `"${name}" is a model of ${rows[0]?.provider}, which this installation has no provider for.`,
     'no_provider',
-    useOpen(scene),
+    useOpen(eligible),
   );
 }
 
 /** The provider that was named, or that alone serves the model, has no key. Who else serves the model is said, if anyone does. */
 export function unconfiguredError(
-  scene: EligibleModels,
+  eligible: EligibleModels,
   name: string,
   provider: string,
   rows: readonly ModelInfo[] = [],
 ): AppError {
-  if (!hasProvider(scene)) return noProviderError(scene);
+  if (!hasProvider(eligible)) return noProviderError(eligible);
   const setting = settingOf(provider);
-  const twin = scene.open.find(model => rows.some(row => sameModel(row, model)));
-  const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(scene);
+  const twin = eligible.open.find(model => rows.some(row => sameModel(row, model)));
+  const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(eligible);
   return notFound(
     `"${name}" is served by ${provider}, which is not configured.`,
     'no_key',
@@ -90,29 +90,29 @@ const decisions: Record<Exclude<Refusal, 'no_key' | 'no_provider'>, (provider: s
   not_allowed: provider => `it is not among the models the operator allows for ${provider}`,
 };
 
-function restrictedError(scene: EligibleModels, name: string, model: ModelInfo, why: Refusal): AppError {
+function restrictedError(eligible: EligibleModels, name: string, model: ModelInfo, why: Refusal): AppError {
   const decision = why === 'no_key' || why === 'no_provider' ? 'it is not served' : decisions[why](model.provider);
-  const best = scene.open[0];
-  return notFound(`"${name}" may not be used: ${decision}.`, 'restricted', useOpen(scene), {
+  const best = eligible.open[0];
+  return notFound(`"${name}" may not be used: ${decision}.`, 'restricted', useOpen(eligible), {
     reason: why,
     ...(best ? { best: best.id } : {}),
   });
 }
 
 /** Models are there, but the operator's lists leave none for an automatic choice. */
-export function nothingAllowedError(scene: EligibleModels): AppError {
-  if (!hasProvider(scene)) return noProviderError(scene);
-  if (scene.avoids) {
+export function nothingAllowedError(eligible: EligibleModels): AppError {
+  if (!hasProvider(eligible)) return noProviderError(eligible);
+  if (eligible.avoids) {
     return notFound(
       'None of the models that may be used can do this.',
       'unmet_needs',
-      scene.policy.offline
+      eligible.policy.offline
         ? 'The offline models only say what they were given: set the key of a provider, and start without --offline.'
         : 'Set the key of a provider whose models can, or name a model.',
     );
   }
-  const known = scene.roster.models.some(model => {
-    const why = scene.refusal(model);
+  const known = eligible.roster.models.some(model => {
+    const why = eligible.refusal(model);
     return why !== undefined && isRestriction(why);
   });
   return notFound(
@@ -126,11 +126,11 @@ export function nothingAllowedError(scene: EligibleModels): AppError {
   );
 }
 
-export function noVisionError(scene: EligibleModels): AppError {
+export function noVisionError(eligible: EligibleModels): AppError {
   return notFound(
     'None of the models that may be used can see images.',
     'unmet_needs',
-    `Send the call without images, or set the key of a provider whose models see; ${bestOpen(scene)} reads text.`,
+    `Send the call without images, or set the key of a provider whose models see; ${bestOpen(eligible)} reads text.`,
   );
 }
 
@@ -148,9 +148,9 @@ export function malformedNameError(why: string): AppError {
   });
 }
 
-export function unknownProviderError(scene: EligibleModels, name: string): AppError {
-  if (!hasProvider(scene)) return noProviderError(scene);
-  const { providers } = scene.roster;
+export function unknownProviderError(eligible: EligibleModels, name: string): AppError {
+  if (!hasProvider(eligible)) return noProviderError(eligible);
+  const { providers } = eligible.roster;
   const ids = providers.filter(provider => provider.configured).map(({ id }) => id);
   const others = providers.flatMap(({ id, configured }) => {
     const setting = settingOf(id);
@@ -168,9 +168,9 @@ function bestOpen({ open }: EligibleModels): string {
   return open[0] ? `"${open[0].id}"` : '"auto"';
 }
 
-function useOpen(scene: EligibleModels): string {
-  return scene.open[0]
-    ? `Use "${scene.open[0].id}", the best one that may be used, or "auto".`
+function useOpen(eligible: EligibleModels): string {
+  return eligible.open[0]
+    ? `Use "${eligible.open[0].id}", the best one that may be used, or "auto".`
     : 'Ask the operator for a model that may be used.';
 }
 
@@ -201,13 +201,13 @@ const idPattern = /^[\p{L}\p{N}~][\p{L}\p{N}._:@/+~-]*$/u;
 
 /** Passes an unknown id on where its provider may serve more than is listed; undefined where its list says no. */
 export function passThrough(
-  scene: EligibleModels,
+  eligible: EligibleModels,
   text: string,
   scope: RosterProvider | undefined,
 ): Passed | undefined {
-  const provider = scope ?? aggregatorFor(scene, text);
+  const provider = scope ?? aggregatorFor(eligible, text);
   if (!provider?.configured) return undefined;
-  if (!mayServeMore(provider) && !scene.policy.allowUnknown) return undefined;
+  if (!mayServeMore(provider) && !eligible.policy.allowUnknown) return undefined;
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
   const id = suffix?.base ?? text;
@@ -236,7 +236,7 @@ export function passThrough(
 }
 
 /** `vendor/model` is an aggregator's way of naming; it needs no prefix. */
-function aggregatorFor(scene: EligibleModels, text: string): RosterProvider | undefined {
+function aggregatorFor(eligible: EligibleModels, text: string): RosterProvider | undefined {
   if (!/^~?[\w.-]+\/[\w.-]+(:[\w.-]+)*$/.test(text)) return undefined;
-  return scene.provider('openrouter');
+  return eligible.provider('openrouter');
 }

@@ -69,9 +69,9 @@ const routeClasses = [
 export type RouteClass = (typeof routeClasses)[number];
 
 /** What a model that was asked for its opinion may say; nothing else is taken from it. */
-export const tellableClasses = ['chat', 'search', 'code', 'reasoning'] as const;
+export const declarableClasses = ['chat', 'search', 'code', 'reasoning'] as const;
 
-export type TellableClass = (typeof tellableClasses)[number];
+export type DeclarableClass = (typeof declarableClasses)[number];
 
 /** A call as the AI manager sees it. */
 export interface TaskProfile {
@@ -92,7 +92,7 @@ export interface TaskProfile {
   /** The model that the caller named, when it named one. */
   model?: string;
   /** The class that a model told for a text that the rules leave open. */
-  told?: TellableClass;
+  told?: DeclarableClass;
 }
 
 /** The task, and among what may be chosen. */
@@ -351,7 +351,7 @@ function contextOf(
   { window, files }: { window: number; files: boolean },
 ): ModelRequirements['context'] {
   if (files) return 'provider_files';
-  const widest = request.models.reduce((most, model) => Math.max(most, model.window), 0);
+  const widest = request.models.reduce((widest, model) => Math.max(widest, model.window), 0);
   return widest > 0 && window > widest ? 'summarize' : 'inline';
 }
 

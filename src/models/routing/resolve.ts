@@ -9,7 +9,7 @@ import {
   isUnknownSuffix,
   type Match,
 } from './lookup.ts';
-import { type Settled, type Suffixed, sameModel, settleEffort, settleSuffix, splitSuffix } from './names.ts';
+import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
   malformedNameError,
   nothingAllowedError,
@@ -25,23 +25,23 @@ import {
 import { type ModelRequirements, requirementsOf } from './requirements.ts';
 import {
   averagePrice,
+  defaultOrder,
   findProvider,
-  firstOrder,
   type ModelRequest,
   mayServeMore,
   type Roster,
   type RosterProvider,
   type RoutingPolicy,
   settingOf,
-  spread,
+  spreadOverProviders,
 } from './roster.ts';
 
 /** What stands behind the colon of models that come in several sizes: `8b`, `8x7b-instruct-q4_K_M`, `latest`, `cloud`. */
 const tag = /^(?:latest|cloud|e?\d+(?:x\d+)?(?:\.\d+)?[bm](?:[-.].*)?|.*-cloud|.*q\d(?:_\w+)?)$/i;
 
 /** The provider that a name begins with, when it is one we know of and this installation does not have. */
-export function missingProvider(scene: EligibleModels, name: string): string | undefined {
-  const prefix = prefixOf(scene, name);
+export function missingProvider(eligible: EligibleModels, name: string): string | undefined {
+  const prefix = prefixOf(eligible, name);
   return prefix !== undefined && settingOf(prefix) ? prefix : undefined;
 }
 
@@ -49,12 +49,12 @@ export function missingProvider(scene: EligibleModels, name: string): string | u
  * What a name that nothing bears puts before its colon, when that can only be meant for a provider: what follows is a model
  * that we know, or is neither a suffix nor the tag of a local model.
  */
-export function unheardProvider(scene: EligibleModels, name: string): string | undefined {
-  const prefix = prefixOf(scene, name);
+export function unknownProviderPrefix(eligible: EligibleModels, name: string): string | undefined {
+  const prefix = prefixOf(eligible, name);
   if (prefix === undefined) return undefined;
   const rest = name.slice(prefix.length + 1).trim();
   if (rest === '') return undefined;
-  if (interpretationsOf(scene, rest).next().done === false) return prefix;
+  if (interpretationsOf(eligible, rest).next().done === false) return prefix;
   const isModel = /\d/.test(prefix) || tag.test(rest) || splitSuffix(name)?.ask !== undefined;
   return isModel ? undefined : prefix;
 }
@@ -84,9 +84,9 @@ export interface Resolution {
 
 const automatic = 'auto';
 
-const mostCandidates = 3;
+const maxCandidates = 3;
 
-const longestName = 200;
+const maxNameLength = 200;
 
 /**
  * Chooses the models for one call. Pure. Throws `MODEL_NOT_FOUND` (class `unknown`, `restricted`, `no_key`, `no_provider`
@@ -98,31 +98,31 @@ export function resolveModel(request: ModelRequest, roster: Roster, policy: Rout
 }
 
 /** The same for a scene that was looked at before. */
-export function resolveIn(scene: EligibleModels, policy: RoutingPolicy): Resolution {
-  const { request } = scene;
+export function resolveIn(eligible: EligibleModels, policy: RoutingPolicy): Resolution {
+  const { request } = eligible;
   const name = request.name?.trim();
-  if (name) return resolveName(scene, name, 'asked for by name');
+  if (name) return resolveName(eligible, name, 'asked for by name');
   const byDefault = policy.defaultModel?.trim();
-  if (!byDefault) return resolveAuto(scene, automatic, request.effort);
+  if (!byDefault) return resolveAuto(eligible, automatic, request.effort);
   try {
-    return resolveName(scene, byDefault, 'the default model');
+    return resolveName(eligible, byDefault, 'the default model');
   } catch (error) {
     // An unusable default must not stop every call; anything but a name that fails to resolve goes on.
     if (!isAppError(error) || error.kind !== 'input') throw error;
-    const chosen = resolveAuto(scene, automatic, request.effort);
+    const chosen = resolveAuto(eligible, automatic, request.effort);
     return { ...chosen, warnings: [`The default model was passed over: ${error.message}`, ...chosen.warnings] };
   }
 }
 
-function resolveName(scene: EligibleModels, name: string, reason: string): Resolution {
-  if (name.length > longestName) throw malformedNameError(`is longer than ${longestName} characters`);
+function resolveName(eligible: EligibleModels, name: string, reason: string): Resolution {
+  if (name.length > maxNameLength) throw malformedNameError(`is longer than ${maxNameLength} characters`);
   const wanted = autoAsk(name);
-  if (wanted) return resolveAuto(scene, name, wanted.effort ?? scene.request.effort);
-  const missing = missingProvider(scene, name);
-  if (missing !== undefined) throw unknownProviderError(scene, missing);
-  const { match, scope } = findMatch(scene, name);
-  if (match) return resolveMatch(scene, name, match, scope, reason);
-  return resolveUnknown(scene, name);
+  if (wanted) return resolveAuto(eligible, name, wanted.effort ?? eligible.request.effort);
+  const missing = missingProvider(eligible, name);
+  if (missing !== undefined) throw unknownProviderError(eligible, missing);
+  const { match, scope } = findMatch(eligible, name);
+  if (match) return resolveMatch(eligible, name, match, scope, reason);
+  return resolveUnknown(eligible, name);
 }
 
 /** `auto` may carry an effort; a budget says nothing before the model is known. */
@@ -135,144 +135,146 @@ function autoAsk(name: string): { effort?: Effort } | undefined {
 }
 
 /** A provider's name before the first colon, unless the whole is a model's id. */
-function splitProvider(scene: EligibleModels, name: string): { scope?: RosterProvider; rest: string } {
+function splitProvider(eligible: EligibleModels, name: string): { scope?: RosterProvider; rest: string } {
   const at = name.indexOf(':');
-  if (at < 1 || scene.roster.models.some(model => model.id === name)) return { rest: name };
-  const scope = findProvider(scene.roster, name.slice(0, at));
+  if (at < 1 || eligible.roster.models.some(model => model.id === name)) return { rest: name };
+  const scope = findProvider(eligible.roster, name.slice(0, at));
   return scope ? { scope, rest: name.slice(at + 1).trim() } : { rest: name };
 }
 
-function findMatch(scene: EligibleModels, name: string): { match?: Match; scope?: RosterProvider } {
-  const { scope, rest } = splitProvider(scene, name);
+function findMatch(eligible: EligibleModels, name: string): { match?: Match; scope?: RosterProvider } {
+  const { scope, rest } = splitProvider(eligible, name);
   if (rest === '') throw malformedNameError(`lacks a model after "${name}"`);
   let known: Match | undefined;
-  for (const reading of interpretationsOf(scene, rest, scope)) {
+  for (const reading of interpretationsOf(eligible, rest, scope)) {
     known ??= reading;
-    if (servers(scene, reading.rows, scope).length > 0) return { match: reading, ...(scope ? { scope } : {}) };
+    if (servers(eligible, reading.rows, scope).length > 0) return { match: reading, ...(scope ? { scope } : {}) };
   }
   if (known) return { match: known, ...(scope ? { scope } : {}) };
   const split = splitSuffix(rest);
-  if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(scene, split, scope)) {
+  if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(eligible, split, scope)) {
     throw unknownSuffixError(split.base, split.suffix);
   }
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
-  const guessed = scope && mayServeMore(scope) ? undefined : guess(scene, rest, scope);
+  const guessed = scope && mayServeMore(scope) ? undefined : guess(eligible, rest, scope);
   // A guess never leads to what may not be used.
-  if (!guessed || guessed.rows.some(model => isForbidden(scene, model))) return scope ? { scope } : {};
+  if (!guessed || guessed.rows.some(model => isForbidden(eligible, model))) return scope ? { scope } : {};
   return { match: guessed, ...(scope ? { scope } : {}) };
 }
 
-function isForbidden(scene: EligibleModels, model: ModelInfo): boolean {
-  const why = scene.refusal(model);
+function isForbidden(eligible: EligibleModels, model: ModelInfo): boolean {
+  const why = eligible.refusal(model);
   return why !== undefined && why !== 'no_key' && why !== 'no_provider';
 }
 
 /** The usable rows of a model: those that bear the name, then its twins elsewhere, each by priority. */
-function servers(scene: EligibleModels, rows: readonly ModelInfo[], scope?: RosterProvider): ModelInfo[] {
-  const named = byPriority(rows.filter(model => scene.refusal(model) === undefined));
+function servers(eligible: EligibleModels, rows: readonly ModelInfo[], scope?: RosterProvider): ModelInfo[] {
+  const named = byPriority(rows.filter(model => eligible.refusal(model) === undefined));
   if (scope && named.length === 0) return [];
-  const twins = scene.open.filter(model => !rows.includes(model) && rows.some(row => sameModel(row, model)));
+  const twins = eligible.open.filter(model => !rows.includes(model) && rows.some(row => sameModel(row, model)));
   const all = [...named, ...byPriority(twins)];
   const [first] = all;
   // What was bound for this machine stays on it.
-  if (!first || !scene.provider(first.provider)?.local) return all;
-  return all.filter(model => scene.provider(model.provider)?.local);
+  if (!first || !eligible.provider(first.provider)?.local) return all;
+  return all.filter(model => eligible.provider(model.provider)?.local);
 }
 
 function resolveMatch(
-  scene: EligibleModels,
+  eligible: EligibleModels,
   name: string,
   { rows, how, suffix }: Match,
   scope: RosterProvider | undefined,
   reason: string,
 ): Resolution {
-  const [first, ...others] = servers(scene, rows, scope);
+  const [first, ...others] = servers(eligible, rows, scope);
   if (!first) {
-    throw scope && !scope.configured ? unconfiguredError(scene, name, scope.id, rows) : refusedError(scene, name, rows);
+    throw scope && !scope.configured
+      ? unconfiguredError(eligible, name, scope.id, rows)
+      : refusedError(eligible, name, rows);
   }
-  const settle = (model: ModelInfo) => settleFor(scene, model, suffix);
+  const settle = (model: ModelInfo) => settleFor(eligible, model, suffix);
   const settled = settle(first);
-  const fitting = others.filter(model => unmetNeeds(scene, model).length <= unmetNeeds(scene, first).length);
-  const stand = scene.request.allowFallback ? substitutes(scene, first, [first, ...fitting]) : [];
+  const fitting = others.filter(model => unmetNeeds(eligible, model).length <= unmetNeeds(eligible, first).length);
+  const stand = eligible.request.allowFallback ? substitutes(eligible, first, [first, ...fitting]) : [];
   const corrected = how === 'spelling' || how === 'guess' ? { from: name, to: first.id } : undefined;
   return {
     candidates: [
       candidate(first, settled, corrected ? `${reason}, corrected from "${name}"` : reason),
       ...fitting.map(model => candidate(model, settle(model), `the same model at ${model.provider}`)),
       ...stand.map(model =>
-        candidate(model, settleEffort(model, settled.effort ?? scene.request.effort), `if ${first.id} fails`),
+        candidate(model, resolveEffort(model, settled.effort ?? eligible.request.effort), `if ${first.id} fails`),
       ),
     ],
     requested: name,
     ...(corrected ? { corrected } : {}),
-    warnings: [...(settled.warning ? [settled.warning] : []), ...unmetNeeds(scene, first), ...retirement(first)],
+    warnings: [...(settled.warning ? [settled.warning] : []), ...unmetNeeds(eligible, first), ...retirement(first)],
   };
 }
 
-function resolveUnknown(scene: EligibleModels, name: string): Resolution {
-  const { scope, rest } = splitProvider(scene, name);
-  if (scope && !scope.configured) throw unconfiguredError(scene, name, scope.id);
-  const passed = passThrough(scene, rest, scope);
+function resolveUnknown(eligible: EligibleModels, name: string): Resolution {
+  const { scope, rest } = splitProvider(eligible, name);
+  if (scope && !scope.configured) throw unconfiguredError(eligible, name, scope.id);
+  const passed = passThrough(eligible, rest, scope);
   if (passed) {
-    const why = scene.refusal(passed.model);
-    if (why) throw refusedError(scene, name, [passed.model]);
-    const settled = settleFor(scene, passed.model, passed.suffix);
+    const why = eligible.refusal(passed.model);
+    if (why) throw refusedError(eligible, name, [passed.model]);
+    const settled = settleFor(eligible, passed.model, passed.suffix);
     return {
       candidates: [candidate(passed.model, settled, passedOnReason)],
       requested: name,
-      warnings: [passed.warning, ...(settled.warning ? [settled.warning] : []), ...unmetNeeds(scene, passed.model)],
+      warnings: [passed.warning, ...(settled.warning ? [settled.warning] : []), ...unmetNeeds(eligible, passed.model)],
     };
   }
-  const unheard = unheardProvider(scene, name);
-  if (!scope && unheard !== undefined) throw unknownProviderError(scene, unheard);
-  if (scene.open.length === 0) throw nothingAllowedError(scene);
-  throw unknownModelError(scene, rest, scope?.id);
+  const unheard = unknownProviderPrefix(eligible, name);
+  if (!scope && unheard !== undefined) throw unknownProviderError(eligible, unheard);
+  if (eligible.open.length === 0) throw nothingAllowedError(eligible);
+  throw unknownModelError(eligible, rest, scope?.id);
 }
 
 /** Other models that may answer for a named one, where the caller allows it. */
-function substitutes(scene: EligibleModels, first: ModelInfo, taken: readonly ModelInfo[]): ModelInfo[] {
-  const isLocal = (model: ModelInfo) => scene.provider(model.provider)?.local === true;
-  const pool = scene.open.filter(
+function substitutes(eligible: EligibleModels, first: ModelInfo, taken: readonly ModelInfo[]): ModelInfo[] {
+  const isLocal = (model: ModelInfo) => eligible.provider(model.provider)?.local === true;
+  const pool = eligible.open.filter(
     model =>
       !taken.some(other => other === model || sameModel(other, model)) &&
       model.status === 'active' &&
       (!isLocal(first) || isLocal(model)) &&
-      unmetNeeds(scene, model).length <= unmetNeeds(scene, first).length,
+      unmetNeeds(eligible, model).length <= unmetNeeds(eligible, first).length,
   );
-  return choose(scene, pool);
+  return choose(eligible, pool);
 }
 
-function resolveAuto(scene: EligibleModels, requested: string, effort: Effort | undefined): Resolution {
-  const { open, request } = scene;
-  if (open.length === 0) throw nothingAllowedError(scene);
+function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort | undefined): Resolution {
+  const { open, request } = eligible;
+  if (open.length === 0) throw nothingAllowedError(eligible);
   const { vision, window = 0, search } = request.plan?.needs ?? request.needs;
   const seeing = vision ? open.filter(model => model.input.includes('image')) : open;
-  if (seeing.length === 0) throw noVisionError(scene);
+  if (seeing.length === 0) throw noVisionError(eligible);
   const wide = seeing.filter(model => model.window >= window);
   const widest = Math.max(...seeing.map(model => model.window));
   const roomy = wide.length > 0 ? wide : seeing.filter(model => model.window === widest);
   // An answer without a search is better than none: whoever asks says so in the reply.
-  const searching = search ? roomy.filter(scene.searches) : [];
+  const searching = search ? roomy.filter(eligible.searches) : [];
   const fitting = searching.length > 0 ? searching : roomy;
   const current = fitting.filter(model => model.status === 'active');
   const pool = current.length > 0 ? current : fitting;
-  const [first, ...others] = choose(scene, pool);
+  const [first, ...others] = choose(eligible, pool);
   const chosen =
     first && request.allowFallback === false
       ? [first, ...others.filter(other => sameModel(first, other))]
       : [first, ...others].filter(model => model !== undefined);
   return {
-    candidates: chosen.map(model => candidate(model, settleEffort(model, effort), autoReason(model, request))),
+    candidates: chosen.map(model => candidate(model, resolveEffort(model, effort), autoReason(model, request))),
     requested,
     warnings: wide.length > 0 ? [] : [`No model that may be used holds ${window} tokens; the widest holds ${widest}.`],
   };
 }
 
-function choose(scene: EligibleModels, pool: readonly ModelInfo[]): ModelInfo[] {
-  const { plan, prefers = plan?.prefers ?? [] } = scene.request;
+function choose(eligible: EligibleModels, pool: readonly ModelInfo[]): ModelInfo[] {
+  const { plan, prefers = plan?.prefers ?? [] } = eligible.request;
   const place = ({ provider }: ModelInfo) => (prefers.includes(provider) ? prefers.indexOf(provider) : prefers.length);
-  const wanted = inOrder(scene, pool).toSorted((a, b) => place(a) - place(b));
-  return spread(soundFirst(scene, wanted), mostCandidates);
+  const wanted = inOrder(eligible, pool).toSorted((a, b) => place(a) - place(b));
+  return spreadOverProviders(soundFirst(eligible, wanted), maxCandidates);
 }
 
 /** What fails at this moment comes last: it may be well again by the time it is its turn. */
@@ -282,11 +284,11 @@ function soundFirst({ request: { ailing } }: EligibleModels, models: readonly Mo
 }
 
 /** The models in the order of the category, before anybody's preference. */
-export function inOrder(scene: EligibleModels, pool: readonly ModelInfo[]): ModelInfo[] {
-  const order = firstOrder(scene.open, scene.request.category)?.filter(model => pool.includes(model)) ?? [];
+export function inOrder(eligible: EligibleModels, pool: readonly ModelInfo[]): ModelInfo[] {
+  const order = defaultOrder(eligible.open, eligible.request.category)?.filter(model => pool.includes(model)) ?? [];
   if (order.length === 0) return [...pool];
   const thinking = pool.filter(
-    model => !order.includes(model) && (model.reasoning || scene.request.category !== 'extended_reasoning'),
+    model => !order.includes(model) && (model.reasoning || eligible.request.category !== 'extended_reasoning'),
   );
   return [...order, ...thinking];
 }
@@ -305,12 +307,12 @@ function autoReason(model: ModelInfo, { category, needs, plan }: ModelRequest): 
 }
 
 /** A suffix is taken at its word or dropped; a general wish is brought to the nearest the model takes. */
-function settleFor(scene: EligibleModels, model: ModelInfo, suffix: Suffixed | undefined): Settled {
-  if (!suffix) return settleEffort(model, scene.request.effort);
-  return settleSuffix(model, suffix);
+function settleFor(eligible: EligibleModels, model: ModelInfo, suffix: Suffixed | undefined): ResolvedEffort {
+  if (!suffix) return resolveEffort(model, eligible.request.effort);
+  return resolveSuffix(model, suffix);
 }
 
-function candidate(model: ModelInfo, { effort, thinkingBudget }: Settled, reason: string): Candidate {
+function candidate(model: ModelInfo, { effort, thinkingBudget }: ResolvedEffort, reason: string): Candidate {
   return {
     model,
     ...(effort === undefined ? {} : { effort }),
@@ -333,15 +335,15 @@ function retirement(model: ModelInfo): string[] {
 }
 
 /** The request with the manager's plan, where there is a task to plan. The plan only ever orders and narrows what is open. */
-export function applyRequirements(scene: EligibleModels, policy: RoutingPolicy, year: number): ModelRequest {
-  const { request } = scene;
+export function applyRequirements(eligible: EligibleModels, policy: RoutingPolicy, year: number): ModelRequest {
+  const { request } = eligible;
   const { task } = request;
   if (!task) return request;
-  const models = inOrder(scene, scene.open);
+  const models = inOrder(eligible, eligible.open);
   const plan = requirementsOf({
     ...task,
     models,
-    searches: scene.searches,
+    searches: eligible.searches,
     isUnwell: id => models.every(model => model.provider !== id || request.ailing?.(model) === true),
     webSearch: policy.webSearch ?? 'auto',
     year,

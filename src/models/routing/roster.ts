@@ -241,7 +241,7 @@ const nameOf = (model: ModelInfo) => `${model.provider}/${model.id}`;
  * The first design's own order, when the models of vendors reached directly are none but its own; what an aggregator
  * serves comes after them. Undefined otherwise, or when none of the order's models is there.
  */
-export function firstOrder(models: readonly ModelInfo[], category: Category): ModelInfo[] | undefined {
+export function defaultOrder(models: readonly ModelInfo[], category: Category): ModelInfo[] | undefined {
   const direct = models.filter(model => model.provider !== 'openrouter');
   if (!direct.every(model => firstModels.has(nameOf(model)))) return undefined;
   const found = firstOrders[category].flatMap(name => direct.filter(model => nameOf(model) === name));
@@ -252,7 +252,7 @@ export function firstOrder(models: readonly ModelInfo[], category: Category): Mo
  * The best `count` models, each model once. One place goes to another provider than the best one's if there is any, so that
  * one vendor's bad day does not take all; the order stays that of the ranking.
  */
-export function spread(ranked: readonly ModelInfo[], count: number): ModelInfo[] {
+export function spreadOverProviders(ranked: readonly ModelInfo[], count: number): ModelInfo[] {
   const seen = new Set<string>();
   const distinct = ranked.filter(model => !seen.has(undatedKey(model.id)) && seen.add(undatedKey(model.id)));
   const head = distinct.slice(0, count);

@@ -6,9 +6,9 @@ import { withoutKeys } from '../../models/resilience/errors.ts';
 import type { CliDefinition, CliEvent } from './clis/cli.ts';
 import { type CliOutput, readOutput } from './command/output.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
-import { asksForLogin, failureOf, longestLogin, notInstalled } from './failures.ts';
-import type { ProgramAnswer, ProgramQuestion } from './program.ts';
-import { type CliExit, cliEnvironment, findExecutable, markName, type ProgramEnv, runCli } from './run-cli.ts';
+import { asksForLogin, failureOf, maxLoginLength, notInstalled } from './failures.ts';
+import type { CliRequest, CliResponse } from './program.ts';
+import { type ChildEnv, type CliExit, cliEnvironment, findExecutable, markName, runCli } from './run-cli.ts';
 
 /** Arguments of a configuration without those that let a CLI do more than read. */
 export function narrowed(
@@ -93,7 +93,7 @@ function safeStart(text: string): string {
 
 export interface AskCliParts {
   /** The environment of this process; a CLI gets what its list allows. */
-  programEnv: ProgramEnv;
+  childEnv: ChildEnv;
   platform: string;
   /** Where it works when a call names no project. */
   root: string;
@@ -105,20 +105,16 @@ export interface AskCliParts {
 }
 
 /** Longer command lines are refused by systems; a prompt that must be an argument can't be longer. */
-const longestArgument = 100_000;
+const maxArgumentBytes = 100_000;
 
 /** What a CLI gets to end once it has said that it is done: some wait for what they started, for ever. */
 const settleMs = 3_000;
 
 /** Runs one CLI on one question. */
-export async function askCli(
-  parts: AskCliParts,
-  cli: ConfiguredCli,
-  question: ProgramQuestion,
-): Promise<ProgramAnswer> {
+export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: CliRequest): Promise<CliResponse> {
   throwIfAborted(question.signal);
-  if (parts.programEnv[markName] !== undefined) throw nested();
-  const file = await findExecutable(cli.executable, parts.programEnv, parts.platform);
+  if (parts.childEnv[markName] !== undefined) throw nested();
+  const file = await findExecutable(cli.executable, parts.childEnv, parts.platform);
   if (file === undefined) throw notInstalled(cli);
   const prompt = neutralPrompt(cli, question.prompt);
   const { args, leftOut } = commandOf(parts, cli, question);
@@ -131,8 +127,8 @@ export async function askCli(
     onText: stream.push,
     onEvent(event) {
       if (event.type === 'end') stops.settle();
-      if (steps.length < mostSteps) steps.push(...stepOf(event));
-      tell(parts.emit, cli, question, event);
+      if (steps.length < maxSteps) steps.push(...stepOf(event));
+      reportEvent(parts.emit, cli, question, event);
     },
     onFull: stops.full,
   });
@@ -141,7 +137,7 @@ export async function askCli(
     file,
     args: [...args, ...inArguments],
     cwd: cli.directory ?? question.root ?? parts.root,
-    env: cliEnvironment(cli, parts.programEnv, mark),
+    env: cliEnvironment(cli, parts.childEnv, mark),
     input: cli.promptBy === 'last' ? '' : prompt.text,
     mark,
     platform: parts.platform,
@@ -164,14 +160,14 @@ export async function askCli(
     usage: output.usage,
     usageOfSession: output.usageOfSession,
     costUsd: output.costUsd,
-    told: toldOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
+    metadata: metadataOf(cli, question, { output, exit, command, ms: parts.clock.monotonic() - began }),
     steps,
     warnings: [...leftOut, ...warningsOf(cli, output, exit, cut)],
   };
 }
 
 /** As much as a log wants to have of one answer. */
-const mostSteps = 200;
+const maxSteps = 200;
 
 function stepOf(event: CliEvent): JsonObject[] {
   if (event.type !== 'tool_use' && event.type !== 'tool_result') return [];
@@ -210,7 +206,7 @@ function holdBack(pass: (delta: string) => void) {
   const push = (delta: string) => {
     if (held === undefined) return pass(delta);
     held += delta;
-    if (held.length > longestLogin) flush();
+    if (held.length > maxLoginLength) flush();
   };
   return { push, flush };
 }
@@ -220,7 +216,7 @@ const placeHolder = '\0';
 /** It would be taken for an option, or is no argument at all. */
 const noName = /^-|\p{Cc}/u;
 
-function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: ProgramQuestion) {
+function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, question: CliRequest) {
   const { model, session, role } = question;
   if (model !== undefined && noName.test(model)) throw noModel(cli, model);
   const mayWrite = allowed && question.mayWrite;
@@ -230,9 +226,9 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
   const prefix = narrow(cli.prefix);
   const extra = narrow([...cli.extra, ...roleArgs]);
   // What it is given depends on what is added: a place holder shows where that stands.
-  const around = cli.command({ model, session, mayWrite }, [...extra.kept, placeHolder]);
-  const at = around.indexOf(placeHolder);
-  const own = [...around.slice(0, at - extra.kept.length), ...around.slice(at + 1)];
+  const context = cli.command({ model, session, mayWrite }, [...extra.kept, placeHolder]);
+  const at = context.indexOf(placeHolder);
+  const own = [...context.slice(0, at - extra.kept.length), ...context.slice(at + 1)];
   const fresh = withoutRepeats(extra.kept, own);
   const args = [...prefix.kept, ...cli.command({ model, session, mayWrite }, fresh)];
   const leftOut = [...prefix.leftOut, ...extra.leftOut];
@@ -248,19 +244,19 @@ function noModel({ title }: CliDefinition, model: string): AppError {
 }
 
 function argument({ title }: CliDefinition, prompt: string): string {
-  if (Buffer.byteLength(prompt) <= longestArgument) return prompt;
+  if (Buffer.byteLength(prompt) <= maxArgumentBytes) return prompt;
   throw new AppError('limit', `${title} takes its prompt as an argument, and this one is too long for that.`, {
     code: 'LIMIT',
     class: 'size',
-    next: `Send less than ${longestArgument} bytes, begin a new thread, or name a CLI that reads its prompt from standard input.`,
+    next: `Send less than ${maxArgumentBytes} bytes, begin a new thread, or name a CLI that reads its prompt from standard input.`,
   });
 }
 
 /** Only shows that work goes on. */
-const longestNote = 200;
+const maxNoteLength = 200;
 
-function tell(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: ProgramQuestion, event: CliEvent): void {
-  if (event.type === 'note') onWork(safeCut(event.text, longestNote));
+function reportEvent(emit: Emit, cli: CliDefinition, { reqId, tool, onWork }: CliRequest, event: CliEvent): void {
+  if (event.type === 'note') onWork(safeCut(event.text, maxNoteLength));
   if (event.type !== 'tool_use' && event.type !== 'tool_result') return;
   const { type: step, name = '', id, detail } = event;
   onWork(`[${step} ${name}]`);
@@ -303,7 +299,7 @@ interface RunFacts {
 const shownStderr = 1_000;
 
 /** For the reply's metadata, in the words of PAL's. */
-function toldOf(cli: ConfiguredCli, { role }: ProgramQuestion, { output, exit, command, ms }: RunFacts): JsonObject {
+function metadataOf(cli: ConfiguredCli, { role }: CliRequest, { output, exit, command, ms }: RunFacts): JsonObject {
   const { usage } = output;
   return {
     cli_name: cli.name,

@@ -3,7 +3,7 @@ import { cancelledError, inputError } from '../../core/errors.ts';
 import { safeCut } from '../../core/text.ts';
 import type { AskCliParts } from './ask-cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
-import type { Program, Programs } from './program.ts';
+import type { CliRunner, ExternalCli } from './program.ts';
 
 /** What an agent is told to be, where its configuration has no prompt of its own for the role. */
 export const builtInRoles: Readonly<Record<string, string>> = {
@@ -44,14 +44,14 @@ export interface CliRegistry {
   rolePrompt(cli: Pick<ConfiguredCli, 'roles'>, role: string): Promise<{ prompt: string; warnings: string[] }>;
 }
 
-export interface Bridge {
-  desk: CliRegistry;
+export interface ExternalClis {
+  cliRegistry: CliRegistry;
   /** The same CLIs as models: `cli:name`. */
-  programs: Programs;
+  cliRunner: CliRunner;
 }
 
 /** The CLIs of this machine. Nothing is looked for, read or loaded before one of them is asked. */
-export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredCli[]): Bridge {
+export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredCli[]): ExternalClis {
   const running = new Set<Promise<unknown>>();
   const closing = new AbortController();
   const names = clis.map(({ name }) => name);
@@ -60,12 +60,12 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
     if (!found) throw unknownCli(safeCut(name, 80), names);
     return found;
   };
-  const programs: Programs = {
-    list: clis.map(({ name, window, timeLimitMs }): Program => ({ name, window, timeLimitMs })),
+  const cliRunner: CliRunner = {
+    list: clis.map(({ name, window, timeLimitMs }): ExternalCli => ({ name, window, timeLimitMs })),
     async installed() {
       const { findExecutable } = await import('./run-cli.ts');
       const found = await Promise.all(
-        clis.map(({ executable }) => findExecutable(executable, parts.programEnv, parts.platform)),
+        clis.map(({ executable }) => findExecutable(executable, parts.childEnv, parts.platform)),
       );
       return new Set(names.filter((_, at) => found[at] !== undefined));
     },
@@ -85,17 +85,17 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
       await Promise.allSettled(running);
     },
   };
-  return { desk: { names, mayWrite: parts.mayWrite, find, rolePrompt }, programs };
+  return { cliRegistry: { names, mayWrite: parts.mayWrite, find, rolePrompt }, cliRunner };
 }
 
-const longestPrompt = 100_000;
+const maxPromptLength = 100_000;
 
 async function rolePrompt({ roles }: Pick<ConfiguredCli, 'roles'>, name: string) {
   const role = roles.find(each => each.name === name);
   const builtIn = builtInRoles[name] ?? builtInRoles.default ?? '';
   if (role?.promptFile === undefined) return { prompt: builtIn, warnings: [] };
   try {
-    const prompt = safeCut((await readFile(role.promptFile, 'utf8')).trim(), longestPrompt);
+    const prompt = safeCut((await readFile(role.promptFile, 'utf8')).trim(), maxPromptLength);
     return prompt === '' ? { prompt: builtIn, warnings: [] } : { prompt, warnings: [] };
   } catch {
     // Files that were copied from PAL name prompts that only PAL has.

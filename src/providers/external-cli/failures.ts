@@ -19,17 +19,17 @@ const lost =
 const shown = 2_000;
 
 /** Longer answers are no prompts for a login, whatever words they have. */
-export const longestLogin = 800;
+export const maxLoginLength = 800;
 
 /** Some print what they want on their way out, and leave with a success. */
 export function asksForLogin({ login, output: kind }: CliDefinition, { text, failed }: CliOutput): boolean {
-  return (kind === 'text' || failed) && text.length <= longestLogin && login.test(text);
+  return (kind === 'text' || failed) && text.length <= maxLoginLength && login.test(text);
 }
 
 /** Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work. */
 export function failureOf({ cli, output, exit, resumed }: FailedRun): AppError {
   const said = [...output.errors, exit.stderr, output.noise, output.text].join('\n');
-  const told = {
+  const details = {
     cli_name: cli.name,
     return_code: exit.code ?? null,
     ...(exit.signal !== undefined && { ended_by: exit.signal }),
@@ -39,23 +39,27 @@ export function failureOf({ cli, output, exit, resumed }: FailedRun): AppError {
   if (exit.failure !== undefined) return notStarted(cli, exit.failure);
   if (resumed && lost.test(said)) {
     const message = `${cli.title} does not know its session any more.`;
-    return failed(message, { class: sessionLost, next: 'Send the call again; it begins a new session.', data: told });
+    return failed(message, {
+      class: sessionLost,
+      next: 'Send the call again; it begins a new session.',
+      data: details,
+    });
   }
   if (cli.login.test(said)) {
     const message = `${cli.title} is not logged in${reason(output, exit)}`;
-    return failed(message, { class: 'auth', next: cli.loginHint, data: told });
+    return failed(message, { class: 'auth', next: cli.loginHint, data: details });
   }
   const refusal = cli.refusals?.find(({ says }) => says.test(said));
   if (refusal) {
     return configError(`${cli.title} refused to work here${reason(output, exit)}`, {
       class: refusal.class,
       next: refusal.hint,
-      data: told,
+      data: details,
     });
   }
   return failed(`CLI '${cli.name}' execution failed: ${ended(exit)}${reason(output, exit)}`, {
     ...kindOf(said),
-    data: told,
+    data: details,
   });
 }
 
@@ -68,13 +72,13 @@ function ended({ code, signal }: CliExit): string {
   return code === 0 ? 'it ended without an answer' : `it ended with code ${code}`;
 }
 
-const longestReason = 300;
+const maxReasonLength = 300;
 
 /** Its own words, the last ones first to be trusted: what went before is often a warning. */
 function reason({ errors, noise, text }: CliOutput, { stderr }: CliExit): string {
   const lines = stderr.split('\n').filter(line => line.trim() !== '');
   const said = errors.at(-1) ?? (lines.slice(-3).join(' ') || noise || text);
-  const short = withoutKeys(cutMiddle(said.replace(/\s+/g, ' ').trim(), longestReason));
+  const short = withoutKeys(cutMiddle(said.replace(/\s+/g, ' ').trim(), maxReasonLength));
   return short === '' ? '.' : `: ${short}`;
 }
 

@@ -10,14 +10,14 @@ import { isAppError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, numberIn, textIn } from '../../core/json.ts';
 import { tailHeading } from '../../core/message.ts';
 import { noUsage, type Usage } from '../../core/usage.ts';
-import type { CallParams, ConnectAround, Connection } from '../../models/provider.ts';
+import type { CallParams, ConnectContext, Connection } from '../../models/provider.ts';
 import {
-  type ProgramAnswer,
-  type ProgramQuestion,
-  type Programs,
-  programProviderId,
+  type CliRequest,
+  type CliResponse,
+  type CliRunner,
+  cliProviderId,
   sessionLost,
-  splitProgramId,
+  splitCliId,
 } from './program.ts';
 
 /** One text of a prompt, in its order. */
@@ -67,7 +67,7 @@ export function partsDigest(parts: readonly PromptPart[]): string {
 }
 
 /** Where a thread's session with one program stands. */
-export interface ProgramSession {
+export interface CliSession {
   /** The program's own id. */
   id: string;
   /** How many of the prompt's stable parts it knows, its own last answer not counted. */
@@ -91,9 +91,9 @@ const keptMs = 30 * 24 * 3_600_000;
  * The sessions that programs keep, by the threads they belong to. One is gone on with only where the prompt begins with
  * exactly what it knows: after a fork, a compaction or a move to another directory a new one starts, with the whole thread.
  */
-export function programSessions({ state }: Pick<ConnectAround, 'state'>) {
+export function cliSessions({ state }: Pick<ConnectContext, 'state'>) {
   return {
-    async find(place: SessionPlace, stable: readonly PromptPart[]): Promise<ProgramSession | undefined> {
+    async find(place: SessionPlace, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
       const session = sessionIn(await state.get(keyOf(place)));
       if (!session) return undefined;
       const isKnown = partsDigest(stable.slice(0, session.parts)) === session.digest;
@@ -114,7 +114,7 @@ function keyOf({ thread, program, root }: SessionPlace): string {
 }
 
 /** What was stored may have been written by another version. */
-function sessionIn(value: JsonObject | undefined): ProgramSession | undefined {
+function sessionIn(value: JsonObject | undefined): CliSession | undefined {
   const id = textIn(value?.id);
   const digest = textIn(value?.digest);
   if (id === '' || digest === '') return undefined;
@@ -134,16 +134,16 @@ function usageIn(value: unknown): Usage {
 }
 
 interface ModelParts {
-  programs: Programs;
+  runner: CliRunner;
   /** Absent: every call begins a session of its own. */
-  sessions: ReturnType<typeof programSessions> | undefined;
+  sessions: ReturnType<typeof cliSessions> | undefined;
 }
 
 /** A program behind the contract that all models are asked by. */
-export function programModel(parts: ModelParts, modelId: string): LanguageModelV4 {
+export function cliModel(parts: ModelParts, modelId: string): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
-    provider: programProviderId,
+    provider: cliProviderId,
     modelId,
     supportedUrls: {},
     async doGenerate() {
@@ -183,7 +183,7 @@ function streamOf(
 }
 
 async function answer(
-  { programs, sessions }: ModelParts,
+  { runner, sessions }: ModelParts,
   modelId: string,
   call: LanguageModelV4CallOptions,
   put: Put,
@@ -192,9 +192,9 @@ async function answer(
   const { question, place } = questionOf(modelId, call, put);
   const known = place && (await sessions?.find(place, prompt.stable));
   let resumed = known;
-  let answered: ProgramAnswer;
+  let answered: CliResponse;
   try {
-    answered = await programs.ask({ ...question, ...askedFor(prompt, known) });
+    answered = await runner.ask({ ...question, ...askedFor(prompt, known) });
   } catch (error) {
     if (!place || !known) throw error;
     // It may have the question without an answer, and our prompts then go on as if nobody had asked it.
@@ -202,7 +202,7 @@ async function answer(
     if (!isAppError(error) || error.details.class !== sessionLost) throw error;
     // The program has thrown its session away: it is told the whole thread once more.
     resumed = undefined;
-    answered = await programs.ask({ ...question, ...askedFor(prompt, undefined) });
+    answered = await runner.ask({ ...question, ...askedFor(prompt, undefined) });
   }
   const { session, usage } = answered;
   if (place && session !== undefined) await sessions?.keep(place, prompt.stable, session, usage ?? noUsage);
@@ -215,13 +215,13 @@ const textId = '0';
 const workId = '1';
 
 function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put) {
-  const options = call.providerOptions?.[programProviderId];
+  const options = call.providerOptions?.[cliProviderId];
   const facts = isRecord(options) ? options : {};
-  const { name, model } = splitProgramId(modelId);
+  const { name, model } = splitCliId(modelId);
   const thread = textIn(facts.thread);
   const root = textIn(facts.root);
   let begun = false;
-  const question: Omit<ProgramQuestion, 'prompt'> = {
+  const question: Omit<CliRequest, 'prompt'> = {
     name,
     ...(model !== undefined && { model }),
     ...(root !== '' && { root }),
@@ -242,13 +242,13 @@ function questionOf(modelId: string, call: LanguageModelV4CallOptions, put: Put)
 }
 
 /** All of it, or what a session does not know yet. */
-function askedFor({ stable, tail }: PromptParts, known: ProgramSession | undefined) {
+function askedFor({ stable, tail }: PromptParts, known: CliSession | undefined) {
   const parts = known ? stable.slice(known.parts + 1) : stable;
   return { prompt: promptText([...parts, ...tail]), ...(known && { session: known.id }) };
 }
 
-function finishOf(answered: ProgramAnswer, resumed: ProgramSession | undefined): LanguageModelV4StreamPart {
-  const { finish, costUsd, told, steps, warnings } = answered;
+function finishOf(answered: CliResponse, resumed: CliSession | undefined): LanguageModelV4StreamPart {
+  const { finish, costUsd, metadata, steps, warnings } = answered;
   const usage = ownUsage(answered, resumed);
   return {
     type: 'finish',
@@ -263,9 +263,9 @@ function finishOf(answered: ProgramAnswer, resumed: ProgramSession | undefined):
       outputTokens: { total: usage?.output, text: undefined, reasoning: usage?.reasoning },
     },
     providerMetadata: {
-      [programProviderId]: {
+      [cliProviderId]: {
         ...(costUsd !== undefined && { costUsd }),
-        told: { ...told, resumed: resumed !== undefined },
+        told: { ...metadata, resumed: resumed !== undefined },
         steps,
         warnings,
       },
@@ -274,7 +274,7 @@ function finishOf(answered: ProgramAnswer, resumed: ProgramSession | undefined):
 }
 
 /** Of this answer alone, where the program tells sums over its session. */
-function ownUsage({ usage, usageOfSession }: ProgramAnswer, resumed: ProgramSession | undefined): Usage | undefined {
+function ownUsage({ usage, usageOfSession }: CliResponse, resumed: CliSession | undefined): Usage | undefined {
   if (!usage || !usageOfSession || !resumed) return usage;
   const less = (name: 'input' | 'output' | 'reasoning' | 'cacheRead' | 'cacheWrite') =>
     Math.max(0, usage[name] - resumed.used[name]);
@@ -287,19 +287,19 @@ function ownUsage({ usage, usageOfSession }: ProgramAnswer, resumed: ProgramSess
   };
 }
 
-export function connectPrograms(programs: Programs, around: ConnectAround | undefined): Connection {
-  const sessions = around && programSessions(around);
+export function connectClis(runner: CliRunner, context: ConnectContext | undefined): Connection {
+  const sessions = context && cliSessions(context);
   return {
-    languageModel: ({ id }) => programModel({ programs, sessions }, id),
+    languageModel: ({ id }) => cliModel({ runner, sessions }, id),
     providerOptions: optionsOf,
     tailRole: () => 'user',
-    close: programs.close,
+    close: runner.close,
   };
 }
 
 /** What the model needs of a call beside its prompt; it reads them in `program-model.ts`. */
 function optionsOf({ cacheKey, about }: CallParams): SharedV4ProviderOptions {
-  const { reqId = '', tool = '', root, program } = about ?? {};
-  const options = { reqId, tool, thread: cacheKey, root, role: program?.role, mayWrite: program?.mayWrite === true };
-  return { [programProviderId]: options };
+  const { reqId = '', tool = '', root, cli } = about ?? {};
+  const options = { reqId, tool, thread: cacheKey, root, role: cli?.role, mayWrite: cli?.mayWrite === true };
+  return { [cliProviderId]: options };
 }

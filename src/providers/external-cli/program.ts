@@ -2,10 +2,10 @@ import type { JsonObject } from '../../core/json.ts';
 import type { Usage } from '../../core/usage.ts';
 
 /** Stands before the colon of their names. */
-export const programProviderId = 'cli';
+export const cliProviderId = 'cli';
 
 /** A program of this machine that answers questions: another vendor's agent with a command line. */
-export interface Program {
+export interface ExternalCli {
   /** Stands behind the colon of `cli:name`. */
   name: string;
   /** Tokens that a prompt of it may have; a careful guess where nobody tells. */
@@ -14,7 +14,7 @@ export interface Program {
   timeLimitMs: number;
 }
 
-export interface ProgramQuestion {
+export interface CliRequest {
   name: string;
   /** Which of its models is to answer; absent: its own choice. */
   model?: string;
@@ -38,7 +38,7 @@ export interface ProgramQuestion {
   onWork(note: string): void;
 }
 
-export interface ProgramAnswer {
+export interface CliResponse {
   /** `output_limit`: it said more than is kept, and was ended. */
   finish: 'stop' | 'output_limit';
   /** By which it can be resumed; absent: it keeps none. */
@@ -50,7 +50,7 @@ export interface ProgramAnswer {
   /** US dollars, where it tells. */
   costUsd?: number;
   /** What else is known of how it answered, for the reply. */
-  told: JsonObject;
+  metadata: JsonObject;
   /** What it did with its own tools, in its order; cut. */
   steps: JsonObject[];
   /** One sentence each. */
@@ -60,19 +60,19 @@ export interface ProgramAnswer {
 /** Class of the error of a session that the program does not know any more. */
 export const sessionLost = 'session_lost';
 
-export interface Programs {
+export interface CliRunner {
   /** Those that can be named. */
-  list: readonly Program[];
+  list: readonly ExternalCli[];
   /** Names of those whose executable is on this machine now. Never rejects. */
   installed(): Promise<ReadonlySet<string>>;
   /** Runs a program to its end. Throws an `AppError`; of class `session_lost` before anything was answered. */
-  ask(question: ProgramQuestion): Promise<ProgramAnswer>;
+  ask(question: CliRequest): Promise<CliResponse>;
   /** Resolves when none that was started is left. Never throws. */
   close(): Promise<void>;
 }
 
 /** `gemini/gemini-3-pro` is the program `gemini`, asked for its model `gemini-3-pro`. */
-export function splitProgramId(id: string): { name: string; model?: string } {
+export function splitCliId(id: string): { name: string; model?: string } {
   const slash = id.indexOf('/');
   return slash === -1 ? { name: id } : { name: id.slice(0, slash), model: id.slice(slash + 1) };
 }

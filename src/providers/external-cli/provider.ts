@@ -1,50 +1,50 @@
 import type { ModelInfo } from '../../core/model.ts';
 import { defineProvider, type ProviderDefinition } from '../../models/provider.ts';
-import { type Program, type Programs, programProviderId, splitProgramId } from './program.ts';
+import { type CliRunner, cliProviderId, type ExternalCli, splitCliId } from './program.ts';
 
 /** Above any answer of an agent; it decides itself how much it writes. */
-const mostOutput = 32_000;
+const maxOutput = 32_000;
 /** The time limit as a whole counts: agents are silent for long while their tools work. */
 const beyondMs = 60_000;
 
 /** Programs as a provider, so that any tool can ask them: `cli:gemini`. Never chosen unasked, and never asked twice. */
-export function programProvider(programs: Programs): ProviderDefinition {
+export function cliProvider(runner: CliRunner): ProviderDefinition {
   const limitOf = (id: string) => {
-    const { name } = splitProgramId(id);
-    const program = programs.list.find(each => each.name === name);
-    return program?.timeLimitMs ?? Math.max(0, ...programs.list.map(({ timeLimitMs }) => timeLimitMs));
+    const { name } = splitCliId(id);
+    const cli = runner.list.find(each => each.name === name);
+    return cli?.timeLimitMs ?? Math.max(0, ...runner.list.map(({ timeLimitMs }) => timeLimitMs));
   };
   return defineProvider({
-    id: programProviderId,
+    id: cliProviderId,
     names: [],
     title: 'Agents with a command line',
     options: {},
     onlyByName: true,
     onlyByPrefix: true,
     openEnded: true,
-    configured: () => programs.list.length > 0,
-    models: () => programs.list.map(infoOf),
-    present: programs.installed,
-    setUp: `install one of ${programs.list.map(({ name }) => name).join(', ')} where this server runs, and put it into PATH`,
+    configured: () => runner.list.length > 0,
+    models: () => runner.list.map(infoOf),
+    present: runner.installed,
+    setUp: `install one of ${runner.list.map(({ name }) => name).join(', ')} where this server runs, and put it into PATH`,
     limits({ id }) {
       const totalMs = limitOf(id);
       return { firstByteMs: totalMs + beyondMs, idleMs: totalMs + beyondMs, totalMs };
     },
-    async connect(_settings, around) {
-      const { connectPrograms } = await import('./program-model.ts');
-      return connectPrograms(programs, around);
+    async connect(_settings, context) {
+      const { connectClis } = await import('./program-model.ts');
+      return connectClis(runner, context);
     },
   });
 }
 
-function infoOf({ name, window }: Program): ModelInfo {
+function infoOf({ name, window }: ExternalCli): ModelInfo {
   return {
-    provider: programProviderId,
+    provider: cliProviderId,
     id: name,
     name,
     aliases: [],
     window,
-    maxOutput: Math.min(mostOutput, Math.floor(window / 2)),
+    maxOutput: Math.min(maxOutput, Math.floor(window / 2)),
     input: ['text'],
     efforts: [],
     reasoning: false,

@@ -6,13 +6,13 @@ import { safeCut } from '../../core/text.ts';
 import { endProcesses } from '../../workspace/process-tree.ts';
 import type { CliDefinition } from './clis/cli.ts';
 
-export type ProgramEnv = Readonly<Record<string, string | undefined>>;
+export type ChildEnv = Readonly<Record<string, string | undefined>>;
 
 /**
  * The file that a name means. Only absolute directories of PATH count: a relative one, or the directory of the call, may be a
  * stranger's checkout. Undefined when there is none.
  */
-export async function findExecutable(name: string, env: ProgramEnv, platform: string): Promise<string | undefined> {
+export async function findExecutable(name: string, env: ChildEnv, platform: string): Promise<string | undefined> {
   const windows = platform === 'win32';
   const endings = windows ? endingsOf(env) : [''];
   if (isAbsolute(name)) return firstRunnable(windows ? ['', ...endings].map(ending => name + ending) : [name], windows);
@@ -26,12 +26,12 @@ export async function findExecutable(name: string, env: ProgramEnv, platform: st
   );
 }
 
-function endingsOf(env: ProgramEnv): string[] {
-  const told = variableIn(env, 'PATHEXT', true) ?? '.COM;.EXE;.BAT;.CMD';
-  return told.split(';').filter(ending => /^\.\w+$/.test(ending));
+function endingsOf(env: ChildEnv): string[] {
+  const extensions = variableIn(env, 'PATHEXT', true) ?? '.COM;.EXE;.BAT;.CMD';
+  return extensions.split(';').filter(ending => /^\.\w+$/.test(ending));
 }
 
-function variableIn(env: ProgramEnv, name: string, anyCase: boolean): string | undefined {
+function variableIn(env: ChildEnv, name: string, anyCase: boolean): string | undefined {
   if (!anyCase) return env[name];
   const found = Object.keys(env).find(variable => variable.toUpperCase() === name);
   return found === undefined ? undefined : env[found];
@@ -99,11 +99,11 @@ export const markName = 'POLYLOGUE_CLI_RUN';
 /** The environment of one run: an allow-list of ours, and what belongs to this CLI. */
 export function cliEnvironment(
   { env: own, set }: Pick<CliDefinition, 'env' | 'set'>,
-  around: ProgramEnv,
+  context: ChildEnv,
   mark: string,
 ): Record<string, string> {
   const allowed = [...everybodys, ...own].map(matcherOf);
-  const kept = Object.entries(around).flatMap(([name, value]): [string, string][] =>
+  const kept = Object.entries(context).flatMap(([name, value]): [string, string][] =>
     value !== undefined && allowed.some(matches => matches(name)) ? [[name, value]] : [],
   );
   return { ...Object.fromEntries(kept), NO_COLOR: '1', TERM: 'dumb', ...set, [markName]: mark };

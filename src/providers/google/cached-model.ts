@@ -74,7 +74,7 @@ function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, a
     if (!prompt) return fetch(input, init);
     const signal = init?.signal ?? new AbortController().signal;
     // An attempt that failed is made again with the same prompt: that is no second call.
-    const told = (response: Response) => {
+    const reported = (response: Response) => {
       if (response.ok) caches.answered(prompt);
       return response;
     };
@@ -84,10 +84,10 @@ function throughCache({ caches, id, fetch }: CachedModelParts, thread: string, a
       account.written += cache.written;
       account.stored += cache.stored;
       const response = await fetch(input, { ...init, body: JSON.stringify(shortened(body, cache)) });
-      if (!(await isGone(response))) return told(response);
+      if (!(await isGone(response))) return reported(response);
       await caches.lost(prompt, cache.name);
     }
-    return told(await fetch(input, init));
+    return reported(await fetch(input, init));
   };
 }
 

@@ -93,7 +93,7 @@ export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): Cac
 
   function part(name: string): void {
     // A vendor that does not answer drops it by itself when its time is over.
-    const gone = within(clock, partingMs, signal => vendor.remove(name, signal)).catch(() => undefined);
+    const gone = withDeadline(clock, partingMs, signal => vendor.remove(name, signal)).catch(() => undefined);
     parting.add(gone);
     void gone.finally(() => parting.delete(gone));
   }
@@ -126,7 +126,7 @@ export function cacheRecords({ vendor, state, clock }: CacheRecordsOptions): Cac
 }
 
 /** Gives up after `ms`, or when one of the signals is aborted. */
-export async function within<Result>(
+export async function withDeadline<Result>(
   clock: Clock,
   ms: number,
   run: (signal: AbortSignal) => Promise<Result>,
@@ -150,7 +150,7 @@ const renewAt = 0.9;
 const patienceMs = 20_000;
 
 /** Threads whose last prompt is remembered, so that the second call is known for one. */
-const mostRemembered = 2_000;
+const maxRemembered = 2_000;
 
 export interface GoogleCachesOptions {
   vendor: CachedContents;
@@ -251,7 +251,7 @@ function lastPrompts() {
     last.delete(key);
     last.set(key, beginningOf(prompt));
     for (const oldest of last.keys()) {
-      if (last.size <= mostRemembered) break;
+      if (last.size <= maxRemembered) break;
       last.delete(oldest);
     }
   };
@@ -274,7 +274,7 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
     const tokens = tokensOf(prompt);
     if (tokens < Math.max(leastTokens(model), refused.get(key) ?? 0)) return undefined;
     try {
-      const made = await within(clock, patienceMs, both => vendor.create(prompt, ttlSeconds, both), signal);
+      const made = await withDeadline(clock, patienceMs, both => vendor.create(prompt, ttlSeconds, both), signal);
       const created = clock.now();
       const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + ttlSeconds * 1_000 };
       await records.keep({ provider, model, thread, ...made, ...facts });
@@ -283,7 +283,7 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
       return { name: made.name, messages: contents.length, written, stored: (written * ttlSeconds) / 3_600 };
     } catch {
       // A cache only saves money: the call goes on without one, and the next try waits for a prompt that is worth more.
-      if (refused.size >= mostRemembered) refused.clear();
+      if (refused.size >= maxRemembered) refused.clear();
       if (!signal.aborted) refused.set(key, tokens * 2);
       return undefined;
     }
@@ -296,7 +296,7 @@ function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
     const now = clock.now();
     if (now < cache.created + ttlSeconds * 1_000 * renewAt) return 0;
     try {
-      await within(clock, patienceMs, both => vendor.renew(cache.name, ttlSeconds, both), signal);
+      await withDeadline(clock, patienceMs, both => vendor.renew(cache.name, ttlSeconds, both), signal);
       const expires = now + ttlSeconds * 1_000;
       await records.keep({ ...cache, created: now, expires });
       return (cache.tokens * (expires - cache.expires)) / 3_600_000;

@@ -10,7 +10,7 @@ import { passedUse, type UsesIn, use } from '../../models/fees.ts';
 import {
   budgetFor,
   type CallParams,
-  type ConnectAround,
+  type ConnectContext,
   type Connection,
   checkedBaseUrl,
   closestEffort,
@@ -18,7 +18,7 @@ import {
   type LiveModel,
   type ProviderSettings,
 } from '../../models/provider.ts';
-import { type Fetch, postJson, requestBody, toldCount } from '../shared/http.ts';
+import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/plain-answer.ts';
 import { adjustedModel } from '../shared/stream-transforms.ts';
@@ -26,7 +26,7 @@ import { cachedContents } from './cached-contents.ts';
 import { cachedModel, ofThread } from './cached-model.ts';
 
 /** Against a server that never stops naming a next page. */
-const mostPages = 20;
+const maxPages = 20;
 
 /** The vendor's own limit; its list fits into one page of this size. */
 const pageSize = 1000;
@@ -38,7 +38,7 @@ const pageSize = 1000;
 export async function googleList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const models = new Map<string, LiveModel>();
   let token = '';
-  for (let page = 0; page < mostPages; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const query = new URLSearchParams({ pageSize: String(pageSize), ...(token !== '' && { pageToken: token }) });
     const body = await listPage(source, `?${query}`, signal);
     const rows = Array.isArray(body.models) ? body.models.filter(isRecord) : [];
@@ -57,8 +57,8 @@ function modelOf({ name, inputTokenLimit, supportedGenerationMethods }: Record<s
   const methods = supportedGenerationMethods;
   // Servers that merely speak like Gemini may leave the methods out.
   if (id === '' || (Array.isArray(methods) && !methods.includes('generateContent'))) return [];
-  const told = typeof inputTokenLimit === 'number' && inputTokenLimit > 0;
-  return [told ? { id, window: inputTokenLimit } : { id }];
+  const isReported = typeof inputTokenLimit === 'number' && inputTokenLimit > 0;
+  return [isReported ? { id, window: inputTokenLimit } : { id }];
 }
 
 const without = /^(?!gemini-)|^gemini-(?:1|2\.0-flash-lite|robotics)|-(?:image|tts|live|customtools)/;
@@ -139,14 +139,14 @@ export const google = defineProvider({
   searches: googleSearches,
 });
 
-async function connect(settings: ProviderSettings, around?: ConnectAround): Promise<Connection> {
+async function connect(settings: ProviderSettings, context?: ConnectContext): Promise<Connection> {
   const { createGoogle } = await import('@ai-sdk/google');
   // Both are always given: what is left out, the package would take from the environment.
   const apiKey = settings.apiKey ?? '';
   const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GEMINI_BASE_URL');
   const headers = { 'x-goog-api-key': apiKey };
   const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
-  const wanted = settings.cache !== 'off' && around;
+  const wanted = settings.cache !== 'off' && context;
   const { googleCaches } = await import('./context-cache.ts');
   const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
   const speaking = (id: string) =>
@@ -160,7 +160,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
     usesIn: googleUses,
     // Instructions stand beside the conversation there, never in it.
     tailRole: () => 'user',
-    imageLimits: () => ({ most: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
+    imageLimits: () => ({ max: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
     list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
     async countTokens({ id }, call) {
       // The counting method wants the whole question, with the model's name in it, as one member.
@@ -169,7 +169,7 @@ async function connect(settings: ProviderSettings, around?: ConnectAround): Prom
       };
       const url = `${baseUrl}/models/${encodeURIComponent(id)}:countTokens`;
       const answer = await postJson({ url, headers, body, provider: 'google', model: id }, call.abortSignal);
-      return toldCount(answer, 'totalTokens');
+      return reportedCount(answer, 'totalTokens');
     },
     forget: async thread => caches?.forget(thread),
     close: async () => caches?.close(),
@@ -202,10 +202,10 @@ function budgetOf(
   const wanted = thinkingBudget ?? (effort === undefined ? undefined : wantedFor(effort, range));
   if (wanted === undefined) return undefined;
   const canRest = range.min <= 0 || model.efforts.includes('none');
-  const most = Math.min(range.max, model.maxOutput - smallestAnswer);
+  const max = Math.min(range.max, model.maxOutput - smallestAnswer);
   const least = Math.max(range.min, 1);
-  if (canRest && (wanted <= 0 || most < least)) return 0;
-  return most < least ? undefined : Math.floor(Math.min(most, Math.max(least, wanted)));
+  if (canRest && (wanted <= 0 || max < least)) return 0;
+  return max < least ? undefined : Math.floor(Math.min(max, Math.max(least, wanted)));
 }
 
 function wantedFor(effort: Effort, range: { min: number; max: number }): number {

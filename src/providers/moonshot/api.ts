@@ -1,14 +1,14 @@
 import { isRecord } from '../../core/json.ts';
 import { type AccountBalance, checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { type CodeOf, type VendorDoor, vendorJson } from '../shared/http.ts';
+import { type CodeOf, type VendorEndpoint, vendorJson } from '../shared/http.ts';
 
 const timeoutMs = 15_000;
 
 /** US dollars at moonshot.ai, yuan at moonshot.cn. Throws an `AppError`. */
-export async function kimiBalance(door: VendorDoor, signal: AbortSignal): Promise<AccountBalance> {
+export async function moonshotBalance(endpoint: VendorEndpoint, signal: AbortSignal): Promise<AccountBalance> {
   const path = '/users/me/balance';
-  const { data } = await vendorJson(door, { method: 'GET', path, what: 'its balance', timeoutMs, signal });
+  const { data } = await vendorJson(endpoint, { method: 'GET', path, what: 'its balance', timeoutMs, signal });
   if (!isRecord(data) || typeof data.available_balance !== 'number') throw badUpstream('The balance has no amount.');
   const { available_balance: available, voucher_balance: voucher, cash_balance: cash } = data;
   return { available, voucher: amount(voucher), cash: amount(cash) };
@@ -19,23 +19,23 @@ function amount(value: unknown): number {
 }
 
 /** What Moonshot says in its own words, in those that the classifier knows. */
-export const kimiCode: CodeOf = ({ words, message }) => {
+export const moonshotErrorCode: CodeOf = ({ words, message }) => {
   if (/exceeded_current_quota/.test(words)) return 'insufficient_quota';
   if (/input token length too long|exceeded model token limit/i.test(message)) return 'context_length';
   return undefined;
 };
 
 /** Moonshot itself; in China the same stands at api.moonshot.cn. */
-const kimiBaseUrl = 'https://api.moonshot.ai/v1';
+const moonshotBaseUrl = 'https://api.moonshot.ai/v1';
 
 /** Where Moonshot is asked for files, caches and balances: where it is asked for answers. */
-export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorDoor {
+export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorEndpoint {
   return {
     provider: 'moonshot',
-    baseUrl: checkedBaseUrl(baseUrl ?? kimiBaseUrl, 'MOONSHOT_BASE_URL'),
+    baseUrl: checkedBaseUrl(baseUrl ?? moonshotBaseUrl, 'MOONSHOT_BASE_URL'),
     headers: { authorization: `Bearer ${apiKey}`, ...(trace === 'true' && { 'msh-trace-mode': 'on' }) },
     keyName: 'MOONSHOT_API_KEY',
     now,
-    codeOf: kimiCode,
+    codeOf: moonshotErrorCode,
   };
 }

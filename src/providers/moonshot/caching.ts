@@ -3,10 +3,10 @@ import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provid
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { readVendorError } from '../../models/resilience/classify-error.ts';
-import { type VendorDoor, vendorJson, vendorRequest } from '../shared/http.ts';
+import { type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.ts';
 
 /** The paid cache of the moonshot-v1 family: the beginning of a prompt, kept at the vendor for a time. */
-export interface KimiCaching {
+export interface MoonshotCaching {
   /** Answers the new cache's id. */
   create(messages: readonly CachedMessage[], signal: AbortSignal): Promise<StoredCache>;
   status(id: string, signal: AbortSignal): Promise<StoredCache>;
@@ -28,12 +28,12 @@ export interface StoredCache {
 
 /** A shorter beginning is not worth what the cache costs. */
 const leastChars = 8_000;
-const mostKnown = 256;
+const maxKnown = 256;
 const timeoutMs = 15_000;
 const what = 'its cache';
 
 /** Keeps what it cached for `seconds` after its last use; 0: caches nothing. */
-export function createKimiCaching(door: VendorDoor, seconds: number): KimiCaching {
+export function createMoonshotCaching(endpoint: VendorEndpoint, seconds: number): MoonshotCaching {
   const known = new Map<string, StoredCache>();
 
   async function create(messages: readonly CachedMessage[], signal: AbortSignal): Promise<StoredCache> {
@@ -42,12 +42,12 @@ export function createKimiCaching(door: VendorDoor, seconds: number): KimiCachin
       messages: messages.map(message => ({ ...message })),
       ttl: seconds,
     };
-    return storedOf(await vendorJson(door, { method: 'POST', path: '/caching', body, what, timeoutMs, signal }));
+    return storedOf(await vendorJson(endpoint, { method: 'POST', path: '/caching', body, what, timeoutMs, signal }));
   }
 
   async function status(id: string, signal: AbortSignal): Promise<StoredCache> {
     const path = `/caching/${encodeURIComponent(id)}`;
-    return storedOf(await vendorJson(door, { method: 'GET', path, what, timeoutMs, signal }));
+    return storedOf(await vendorJson(endpoint, { method: 'GET', path, what, timeoutMs, signal }));
   }
 
   /** The cache of a prompt's beginning, made when there is none yet. Undefined: this call goes without. */
@@ -63,7 +63,7 @@ export function createKimiCaching(door: VendorDoor, seconds: number): KimiCachin
       known.delete(key);
       if (cache.status === 'error' || cache.status === 'inactive') return undefined;
       known.set(key, cache);
-      for (const oldest of known.keys()) if (known.size > mostKnown) known.delete(oldest);
+      for (const oldest of known.keys()) if (known.size > maxKnown) known.delete(oldest);
       return cache.status === 'ready' ? cache.id : undefined;
     } catch (error) {
       // A cache only saves money: what it can't do must not stop the answer. A caller that gave up is told by the next request.
@@ -78,7 +78,7 @@ export function createKimiCaching(door: VendorDoor, seconds: number): KimiCachin
     status,
     async remove(id, signal) {
       const path = `/caching/${encodeURIComponent(id)}`;
-      await vendorRequest(door, { method: 'DELETE', path, what, timeoutMs, signal, expects: [404] });
+      await vendorRequest(endpoint, { method: 'DELETE', path, what, timeoutMs, signal, expects: [404] });
     },
     cached: model => ({
       specificationVersion: 'v4',

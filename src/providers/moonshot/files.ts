@@ -1,21 +1,21 @@
 import { isRecord } from '../../core/json.ts';
 import type { ReadingVendorFiles } from '../../models/vendor-services.ts';
 import { filesApi, isFileId } from '../shared/file-uploads.ts';
-import { parsedJson, type VendorDoor, vendorRequest } from '../shared/http.ts';
+import { parsedJson, type VendorEndpoint, vendorRequest } from '../shared/http.ts';
 
-const mostFiles = 1_000;
+const maxFiles = 1_000;
 const extractMs = 120_000;
 
 /** Files of Moonshot, which reads documents of many kinds and pictures of text. */
-export function createKimiFiles(door: VendorDoor, maxBytes: number): ReadingVendorFiles {
-  const files = filesApi({ door, purpose: 'file-extract', maxBytes, mostFiles, deletesWith: 'kimi_manage_files' });
+export function createMoonshotFiles(endpoint: VendorEndpoint, maxBytes: number): ReadingVendorFiles {
+  const files = filesApi({ endpoint, purpose: 'file-extract', maxBytes, maxFiles, deletesWith: 'kimi_manage_files' });
   return {
     ...files,
     async content(id, signal) {
       if (!isFileId(id)) return undefined;
       const path = `/files/${id}/content`;
       const what = 'the text of a file';
-      const answer = await vendorRequest(door, {
+      const answer = await vendorRequest(endpoint, {
         method: 'GET',
         path,
         what,
@@ -30,6 +30,6 @@ export function createKimiFiles(door: VendorDoor, maxBytes: number): ReadingVend
 
 /** The vendor wraps the text into an object with the file's kind and name. */
 function textOf(body: string): string {
-  const told = parsedJson(body);
-  return isRecord(told) && typeof told.content === 'string' ? told.content : body;
+  const parsed = parsedJson(body);
+  return isRecord(parsed) && typeof parsed.content === 'string' ? parsed.content : body;
 }

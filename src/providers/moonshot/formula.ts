@@ -2,10 +2,10 @@ import type { LanguageModelV4FunctionTool, LanguageModelV4ToolCall } from '@ai-s
 import { isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
-import { type VendorDoor, vendorJson } from '../shared/http.ts';
+import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
 
 /** One of the tools that Moonshot runs for whoever asks, beside a chat in which they are functions like any other. */
-export interface KimiFormula {
+export interface MoonshotFormula {
   /** What the model is shown, as the vendor declares it. Throws an `AppError`. */
   tools(signal: AbortSignal): Promise<LanguageModelV4FunctionTool[]>;
   /** Has one call done, its arguments as they came. Only a caller who gave up makes it throw. */
@@ -20,20 +20,20 @@ export interface FormulaResult {
 }
 
 const timeoutMs = 30_000;
-const longestReason = 300;
+const maxReasonLength = 300;
 const toolName = /^[a-zA-Z_][\w-]{0,63}$/;
 
 /** The search of the platform, for models that can't use the built-in one because they always think. */
 export const webSearchFormula = 'moonshot/web-search:latest';
 
-export function createKimiFormula(door: VendorDoor, uri: string): KimiFormula {
+export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string): MoonshotFormula {
   let known: LanguageModelV4FunctionTool[] | undefined;
   const path = `/formulas/${uri}`;
   const what = `its tool ${uri}`;
   return {
     async tools(signal) {
       if (known) return known;
-      const answer = await vendorJson(door, { method: 'GET', path: `${path}/tools`, what, timeoutMs, signal });
+      const answer = await vendorJson(endpoint, { method: 'GET', path: `${path}/tools`, what, timeoutMs, signal });
       const declared = toolsOf(answer.tools);
       // Asked for again with the next call where the vendor told of none.
       if (declared.length > 0) known = declared;
@@ -42,7 +42,14 @@ export function createKimiFormula(door: VendorDoor, uri: string): KimiFormula {
     async run({ toolName: name, input }, signal) {
       const body = { name, arguments: input };
       try {
-        const fiber = await vendorJson(door, { method: 'POST', path: `${path}/fibers`, body, what, timeoutMs, signal });
+        const fiber = await vendorJson(endpoint, {
+          method: 'POST',
+          path: `${path}/fibers`,
+          body,
+          what,
+          timeoutMs,
+          signal,
+        });
         return resultOf(fiber);
       } catch (error) {
         // The model is told, and answers with what it has.
@@ -55,9 +62,9 @@ export function createKimiFormula(door: VendorDoor, uri: string): KimiFormula {
 
 function toolsOf(declared: unknown): LanguageModelV4FunctionTool[] {
   const rows = Array.isArray(declared) ? declared.filter(isRecord) : [];
-  return rows.flatMap(({ type, function: told }): LanguageModelV4FunctionTool[] => {
-    if (type !== 'function' || !isRecord(told)) return [];
-    const { name, description, parameters } = told;
+  return rows.flatMap(({ type, function: definition }): LanguageModelV4FunctionTool[] => {
+    if (type !== 'function' || !isRecord(definition)) return [];
+    const { name, description, parameters } = definition;
     if (typeof name !== 'string' || !toolName.test(name) || !isRecord(parameters)) return [];
     const inputSchema = { ...parameters, type: 'object' as const };
     return [{ type: 'function', name, ...(typeof description === 'string' && { description }), inputSchema }];
@@ -73,5 +80,5 @@ function resultOf({ status, context, error }: Record<string, unknown>): FormulaR
 }
 
 function failed(reason: string): FormulaResult {
-  return { text: `Error: the tool failed: ${safeCut(reason, longestReason)}`, done: false };
+  return { text: `Error: the tool failed: ${safeCut(reason, maxReasonLength)}`, done: false };
 }

@@ -10,14 +10,14 @@ import {
   type ProviderSettings,
 } from '../../models/provider.ts';
 import type { Fetch } from '../shared/http.ts';
-import { postJson, requestBody, toldCount } from '../shared/http.ts';
+import { postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
 import { answerFetch } from '../shared/plain-answer.ts';
 import { codedModel } from '../shared/stream-transforms.ts';
-import { kimiBalance, kimiCode, moonshotEndpoint } from './api.ts';
-import { createKimiCaching } from './caching.ts';
-import { createKimiFormula, webSearchFormula } from './formula.ts';
+import { moonshotBalance, moonshotEndpoint, moonshotErrorCode } from './api.ts';
+import { createMoonshotCaching } from './caching.ts';
+import { createMoonshotFormula, webSearchFormula } from './formula.ts';
 import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
 
 const group = 'Providers';
@@ -86,23 +86,23 @@ export const moonshot = defineProvider({
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   // A wait that a cache asks for as a date is not waited for.
-  const door = moonshotEndpoint(settings, () => 0);
-  const caching = createKimiCaching(door, cacheSecondsOf(settings));
+  const endpoint = moonshotEndpoint(settings, () => 0);
+  const caching = createMoonshotCaching(endpoint, cacheSecondsOf(settings));
   const speaking = (fetch: Fetch) =>
     createOpenAICompatible({
       name: 'moonshot',
-      baseURL: door.baseUrl,
-      headers: { ...door.headers },
+      baseURL: endpoint.baseUrl,
+      headers: { ...endpoint.headers },
       includeUsage: true,
       fetch,
       convertUsage: chatUsage,
       transformRequestBody: bodyOf,
     });
   const vendor = speaking(answerFetch);
-  const formula = createKimiFormula(door, webSearchFormula);
+  const formula = createMoonshotFormula(endpoint, webSearchFormula);
   return {
     languageModel: model => {
-      const plain = searchingModel(codedModel(vendor.chatModel(model.id), kimiCode), searchWords, formula);
+      const plain = searchingModel(codedModel(vendor.chatModel(model.id), moonshotErrorCode), searchWords, formula);
       return isFirstFamily(model) ? caching.cached(plain) : plain;
     },
     providerOptions: params => ({ moonshot: { ...thinking(params), ...cacheKey(params), ...search(params) } }),
@@ -111,15 +111,15 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     tailRole: () => 'user',
     documentRole: 'system',
     echoesThoughts: true,
-    list: signal => liveList(door, signal),
+    list: signal => liveList(endpoint, signal),
     async countTokens({ id }, call) {
       const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);
-      const url = `${door.baseUrl}/tokenizers/estimate-token-count`;
-      const question = { url, headers: door.headers, body: { model, messages }, provider: 'moonshot', model: id };
+      const url = `${endpoint.baseUrl}/tokenizers/estimate-token-count`;
+      const question = { url, headers: endpoint.headers, body: { model, messages }, provider: 'moonshot', model: id };
       const { data } = await postJson(question, call.abortSignal);
-      return toldCount(isRecord(data) ? data : {}, 'total_tokens');
+      return reportedCount(isRecord(data) ? data : {}, 'total_tokens');
     },
-    balance: signal => kimiBalance(door, signal),
+    balance: signal => moonshotBalance(endpoint, signal),
   };
 }
 
@@ -156,12 +156,12 @@ function cacheKey({ model, cacheKey: key }: CallParams): JSONObject {
   return key === undefined || isFirstFamily(model) ? {} : { prompt_cache_key: key };
 }
 
-const mostRounds = 3;
+const maxRounds = 3;
 
 /** The adapter knows no tools of the vendor's own: they travel as an option and become one when the body is made. */
 function search({ model, webSearch, maxOutputTokens, effort }: CallParams): JSONObject {
   if (!webSearch || !canSearch(model)) return {};
-  const rounds = Math.max(1, Math.min(mostRounds, webSearch.maxRounds));
+  const rounds = Math.max(1, Math.min(maxRounds, webSearch.maxRounds));
   const formula = byFormula(model);
   const quiet = !formula && model.reasoning && effort !== 'none';
   const note = 'Thinking was switched off: Kimi searches the web only without it.';
@@ -171,10 +171,11 @@ function search({ model, webSearch, maxOutputTokens, effort }: CallParams): JSON
 
 const searchWords: SearchWords = {
   allowanceOf({ providerOptions }) {
-    const told = providerOptions?.moonshot?.vendorSearch;
-    if (!isRecord(told) || typeof told.rounds !== 'number' || typeof told.room !== 'number') return undefined;
-    const note = typeof told.note === 'string' ? told.note : undefined;
-    return { rounds: told.rounds, room: told.room, note, formula: told.formula === true };
+    const allowance = providerOptions?.moonshot?.vendorSearch;
+    if (!isRecord(allowance) || typeof allowance.rounds !== 'number' || typeof allowance.room !== 'number')
+      return undefined;
+    const note = typeof allowance.note === 'string' ? allowance.note : undefined;
+    return { rounds: allowance.rounds, room: allowance.room, note, formula: allowance.formula === true };
   },
   withoutSearch: options => ({
     ...options,
@@ -184,8 +185,8 @@ const searchWords: SearchWords = {
 
 /** The vendor's newer name for the limit of the answer, and its own tool. */
 function bodyOf(given: Record<string, unknown>): Record<string, unknown> {
-  const { vendorSearch, noSearch, max_tokens: most, ...body } = given;
-  const limited = { ...body, ...(most === undefined ? {} : { max_completion_tokens: most }) };
+  const { vendorSearch, noSearch, max_tokens: maxTokens, ...body } = given;
+  const limited = { ...body, ...(maxTokens === undefined ? {} : { max_completion_tokens: maxTokens }) };
   // The platform's tool is a function among the others already.
   if (vendorSearch === undefined || (isRecord(vendorSearch) && vendorSearch.formula === true)) return limited;
   const tools = [{ type: 'builtin_function', function: { name: webSearchTool } }];

@@ -13,7 +13,7 @@ import { isRecord } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { parsedJson } from '../shared/http.ts';
-import type { KimiFormula } from './formula.ts';
+import type { MoonshotFormula } from './formula.ts';
 
 /** The tokens of several requests that make one answer. */
 export function addVendorUsage(
@@ -70,7 +70,7 @@ export interface SearchWords {
 export function searchingModel(
   model: LanguageModelV4,
   { allowanceOf, withoutSearch }: SearchWords,
-  formula: KimiFormula,
+  formula: MoonshotFormula,
 ): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
@@ -109,7 +109,7 @@ interface Means {
   charged: boolean;
   isOwn(name: string): boolean;
   /** What stands in the conversation for each call. */
-  answer(calls: readonly LanguageModelV4ToolCall[], most: number): Promise<Searched>;
+  answer(calls: readonly LanguageModelV4ToolCall[], limit: number): Promise<Searched>;
 }
 
 interface Searched {
@@ -134,7 +134,7 @@ const builtIn: Means = {
 const charsPerToken = 4;
 
 /** Where the vendor does not tell of the tool, the model answers without it. */
-async function formulaMeans(formula: KimiFormula, { abortSignal }: LanguageModelV4CallOptions): Promise<Means> {
+async function formulaMeans(formula: MoonshotFormula, { abortSignal }: LanguageModelV4CallOptions): Promise<Means> {
   const signal = abortSignal ?? new AbortController().signal;
   const tools = await formula.tools(signal).catch((error: unknown) => {
     if (signal.aborted || !isAppError(error)) throw error;
@@ -146,10 +146,10 @@ async function formulaMeans(formula: KimiFormula, { abortSignal }: LanguageModel
     ...(tools.length === 0 && { note }),
     charged: false,
     isOwn: name => tools.some(tool => tool.name === name),
-    async answer(calls, most) {
+    async answer(calls, limit) {
       const results = await Promise.all(
         calls.map((call, at) =>
-          at < most ? formula.run(call, signal) : { text: 'Error: no more searches are left here.', done: false },
+          at < limit ? formula.run(call, signal) : { text: 'Error: no more searches are left here.', done: false },
         ),
       );
       const texts = results.map(({ text }) => text);
@@ -178,7 +178,7 @@ async function* conversation(
   let stream = first;
   let left = rounds;
   let usage: LanguageModelV4Usage | undefined;
-  for (const told of [note, means.note]) if (told !== undefined) yield warned(told);
+  for (const warning of [note, means.note]) if (warning !== undefined) yield warned(warning);
   for (let round = 0; ; round++) {
     const said = newRound();
     yield* forwarded(stream, said, { round, means });
@@ -317,8 +317,8 @@ function exchanged(
 /** The arguments tell how many tokens the results will take. */
 function announcedTokens(calls: readonly LanguageModelV4ToolCall[]): number {
   return calls.reduce((sum, { input }) => {
-    const told = parsedJson(input);
-    const usage = isRecord(told) && isRecord(told.usage) ? told.usage.total_tokens : undefined;
+    const parsed = parsedJson(input);
+    const usage = isRecord(parsed) && isRecord(parsed.usage) ? parsed.usage.total_tokens : undefined;
     return sum + (typeof usage === 'number' && Number.isFinite(usage) && usage > 0 ? usage : 0);
   }, 0);
 }

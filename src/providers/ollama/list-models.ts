@@ -49,7 +49,7 @@ interface Facts {
   reasoning?: boolean;
 }
 
-const atOnce = 8;
+const maxConcurrent = 8;
 
 /**
  * Lists what an Ollama server has pulled, with the window that each is asked with. What a model is does not change while
@@ -75,8 +75,8 @@ export function createOllamaList({ server, cap, cloud }: OllamaListing): (signal
     const body = await get(server, signal);
     const rows = Array.isArray(body.models) ? body.models.filter(isRecord) : [];
     const models: LiveModel[] = [];
-    for (let from = 0; from < rows.length; from += atOnce) {
-      const some = rows.slice(from, from + atOnce).map(row => liveModel(row, signal));
+    for (let from = 0; from < rows.length; from += maxConcurrent) {
+      const some = rows.slice(from, from + maxConcurrent).map(row => liveModel(row, signal));
       models.push(...(await Promise.all(some)).flat());
     }
     return models;

@@ -12,7 +12,7 @@ import { vendorFetch } from '../shared/http.ts';
 import { type OllamaServer, ollamaFailure, ollamaStreamFailure } from './list-models.ts';
 
 /** Far above any real line; without a line end the memory would fill. */
-const longestLine = 4_000_000;
+const maxLineLength = 4_000_000;
 
 /** Bytes → the JSON objects of their lines. A line that is no JSON object ends the stream as bad upstream. */
 export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>> {
@@ -23,7 +23,7 @@ export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>
     transform(chunk, controller) {
       const lines = `${rest}${decoder.decode(chunk, { stream: true })}`.split('\n');
       rest = lines.pop() ?? '';
-      if (rest.length > longestLine) throw badUpstream('The answer has a line without an end.');
+      if (rest.length > maxLineLength) throw badUpstream('The answer has a line without an end.');
       for (const line of lines) take(line, controller);
     },
     flush(controller) {
@@ -189,10 +189,15 @@ function finishOf(reason: unknown, calls: boolean): LanguageModelV4FinishReason 
 
 /** Both counts or none: an input of 0 would be taken for a free one. */
 function usageOf({ prompt_eval_count: input, eval_count: output }: Line) {
-  const told = typeof input === 'number' && typeof output === 'number';
+  const isReported = typeof input === 'number' && typeof output === 'number';
   return {
-    inputTokens: { total: told ? input : undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined },
-    outputTokens: { total: told ? output : undefined, text: undefined, reasoning: undefined },
+    inputTokens: {
+      total: isReported ? input : undefined,
+      noCache: undefined,
+      cacheRead: undefined,
+      cacheWrite: undefined,
+    },
+    outputTokens: { total: isReported ? output : undefined, text: undefined, reasoning: undefined },
   };
 }
 

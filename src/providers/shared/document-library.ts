@@ -101,8 +101,8 @@ export function createDocumentLibrary({ provider, files, account, state, clock }
       // Somebody deleted it at the vendor.
       await memory.forget(sha256);
     }
-    const told = await files.upload({ name, bytes }, signal);
-    const file = { ...told, filename: name, bytes: bytes.byteLength };
+    const uploaded = await files.upload({ name, bytes }, signal);
+    const file = { ...uploaded, filename: name, bytes: bytes.byteLength };
     await memory.keep(sha256, file, owner);
     const text = await files.content(file.id, signal);
     if (text === undefined) throw badUpstream(`${provider} does not know ${name}, which it was just given.`);

@@ -3,15 +3,15 @@ import { isRecord } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import type { VendorFile, VendorFiles } from '../../models/vendor-services.ts';
-import { type VendorDoor, vendorJson, vendorRequest } from './http.ts';
+import { type VendorEndpoint, vendorJson, vendorRequest } from './http.ts';
 
 export interface FilesApi {
-  door: VendorDoor;
+  endpoint: VendorEndpoint;
   /** What the vendor is told that files are for. */
   purpose: string;
   maxBytes: number;
   /** The most files of one account. */
-  mostFiles: number;
+  maxFiles: number;
   /** The tool that deletes files, for advice; absent: the vendor's console. */
   deletesWith?: string;
 }
@@ -19,22 +19,22 @@ export interface FilesApi {
 const what = 'its files';
 const uploadMs = 180_000;
 const askMs = 60_000;
-const mostPages = 20;
-const longestName = 200;
+const maxPages = 20;
+const maxNameLength = 200;
 
 /** The files of a vendor that speaks like OpenAI about them: `POST`, `GET` and `DELETE /files`. */
 export function filesApi(api: FilesApi): VendorFiles {
-  const { door, purpose, maxBytes } = api;
+  const { endpoint, purpose, maxBytes } = api;
   return {
     maxBytes,
     async upload({ name, bytes }, signal) {
-      if (bytes.byteLength === 0) throw inputError(`${name} is empty; ${door.provider} takes no empty files.`);
+      if (bytes.byteLength === 0) throw inputError(`${name} is empty; ${endpoint.provider} takes no empty files.`);
       if (bytes.byteLength > maxBytes) throw tooLarge(name, bytes.byteLength, maxBytes);
       const body = new FormData();
       body.set('purpose', purpose);
       body.set('file', new Blob([Uint8Array.from(bytes)]), plainName(name));
       try {
-        const answer = await vendorJson(door, {
+        const answer = await vendorJson(endpoint, {
           method: 'POST',
           path: '/files',
           body,
@@ -42,7 +42,7 @@ export function filesApi(api: FilesApi): VendorFiles {
           timeoutMs: uploadMs,
           signal,
         });
-        return uploaded(door.provider, name, answer);
+        return uploaded(endpoint.provider, name, answer);
       } catch (error) {
         throw isAppError(error) ? limitOf(error, api, name, bytes.byteLength) : error;
       }
@@ -50,9 +50,9 @@ export function filesApi(api: FilesApi): VendorFiles {
     async list(signal) {
       const files = new Map<string, VendorFile>();
       let after: string | undefined;
-      for (let page = 0; page < mostPages; page++) {
+      for (let page = 0; page < maxPages; page++) {
         const path = `/files?purpose=${purpose}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
-        const { data, has_more: more } = await vendorJson(door, {
+        const { data, has_more: more } = await vendorJson(endpoint, {
           method: 'GET',
           path,
           what,
@@ -70,7 +70,7 @@ export function filesApi(api: FilesApi): VendorFiles {
     async remove(id, signal) {
       if (!isFileId(id)) return false;
       const path = `/files/${id}`;
-      const { status } = await vendorRequest(door, {
+      const { status } = await vendorRequest(endpoint, {
         method: 'DELETE',
         path,
         what,
@@ -94,7 +94,7 @@ function fileOf(row: unknown): VendorFile[] {
   return [
     {
       id,
-      filename: typeof filename === 'string' ? safeCut(filename, longestName) : '',
+      filename: typeof filename === 'string' ? safeCut(filename, maxNameLength) : '',
       bytes: typeof bytes === 'number' ? bytes : 0,
       createdAt: typeof createdAt === 'number' ? createdAt : 0,
       status: typeof status === 'string' ? safeCut(status, 40) : 'ok',
@@ -118,20 +118,20 @@ function uploaded(provider: string, name: string, answer: Record<string, unknown
 function plainName(path: string): string {
   const name = path.split(/[\\/]/).at(-1) ?? '';
   const plain = name.replace(/[\p{Cc}\p{Cf}"]/gu, '_');
-  return plain.length <= longestName ? plain || 'file' : `${safeCut(plain, longestName - 20)}${plain.slice(-20)}`;
+  return plain.length <= maxNameLength ? plain || 'file' : `${safeCut(plain, maxNameLength - 20)}${plain.slice(-20)}`;
 }
 
-export function tooLarge(name: string, bytes: number, most: number): AppError {
-  return limitError('size', `${name} has ${bytes} bytes; a document has at most ${most}.`, {
+export function tooLarge(name: string, bytes: number, maxBytes: number): AppError {
+  return limitError('size', `${name} has ${bytes} bytes; a document has at most ${maxBytes}.`, {
     next: 'Split the document, or send the part that matters.',
-    data: { bytes, limit: most },
+    data: { bytes, limit: maxBytes },
   });
 }
 
 /** Vendors tell their limits in sentences of a 400. */
 function limitOf(
   error: AppError,
-  { door, mostFiles, maxBytes, deletesWith }: FilesApi,
+  { endpoint, maxFiles, maxBytes, deletesWith }: FilesApi,
   name: string,
   bytes: number,
 ): AppError {
@@ -140,9 +140,9 @@ function limitOf(
     return tooLarge(name, bytes, maxBytes);
   if (!/number of files|max file count|storage (quota|limit)|total size/i.test(error.message)) return error;
   const way = deletesWith === undefined ? "at the vendor's console" : `with ${deletesWith}`;
-  return limitError('files', `${door.provider} keeps no more files for this account (at most ${mostFiles}).`, {
-    provider: door.provider,
+  return limitError('files', `${endpoint.provider} keeps no more files for this account (at most ${maxFiles}).`, {
+    provider: endpoint.provider,
     next: `Delete files that are no longer needed ${way}, then send the call again.`,
-    data: { limit: mostFiles },
+    data: { limit: maxFiles },
   });
 }

@@ -93,7 +93,7 @@ export async function postJson(
 }
 
 /** A count of tokens as a vendor told it. Throws when it told none. */
-export function toldCount(answer: Record<string, unknown>, member: string): number {
+export function reportedCount(answer: Record<string, unknown>, member: string): number {
   const count = answer[member];
   if (typeof count === 'number' && Number.isInteger(count) && count >= 0) return count;
   throw new Error(`the answer has no count "${member}"`);
@@ -137,7 +137,7 @@ export function codedError(error: unknown, codeOf: CodeOf): unknown {
 }
 
 /** Where a vendor's services beside its chat are asked, and as whom. */
-export interface VendorDoor {
+export interface VendorEndpoint {
   /** Id of the provider, for errors. */
   provider: string;
   /** Without a slash at its end. */
@@ -171,20 +171,20 @@ export interface VendorResponse {
 }
 
 /** An extracted book fits; what never ends must not fill the memory. */
-const mostBytes = 64 * 1024 * 1024;
+const maxBytes = 64 * 1024 * 1024;
 
 /** Asks once. Throws an `AppError` of kind `model`, or `CANCELLED` when the caller gave up. */
-export async function vendorRequest(door: VendorDoor, request: VendorRequest): Promise<VendorResponse> {
+export async function vendorRequest(endpoint: VendorEndpoint, request: VendorRequest): Promise<VendorResponse> {
   const { method, path, body, signal, timeoutMs, what } = request;
   throwIfAborted(signal);
   const isForm = body instanceof FormData;
   const headers = {
-    ...door.headers,
+    ...endpoint.headers,
     ...(body === undefined || isForm ? {} : { 'content-type': 'application/json' }),
     ...request.headers,
   };
   try {
-    const response = await vendorFetch(`${door.baseUrl}${path}`, {
+    const response = await vendorFetch(`${endpoint.baseUrl}${path}`, {
       method,
       headers,
       body: isForm ? body : body === undefined ? null : JSON.stringify(body),
@@ -200,21 +200,21 @@ export async function vendorRequest(door: VendorDoor, request: VendorRequest): P
     });
   } catch (error) {
     throwIfAborted(signal);
-    const { provider, keyName } = door;
-    const told = door.codeOf ? codedError(error, door.codeOf) : error;
-    throw toModelError(told, { provider, model: what, now: door.now(), keyName });
+    const { provider, keyName } = endpoint;
+    const coded = endpoint.codeOf ? codedError(error, endpoint.codeOf) : error;
+    throw toModelError(coded, { provider, model: what, now: endpoint.now(), keyName });
   }
 }
 
 /** The same for answers that are JSON objects. */
-export async function vendorJson(door: VendorDoor, request: VendorRequest): Promise<Record<string, unknown>> {
-  const { text } = await vendorRequest(door, request);
+export async function vendorJson(endpoint: VendorEndpoint, request: VendorRequest): Promise<Record<string, unknown>> {
+  const { text } = await vendorRequest(endpoint, request);
   const body = parsedJson(text);
   if (isRecord(body)) return body;
-  throw toModelError(badUpstream(`${door.provider} answered no JSON object about ${request.what}.`), {
-    provider: door.provider,
+  throw toModelError(badUpstream(`${endpoint.provider} answered no JSON object about ${request.what}.`), {
+    provider: endpoint.provider,
     model: request.what,
-    now: door.now(),
+    now: endpoint.now(),
   });
 }
 
@@ -232,7 +232,7 @@ async function limitedText(response: Response): Promise<string> {
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.byteLength;
-    if (length > mostBytes) throw badUpstream(`The answer has more than ${mostBytes} bytes.`, false);
+    if (length > maxBytes) throw badUpstream(`The answer has more than ${maxBytes} bytes.`, false);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

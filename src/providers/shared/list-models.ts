@@ -12,13 +12,13 @@ export interface LiveListSource {
 }
 
 /** Against a server that pages in a circle. */
-const mostPages = 20;
+const maxPages = 20;
 
 /** All models of a listing in OpenAI's or Anthropic's form. Throws an `AppError` of kind `model`, or the signal's reason. */
 export async function liveList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const models = new Map<string, LiveModel>();
   let after: string | undefined;
-  for (let page = 0; page < mostPages; page++) {
+  for (let page = 0; page < maxPages; page++) {
     const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
     const body = await listPage(source, query, signal);
     const rows = Array.isArray(body.data) ? body.data.filter(isRecord) : [];
@@ -78,9 +78,9 @@ function modelOf(row: Record<string, unknown>): LiveModel[] {
 export async function serverList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
   const models = await liveList(source, signal);
   if (models.length === 0 || models.some(({ window }) => window !== undefined)) return models;
-  const told = await lmStudioModels(source, signal);
+  const listed = await lmStudioModels(source, signal);
   return models.flatMap(model => {
-    const more = told.get(model.id);
+    const more = listed.get(model.id);
     if (more === 'no chat') return [];
     return [{ ...model, ...more }];
   });

@@ -13,7 +13,7 @@ import {
 import { liveList } from './list-models.ts';
 import { answerFetch } from './plain-answer.ts';
 
-interface ToldUsage {
+interface ReportedUsage {
   prompt_tokens?: number | null;
   completion_tokens?: number | null;
   prompt_tokens_details?: { cached_tokens?: number | null; cache_write_tokens?: unknown } | null;
@@ -26,13 +26,13 @@ interface ToldUsage {
  * Tokens as servers of OpenAI's chat tell them, with what the package leaves out: those written to the cache, which newer models
  * charge more for, and cached ones that stand beside the others instead of in the details.
  */
-export function chatUsage(usage: ToldUsage | null | undefined): LanguageModelV4Usage {
+export function chatUsage(usage: ReportedUsage | null | undefined): LanguageModelV4Usage {
   const input = usage?.prompt_tokens ?? undefined;
   const output = usage?.completion_tokens ?? undefined;
   const beside = typeof usage?.cached_tokens === 'number' ? usage.cached_tokens : 0;
   const cacheRead = usage?.prompt_tokens_details?.cached_tokens ?? beside;
-  const told = usage?.prompt_tokens_details?.cache_write_tokens;
-  const cacheWrite = typeof told === 'number' ? told : 0;
+  const cacheWrites = usage?.prompt_tokens_details?.cache_write_tokens;
+  const cacheWrite = typeof cacheWrites === 'number' ? cacheWrites : 0;
   const reasoning = usage?.completion_tokens_details?.reasoning_tokens ?? 0;
   return {
     inputTokens: {

@@ -6,7 +6,7 @@ type Body = Record<string, unknown>;
 type Event = Body;
 
 /** Far above any answer in one piece; more would fill the memory before a clock runs out. */
-const mostBytes = 64 * 1024 * 1024;
+const maxBytes = 64 * 1024 * 1024;
 
 /**
  * fetch for the vendors' packages. Servers that don't stream answer with one JSON document all the same: a whole answer
@@ -31,7 +31,7 @@ async function textOf(response: Response): Promise<string> {
   let bytes = 0;
   for await (const chunk of response.body ?? []) {
     bytes += chunk.length;
-    if (bytes > mostBytes) throw badUpstream(`The answer did not end after ${mostBytes} bytes.`, false);
+    if (bytes > maxBytes) throw badUpstream(`The answer did not end after ${maxBytes} bytes.`, false);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
@@ -71,14 +71,16 @@ const numbered: Readonly<Record<string, number>> = {
 
 /** MiniMax's error in the shape that all others have. */
 function said(body: unknown, text: string): string {
-  const told = isRecord(body) && isRecord(body.base_resp) ? body.base_resp : undefined;
-  return told ? JSON.stringify({ error: { message: told.status_msg, code: String(told.status_code) } }) : text;
+  const baseResponse = isRecord(body) && isRecord(body.base_resp) ? body.base_resp : undefined;
+  return baseResponse
+    ? JSON.stringify({ error: { message: baseResponse.status_msg, code: String(baseResponse.status_code) } })
+    : text;
 }
 
 /** Undefined where nothing went wrong. */
 function failureStatus(body: Body): number | undefined {
-  const told = isRecord(body.base_resp) ? Number(body.base_resp.status_code ?? 0) : 0;
-  if (told !== 0) return numbered[told] ?? 500;
+  const code = isRecord(body.base_resp) ? Number(body.base_resp.status_code ?? 0) : 0;
+  if (code !== 0) return numbered[code] ?? 500;
   const { error } = body;
   if (!error) return undefined;
   const status = isRecord(error) ? Number(error.status_code ?? error.code) : Number.NaN;
@@ -101,10 +103,10 @@ function isCandidates(value: unknown): value is Event {
 }
 
 function chatChunk(body: Body, choices: readonly unknown[]): Event {
-  const told = choices.filter(isRecord).map(({ message, ...choice }) => ({ ...choice, delta: message }));
+  const chunks = choices.filter(isRecord).map(({ message, ...choice }) => ({ ...choice, delta: message }));
   // Groq's streams tell the usage in a place of their own.
   const x_groq = isRecord(body.x_groq) ? { ...body.x_groq, usage: body.usage } : undefined;
-  return { ...body, object: 'chat.completion.chunk', choices: told, x_groq };
+  return { ...body, object: 'chat.completion.chunk', choices: chunks, x_groq };
 }
 
 function responseEvents(body: Body, output: readonly unknown[]): Event[] {

@@ -40,10 +40,10 @@ export function codedModel(model: LanguageModelV4, codeOf: CodeOf): LanguageMode
     doGenerate: options => coded(model.doGenerate(options)),
     async doStream(options) {
       const result = await coded(model.doStream(options));
-      const tell = (part: LanguageModelV4StreamPart) =>
+      const withCode = (part: LanguageModelV4StreamPart) =>
         part.type === 'error' ? { ...part, error: codedError(part.error, codeOf) } : part;
       const transform = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
-        transform: (part, controller) => controller.enqueue(tell(part)),
+        transform: (part, controller) => controller.enqueue(withCode(part)),
       });
       return { ...result, stream: result.stream.pipeThrough(transform) };
     },
@@ -69,7 +69,7 @@ function joined(message: LanguageModelV4Message): LanguageModelV4Message {
  * The same model, for packages that tell the end of a stream that was cut as an end like any other: without a reason from the
  * vendor, or with the one that is none, it is told as interrupted.
  */
-export function withEndsTold(model: LanguageModelV4): LanguageModelV4 {
+export function withInterruptedEnds(model: LanguageModelV4): LanguageModelV4 {
   return {
     specificationVersion: 'v4',
     provider: model.provider,
@@ -78,27 +78,27 @@ export function withEndsTold(model: LanguageModelV4): LanguageModelV4 {
     doGenerate: options => model.doGenerate(options),
     async doStream(options) {
       const result = await model.doStream(options);
-      return { ...result, stream: result.stream.pipeThrough(new TransformStream({ transform: tell })) };
+      return { ...result, stream: result.stream.pipeThrough(new TransformStream({ transform: transformPart })) };
     },
   };
 }
 
 type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
 
-function tell(part: LanguageModelV4StreamPart, controller: Controller): void {
-  controller.enqueue(part.type === 'finish' ? told(part) : part);
+function transformPart(part: LanguageModelV4StreamPart, controller: Controller): void {
+  controller.enqueue(part.type === 'finish' ? markInterrupted(part) : part);
 }
 
 type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
 
-function told({ finishReason, usage, ...part }: Finish): Finish {
-  return { ...part, finishReason: endOf(finishReason), usage: usage.inputTokens.total ? usage : untold };
+function markInterrupted({ finishReason, usage, ...part }: Finish): Finish {
+  return { ...part, finishReason: endOf(finishReason), usage: usage.inputTokens.total ? usage : unknownUsage };
 }
 
 /** No prompt has no tokens: counts of zero stand for none. */
 const none = { total: undefined, noCache: undefined, cacheRead: undefined, cacheWrite: undefined };
 
-const untold: LanguageModelV4Usage = {
+const unknownUsage: LanguageModelV4Usage = {
   inputTokens: none,
   outputTokens: { total: undefined, text: undefined, reasoning: undefined },
 };
@@ -114,7 +114,7 @@ const opening = '<think>';
 const closing = '</think>';
 
 /** More white space than this is not kept back: it may never end. */
-const longestStart = 1_000;
+const maxTagLength = 1_000;
 
 /**
  * The same model, with the thoughts that some servers write in front of the answer, as `<think>…</think>`, told as
@@ -143,7 +143,7 @@ function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageMod
   let held = '';
   let id = '0';
 
-  const tell = (kind: 'text' | 'reasoning', delta: string, controller: Controller) => {
+  const enqueue = (kind: 'text' | 'reasoning', delta: string, controller: Controller) => {
     if (delta !== '') controller.enqueue({ type: `${kind}-delta`, id: kind === 'text' ? id : `${id}-thoughts`, delta });
   };
   const think = (controller: Controller) => {
@@ -158,11 +158,11 @@ function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageMod
 
   function take(controller: Controller): void {
     if (place === 'start' && held.trimStart().startsWith(opening)) think(controller);
-    else if (place === 'start' && (held.length > longestStart || !opening.startsWith(held.trimStart()))) place = 'text';
+    else if (place === 'start' && (held.length > maxTagLength || !opening.startsWith(held.trimStart()))) place = 'text';
     if (place === 'thoughts') {
       const end = held.indexOf(closing);
       const upTo = end === -1 ? held.length - halfTag(held, closing) : end;
-      tell('reasoning', held.slice(0, upTo), controller);
+      enqueue('reasoning', held.slice(0, upTo), controller);
       held = held.slice(end === -1 ? upTo : end + closing.length);
       if (end !== -1) speak(controller);
     }
@@ -171,14 +171,14 @@ function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageMod
       if (held !== '') place = 'text';
     }
     if (place === 'text') {
-      tell('text', held, controller);
+      enqueue('text', held, controller);
       held = '';
     }
   }
 
   /** What is still held when the block ends was no tag. */
   function close(controller: Controller): void {
-    tell(place === 'thoughts' ? 'reasoning' : 'text', held, controller);
+    enqueue(place === 'thoughts' ? 'reasoning' : 'text', held, controller);
     if (place === 'thoughts') speak(controller);
     held = '';
   }

@@ -2,7 +2,7 @@ import { isRecord } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
 import type { SearchHit } from '../../models/vendor-services.ts';
-import type { CodeOf, VendorDoor } from '../shared/http.ts';
+import type { CodeOf, VendorEndpoint } from '../shared/http.ts';
 
 /** The numbers that Z.ai and BigModel put into error bodies, in words that the classifier knows; the status alone misleads. */
 const codes: Readonly<Record<string, string>> = {
@@ -30,7 +30,7 @@ const codes: Readonly<Record<string, string>> = {
   1313: 'insufficient_quota',
 };
 
-export const glmCode: CodeOf = ({ words, message }) => {
+export const zhipuErrorCode: CodeOf = ({ words, message }) => {
   const number = words.split(' ').find(word => Object.hasOwn(codes, word));
   if (number !== undefined) return codes[number];
   return /prompt exceeds max length|exceeds the max(imum)? context/i.test(message) ? 'context_length' : undefined;
@@ -42,60 +42,60 @@ export function searchEngineOf({ searchEngine }: ProviderSettings, baseUrl: stri
   return URL.parse(baseUrl)?.hostname.endsWith('bigmodel.cn') ? 'search_pro' : 'search-prime';
 }
 
-const mostHits = 50;
+const maxHits = 50;
 
 /** How many hits the engine is asked for: Sogou knows tens alone, and refuses what lies between. */
 export function hitsToAsk(engine: string, wanted: number): number {
-  const count = Math.max(1, Math.min(mostHits, wanted));
+  const count = Math.max(1, Math.min(maxHits, wanted));
   return engine === 'search_pro_sogou' ? Math.ceil(count / 10) * 10 : count;
 }
 
-const longestUrl = 4_000;
+const maxUrlLength = 4_000;
 
-const longestTitle = 300;
+const maxTitleLength = 300;
 
-const longestSnippet = 4_000;
+const maxSnippetLength = 4_000;
 
-const longestWord = 100;
+const maxWordLength = 100;
 
-const mostHitsRead = 200;
+const maxHitsRead = 200;
 
 /** The hits of a `web_search` or `search_result` array. Those without an address of the web are left out. */
 export function hitsOf(rows: unknown): SearchHit[] {
   if (!Array.isArray(rows)) return [];
-  return rows.filter(isRecord).slice(0, mostHitsRead).flatMap(hitOf);
+  return rows.filter(isRecord).slice(0, maxHitsRead).flatMap(hitOf);
 }
 
 function hitOf(row: Record<string, unknown>): SearchHit[] {
-  const url = textOf(row.link, longestUrl + 1) ?? '';
-  if (url.length > longestUrl || !/^https?:\/\//i.test(url)) return [];
+  const url = textOf(row.link, maxUrlLength + 1) ?? '';
+  if (url.length > maxUrlLength || !/^https?:\/\//i.test(url)) return [];
   return [
     {
-      title: textOf(row.title, longestTitle) ?? safeCut(url, longestTitle),
+      title: textOf(row.title, maxTitleLength) ?? safeCut(url, maxTitleLength),
       url,
-      snippet: textOf(row.content, longestSnippet),
-      date: textOf(row.publish_date, longestWord),
-      site: textOf(row.media, longestWord),
+      snippet: textOf(row.content, maxSnippetLength),
+      date: textOf(row.publish_date, maxWordLength),
+      site: textOf(row.media, maxWordLength),
     },
   ];
 }
 
-function textOf(value: unknown, most: number): string | undefined {
+function textOf(value: unknown, maxLength: number): string | undefined {
   const text = typeof value === 'string' ? value.trim() : '';
-  return text === '' ? undefined : safeCut(text, most);
+  return text === '' ? undefined : safeCut(text, maxLength);
 }
 
 /** Z.ai; in China the same stands at open.bigmodel.cn. */
-const glmBaseUrl = 'https://api.z.ai/api/paas/v4';
+const zhipuBaseUrl = 'https://api.z.ai/api/paas/v4';
 
 /** Where GLM is asked for searches, files and embeddings: where it is asked for answers. */
-export function zhipuEndpoint({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorDoor {
+export function zhipuEndpoint({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorEndpoint {
   return {
     provider: 'zhipu',
-    baseUrl: checkedBaseUrl(baseUrl ?? glmBaseUrl, 'ZHIPU_BASE_URL'),
+    baseUrl: checkedBaseUrl(baseUrl ?? zhipuBaseUrl, 'ZHIPU_BASE_URL'),
     headers: { authorization: `Bearer ${apiKey}` },
     keyName: 'ZHIPUAI_API_KEY',
     now,
-    codeOf: glmCode,
+    codeOf: zhipuErrorCode,
   };
 }

@@ -1,24 +1,24 @@
 import type { JsonObject } from '../../core/json.ts';
 import type { VendorFiles, WebSearcher } from '../../models/vendor-services.ts';
 import { filesApi } from '../shared/file-uploads.ts';
-import { type VendorDoor, vendorJson } from '../shared/http.ts';
+import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
 import { hitsOf, hitsToAsk } from './api.ts';
 
 const maxBytes = 100 * 1024 * 1024;
 
-const mostFiles = 100;
+const maxFiles = 100;
 
 /** Files of GLM: kept for its agents. No model of it reads them in a chat, and their text can't be fetched. */
-export function createGlmFiles(door: VendorDoor): VendorFiles {
-  return filesApi({ door, purpose: 'agent', maxBytes, mostFiles });
+export function createZhipuFiles(endpoint: VendorEndpoint): VendorFiles {
+  return filesApi({ endpoint, purpose: 'agent', maxBytes, maxFiles });
 }
 
 const timeoutMs = 60_000;
 
 /** The search of Z.ai and BigModel that stands by itself. */
-export function createGlmWebSearch(door: VendorDoor, engine: string): WebSearcher {
+export function createZhipuWebSearch(endpoint: VendorEndpoint, engine: string): WebSearcher {
   return {
-    provider: door.provider,
+    provider: endpoint.provider,
     engine,
     async search({ query, count, recency, domain, engine: own = engine }, signal) {
       const body: JsonObject = {
@@ -33,7 +33,7 @@ export function createGlmWebSearch(door: VendorDoor, engine: string): WebSearche
       };
       const headers = { 'accept-language': 'en-US,en' };
       const what = 'a search of the web';
-      const answer = await vendorJson(door, {
+      const answer = await vendorJson(endpoint, {
         method: 'POST',
         path: '/web_search',
         body,

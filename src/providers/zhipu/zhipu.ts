@@ -12,14 +12,14 @@ import {
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/plain-answer.ts';
 import { codedModel, withJoinedTexts } from '../shared/stream-transforms.ts';
-import { glmCode, hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint } from './api.ts';
+import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint, zhipuErrorCode } from './api.ts';
 
 /**
  * GLM as its package gives it, with what that leaves out: hits of a search as sources, the vendor's own words for how an answer
  * ended, its numbers in errors, and that it searched with this engine.
  */
-export function glmModel(model: LanguageModelV4, engine: string): LanguageModelV4 {
-  const coded = codedModel(model, glmCode);
+export function zhipuModel(model: LanguageModelV4, engine: string): LanguageModelV4 {
+  const coded = codedModel(model, zhipuErrorCode);
   return {
     ...coded,
     async doStream(options) {
@@ -27,12 +27,12 @@ export function glmModel(model: LanguageModelV4, engine: string): LanguageModelV
       let searched = false;
       const transform = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
         transform(part, controller) {
-          for (const told of toldWhole(part)) {
+          for (const each of expandPart(part)) {
             // Hits may come in several chunks; they are of one search.
-            if (told.type === 'source' && !searched)
+            if (each.type === 'source' && !searched)
               controller.enqueue(usePart({ kind: 'web_search', amount: 1, of: engine }));
-            searched ||= told.type === 'source';
-            controller.enqueue(told);
+            searched ||= each.type === 'source';
+            controller.enqueue(each);
           }
         },
       });
@@ -41,7 +41,7 @@ export function glmModel(model: LanguageModelV4, engine: string): LanguageModelV
   };
 }
 
-function toldWhole(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart[] {
+function expandPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart[] {
   if (part.type === 'raw') return sourcesOf(part.rawValue);
   return part.type === 'finish' ? [finish(part)] : [part];
 }
@@ -115,22 +115,22 @@ export const zhipu = defineProvider({
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  const door = zhipuEndpoint(settings, () => 0);
-  const engine = searchEngineOf(settings, door.baseUrl);
+  const endpoint = zhipuEndpoint(settings, () => 0);
+  const engine = searchEngineOf(settings, endpoint.baseUrl);
   const vendor = createOpenAICompatible({
     name: 'zhipu',
-    baseURL: door.baseUrl,
-    headers: { ...door.headers },
+    baseURL: endpoint.baseUrl,
+    headers: { ...endpoint.headers },
     includeUsage: true,
     fetch: answerFetch,
     transformRequestBody: withSearch,
   });
   return {
-    languageModel: ({ id }) => withJoinedTexts(glmModel(vendor.chatModel(id), engine)),
+    languageModel: ({ id }) => withJoinedTexts(zhipuModel(vendor.chatModel(id), engine)),
     providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
     usesIn: passedUse,
     tailRole: () => 'user',
-    list: signal => liveList(door, signal),
+    list: signal => liveList(endpoint, signal),
   };
 }
 

@@ -11,7 +11,7 @@ export interface Gate {
   hold(): () => void;
   isShut(): boolean;
   /** Calls that run, that wait for their turn, and that may run at the same time. */
-  load(): { running: number; waiting: number; most: number };
+  load(): { running: number; waiting: number; max: number };
   /** Lets no call in any more; resolves when none runs, or after `ms`. */
   shut(ms: number): Promise<void>;
 }
@@ -35,7 +35,7 @@ export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>): Gat
   return {
     hold,
     isShut: () => shut,
-    load: () => ({ running: capacity.running(), waiting: capacity.waiting(), most: capacity.most() }),
+    load: () => ({ running: capacity.running(), waiting: capacity.waiting(), max: capacity.max() }),
     before: (host, client) => ({
       ...host,
       async call(request, signal) {

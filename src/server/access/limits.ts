@@ -17,7 +17,7 @@ export interface Capacity {
   running(): number;
   waiting(): number;
   /** What may run at the same time in all. */
-  most(): number;
+  max(): number;
   /** Callers that are remembered: those with calls that run. */
   callers(): number;
 }
@@ -60,7 +60,7 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
   return {
     running: () => all,
     waiting: () => line.length,
-    most: () => inAll,
+    max: () => inAll,
     callers: () => running.size,
     async enter(caller, signal) {
       if (signal.aborted) throw cancelledError();
@@ -102,7 +102,7 @@ export interface RateRules {
 }
 
 /** How many clients are remembered; the one that was quiet longest is forgotten first. */
-const mostClients = 10_000;
+const maxClients = 10_000;
 
 /** One bucket a client, refilled as time passes. `count`: requests that come as one, and pass or don't pass together. */
 export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 'monotonic'>) {
@@ -115,7 +115,7 @@ export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 
     buckets.delete(client);
     buckets.set(client, { left: left < count ? left : left - count, at: now });
     const [oldest] = buckets.keys();
-    if (buckets.size > mostClients && oldest !== undefined) buckets.delete(oldest);
+    if (buckets.size > maxClients && oldest !== undefined) buckets.delete(oldest);
     if (left >= count) return undefined;
     const retryAfterSeconds = Math.max(1, Math.ceil(((count - left) * 60) / perMinute));
     return {
@@ -140,7 +140,7 @@ function tooLarge(burst: number): Refusal {
 /** How many of something there may be at the same time. */
 export interface ShareLimits {
   /** Of one name, at the moment. */
-  ofOne(): number;
+  perCaller(): number;
   inAll: number;
 }
 
@@ -148,12 +148,12 @@ export interface ShareLimits {
 export type Quotas = (name: string) => (() => void) | undefined;
 
 /** Counts places by the names of those who have them. */
-export function createQuotas({ ofOne, inAll }: ShareLimits): Quotas {
+export function createQuotas({ perCaller, inAll }: ShareLimits): Quotas {
   const counts = new Map<string, number>();
   let all = 0;
   return name => {
     const own = counts.get(name) ?? 0;
-    if (own >= ofOne() || all >= inAll) return undefined;
+    if (own >= perCaller() || all >= inAll) return undefined;
     all += 1;
     counts.set(name, own + 1);
     let isOver = false;

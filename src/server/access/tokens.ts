@@ -54,7 +54,7 @@ export interface TokenHooks {
 /** Shorter ones could be guessed. */
 export const shortestToken = 16;
 
-const longestToken = 4_096;
+const maxTokenLength = 4_096;
 
 export function createTokens(
   given: readonly TokenEntry[],
@@ -71,7 +71,7 @@ export function createTokens(
   }
 
   function entryOf(token: string): TokenEntry | undefined {
-    const digest = digestOf(token.slice(0, longestToken + 1));
+    const digest = digestOf(token.slice(0, maxTokenLength + 1));
     let found: TokenEntry | undefined;
     // All of them, each time: how long this takes says nothing of how far a guess was right.
     for (const entry of entries) if (timingSafeEqual(entry.digest, digest)) found = entry;
@@ -106,9 +106,9 @@ export function createTokens(
     replace(change) {
       const before = entries;
       hold(change(before).map(entry => unchanged(entry, before) ?? entry));
-      const told = changeOf(before, entries);
-      for (const listener of listeners) listener(told);
-      return told;
+      const changed = changeOf(before, entries);
+      for (const listener of listeners) listener(changed);
+      return changed;
     },
     onChange: listener => void listeners.push(listener),
     onRotation: listener => void ofRotation.push(listener),
@@ -144,7 +144,7 @@ export function digestOf(token: string): Buffer {
 
 /** Whether a text can be a token: long enough, and of letters that a header carries. */
 export function isToken(text: string): boolean {
-  return text.length >= shortestToken && text.length <= longestToken && /^[\x21-\x2b\x2d-\x7e]+$/.test(text);
+  return text.length >= shortestToken && text.length <= maxTokenLength && /^[\x21-\x2b\x2d-\x7e]+$/.test(text);
 }
 
 const missing: Refusal = {
@@ -191,10 +191,10 @@ const fileSchema = z.strictObject({ tokens: z.array(entrySchema).min(1) });
 export function readTokens(text: string, path: string): TokenEntry[] {
   const parsed = fileSchema.safeParse(jsonIn(text, path));
   if (!parsed.success) {
-    const told = parsed.error.issues
+    const problems = parsed.error.issues
       .slice(0, 5)
       .map(issue => `${issue.path.join('.') || 'the file'}: ${issue.message}`);
-    throw unusable(path, told.join('; '));
+    throw unusable(path, problems.join('; '));
   }
   const entries = parsed.data.tokens.map(entry => entryOf(entry, path));
   const seen = new Set<string>();
@@ -219,10 +219,10 @@ export function withToken(
 ): string | undefined {
   const document = jsonIn(text, path);
   if (!isRecord(document) || !Array.isArray(document.tokens)) return undefined;
-  const told: unknown[] = document.tokens;
+  const entries: unknown[] = document.tokens;
   const isMeant = (entry: unknown) => isRecord(entry) && entry.name === caller.name && hashIn(entry) === before;
-  if (!told.some(isMeant)) return undefined;
-  const tokens = told.map(entry => {
+  if (!entries.some(isMeant)) return undefined;
+  const tokens = entries.map(entry => {
     if (!isRecord(entry) || !isMeant(entry)) return entry;
     const { token: _old, ...kept } = entry;
     return { ...kept, sha256: digest.toString('hex') };

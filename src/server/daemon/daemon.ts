@@ -2,10 +2,10 @@ import type { Clock, Random } from '../../core/ports.ts';
 import { createGate } from '../access/gate.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
 import type { Tokens } from '../access/tokens.ts';
-import type { Route, RouteServices, UpgradeDoor } from '../http/routes.ts';
+import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
 import { followTokens } from './follow-tokens.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
-import { type HttpDoor, type HttpOptions, openHttp } from './http-server.ts';
+import { type HttpListener, type HttpOptions, openHttp } from './http-server.ts';
 
 export interface DaemonOptions
   extends Pick<
@@ -26,7 +26,7 @@ export interface DaemonOptions
   /** What is at paths of its own beside MCP and the tools. */
   routes: readonly ((parts: RouteServices) => Route)[];
   /** What connections may become. */
-  upgrades: readonly ((parts: RouteServices) => UpgradeDoor)[];
+  upgrades: readonly ((parts: RouteServices) => UpgradeHandler)[];
   /** Milliseconds; the usual ones unless told. */
   patience?: Partial<HttpOptions['patience'] & Pick<RouteServices, 'stallMs'>>;
 }
@@ -107,7 +107,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
 
 interface Reported {
   options: DaemonOptions;
-  http: HttpDoor;
+  http: HttpListener;
   isShut: boolean;
   load: DaemonLoad;
   /** Epoch milliseconds. */

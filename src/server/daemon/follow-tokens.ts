@@ -16,7 +16,7 @@ const leastKept = 256;
 export function followTokens(tokens: Pick<Tokens, 'now' | 'onChange'>, productOf: ProductOf): ProductOf {
   // Whoever is listed hears of a change before his next call; being listed keeps none of them.
   const open = new Set<WeakRef<Followed>>();
-  let most = leastKept;
+  let keptCount = leastKept;
   tokens.onChange(() => {
     for (const each of open)
       each
@@ -28,9 +28,9 @@ export function followTokens(tokens: Pick<Tokens, 'now' | 'onChange'>, productOf
     const first = await productOf(caller, root, listed);
     const followed = new Followed(first, caller, { tokens, productOf: each => productOf(each, root, listed) });
     open.add(new WeakRef(followed));
-    if (open.size > most) {
+    if (open.size > keptCount) {
       for (const each of open) if (!each.deref()) open.delete(each);
-      most = Math.max(leastKept, open.size * 2);
+      keptCount = Math.max(leastKept, open.size * 2);
     }
     return { ...first, host: followed.host };
   };

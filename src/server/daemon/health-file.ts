@@ -49,7 +49,7 @@ export interface HealthFile {
 export async function keepHealthFile(options: HealthFileOptions): Promise<HealthFile> {
   const { folder, port, pid, clock, report } = options;
   const files = { pid: join(folder, `${port}.pid`), health: join(folder, `${port}.json`) };
-  let isTold = false;
+  let isWritten = false;
   let stopTimer = () => {};
   let isOver = false;
   let writing: Promise<void> = Promise.resolve();
@@ -59,8 +59,8 @@ export async function keepHealthFile(options: HealthFileOptions): Promise<Health
       await write();
     } catch (error) {
       // Who runs is found by its port too; a full disk is no reason to serve nobody.
-      if (!isTold) options.onError(error instanceof Error ? error : new Error(String(error)));
-      isTold = true;
+      if (!isWritten) options.onError(error instanceof Error ? error : new Error(String(error)));
+      isWritten = true;
     }
   }
 

@@ -6,21 +6,21 @@ import { checkBind, createAddressGuard } from '../access/addresses.ts';
 import { type Refusal, refusalResponse } from '../access/caller.ts';
 import { createCors } from '../http/cors.ts';
 import { addressOf, writeResponse } from '../http/responses.ts';
-import { createRouter, nowhere, type RouterParts, refusalOf } from '../http/router.ts';
-import type { Route, RouteServices, UpgradeDoor } from '../http/routes.ts';
-import { createMcpDoor, type McpDoorOptions } from '../mcp-http/mcp-http.ts';
+import { createRouter, notFound, type RouterParts, refusalOf } from '../http/router.ts';
+import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
+import { createMcpHttpEndpoint, type McpHttpEndpointOptions } from '../mcp-http/mcp-http.ts';
 import { createSessions, type SessionRules } from '../mcp-http/sessions.ts';
 import { createToolApi } from './tool-api.ts';
 
 /** Requests that one connection may send before the first of them is answered; the usual clients send one. */
-const most = 32;
+const maxPipelined = 32;
 
 /** Counts those of each connection, and ends a connection with too many: they all would be answered at once, for nobody who reads. */
 export function createPipelineGuard(): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
   const open = new WeakMap<Socket, number>();
   return ({ socket }, outgoing) => {
     const count = (open.get(socket) ?? 0) + 1;
-    if (socket.destroyed || count > most) {
+    if (socket.destroyed || count > maxPipelined) {
       socket.destroy();
       return false;
     }
@@ -54,7 +54,7 @@ export function createOpenAnswers(): OpenAnswers {
   };
 }
 
-export interface HttpOptions extends RouteServices, Pick<McpDoorOptions, 'serverOf'> {
+export interface HttpOptions extends RouteServices, Pick<McpHttpEndpointOptions, 'serverOf'> {
   /** Port 0: any that is free. */
   bind: { host: string; port: number };
   /** Names and web pages beside those of this machine; see `AddressRules`. */
@@ -62,14 +62,14 @@ export interface HttpOptions extends RouteServices, Pick<McpDoorOptions, 'server
   origins: readonly string[];
   sessions: SessionRules;
   routes: readonly Route[];
-  upgrades: readonly UpgradeDoor[];
+  upgrades: readonly UpgradeHandler[];
   /** Milliseconds that a client has for the head of a request, and for all of it. */
   patience: { headMs: number; requestMs: number };
   /** Why it can't work now, as one sentence; undefined: it can. */
   notReady(): Promise<string | undefined>;
 }
 
-export interface HttpDoor {
+export interface HttpListener {
   /** Where programs of this machine reach it, without a path. */
   url: string;
   port: number;
@@ -87,14 +87,14 @@ const keepAliveMs = 65_000;
 const maxHeaderBytes = 16_384;
 
 /** Listens; rejects where it may not, or can't. */
-export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
+export async function openHttp(options: HttpOptions): Promise<HttpListener> {
   const { bind, gate, tokens, upgrades, onError, clock, patience } = options;
   checkBind({ host: bind.host, tokens: tokens.count() });
   const checkOrigin = createAddressGuard({ ...options, bind: bind.host });
   const checkAddress = ({ headersDistinct: { host = [], origin = [] } }: IncomingMessage) =>
     checkOrigin({ host, origin });
   const sessions = createSessions(options.sessions, clock);
-  const mcp = createMcpDoor({ ...options, sessions });
+  const mcp = createMcpHttpEndpoint({ ...options, sessions });
   const cors = createCors(options.origins);
   const answers = createOpenAnswers();
   tokens.onChange(({ ended }) => answers.end(ended));
@@ -142,16 +142,16 @@ export async function openHttp(options: HttpOptions): Promise<HttpDoor> {
     const refusal = upgradeThrough({ tokens, upgrades, checkAddress, admit: options.admit }, incoming, socket, head);
     if (refusal) void refuseUpgrade(socket, refusal);
   });
-  server.maxConnections = options.sessions.most * 2 + 256;
+  server.maxConnections = options.sessions.max * 2 + 256;
   const port = await listening(server, bind);
   return {
     url: `http://${nameOf(bind.host)}:${port}`,
     port,
-    sessions: () => upgrades.reduce((sum, door) => sum + door.connections(), sessions.count()),
+    sessions: () => upgrades.reduce((sum, endpoint) => sum + endpoint.connections(), sessions.count()),
     drain: ms => gate.shut(ms),
     async close() {
       const closed = new Promise<void>(resolve => server.close(() => resolve()));
-      await Promise.all([mcp.close(), ...upgrades.map(door => door.close())]);
+      await Promise.all([mcp.close(), ...upgrades.map(endpoint => endpoint.close())]);
       server.closeAllConnections();
       await closed;
     },
@@ -189,15 +189,15 @@ function upgradeThrough(
   const refusal = checkAddress(incoming);
   if (refusal) return refusal;
   const { authorization } = incoming.headers;
-  const isToldLater = authorization === undefined && tokens.count() > 0;
-  const caller = isToldLater ? undefined : tokens.identify(authorization);
+  const isAuthenticatedLater = authorization === undefined && tokens.count() > 0;
+  const caller = isAuthenticatedLater ? undefined : tokens.identify(authorization);
   if (caller && 'status' in caller) return caller;
   const path = addressOf(incoming)?.pathname;
-  const door = upgrades.find(each => each.path === path);
-  if (!door) return nowhere;
+  const endpoint = upgrades.find(each => each.path === path);
+  if (!endpoint) return notFound;
   const tooMany = caller && admit(caller);
   if (tooMany) return tooMany;
-  door.accept({ incoming, socket, head, caller });
+  endpoint.accept({ incoming, socket, head, caller });
   return undefined;
 }
 

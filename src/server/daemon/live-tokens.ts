@@ -83,7 +83,7 @@ export interface LiveTokensOptions extends Pick<TokenHooks, 'onSecrets'> {
   /** Hears of what is wrong, once, as a sentence. */
   warn(message: string): void;
   /** Hears of what changed, as a sentence. */
-  tell(message: string): void;
+  log(message: string): void;
 }
 
 /** The tokens of a daemon: the operator's own, and those of his file as it is now. */
@@ -105,9 +105,9 @@ export async function openLiveTokens(options: LiveTokensOptions): Promise<LiveTo
   const first = own ? [own] : [];
   if (path === undefined) {
     const tokens = createTokens(first, operator, { onSecrets });
-    const tell = async () =>
-      options.tell('There is no file of tokens to be read again; settings are read at the start.');
-    return { tokens, reload: tell, problem: () => undefined, close() {} };
+    const reportState = async () =>
+      options.log('There is no file of tokens to be read again; settings are read at the start.');
+    return { tokens, reload: reportState, problem: () => undefined, close() {} };
   }
   // Before it is read: what changes meanwhile is found by the next look.
   const seen = await fingerprintOf(path);
@@ -122,7 +122,7 @@ class FollowedFile implements LiveTokens {
   readonly #options: LiveTokensOptions;
   readonly #path: string;
   /** Name → the digest that the file has, as far as it was read or written. */
-  #told: Map<string, string>;
+  #digests: Map<string, string>;
   /** Fingerprint of the file that was read last. */
   #seen: string;
   /** Fingerprint at the last look, where it was another one. */
@@ -138,7 +138,7 @@ class FollowedFile implements LiveTokens {
     this.#options = options;
     this.#path = path;
     this.#seen = seen;
-    this.#told = toldBy(file);
+    this.#digests = digestsOf(file);
     const { own, onSecrets } = options;
     const onRotated = (entry: TokenEntry) => void this.#keep(entry);
     this.tokens = createTokens([...(own ? [own] : []), ...file.entries], operator, { onRotated, onSecrets });
@@ -173,26 +173,26 @@ class FollowedFile implements LiveTokens {
     try {
       const file = await readTokenFile(this.#path);
       const change = this.tokens.replace(held => this.#merged(held, file));
-      this.#tell(change, file, isAsked || this.#problem !== undefined);
-      this.#told = toldBy(file);
+      this.#report(change, file, isAsked || this.#problem !== undefined);
+      this.#digests = digestsOf(file);
       this.#problem = undefined;
       this.#warn(file.warning);
     } catch (error) {
       // The daemon goes on with what it has: a slip of the pen must lock nobody out.
       const why = isAppError(error) ? `${error.message} ${error.details.next ?? ''}` : String(error);
       this.#problem = `The tokens of before hold on: ${why.trim()}`;
-      if (isAsked && this.#problem === this.#warned) this.#options.tell(this.#problem);
+      if (isAsked && this.#problem === this.#warned) this.#options.log(this.#problem);
       this.#warn(this.#problem);
     }
   }
 
   /** What the file says; where it still says what it said before, a token that came by rotation stays. */
   #merged(held: readonly TokenEntry[], { entries }: TokenFile): TokenEntry[] {
-    const own = held.filter(({ caller }) => caller.name === operator.name && !this.#told.has(caller.name));
+    const own = held.filter(({ caller }) => caller.name === operator.name && !this.#digests.has(caller.name));
     const merged = entries.map(entry => {
       const { name } = entry.caller;
       const now = held.find(({ caller }) => caller.name === name);
-      const isSaidAgain = this.#told.get(name) === entry.digest.toString('hex');
+      const isSaidAgain = this.#digests.get(name) === entry.digest.toString('hex');
       return now && isSaidAgain ? { ...now, caller: entry.caller } : entry;
     });
     const all = [...own, ...merged];
@@ -205,8 +205,8 @@ class FollowedFile implements LiveTokens {
       await this.#inTurn(async () => {
         const { name } = entry.caller;
         // Where the operator put another one there meanwhile, that is the one that is to hold: it is read soon.
-        if (await keepToken(this.#path, this.#told.get(name), entry))
-          this.#told.set(name, entry.digest.toString('hex'));
+        if (await keepToken(this.#path, this.#digests.get(name), entry))
+          this.#digests.set(name, entry.digest.toString('hex'));
       });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
@@ -221,14 +221,14 @@ class FollowedFile implements LiveTokens {
     return done;
   }
 
-  #tell({ ended, gone, others }: TokenChange, { entries }: TokenFile, isAsked: boolean): void {
+  #report({ ended, gone, others }: TokenChange, { entries }: TokenFile, isAsked: boolean): void {
     const changes = [
       ...[...ended].map(name => `${name} ${gone.has(name) ? 'is out' : 'has another token'}`),
-      ...[...others].map(name => `${name} ${this.#told.has(name) ? 'may do other things' : 'is new'}`),
+      ...[...others].map(name => `${name} ${this.#digests.has(name) ? 'may do other things' : 'is new'}`),
     ];
     if (changes.length === 0 && !isAsked) return;
     const what = changes.length === 0 ? 'nothing changed' : changes.join(', ');
-    this.#options.tell(`The file of tokens was read again (tokens in it: ${entries.length}): ${what}.`);
+    this.#options.log(`The file of tokens was read again (tokens in it: ${entries.length}): ${what}.`);
   }
 
   /** Each once, until there is another. */
@@ -238,7 +238,7 @@ class FollowedFile implements LiveTokens {
   }
 }
 
-function toldBy({ entries }: TokenFile): Map<string, string> {
+function digestsOf({ entries }: TokenFile): Map<string, string> {
   return new Map(entries.map(({ caller, digest }) => [caller.name, digest.toString('hex')]));
 }
 

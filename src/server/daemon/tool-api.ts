@@ -48,7 +48,7 @@ function streamed(
   let stopBeats = () => {};
   const body = new ReadableStream<Uint8Array>({
     async start(controller) {
-      const tell = (event: string, data: unknown) => {
+      const send = (event: string, data: unknown) => {
         if (!gone) controller.enqueue(encoder.encode(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`));
       };
       const beat = () => {
@@ -61,10 +61,10 @@ function streamed(
         if (!gone) close();
       };
       // Not awaited: the stream is there for its reader while the work goes on.
-      run({ onProgress: update => tell('progress', update) }).then(
+      run({ onProgress: update => send('progress', update) }).then(
         done => {
           reply = done;
-          tell('result', { is_error: done.isError, reply: done.document });
+          send('result', { is_error: done.isError, reply: done.document });
           end(() => controller.close());
         },
         error => end(() => controller.error(error)),
@@ -105,12 +105,13 @@ const statusesOfClasses: Readonly<Record<string, number>> = {
 
 function jsonOf({ isError, document }: ToolReply): Response {
   const { error } = document;
-  const told = isRecord(error) ? error : {};
-  const ofClass = told.code === 'LIMIT' ? statusesOfClasses[String(told.class)] : undefined;
-  const status = ofClass ?? statuses[String(told.code)] ?? 500;
+  const details = isRecord(error) ? error : {};
+  const ofClass = details.code === 'LIMIT' ? statusesOfClasses[String(details.class)] : undefined;
+  const status = ofClass ?? statuses[String(details.code)] ?? 500;
   return Response.json(document, {
     status: isError ? status : 200,
-    headers: typeof told.retry_after_s === 'number' ? { 'Retry-After': String(Math.ceil(told.retry_after_s)) } : {},
+    headers:
+      typeof details.retry_after_s === 'number' ? { 'Retry-After': String(Math.ceil(details.retry_after_s)) } : {},
   });
 }
 

@@ -110,10 +110,10 @@ ${call.omitted > 0 && html`<p class="soft">${plural(call.omitted, 'event')} of t
 
 function step({ at, event }: RecentEvent, call: WatchedCall, wholeMs: number): Markup {
   const sinceMs = at - call.startedAt;
-  return html`<li><span class="at">+ ${duration(sinceMs)}</span><div>${told(event)}${event.type === 'model.attempt' && event.outcome !== 'skipped' && span(sinceMs - event.elapsedMs, sinceMs, Math.max(wholeMs, sinceMs), event.outcome === 'ok' ? 'a' : event.outcome === 'cancelled' ? 'plain-bar' : 'bad-bar')}</div></li>\n`;
+  return html`<li><span class="at">+ ${duration(sinceMs)}</span><div>${eventText(event)}${event.type === 'model.attempt' && event.outcome !== 'skipped' && span(sinceMs - event.elapsedMs, sinceMs, Math.max(wholeMs, sinceMs), event.outcome === 'ok' ? 'a' : event.outcome === 'cancelled' ? 'plain-bar' : 'bad-bar')}</div></li>\n`;
 }
 
-function told(event: AppEvent): Child {
+function eventText(event: AppEvent): Child {
   switch (event.type) {
     case 'call.start':
       return html`<p>Called${event.client !== undefined && ` by ${line(event.client, 80)}`}</p>`;
@@ -218,9 +218,9 @@ function idle(isFirst: boolean): Markup {
 function card(call: WatchedCall, now: number): Markup {
   const facts = factsOf(call, now);
   const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
-  const told = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
+  const parts = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
   return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>
-<p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${told.join(' · ')}</p></div>
+<p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${parts.join(' · ')}</p></div>
 <p class="clock">${runningClock(facts.tookMs)}</p></article>`;
 }
 

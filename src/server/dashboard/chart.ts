@@ -25,13 +25,13 @@ export function barChart({ title, note, labels, series, format }: ChartOptions):
   const step = 1_000 / Math.max(1, labels.length);
   const bars = labels.map((label, index) => {
     let y = 100;
-    const told = series.map(({ name, values }) => `${name} ${format(values[index] ?? 0)}`).join(', ');
+    const valuesText = series.map(({ name, values }) => `${name} ${format(values[index] ?? 0)}`).join(', ');
     const stack = series.map(({ colour, values }) => {
       const height = ((values[index] ?? 0) / top) * 100;
       y -= height;
       return height > 0 && rect(colour, { x: index * step + step * 0.12, y, width: step * 0.76, height });
     });
-    return html`<g><title>${label}: ${told}</title>${stack}</g>`;
+    return html`<g><title>${label}: ${valuesText}</title>${stack}</g>`;
   });
   const said = `${title}. ${note} The highest day: ${format(Math.max(0, ...totals))}.`;
   return html`<figure class="chart card"><figcaption>${title}</figcaption><div class="soft">${note}</div>

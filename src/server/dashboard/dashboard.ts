@@ -9,11 +9,11 @@ import {
   assetAnswer,
   bareAnswer,
   loginPage,
-  nothingHere,
-  onward,
+  notFoundPage,
   pageAnswer,
   problemOf,
   problemPage,
+  redirectTo,
   type Theme,
   themes,
   type Visit,
@@ -41,7 +41,7 @@ const pauseMs = 200;
 const quietMs = 10_000;
 
 /** Pictures that wait for a slow reader. The next one replaces what it did not take yet. */
-const mostWaiting = 2;
+const maxWaiting = 2;
 
 /** Server-sent events: a piece of a page, each time that it is another one. */
 export function liveStream(parts: LiveStreamParts): Response {
@@ -62,10 +62,10 @@ export function liveStream(parts: LiveStreamParts): Response {
       start(controller) {
         let isDrawing = false;
         let isStale = false;
-        const tell = (text: string) => controller.enqueue(encoder.encode(text));
+        const write = (text: string) => controller.enqueue(encoder.encode(text));
         const end = (text: string) => {
           if (gone.signal.aborted) return;
-          tell(text);
+          write(text);
           controller.close();
           stop();
         };
@@ -82,7 +82,7 @@ export function liveStream(parts: LiveStreamParts): Response {
             const { html, isOver } = await parts.render();
             if (gone.signal.aborted) return;
             const hasRoom = (controller.desiredSize ?? 0) > 0;
-            if (hasRoom) tell(html === last ? ': \n\n' : `data: ${JSON.stringify(html)}\n\n`);
+            if (hasRoom) write(html === last ? ': \n\n' : `data: ${JSON.stringify(html)}\n\n`);
             if (hasRoom) last = html;
             if (isOver && hasRoom) return end('event: over\ndata: 1\n\n');
             later(isStale || !hasRoom ? pauseMs : quietMs);
@@ -105,7 +105,7 @@ export function liveStream(parts: LiveStreamParts): Response {
       },
       cancel: stop,
     },
-    { highWaterMark: mostWaiting },
+    { highWaterMark: maxWaiting },
   );
   return new Response(body, {
     headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
@@ -131,15 +131,15 @@ export interface DashboardParts {
 export type Dashboard = (request: Request, caller: Caller | undefined) => Promise<Response | undefined>;
 
 /** Forms are small. */
-const mostFormBytes = 16_384;
+const maxFormBytes = 16_384;
 
 /** Pages that follow what happens, at the same time. */
-const mostFollowers = { ofOne: () => 24, inAll: 200 };
+const maxFollowers = { perCaller: () => 24, inAll: 200 };
 
 export function createDashboard(parts: DashboardParts): Dashboard {
   const { random, onError } = parts;
   const signIn = createSignIn({ find: parts.findToken, secret: random.uuid() });
-  const follow = createQuotas(mostFollowers);
+  const follow = createQuotas(maxFollowers);
 
   async function answer(request: Request, known: Caller | undefined): Promise<Response | undefined> {
     const url = new URL(request.url);
@@ -149,7 +149,7 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     const own = routes.filter(({ path }) => path.test(url.pathname));
     if (!isLogin && own.length === 0) {
       const visitor = isReading(request) ? signIn.who(request, known) : undefined;
-      return visitor?.byCookie ? pageAnswer(nothingHere, visitOf(request, url, visitor)) : undefined;
+      return visitor?.byCookie ? pageAnswer(notFoundPage, visitOf(request, url, visitor)) : undefined;
     }
     const fields = await fieldsOf(request);
     if (!fields) return refused(request, 'The form was too long, or was none.');
@@ -165,7 +165,7 @@ export function createDashboard(parts: DashboardParts): Dashboard {
         request,
         'The form is not one of ours, or of before you signed in. Go back, load the page anew, and send it again.',
       );
-    if (isLogin) return request.method === 'POST' ? onward('/login', signIn.leave(request)) : wrongMethod(request);
+    if (isLogin) return request.method === 'POST' ? redirectTo('/login', signIn.leave(request)) : wrongMethod(request);
     const method = isReading(request) ? 'GET' : request.method;
     const route = own.find(each => each.method === method);
     if (!route) return wrongMethod(request);
@@ -189,12 +189,12 @@ export function createDashboard(parts: DashboardParts): Dashboard {
   function login(request: Request, url: URL, fields: URLSearchParams, signed: Signed | undefined): Response {
     const isSent = request.method === 'POST';
     const back = localPath(isSent ? fields.get('back') : url.searchParams.get('back'));
-    if (signed && !isSent) return onward(back);
+    if (signed && !isSent) return redirectTo(back);
     if (!isSent && !isReading(request)) return wrongMethod(request);
     if (isSent && !signIn.began(request, fields.get('csrf') ?? ''))
       return refused(request, 'The form to sign in is too old. Load it anew.');
     const entered = isSent ? signIn.enter(request, (fields.get('token') ?? '').trim()) : undefined;
-    if (entered !== undefined) return onward(back, entered);
+    if (entered !== undefined) return redirectTo(back, entered);
     const { csrf, cookie } = signIn.begin(request, random.uuid());
     return bareAnswer(loginPage({ csrf, back, wrong: isSent }), themeOf(request), cookie);
   }
@@ -246,7 +246,7 @@ async function fieldsOf(request: Request): Promise<URLSearchParams | undefined> 
   let size = 0;
   for await (const chunk of request.body ?? []) {
     size += chunk.length;
-    if (size > mostFormBytes) return undefined;
+    if (size > maxFormBytes) return undefined;
     chunks.push(chunk);
   }
   return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
@@ -256,7 +256,7 @@ async function fieldsOf(request: Request): Promise<URLSearchParams | undefined> 
 function stranger(request: Request, url: URL): Response {
   if (!isReading(request)) return refused(request, 'Sign in first.');
   if (request.headers.get('accept')?.includes('text/event-stream')) return new Response(null, { status: 401 });
-  return onward(`/login?back=${encodeURIComponent(url.pathname + url.search)}`);
+  return redirectTo(`/login?back=${encodeURIComponent(url.pathname + url.search)}`);
 }
 
 function refused(request: Request, message: string): Response {
@@ -276,7 +276,7 @@ const broken = problemPage(
 const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open. Close some of them.');
 
 /** The dashboard as a part of the daemon: whatever is at no path of another's. */
-export function dashboardRoute(data: DashboardData): (door: RouteServices) => Route {
+export function dashboardRoute(data: DashboardData): (services: RouteServices) => Route {
   return ({ tokens, clock, random, admit, onError }) => {
     const dashboard = createDashboard({ data, findToken: tokens.find, clock, random, admit, onError });
     const handle: Route['handle'] = async ({ request, caller }) => {

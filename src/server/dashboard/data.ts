@@ -10,11 +10,11 @@ export interface DashboardData {
   /** What one caller may see: none of it is another owner's, but for how providers do, which is everybody's. */
   of(caller: Caller): OwnData;
   /** Takes Markdown apart into running text and blocks of code. */
-  stretches(markdown: string): Stretch[];
+  stretches(markdown: string): TextSegment[];
   version: string;
 }
 
-export interface Stretch {
+export interface TextSegment {
   /** The word behind the opening fence; absent for running text. */
   language?: string;
   text: string;

@@ -91,13 +91,13 @@ function briefly(ms: number): string {
 }
 
 /** Somebody else's words on one line: no line break or right-to-left mark in them does anything to what stands around. */
-export function line(text: string, most = 300): string {
+export function line(text: string, maxLength = 300): string {
   const flat = printablePath(
-    safeCut(text, most * 2)
+    safeCut(text, maxLength * 2)
       .replace(/\s+/g, ' ')
       .trim(),
   );
-  return flat.length > most ? `${safeCut(flat, most)}…` : flat;
+  return flat.length > maxLength ? `${safeCut(flat, maxLength)}…` : flat;
 }
 
 export function plural(count: number, one: string, many = `${one}s`): string {

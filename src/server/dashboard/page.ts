@@ -166,7 +166,7 @@ export function bareAnswer(page: Page, theme: Theme, cookie?: string): Response 
 }
 
 /** Sends the browser on, by GET. */
-export function onward(path: string, cookie?: string): Response {
+export function redirectTo(path: string, cookie?: string): Response {
   const headers = { ...guarded, Location: path, 'Cache-Control': 'no-store' };
   return new Response(null, {
     status: 303,
@@ -203,7 +203,7 @@ const lost = new Set(['THREAD_NOT_FOUND', 'THREAD_EXPIRED', 'INVALID_INPUT_FORMA
 export function problemOf(error: unknown): Page | undefined {
   if (!isAppError(error)) return undefined;
   const { message, kind, details } = error;
-  if (lost.has(details.code) && details.class !== 'fork') return nothingHere;
+  if (lost.has(details.code) && details.class !== 'fork') return notFoundPage;
   const statuses = {
     security: 403,
     input: 400,
@@ -217,7 +217,7 @@ export function problemOf(error: unknown): Page | undefined {
   return problemPage(statuses[kind], kind === 'security' ? 'Not allowed' : 'That did not work', message, details.next);
 }
 
-export const nothingHere = problemPage(
+export const notFoundPage = problemPage(
   404,
   'Nothing here',
   'There is nothing of yours at this address. It may have been deleted or expired, or it is of before this process began.',

@@ -3,7 +3,7 @@ import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { callPage, callPart, livePage, livePart } from './calls-page.ts';
 import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
-import { fileAnswer, nothingHere, onward, pageAnswer, problemPage, themes, type Visit } from './page.ts';
+import { fileAnswer, notFoundPage, pageAnswer, problemPage, redirectTo, themes, type Visit } from './page.ts';
 import { providersPage } from './providers-page.ts';
 import { cookie } from './sign-in.ts';
 import { spendPage } from './spend-page.ts';
@@ -69,17 +69,17 @@ export const routes: readonly Route[] = [
 
 async function showCall({ visit, parts: [id = ''] }: Asked): Promise<Response> {
   const call = visit.own.calls.find(id);
-  return pageAnswer(call ? callPage(visit, call) : nothingHere, visit);
+  return pageAnswer(call ? callPage(visit, call) : notFoundPage, visit);
 }
 
 async function followCall({ visit, parts: [id = ''], follow }: Asked): Promise<Response> {
-  if (!visit.own.calls.find(id)) return pageAnswer(nothingHere, visit);
+  if (!visit.own.calls.find(id)) return pageAnswer(notFoundPage, visit);
   let last: Markup | undefined;
   return follow(id, async now => {
     const call = now.own.calls.find(id);
     if (call) last = callPart(now, call);
     // What is forgotten meanwhile stays as it was seen last.
-    return { part: last ?? nothingHere.body, isOver: call?.endedAt !== undefined || !call };
+    return { part: last ?? notFoundPage.body, isOver: call?.endedAt !== undefined || !call };
   });
 }
 
@@ -96,18 +96,18 @@ function ofThread(answer: (asked: Asked, threads: ThreadsData, thread: Thread) =
 
 async function showTurn({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
   const turn = turnOf(thread, parts[1]);
-  return pageAnswer(turn ? await turnPage(visit, threads, thread, turn) : nothingHere, visit);
+  return pageAnswer(turn ? await turnPage(visit, threads, thread, turn) : notFoundPage, visit);
 }
 
 async function showFile({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
   const seq = Number(parts[1]);
   const view = await threads.file(thread, seq, Number(parts[2]));
-  return pageAnswer(view ? filePage(thread, seq, view) : nothingHere, visit);
+  return pageAnswer(view ? filePage(thread, seq, view) : notFoundPage, visit);
 }
 
 async function showImage({ visit, parts }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
   const image = await threads.image(thread, Number(parts[1]), Number(parts[2]));
-  return image ? fileAnswer(Uint8Array.from(image.bytes), image.mediaType) : pageAnswer(nothingHere, visit);
+  return image ? fileAnswer(Uint8Array.from(image.bytes), image.mediaType) : pageAnswer(notFoundPage, visit);
 }
 
 const types = {
@@ -119,7 +119,7 @@ const types = {
 async function exportThread({ visit, parts: [id = ''] }: Asked, threads: ThreadsData): Promise<Response> {
   const wanted = visit.url.searchParams.get('format') ?? 'md';
   const form = exportForms.find(name => name === wanted);
-  if (!form) return pageAnswer(nothingHere, visit);
+  if (!form) return pageAnswer(notFoundPage, visit);
   const pieces = await threads.export(id, form);
   const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
   return fileAnswer(body, types[form], `thread-${id.slice(0, 8)}.${form}`);
@@ -134,19 +134,19 @@ async function fork({ visit, fields }: Asked, threads: ThreadsData, thread: Thre
       next: 'Go back and choose one that is there.',
     });
   const child = await threads.change.fork(thread, turn.seq);
-  return onward(`/threads/${child.id}`);
+  return redirectTo(`/threads/${child.id}`);
 }
 
 async function remove({ request, visit, fields }: Asked, threads: ThreadsData, thread: Thread): Promise<Response> {
   if (!threads.change) return pageAnswer(readingOnly, visit);
   if (fields.get('sure') !== 'yes') return pageAnswer(unsure, visit);
   await threads.change.remove(thread, request.signal);
-  return onward('/threads');
+  return redirectTo('/threads');
 }
 
 async function chooseTheme({ request, visit, fields }: Asked): Promise<Response> {
   const theme = themes.find(name => name === fields.get('theme')) ?? visit.theme;
-  return onward(localPath(fields.get('back')), cookie(request, 'polylogue_theme', theme, 31_536_000));
+  return redirectTo(localPath(fields.get('back')), cookie(request, 'polylogue_theme', theme, 31_536_000));
 }
 
 /** Where to go on: an address of this server, whatever was asked for. */

@@ -20,7 +20,7 @@ export interface Signed {
 const cookieName = 'polylogue_token';
 const loginCookie = 'polylogue_login';
 /** Longer than any token that the server takes. */
-const longestToken = 8_192;
+const maxTokenLength = 8_192;
 
 /** Cookies of one request by name; of two with one name, the first. */
 export function cookiesOf(request: Request): ReadonlyMap<string, string> {
@@ -54,7 +54,7 @@ export function createSignIn({ find, secret }: SignInParts): SignIn {
 
   function tokenIn(request: Request): string | undefined {
     const value = cookiesOf(request).get(cookieName);
-    if (value === undefined || value.length > longestToken) return undefined;
+    if (value === undefined || value.length > maxTokenLength) return undefined;
     return Buffer.from(value, 'base64url').toString('utf8');
   }
 
@@ -85,7 +85,7 @@ export function createSignIn({ find, secret }: SignInParts): SignIn {
       return nonce !== undefined && nonce !== '' && isSame(csrf, signOf(nonce, 'polylogue login'));
     },
     enter(request, token) {
-      if (token.length > longestToken || !find(token)) return undefined;
+      if (token.length > maxTokenLength || !find(token)) return undefined;
       return cookie(request, cookieName, Buffer.from(token, 'utf8').toString('base64url'));
     },
     leave: request => cookie(request, cookieName, '', 0),

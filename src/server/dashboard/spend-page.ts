@@ -17,7 +17,7 @@ const dayMs = 86_400_000;
 const periods = [7, 30, 90, 365] as const;
 const usualPeriod = 30;
 const groupings = ['model', 'provider', 'tool', 'thread', 'day'] as const satisfies readonly SpendKey[];
-const mostRows = 100;
+const maxRows = 100;
 
 /** What the owner's calls cost, over time and by what. */
 export async function spendPage({ url, own, now }: Visit): Promise<Page> {
@@ -103,7 +103,7 @@ function charts(rows: readonly SpendRow[], days: number, now: number): Child {
 
 function sums(rows: readonly SpendRow[], by: SpendKey): Markup {
   const all = spendBy(rows, by);
-  const shown = by === 'day' ? all.toReversed().slice(0, mostRows) : all.slice(0, mostRows);
+  const shown = by === 'day' ? all.toReversed().slice(0, maxRows) : all.slice(0, maxRows);
   const whole = spendTotal(rows).costUsd;
   const cells = shown.map(({ key, costUsd, calls, unpriced, usage }) => [
     by === 'thread' && isThreadId(key)
@@ -117,5 +117,5 @@ function sums(rows: readonly SpendRow[], by: SpendKey): Markup {
     amount(usage.output),
   ]);
   const name = by.charAt(0).toUpperCase() + by.slice(1);
-  return html`${table(`Spend by ${by}`, [name, 'Cost', 'Share', 'Questions', 'Input', 'From caches', 'Output'], cells)}${all.length > mostRows && html`<p class="soft small">${plural(all.length - mostRows, 'further row')} ${by === 'day' ? 'before' : 'cost less'}.</p>`}`;
+  return html`${table(`Spend by ${by}`, [name, 'Cost', 'Share', 'Questions', 'Input', 'From caches', 'Output'], cells)}${all.length > maxRows && html`<p class="soft small">${plural(all.length - maxRows, 'further row')} ${by === 'day' ? 'before' : 'cost less'}.</p>`}`;
 }

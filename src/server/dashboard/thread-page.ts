@@ -21,11 +21,11 @@ import { codeBlock, cutTo, said, sources } from './turn-parts.ts';
 
 const perPage = 30;
 
-const longestQuery = 300;
+const maxQueryLength = 300;
 
 /** All threads of the owner, or those that hold some words. */
 export async function threadsPage({ url, now }: Visit, threads: ThreadsData): Promise<Page> {
-  const words = (url.searchParams.get('q') ?? '').slice(0, longestQuery).trim();
+  const words = (url.searchParams.get('q') ?? '').slice(0, maxQueryLength).trim();
   const [time = '', id = ''] = (url.searchParams.get('before') ?? '').split(':');
   const after = /^\d{1,15}$/.test(time) ? { before: Number(time), ...(isThreadId(id) && { beforeId: id }) } : undefined;
   return {
@@ -92,9 +92,9 @@ export function lastPart(path: string): string {
   return path.split(/[\\/]/).findLast(part => part !== '') ?? path;
 }
 
-const mostOfTurn = 20_000;
+const maxTurnChars = 20_000;
 
-const mostOfDiff = 8_000;
+const maxDiffChars = 8_000;
 
 /** Diffs of one turn that are shown in it. */
 const shownDiffs = 6;
@@ -170,10 +170,10 @@ async function turnPart(
   threads: ThreadsData,
   thread: Thread,
   turn: StoredTurn,
-  most = mostOfTurn,
+  maxLength = maxTurnChars,
 ): Promise<Markup> {
   const address = `/threads/${thread.id}/turns/${turn.seq}`;
-  const { text, note } = cutTo(turn.content, most, address);
+  const { text, note } = cutTo(turn.content, maxLength, address);
   return html`<article class="turn card ${turn.role}" id="turn-${turn.seq}" aria-labelledby="name-${turn.seq}">
 <header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
 ${said(visit.data.stretches, text)}${note}
@@ -189,14 +189,14 @@ function speaker({ role, toolName, modelProvider, modelName }: StoredTurn): stri
 }
 
 function numbers({ timestamp, modelMetadata: known }: StoredTurn, now: number): Child {
-  const told = [
+  const facts = [
     known?.latencyMs !== undefined && duration(known.latencyMs),
     known?.usage && `${amount(known.usage.input)} in, ${amount(known.usage.output)} out`,
     known?.usage && known.usage.cacheRead > 0 && `${amount(known.usage.cacheRead)} from cache`,
     known?.costUsd !== undefined && dollars(known.costUsd),
     known?.effort !== undefined && `effort ${line(known.effort, 20)}`,
   ].filter(Boolean);
-  return [ago(timestamp, now), told.length > 0 && ` · ${told.join(' · ')}`];
+  return [ago(timestamp, now), facts.length > 0 && ` · ${facts.join(' · ')}`];
 }
 
 async function files(threads: ThreadsData, thread: Thread, turn: StoredTurn): Promise<Child> {
@@ -207,7 +207,7 @@ async function files(threads: ThreadsData, thread: Thread, turn: StoredTurn): Pr
     const name = html`<code class="bidi">${line(within(thread.workspace, file.path))}</code>`;
     if (diffs.includes(index)) {
       const view = await threads.file(thread, turn.seq, index);
-      return html`<li><a href="${address}">${name}</a> <span class="tag">diff</span>${view && fileText(view, mostOfDiff, address)}</li>`;
+      return html`<li><a href="${address}">${name}</a> <span class="tag">diff</span>${view && fileText(view, maxDiffChars, address)}</li>`;
     }
     const isShown = file.shown !== undefined || file.base !== undefined;
     const extent = file.range
@@ -224,13 +224,13 @@ function within(workspace: string, path: string): string {
   return isInside ? path.slice(workspace.length + 1) : path;
 }
 
-function fileText({ text, language }: FileView, most: number, rest: string): Child {
+function fileText({ text, language }: FileView, maxLength: number, rest: string): Child {
   if (text === undefined) return html`<p class="soft">Its text is no longer in the store.</p>`;
-  const cut = cutTo(text, most, rest);
+  const cut = cutTo(text, maxLength, rest);
   return [codeBlock(cut.text, language), cut.note];
 }
 
-const mostOfFile = 2_000_000;
+const maxFileChars = 2_000_000;
 
 /** What a turn showed of a file. */
 export function filePage(thread: Thread, seq: number, view: FileView): Page {
@@ -239,7 +239,7 @@ export function filePage(thread: Thread, seq: number, view: FileView): Page {
     title: line(lastPart(view.path), 80),
     place: '/threads',
     body: html`<p class="small"><a href="${back}">← Turn ${seq}</a></p><h1 class="bidi">${line(lastPart(view.path), 120)}</h1>
-<p class="lede"><code class="bidi">${line(view.path)}</code> · ${view.extent}</p>${fileText(view, mostOfFile, `/threads/${thread.id}/export?format=jsonl`)}`,
+<p class="lede"><code class="bidi">${line(view.path)}</code> · ${view.extent}</p>${fileText(view, maxFileChars, `/threads/${thread.id}/export?format=jsonl`)}`,
   };
 }
 

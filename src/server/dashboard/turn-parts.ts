@@ -11,9 +11,9 @@ export function said(stretches: DashboardData['stretches'], markdown: string): M
 }
 
 /** The beginning of a long text, and the way to the rest. */
-export function cutTo(text: string, most: number, rest: string): { text: string; note: Child } {
-  if (text.length <= most) return { text, note: undefined };
-  const shown = safeCut(text, most);
+export function cutTo(text: string, maxLength: number, rest: string): { text: string; note: Child } {
+  if (text.length <= maxLength) return { text, note: undefined };
+  const shown = safeCut(text, maxLength);
   return {
     text: shown,
     note: html`<p class="soft small">${amount(text.length - shown.length)} more characters. <a href="${rest}">Show all of it</a></p>`,

@@ -1,4 +1,4 @@
-import type { StoredTurn, Thread, VoiceRecord } from '../../core/thread.ts';
+import type { PanelistRecord, StoredTurn, Thread } from '../../core/thread.ts';
 import { dollars } from '../../core/usage.ts';
 import { share } from './chart.ts';
 import type { DashboardData } from './data.ts';
@@ -6,11 +6,11 @@ import { type Child, duration, html, line, type Markup, type Mood, pill, plural 
 import type { Page, Visit } from './page.ts';
 import { cutTo, said } from './turn-parts.ts';
 
-const mostOfVerdict = 12_000;
+const maxVerdictChars = 12_000;
 
 /** A voice with its own words. */
-interface Heard {
-  voice: VoiceRecord;
+interface ShownResponse {
+  record: PanelistRecord;
   text: string;
   seq: number;
 }
@@ -18,7 +18,7 @@ interface Heard {
 interface Panel {
   /** Turn that it ends with. */
   seq: number;
-  voices: Heard[];
+  responses: ShownResponse[];
   /** What they came to; empty where the caller brings it together himself. */
   summary: string;
   /** Asked one by one, each in a turn of its own. */
@@ -38,15 +38,15 @@ ${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html
 }
 
 function panelPart({ stretches }: DashboardData, thread: Thread, panel: Panel): Markup {
-  const { seq, voices, summary } = panel;
-  return html`<section id="panel-${seq}" aria-labelledby="panel-${seq}-name"><h2 id="panel-${seq}-name">${plural(voices.length, 'model')}, up to <a href="/threads/${thread.id}?from=${seq}#turn-${seq}">turn ${seq}</a> ${tally(voices)}</h2>
+  const { seq, responses, summary } = panel;
+  return html`<section id="panel-${seq}" aria-labelledby="panel-${seq}-name"><h2 id="panel-${seq}-name">${plural(responses.length, 'model')}, up to <a href="/threads/${thread.id}?from=${seq}#turn-${seq}">turn ${seq}</a> ${tally(responses)}</h2>
 ${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</div>`}
-<div class="columns">${voices.map(heard => verdict(stretches, thread, heard))}</div></section>`;
+<div class="columns">${responses.map(heard => verdict(stretches, thread, heard))}</div></section>`;
 }
 
-function tally(voices: readonly Heard[]): Child {
+function tally(responses: readonly ShownResponse[]): Child {
   const positions = Map.groupBy(
-    voices.flatMap(({ voice }) => voice.position ?? []),
+    responses.flatMap(({ record }) => record.position ?? []),
     position => position,
   );
   return [...positions].map(([position, all]) => [
@@ -55,9 +55,9 @@ function tally(voices: readonly Heard[]): Child {
   ]);
 }
 
-function verdict(stretches: DashboardData['stretches'], thread: Thread, { voice, text, seq }: Heard): Markup {
-  const { expert, model, stance, status, position, confidence, latencyMs, costUsd } = voice;
-  const cut = cutTo(text, mostOfVerdict, `/threads/${thread.id}/turns/${seq}`);
+function verdict(stretches: DashboardData['stretches'], thread: Thread, { record, text, seq }: ShownResponse): Markup {
+  const { expert, model, stance, status, position, confidence, latencyMs, costUsd } = record;
+  const cut = cutTo(text, maxVerdictChars, `/threads/${thread.id}/turns/${seq}`);
   const numbers = [latencyMs !== undefined && duration(latencyMs), costUsd !== undefined && dollars(costUsd)];
   return html`<article class="card verdict"><header><h3>Expert ${line(expert, 4)}: ${line(model, 120)}</h3>
 <div class="row"><span class="tag">stance: ${line(stance, 40)}</span>${position !== undefined && pill(moodOf(position), line(position, 60))}${status !== 'success' && pill('bad', status === 'error' ? 'failed' : 'not asked')}</div>
@@ -73,31 +73,32 @@ function moodOf(position: string): Mood {
 export function panelsOf({ turns }: Pick<Thread, 'turns'>): Panel[] {
   const panels: Panel[] = [];
   for (const turn of turns) {
-    const voices = turn.modelMetadata?.voices;
-    if (!voices || voices.length === 0 || turn.role !== 'assistant') continue;
-    const heard = voices.map(voice => ({ voice, text: textOf(turn, voice), seq: turn.seq }));
+    const records = turn.modelMetadata?.voices;
+    if (!records || records.length === 0 || turn.role !== 'assistant') continue;
+    const heard = records.map(record => ({ record, text: textOf(turn, record), seq: turn.seq }));
     const last = panels.at(-1);
-    const isByStep = voices.length === 1 && voices[0]?.from === 0;
-    const goesOn = isByStep && voices[0]?.expert !== 'A' && last?.isByStep === true;
-    if (goesOn && last) panels[panels.length - 1] = { ...last, seq: turn.seq, voices: [...last.voices, ...heard] };
-    else panels.push({ seq: turn.seq, voices: heard, summary: summaryOf(turn), isByStep });
+    const isByStep = records.length === 1 && records[0]?.from === 0;
+    const goesOn = isByStep && records[0]?.expert !== 'A' && last?.isByStep === true;
+    if (goesOn && last)
+      panels[panels.length - 1] = { ...last, seq: turn.seq, responses: [...last.responses, ...heard] };
+    else panels.push({ seq: turn.seq, responses: heard, summary: summaryOf(turn), isByStep });
   }
   return panels;
 }
 
 /** Stored places hold for the text that was stored with them: one that was masked later, on import, is another. */
-function textOf(turn: StoredTurn, voice: VoiceRecord): string {
+function textOf(turn: StoredTurn, record: PanelistRecord): string {
   const { content } = turn;
-  const { from, to } = voice;
-  if ((from === 0 && to === content.length) || standsAt(turn, voice)) return content.slice(from, to);
+  const { from, to } = record;
+  if ((from === 0 && to === content.length) || standsAt(turn, record)) return content.slice(from, to);
   return 'Where this verdict stands in its turn is not known any more; the transcript has it.';
 }
 
-function standsAt({ content }: StoredTurn, { from, expert, model, stance }: VoiceRecord): boolean {
+function standsAt({ content }: StoredTurn, { from, expert, model, stance }: PanelistRecord): boolean {
   return content.slice(0, from).endsWith(headingOf({ expert, model, stance }));
 }
 
-function headingOf({ expert, model, stance }: Pick<VoiceRecord, 'expert' | 'model' | 'stance'>): string {
+function headingOf({ expert, model, stance }: Pick<PanelistRecord, 'expert' | 'model' | 'stance'>): string {
   return `### Expert ${expert}: ${model} (stance: ${stance})\n\n`;
 }
 

@@ -38,7 +38,7 @@ export interface WriteOptions {
 }
 
 /** Bytes of a live stream that may wait for a client; one that falls further behind is sent away. */
-const mostWaiting = 1_048_576;
+const maxWaiting = 1_048_576;
 
 /** Small enough that a slow client takes one now and then. */
 const sliceBytes = 65_536;
@@ -94,7 +94,7 @@ async function* readAhead(reader: Reader, onTooMuch: () => void): AsyncGenerator
   let wake = () => {};
   const reading = (async () => {
     for await (const piece of piecesOf(reader)) {
-      if (size > mostWaiting) return onTooMuch();
+      if (size > maxWaiting) return onTooMuch();
       waiting.push(piece);
       size += piece.length;
       wake();

@@ -6,23 +6,23 @@ import type { Tokens } from '../access/tokens.ts';
 import { readJson } from '../mcp/messages.ts';
 import type { Cors } from './cors.ts';
 import { addressOf, readBody, toRequest } from './responses.ts';
-import type { Exchange, GuardedRequest, Route, RouteServices, UpgradeDoor } from './routes.ts';
+import type { Exchange, GuardedRequest, Route, RouteServices, UpgradeHandler } from './routes.ts';
 
-export const nowhere: Refusal = {
+export const notFound: Refusal = {
   status: 404,
   class: 'path',
   message: 'There is nothing at this path.',
   next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
 };
 
-export const wrongType: Refusal = {
+export const unsupportedMediaType: Refusal = {
   status: 415,
   class: 'type',
   message: 'The body is not declared as JSON.',
   next: 'Send it with "Content-Type: application/json".',
 };
 
-export const wrongCoding: Refusal = {
+export const unsupportedEncoding: Refusal = {
   status: 415,
   class: 'coding',
   message: 'The body is compressed.',
@@ -31,7 +31,7 @@ export const wrongCoding: Refusal = {
 };
 
 /** At the path of a door that takes connections of another protocol alone; a proxy on the way may have taken that out. */
-export const upgradeOnly: Refusal = {
+export const upgradeRequired: Refusal = {
   status: 426,
   class: 'upgrade',
   message: 'This path takes WebSockets only.',
@@ -39,14 +39,14 @@ export const upgradeOnly: Refusal = {
   headers: { Upgrade: 'websocket', Connection: 'Upgrade' },
 };
 
-export const brokenOff: Refusal = {
+export const clientDisconnected: Refusal = {
   status: 400,
   class: 'body',
   message: 'The body ended too soon.',
   next: 'Send the request again.',
 };
 
-export function wrongMethod(allowed: readonly string[]): Refusal {
+export function methodNotAllowed(allowed: readonly string[]): Refusal {
   return {
     status: 405,
     class: 'method',
@@ -93,7 +93,7 @@ export interface RouterParts extends Pick<RouteServices, 'version' | 'gate' | 't
   /** Answers browsers that ask whether a page may call. */
   cors: Cors;
   routes: readonly Route[];
-  upgrades: readonly Pick<UpgradeDoor, 'path'>[];
+  upgrades: readonly Pick<UpgradeHandler, 'path'>[];
   /** Told whose answer this is, once that is known. */
   onCaller(caller: Caller, outgoing: ServerResponse): void;
   /** Why it can't work now, as one sentence; undefined: it can. */
@@ -108,7 +108,7 @@ const formBytes = 65_536;
 const readOnly = ['GET', 'HEAD'];
 
 /** One of the daemon's own doors, which take JSON. */
-interface Door {
+interface JsonEndpoint {
   methods: readonly string[];
   open(guarded: GuardedRequest): Promise<Exchange>;
 }
@@ -121,19 +121,20 @@ export function createRouter(parts: RouterParts): Router {
     ['/readyz', () => readiness(parts)],
   ]);
 
-  function doorAt(path: string): Door | undefined {
+  function endpointAt(path: string): JsonEndpoint | undefined {
     if (path === '/mcp') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
     const [, tool] = /^\/api\/tools(?:\/([A-Za-z0-9_.-]{1,128}))?$/.exec(path) ?? [undefined, false as const];
     if (tool === false) return undefined;
     return { methods: tool === undefined ? ['GET', 'HEAD'] : ['POST'], open: guarded => parts.tool(guarded, tool) };
   }
 
-  async function throughDoor(door: Door, url: URL, call: Call, caller: Caller): Promise<Exchange> {
+  async function callEndpoint(endpoint: JsonEndpoint, url: URL, call: Call, caller: Caller): Promise<Exchange> {
     const { incoming, outgoing } = call;
     let value: unknown;
     if (incoming.method === 'POST') {
-      if (!/^application\/json\s*(;|$)/i.test(incoming.headers['content-type'] ?? '')) return refused(call, wrongType);
-      if (!/^(identity)?$/i.test(incoming.headers['content-encoding'] ?? '')) return refused(call, wrongCoding);
+      if (!/^application\/json\s*(;|$)/i.test(incoming.headers['content-type'] ?? ''))
+        return refused(call, unsupportedMediaType);
+      if (!/^(identity)?$/i.test(incoming.headers['content-encoding'] ?? '')) return refused(call, unsupportedEncoding);
       const body = await readBody(incoming, outgoing, parts.maxBodyBytes);
       if (!('bytes' in body)) return refused(call, body);
       const read = readJson(body.bytes.toString('utf8'));
@@ -147,10 +148,10 @@ export function createRouter(parts: RouterParts): Router {
     const root = rootOf(incoming);
     // The body was read; what goes on only says that there is one.
     const request = toRequest(incoming, outgoing, url, incoming.method === 'POST' ? Buffer.from('{}') : undefined);
-    return held(parts.gate, () => door.open({ request, body: value, caller, root }));
+    return held(parts.gate, () => endpoint.open({ request, body: value, caller, root }));
   }
 
-  async function throughRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
+  async function callRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
     const { incoming, outgoing } = call;
     // Who is not known yet has no more to say than a token in a form.
     const limit = caller ? parts.maxBodyBytes : Math.min(formBytes, parts.maxBodyBytes);
@@ -160,7 +161,7 @@ export function createRouter(parts: RouterParts): Router {
     if (response) return { response };
     // What is not there is not told to strangers.
     const known = caller ?? parts.tokens.identify(undefined);
-    return refused(call, 'status' in known ? known : nowhere);
+    return refused(call, 'status' in known ? known : notFound);
   }
 
   async function answer(call: Call): Promise<Exchange> {
@@ -168,32 +169,33 @@ export function createRouter(parts: RouterParts): Router {
     const refusal = parts.checkAddress(incoming);
     if (refusal) return refused(call, refusal);
     const url = addressOf(incoming);
-    if (!url) return refused(call, nowhere);
+    if (!url) return refused(call, notFound);
     const { pathname } = url;
     const probe = probes.get(pathname);
-    if (probe) return isIn(readOnly, incoming) ? { response: await probe() } : refused(call, wrongMethod(readOnly));
-    if (parts.upgrades.some(({ path }) => path === pathname)) return refused(call, upgradeOnly);
-    const door = doorAt(pathname);
-    const preflight = door && parts.cors(incoming, call.outgoing);
+    if (probe)
+      return isIn(readOnly, incoming) ? { response: await probe() } : refused(call, methodNotAllowed(readOnly));
+    if (parts.upgrades.some(({ path }) => path === pathname)) return refused(call, upgradeRequired);
+    const endpoint = endpointAt(pathname);
+    const preflight = endpoint && parts.cors(incoming, call.outgoing);
     if (preflight) return { response: preflight };
-    const route = door ? undefined : routes.find(({ path }) => fits(path, pathname));
+    const route = endpoint ? undefined : routes.find(({ path }) => fits(path, pathname));
     const caller = callerOf(parts.tokens, incoming, route);
     if (caller && 'status' in caller) return refused(call, caller);
     if (caller) parts.onCaller(caller, call.outgoing);
     const tooMany = caller && parts.admit(caller);
     if (tooMany) return refused(call, tooMany);
-    const way = door ?? route;
-    if (!way) return refused(call, nowhere);
-    if (!isIn(way.methods, incoming)) return refused(call, wrongMethod(way.methods));
-    if (route) return throughRoute(route, url, call, caller);
-    return door && caller ? throughDoor(door, url, call, caller) : refused(call, nowhere);
+    const way = endpoint ?? route;
+    if (!way) return refused(call, notFound);
+    if (!isIn(way.methods, incoming)) return refused(call, methodNotAllowed(way.methods));
+    if (route) return callRoute(route, url, call, caller);
+    return endpoint && caller ? callEndpoint(endpoint, url, call, caller) : refused(call, notFound);
   }
 
   return async (incoming, outgoing) => {
     try {
       return await answer({ incoming, outgoing });
     } catch (error) {
-      if (incoming.destroyed && !incoming.complete) return refused({ incoming, outgoing }, brokenOff);
+      if (incoming.destroyed && !incoming.complete) return refused({ incoming, outgoing }, clientDisconnected);
       const refusal = refusalOf(error);
       if (refusal.class === 'bug') throw error;
       return refused({ incoming, outgoing }, refusal);
@@ -242,13 +244,13 @@ function fits(path: string, pathname: string): boolean {
 
 /** The header in which a client names its project. */
 export function rootOf({ headers }: IncomingMessage): string | undefined {
-  const told = headers['polylogue-root'];
-  if (typeof told !== 'string' || told === '') return undefined;
+  const header = headers['polylogue-root'];
+  if (typeof header !== 'string' || header === '') return undefined;
   try {
-    return decodeURIComponent(told);
+    return decodeURIComponent(header);
   } catch {
     // Not encoded after all: it is taken as it stands, and judged as a path.
-    return told;
+    return header;
   }
 }
 

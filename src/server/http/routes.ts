@@ -89,7 +89,7 @@ export interface UpgradeRequest {
 }
 
 /** Takes over connections at one path. */
-export interface UpgradeDoor {
+export interface UpgradeHandler {
   /** As `/ws`. */
   path: string;
   accept(request: UpgradeRequest): void;
@@ -107,11 +107,11 @@ export function listedOf(
   { caller, guessed }: { caller: Caller; guessed?: string | undefined },
   wrap: Wrap,
 ): ListedRoots {
-  return through({ clock, productOf: addresses => productOf(caller, guessed, addresses) }, wrap);
+  return wrapListedRoots({ clock, productOf: addresses => productOf(caller, guessed, addresses) }, wrap);
 }
 
 /** The same, with something around each host. */
-export function through({ productOf, clock }: ListedRoots, wrap: Wrap): ListedRoots {
+export function wrapListedRoots({ productOf, clock }: ListedRoots, wrap: Wrap): ListedRoots {
   return {
     clock,
     async productOf(addresses) {

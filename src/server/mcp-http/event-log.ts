@@ -21,10 +21,10 @@ export interface EventLog extends EventStore {
 }
 
 /** More events than these are forgotten, the oldest first; the newest one stays whatever its size, where all sessions have room for it. */
-const most = { events: 512, characters: 1_048_576 };
+const limits = { events: 512, characters: 1_048_576 };
 
 /** Characters of the events of all sessions: many clients, or one with many sessions, must not fill the memory. */
-export const mostLogged = 134_217_728;
+export const maxLogged = 134_217_728;
 
 /** What was sent in one session, for a client that lost a stream and comes back for the rest; `room` is shared by all sessions. */
 export function createEventLog(room: ResultStore): EventLog {
@@ -62,7 +62,7 @@ export function createEventLog(room: ResultStore): EventLog {
       if (isOver || !takes(event.size)) return event.id;
       events.push(event);
       size += event.size;
-      while (events.length > 1 && (events.length > most.events || size > most.characters)) drop();
+      while (events.length > 1 && (events.length > limits.events || size > limits.characters)) drop();
       return event.id;
     },
     getStreamIdForEventId: async id => after(id).stream,

@@ -2,44 +2,44 @@ import { isInitializeRequest, isLegacyRequest } from '@modelcontextprotocol/serv
 import type { ToolHost } from '../../core/tool-host.ts';
 import { createQuotas } from '../access/limits.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
-import { listedOf, through } from '../http/routes.ts';
+import { listedOf, wrapListedRoots } from '../http/routes.ts';
 import type { McpOptions } from '../mcp/mcp.ts';
 import { createResultStore } from '../websocket/kept-results.ts';
-import { mostLogged } from './event-log.ts';
+import { maxLogged } from './event-log.ts';
 import {
-  createModernLeg,
-  createModernLegs,
+  createStatelessHandler,
+  createStatelessHandlers,
   type From,
-  noRoom,
   noSession,
-  noShare,
+  overCapacity,
+  quotaExceeded,
   type ServerOf,
   unknownSession,
 } from './requests.ts';
 import type { Sessions } from './sessions.ts';
 import { openSession, type Session } from './sessions.ts';
 
-export interface McpDoorOptions
+export interface McpHttpEndpointOptions
   extends Pick<RouteServices, 'version' | 'random' | 'clock' | 'gate' | 'tokens' | 'productOf' | 'onError'> {
   sessions: Sessions;
   /** Makes the protocol server of a connection or request; the product's own unless told. */
   serverOf?: ServerOf;
 }
 
-export interface McpDoor {
+export interface McpHttpEndpoint {
   handle(request: GuardedRequest): Promise<Exchange>;
   close(): Promise<void>;
 }
 
 /** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
-export function createMcpDoor(options: McpDoorOptions): McpDoor {
+export function createMcpHttpEndpoint(options: McpHttpEndpointOptions): McpHttpEndpoint {
   const { sessions, random, clock, gate, version, serverOf, onError } = options;
-  const room = createResultStore(mostLogged);
+  const room = createResultStore(maxLogged);
   const listens = createQuotas(sessions.limits);
-  const modern = createModernLegs(async from => {
+  const modern = createStatelessHandlers(async from => {
     const mcp = await optionsFor(from, from.caller.name);
     const mayListen = () => listens(from.caller.name);
-    return createModernLeg({ mcp, clock, serverOf, mayListen, onError });
+    return createStatelessHandler({ mcp, clock, serverOf, mayListen, onError });
   });
 
   async function optionsFor({ caller, root: declared }: From, client: string): Promise<McpOptions> {
@@ -54,7 +54,8 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     if (id === null && !(request.method === 'POST' && isInitializeRequest(body))) return { response: noSession() };
     const session = id === null ? await opened({ caller, root }) : sessions.find(id, caller.name);
     if (!session) return { response: unknownSession() };
-    if (typeof session === 'string') return { response: session === 'full' ? noRoom() : noShare('sessions') };
+    if (typeof session === 'string')
+      return { response: session === 'full' ? overCapacity() : quotaExceeded('sessions') };
     const release = sessions.use(session);
     try {
       const { response, listens = false, onWritten } = await session.handle(request, body);
@@ -77,7 +78,7 @@ export function createMcpDoor(options: McpDoorOptions): McpDoor {
     const caller = from.caller.name;
     const { host, listed, ...mcp } = await optionsFor(from, `session ${id}`);
     const used = (product: ToolHost) => inUse(sessions, product, () => sessions.find(id, caller));
-    const own = { ...mcp, host: used(host), listed: listed && through(listed, used) };
+    const own = { ...mcp, host: used(host), listed: listed && wrapListedRoots(listed, used) };
     return sessions.add(caller, onClosed =>
       openSession({ id, caller, mcp: own, serverOf, clock, room, onClosed, onError }),
     );

@@ -68,11 +68,11 @@ function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Respo
   let stop = () => {};
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
-      const tell = (bytes: Uint8Array) => {
+      const write = (bytes: Uint8Array) => {
         if (!isOver) controller.enqueue(bytes);
       };
       const beat = () => {
-        tell(encoder.encode(': keepalive\n\n'));
+        write(encoder.encode(': keepalive\n\n'));
         stop = clock.after(keepAliveMs, beat);
       };
       beat();
@@ -82,7 +82,7 @@ function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Respo
         isOver = true;
       };
       // Not awaited: the stream is there for its reader while the work goes on.
-      pass(answer, tell, () => isOver).then(
+      pass(answer, write, () => isOver).then(
         () => end(() => controller.close()),
         error => end(() => controller.error(error)),
       );
@@ -102,20 +102,20 @@ function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Respo
 
 async function pass(
   answer: Promise<Response>,
-  tell: (bytes: Uint8Array) => void,
+  write: (bytes: Uint8Array) => void,
   isOver: () => boolean,
 ): Promise<void> {
   const response = await answer;
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
   if (!isStream) {
     const text = await response.text();
-    if (text !== '') tell(new TextEncoder().encode(`event: message\ndata: ${text}\n\n`));
+    if (text !== '') write(new TextEncoder().encode(`event: message\ndata: ${text}\n\n`));
     return;
   }
   const reader = response.body?.getReader();
   for (let next = await reader?.read(); next && !next.done; next = await reader?.read()) {
     if (isOver()) return void reader?.cancel();
-    tell(next.value);
+    write(next.value);
   }
 }
 
@@ -131,11 +131,11 @@ export function unknownSession(): Response {
   return rpcError(404, -32_001, 'There is no such session. Begin a new one with "initialize".');
 }
 
-export function noRoom(): Response {
+export function overCapacity(): Response {
   return later(rpcError(503, -32_000, 'There are too many sessions. Try again later.'));
 }
 
-export function noShare(what: 'sessions' | 'streams'): Response {
+export function quotaExceeded(what: 'sessions' | 'streams'): Response {
   const message = `Your token has as many ${what} as one token may have at a time. End one, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).`;
   return later(rpcError(429, -32_000, message));
 }
@@ -146,7 +146,7 @@ function later(response: Response): Response {
 }
 
 /** How 2026 clients of one caller are served: request by request. */
-export interface ModernLeg {
+export interface StatelessHandler {
   handle(request: Request, body: unknown): Promise<Exchange>;
   /** Requests under way, and streams that listen. */
   open(): number;
@@ -156,7 +156,7 @@ export interface ModernLeg {
 /** Makes the protocol server of one connection or request. */
 export type ServerOf = (mcp: McpOptions, era: Era) => Server | McpServer;
 
-export interface ModernLegOptions {
+export interface StatelessHandlerOptions {
   mcp: McpOptions;
   clock: Pick<Clock, 'after'>;
   serverOf: ServerOf | undefined;
@@ -165,7 +165,7 @@ export interface ModernLegOptions {
   onError(error: Error): void;
 }
 
-export function createModernLeg(options: ModernLegOptions): ModernLeg {
+export function createStatelessHandler(options: StatelessHandlerOptions): StatelessHandler {
   const { mcp, clock, serverOf = createMcpServer, mayListen, onError } = options;
   const changes = createOwnerChanges(mcp.host.resources, mcp.principal.owner);
   const gone = new AbortController();
@@ -185,7 +185,7 @@ export function createModernLeg(options: ModernLegOptions): ModernLeg {
 
   async function listen(request: Request, body: unknown): Promise<Exchange> {
     const giveBack = mayListen();
-    if (!giveBack) return { response: noShare('streams') };
+    if (!giveBack) return { response: quotaExceeded('streams') };
     listening += 1;
     let end = () => {};
     const onWritten = () => {
@@ -232,33 +232,33 @@ export function createModernLeg(options: ModernLegOptions): ModernLeg {
 export type From = Pick<GuardedRequest, 'caller' | 'root'>;
 
 /** What 2026 requests of one caller and project have in common. */
-interface Leg {
+interface HandlerEntry {
   caller: string;
-  made: Promise<ModernLeg>;
+  made: Promise<StatelessHandler>;
 }
 
-export interface ModernLegs {
+export interface StatelessHandlers {
   /** That of a caller and project, made with their first request. */
-  of(from: From): Promise<ModernLeg>;
+  of(from: From): Promise<StatelessHandler>;
   /** Those of callers who are let in no more. */
   end(callers: ReadonlySet<string>): void;
   close(): Promise<void>;
 }
 
 /** Callers and projects that are remembered while nobody of them asks for anything. */
-const mostLegs = 256;
+const maxHandlers = 256;
 
 /** One leg for each caller and project. */
-export function createModernLegs(make: (from: From) => Promise<ModernLeg>): ModernLegs {
+export function createStatelessHandlers(make: (from: From) => Promise<StatelessHandler>): StatelessHandlers {
   // The one that was used longest ago stands first.
-  const legs = new Map<string, Leg>();
+  const handlers = new Map<string, HandlerEntry>();
 
   async function forgetIdle(): Promise<void> {
-    if (legs.size <= mostLegs) return;
-    for (const [key, each] of [...legs].slice(0, -1)) {
-      const leg = await each.made.catch(() => undefined);
-      if (leg && leg.open() > 0) continue;
-      legs.delete(key);
+    if (handlers.size <= maxHandlers) return;
+    for (const [key, each] of [...handlers].slice(0, -1)) {
+      const handler = await each.made.catch(() => undefined);
+      if (handler && handler.open() > 0) continue;
+      handlers.delete(key);
       return;
     }
   }
@@ -268,24 +268,24 @@ export function createModernLegs(make: (from: From) => Promise<ModernLeg>): Mode
       const { caller, root } = from;
       // The owner, too: a request that was let in before its token became another owner's must leave him nothing.
       const key = JSON.stringify([caller.name, caller.owner, root ?? null]);
-      const leg = legs.get(key) ?? { caller: caller.name, made: make(from) };
-      legs.delete(key);
-      legs.set(key, leg);
+      const entry = handlers.get(key) ?? { caller: caller.name, made: make(from) };
+      handlers.delete(key);
+      handlers.set(key, entry);
       // A product that can't be made now may be made for the next request.
-      leg.made.catch(() => legs.get(key) === leg && legs.delete(key));
+      entry.made.catch(() => handlers.get(key) === entry && handlers.delete(key));
       await forgetIdle();
-      return leg.made;
+      return entry.made;
     },
     end(callers) {
-      for (const [key, { caller, made }] of legs) {
+      for (const [key, { caller, made }] of handlers) {
         if (!callers.has(caller)) continue;
-        legs.delete(key);
-        made.then(leg => leg.close()).catch(() => undefined);
+        handlers.delete(key);
+        made.then(handler => handler.close()).catch(() => undefined);
       }
     },
     async close() {
-      const made = await Promise.allSettled([...legs.values()].map(leg => leg.made));
-      await Promise.all(made.map(leg => (leg.status === 'fulfilled' ? leg.value.close() : undefined)));
+      const made = await Promise.allSettled([...handlers.values()].map(entry => entry.made));
+      await Promise.all(made.map(result => (result.status === 'fulfilled' ? result.value.close() : undefined)));
     },
   };
 }

@@ -126,9 +126,9 @@ export interface SessionRules {
   /** Milliseconds without an open request or stream, after which a session ends. */
   idleMs: number;
   /** The most sessions; the caller's own one that was idle longest makes room for a new one. */
-  most: number;
+  max: number;
   /** Of these, the ones that one token may have at the moment; absent: all of them. */
-  ofOne?(): number;
+  perCaller?(): number;
 }
 
 export interface Sessions {
@@ -153,7 +153,7 @@ interface Entry {
 }
 
 export function createSessions(
-  { idleMs, most, ofOne = () => most }: SessionRules,
+  { idleMs, max, perCaller = () => max }: SessionRules,
   clock: Pick<Clock, 'after'>,
 ): Sessions {
   // The one that was idle longest stands first.
@@ -175,8 +175,8 @@ export function createSessions(
 
   async function makeRoom(caller: string): Promise<'full' | 'share' | undefined> {
     const all = [...entries.values()].map(({ session }) => session.caller).concat(opening);
-    const isShare = all.filter(name => name === caller).length > ofOne();
-    if (all.length <= most && !isShare) return undefined;
+    const isShare = all.filter(name => name === caller).length > perCaller();
+    if (all.length <= max && !isShare) return undefined;
     const idle = [...entries.values()].find(({ session, uses }) => session.caller === caller && uses === 0);
     if (!idle) return isShare ? 'share' : 'full';
     await idle.session.close();
@@ -185,7 +185,7 @@ export function createSessions(
 
   return {
     count: () => entries.size,
-    limits: { ofOne, inAll: most },
+    limits: { perCaller, inAll: max },
     async add(caller, open) {
       // Counted before anything is waited for, so that many at once don't become too many.
       opening.push(caller);

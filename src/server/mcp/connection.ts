@@ -16,18 +16,18 @@ export interface Listening {
 export function listeningOn(transport: Transport): Listening {
   const open = new Set<unknown>();
   const listeners = new Set<(anybody: boolean) => void>();
-  const tell = () => {
+  const notify = () => {
     for (const listener of listeners) listener(open.size > 0);
   };
   const { onmessage } = transport;
   transport.onmessage = (message, extra) => {
-    if (open.delete(endedIn(message)) && open.size === 0) tell();
+    if (open.delete(endedIn(message)) && open.size === 0) notify();
     onmessage?.(message, extra);
   };
   const send = transport.send.bind(transport);
   transport.send = (message, options) => {
     const begun = begunIn(message);
-    if (begun !== undefined && open.size < open.add(begun).size && open.size === 1) tell();
+    if (begun !== undefined && open.size < open.add(begun).size && open.size === 1) notify();
     return send(message, options);
   };
   return {

@@ -31,13 +31,13 @@ const internalError = -32_603;
 
 const invalidParams = -32_602;
 
-const mostIssues = 3;
+const maxIssues = 3;
 
 /**
  * A request that does not fit its schema is the client's mistake, and is answered as one; the protocol's own library calls it
  * an internal error and sends the schema's findings as they are.
  */
-export function tellInvalidParams(server: Server): Server {
+export function withInvalidParams(server: Server): Server {
   const connect = server.connect.bind(server);
   server.connect = transport => {
     const send = transport.send.bind(transport);
@@ -60,11 +60,11 @@ function issuesIn(text: string): string | undefined {
   try {
     const issues: unknown = JSON.parse(text);
     if (!Array.isArray(issues)) return undefined;
-    const told = issues.slice(0, mostIssues).flatMap(issue => {
+    const texts = issues.slice(0, maxIssues).flatMap(issue => {
       if (!isRecord(issue) || !Array.isArray(issue.path) || typeof issue.message !== 'string') return [];
       return [`${issue.path.join('.').slice(0, 100)}: ${issue.message.slice(0, 200)}`];
     });
-    return told.length > 0 ? told.join('; ') : undefined;
+    return texts.length > 0 ? texts.join('; ') : undefined;
   } catch {
     // A message that only begins like one.
     return undefined;
@@ -106,7 +106,7 @@ function unknownPrompt(name: string, prompts: HostPrompts): ProtocolError {
 }
 
 /** The most addresses that one connection may watch. */
-const mostWatched = 1_024;
+const maxWatched = 1_024;
 
 /** Threads, jobs and models as resources. */
 export function serveResources(server: Server, resources: HostResources, projectOf: ProjectOf): void {
@@ -143,11 +143,11 @@ export function updatesOf(server: Server, resources: HostResources, owner: strin
       watching = undefined;
       return Promise.resolve();
     }
-    const tell = (uri: string) => {
+    const notify = (uri: string) => {
       // A client that is gone needs no word of changes.
       if (accepts(uri)) server.sendResourceUpdated({ uri }).catch(() => {});
     };
-    watching ??= resources.watch(owner, tell, stop.signal);
+    watching ??= resources.watch(owner, notify, stop.signal);
     return watching;
   }
   server.onclose = () => {
@@ -164,7 +164,7 @@ export function updatesOf(server: Server, resources: HostResources, owner: strin
 export function serveSubscriptions(server: Server, updates: Updates): void {
   const wanted = new Set<string>();
   server.setRequestHandler('resources/subscribe', async ({ params: { uri } }) => {
-    if (wanted.size < mostWatched) wanted.add(uri);
+    if (wanted.size < maxWatched) wanted.add(uri);
     await updates.only(wanted);
     return {};
   });
@@ -220,7 +220,7 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
   if (era === 'modern') listening?.watch(updates.all);
   else serveSubscriptions(server, updates);
   if (era === 'modern') serveTasks(server, host.jobs, principal.owner);
-  return tellInvalidParams(server);
+  return withInvalidParams(server);
 }
 
 function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf }, era: Era): void {
@@ -263,8 +263,8 @@ async function hostCall(
 /** 2026 clients say who they are with each request, 2025 ones when they connect. */
 function clientOf(server: Server, { mcpReq }: ServerContext): string | undefined {
   const envelope: unknown = mcpReq.envelope;
-  const told = isRecord(envelope) ? envelope[CLIENT_INFO_META_KEY] : undefined;
-  return isRecord(told) && typeof told.name === 'string' ? told.name : server.getClientVersion()?.name;
+  const info = isRecord(envelope) ? envelope[CLIENT_INFO_META_KEY] : undefined;
+  return isRecord(info) && typeof info.name === 'string' ? info.name : server.getClientVersion()?.name;
 }
 
 function progressOf({ mcpReq }: ServerContext) {

@@ -78,8 +78,8 @@ export function idAtEdges(head: string, tail: string): RequestId | null {
   const found = idFirst.exec(head)?.[1] ?? (methodFirst.test(head) ? idLast.exec(tail)?.[1] : undefined);
   if (found === undefined) return null;
   try {
-    const told: unknown = JSON.parse(found);
-    return typeof told === 'string' || typeof told === 'number' ? told : null;
+    const parsed: unknown = JSON.parse(found);
+    return typeof parsed === 'string' || typeof parsed === 'number' ? parsed : null;
   } catch {
     // An escape that is none.
     return null;
@@ -203,7 +203,7 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
 }
 
 /** Longer ones are not passed on, as the recommendation allows. */
-const longestState = 512;
+const maxStateLength = 512;
 
 type Meta = Readonly<Record<string, unknown>>;
 
@@ -223,7 +223,7 @@ export function callerTrace(meta: Meta | undefined, headers: Headers | undefined
 
 /** As version 00 writes it; later versions begin the same way. */
 function parentIn(value: unknown): string | undefined {
-  if (typeof value !== 'string' || value.length > longestState) return undefined;
+  if (typeof value !== 'string' || value.length > maxStateLength) return undefined;
   const [, version, trace, span, flags, more] =
     /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(value.trim()) ?? [];
   if (trace === undefined || span === undefined || flags === undefined || version === 'ff') return undefined;
@@ -232,6 +232,6 @@ function parentIn(value: unknown): string | undefined {
 }
 
 function stateIn(value: unknown): string | undefined {
-  const isState = typeof value === 'string' && value.length <= longestState && /^[\x20-\x7e]+$/.test(value);
+  const isState = typeof value === 'string' && value.length <= maxStateLength && /^[\x20-\x7e]+$/.test(value);
   return isState ? value : undefined;
 }

@@ -20,7 +20,7 @@ export interface StdioStreams {
 }
 
 /** Characters of answers that may wait for a client who does not read, before it is no longer listened to. */
-const mostWaiting = 16_777_216;
+const maxWaiting = 16_777_216;
 
 /**
  * JSON-RPC, one message a line. What is none is answered, as the protocol has it, and told once a kind; the connection goes on.
@@ -35,7 +35,7 @@ class StdioTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
   readonly #streams: StdioStreams;
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #split: (piece: Buffer) => void;
   #takesBatches = false;
   #closed = false;
@@ -50,7 +50,7 @@ class StdioTransport implements Transport {
     const tooLong = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
     this.#split = lineSplitter(maxBytes, {
       onLine: line => this.#take(line),
-      onLong: () => this.#tell(tooLong),
+      onLong: () => this.#reportOnce(tooLong),
       onLongEnd: ({ head, tail }) => this.#refuse(refusedMessage(idAtEdges(head, tail), -32_600, tooLong)),
     });
   }
@@ -108,7 +108,7 @@ class StdioTransport implements Transport {
   readonly #onDrain = (): void => {
     this.#blocked?.resolve();
     this.#blocked = undefined;
-    if (this.#waiting > mostWaiting) this.#streams.input.resume();
+    if (this.#waiting > maxWaiting) this.#streams.input.resume();
     this.#waiting = 0;
   };
 
@@ -124,16 +124,16 @@ class StdioTransport implements Transport {
   }
 
   #refuse(refused: RefusedMessage): void {
-    this.#tell(refused.error.message);
+    this.#reportOnce(refused.error.message);
     // Whoever sends what is none and reads nothing must not fill the memory with answers.
     if (this.#blocked && refused.id === null) return;
     // Whether it arrives makes no difference.
     if (!this.#closed) this.#write(refused).catch(() => undefined);
   }
 
-  #tell(what: string): void {
-    if (this.#told.has(what)) return;
-    this.#told.add(what);
+  #reportOnce(what: string): void {
+    if (this.#reported.has(what)) return;
+    this.#reported.add(what);
     this.onerror?.(new Error(`What the client sent could not be taken: ${what}`));
   }
 
@@ -143,7 +143,7 @@ class StdioTransport implements Transport {
     if (output.write(line)) return Promise.resolve();
     this.#waiting += line.length;
     // Little enough that a client which sends much before it reads is not waited for while it waits for us.
-    if (this.#waiting > mostWaiting) input.pause();
+    if (this.#waiting > maxWaiting) input.pause();
     if (!this.#blocked) {
       this.#blocked = Promise.withResolvers();
       // Nobody may be waiting for it.
@@ -153,14 +153,18 @@ class StdioTransport implements Transport {
   }
 }
 
-export interface StdioDoor {
+export interface StdioConnection {
   /** Resolves when the connection is over: the client ended it or no longer reads. */
   closed: Promise<void>;
   close(): Promise<void>;
 }
 
 /** Serves one client over standard input and output, in whichever era it speaks. */
-export function openStdio(options: McpOptions, streams: StdioStreams, onError: (error: Error) => void): StdioDoor {
+export function openStdio(
+  options: McpOptions,
+  streams: StdioStreams,
+  onError: (error: Error) => void,
+): StdioConnection {
   const { input } = streams;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const transport = createStdioTransport(streams);

@@ -20,10 +20,10 @@ export function declaredCapabilities({ mcpReq }: ServerContext): unknown {
 
 /** Whether the client shows forms to its user; 2025 clients said so when they connected. */
 export function canBeAsked(server: Server, context: ServerContext): boolean {
-  const told = declaredCapabilities(context) ?? server.getClientCapabilities();
-  if (!isRecord(told) || !isRecord(told.elicitation)) return false;
+  const capabilities = declaredCapabilities(context) ?? server.getClientCapabilities();
+  if (!isRecord(capabilities) || !isRecord(capabilities.elicitation)) return false;
   // Before there were addresses to visit, forms were all there was.
-  return told.elicitation.form !== undefined || told.elicitation.url === undefined;
+  return capabilities.elicitation.form !== undefined || capabilities.elicitation.url === undefined;
 }
 
 /** Questions as requests of the protocol, by their keys. */
@@ -41,13 +41,13 @@ export function inputRequired(questions: readonly UserQuestion[]) {
 }
 
 /** The answers that a client sent. What is none counts as a question that was put aside. */
-export function answersIn(told: unknown): Map<string, UserAnswer> {
-  return new Map(Object.entries(isRecord(told) ? told : {}).map(([key, answer]) => [key, answerOf(answer)]));
+export function answersIn(responses: unknown): Map<string, UserAnswer> {
+  return new Map(Object.entries(isRecord(responses) ? responses : {}).map(([key, answer]) => [key, answerOf(answer)]));
 }
 
-function answerOf(told: unknown): UserAnswer {
-  if (!isRecord(told)) return { action: 'cancel' };
-  const { action, content } = told;
+function answerOf(response: unknown): UserAnswer {
+  if (!isRecord(response)) return { action: 'cancel' };
+  const { action, content } = response;
   if (action === 'accept') return { action, content: isRecord(content) ? content : {} };
   return { action: action === 'decline' ? 'decline' : 'cancel' };
 }
@@ -71,8 +71,10 @@ const updateParams = z.looseObject({
 
 /** Whether the client of this very request knows tasks. */
 export function knowsTasks(context: ServerContext): boolean {
-  const told = declaredCapabilities(context);
-  return isRecord(told) && isRecord(told.extensions) && isRecord(told.extensions[tasksExtension]);
+  const capabilities = declaredCapabilities(context);
+  return (
+    isRecord(capabilities) && isRecord(capabilities.extensions) && isRecord(capabilities.extensions[tasksExtension])
+  );
 }
 
 /** What a call answers whose work goes on as a task. */

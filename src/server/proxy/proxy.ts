@@ -4,11 +4,11 @@ import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
 import { linesOf } from './messages.ts';
-import { createRelay, type RelayOptions } from './relay.ts';
+import { createMessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
 import { openWebSocketLink } from './websocket-link.ts';
 
-export interface BridgeOptions {
+export interface ProxyOptions {
   /** Of the daemon, as `http://127.0.0.1:8765`. */
   url: string;
   /**
@@ -30,20 +30,20 @@ export interface BridgeOptions {
   onRemark(text: string): void;
 }
 
-export interface Bridge {
+export interface StdioProxy {
   /** Carries messages until the client ends its side, or `stop` is aborted. */
   run(input: AsyncIterable<Buffer | string>, output: Writable, stop: AbortSignal): Promise<void>;
 }
 
 /** What the daemon has not taken yet may fill so much memory. */
-const mostUnsent = 1_048_576;
+const maxUnsent = 1_048_576;
 const pauseMs = 20;
 /** A daemon that takes calls tells of itself in the data folder by then. */
-const tellingMs = 2_000;
+const announceMs = 2_000;
 const askEveryMs = 100;
 
 /** One client's way to a daemon that many share. */
-export function openProxy(options: BridgeOptions): Bridge {
+export function openProxy(options: ProxyOptions): StdioProxy {
   const { clock, maxBytes, onRemark } = options;
   return {
     async run(input, output, stop) {
@@ -51,22 +51,22 @@ export function openProxy(options: BridgeOptions): Bridge {
       const write = (line: string) => {
         if (output.write(`${line}\n`) || isFull) return;
         isFull = true;
-        relay.pause();
+        forwarder.pause();
         output.once('drain', () => {
           isFull = false;
-          relay.resume();
+          forwarder.resume();
         });
       };
-      const relay = createRelay({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
+      const forwarder = createMessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
       const end = new AbortController();
       const onStop = () => {
         end.abort();
-        relay.close();
+        forwarder.close();
       };
       stop.addEventListener('abort', onStop, { once: true });
       if (stop.aborted) onStop();
       // Not awaited: a client that leaves before there is a daemon is noticed all the same.
-      const started = relay.start().then(
+      const started = forwarder.start().then(
         () => undefined,
         (error: unknown) => {
           // Whoever is gone needs no connection.
@@ -77,13 +77,13 @@ export function openProxy(options: BridgeOptions): Bridge {
       );
       try {
         for await (const line of until(linesOf(input, maxBytes), end.signal)) {
-          if (typeof line === 'string') relay.take(line);
+          if (typeof line === 'string') forwarder.take(line);
           else write(JSON.stringify(line.refused));
-          while (relay.unsent() > mostUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
+          while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
         }
       } finally {
         end.abort();
-        relay.close();
+        forwarder.close();
         stop.removeEventListener('abort', onStop);
       }
       const failed = await started;
@@ -103,7 +103,16 @@ async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): Asy
   }
 }
 
-function openerOf({ url, access, root, isGuess, home, daemon, clock, onRemark }: BridgeOptions): RelayOptions['open'] {
+function openerOf({
+  url,
+  access,
+  root,
+  isGuess,
+  home,
+  daemon,
+  clock,
+  onRemark,
+}: ProxyOptions): MessageForwarderOptions['open'] {
   const kept = createKeptToken(`${home}/daemon.token`);
   const given = 'token' in access ? access.token : undefined;
   const begin = (command: DaemonCommand) => {
@@ -116,7 +125,7 @@ function openerOf({ url, access, root, isGuess, home, daemon, clock, onRemark }:
   const start = daemon && isLoopback(new URL(url).hostname) ? () => begin(daemon) : undefined;
   const tokenFor = async (signal: AbortSignal) => {
     if ('token' in access) return access.token;
-    for (let left = tellingMs; !(await access.isOurs()); left -= askEveryMs) {
+    for (let left = announceMs; !(await access.isOurs()); left -= askEveryMs) {
       if (left <= 0) throw notOurs(url);
       await clock.sleep(askEveryMs, signal);
     }

@@ -56,7 +56,7 @@ export function createGreeting(): Greeting {
   };
 }
 
-export interface RelayOptions {
+export interface MessageForwarderOptions {
   open: OpenLink;
   /** Hands one message to the client, without a line end. */
   toClient(line: string): void;
@@ -68,7 +68,7 @@ export interface RelayOptions {
 }
 
 /** Carries messages between one client and a daemon as they are, over as many connections as it takes. */
-export interface Relay {
+export interface MessageForwarder {
   /** Opens the first connection; rejects where no daemon can be had. */
   start(): Promise<void>;
   /** A message of the client's. */
@@ -83,12 +83,12 @@ export interface Relay {
 }
 
 /** After so many lost connections a request is not sent again: it may be what ends them. */
-const mostLosses = 3;
+const maxLosses = 3;
 
 /** A connection that lasted for less counts as one that failed. */
 const steadyMs = 5_000;
 
-const longestPauseMs = 5_000;
+const maxPauseMs = 5_000;
 
 interface Request {
   line: string;
@@ -98,12 +98,12 @@ interface Request {
   losses: number;
 }
 
-export function createRelay(options: RelayOptions): Relay {
-  return new BridgeRelay(options);
+export function createMessageForwarder(options: MessageForwarderOptions): MessageForwarder {
+  return new ReconnectingForwarder(options);
 }
 
-class BridgeRelay implements Relay {
-  readonly #options: RelayOptions;
+class ReconnectingForwarder implements MessageForwarder {
+  readonly #options: MessageForwarderOptions;
   readonly #end = new AbortController();
   readonly #greeting = createGreeting();
   /** A connection that knows all that it has to. */
@@ -123,7 +123,7 @@ class BridgeRelay implements Relay {
   /** Requests that were said to a new connection again although the client has their answers. */
   readonly #repeated = new Map<MessageId, (ok: boolean) => void>();
 
-  constructor(options: RelayOptions) {
+  constructor(options: MessageForwarderOptions) {
     this.#options = options;
   }
 
@@ -268,7 +268,7 @@ class BridgeRelay implements Relay {
     const { signal } = this.#end;
     try {
       do {
-        if (this.#failures > 0) await clock.sleep(Math.min(100 * 2 ** this.#failures, longestPauseMs), signal);
+        if (this.#failures > 0) await clock.sleep(Math.min(100 * 2 ** this.#failures, maxPauseMs), signal);
         await this.#establish(true).catch(error => this.#notEstablished(error));
       } while (!this.#link && this.#waiting.size > 0 && !signal.aborted);
     } catch (error) {
@@ -283,7 +283,7 @@ class BridgeRelay implements Relay {
     this.#repeated.clear();
     if (this.#end.signal.aborted) return;
     this.#failures += 1;
-    const mayPass = error instanceof LinkLost && !error.loss.refused && this.#failures < mostLosses;
+    const mayPass = error instanceof LinkLost && !error.loss.refused && this.#failures < maxLosses;
     if (!mayPass) this.#fail(textOf(error), () => true);
   }
 
@@ -300,7 +300,7 @@ class BridgeRelay implements Relay {
       // What listens for as long as its client is there has seen many daemons end that it did nothing to.
       if (isShort || request.method !== 'subscriptions/listen') request.losses += 1;
     }
-    const isHopeless = ({ losses }: Request) => refused || losses >= mostLosses;
+    const isHopeless = ({ losses }: Request) => refused || losses >= maxLosses;
     this.#fail(`The connection to the daemon was lost: ${why}. See the log of the daemon.`, isHopeless);
     if (this.#waiting.size > 0 || this.#greeting.subscriptions().length > 0) void this.#connect();
   }

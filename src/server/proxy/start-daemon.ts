@@ -67,13 +67,13 @@ export interface StartedDaemon {
 }
 
 /** A log of more bytes is begun anew with the next start; what lasts is in the logs of the daemon itself. */
-const mostLogged = 4_194_304;
+const maxLogged = 4_194_304;
 
 /** Starts a program that outlives this one. */
 export function startDaemon({ command, args, cwd, env, log }: DaemonCommand): StartedDaemon {
   mkdirSync(dirname(log), { recursive: true, mode: 0o700 });
   const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
-  const output = openSync(log, size > mostLogged ? 'w' : 'a', 0o600);
+  const output = openSync(log, size > maxLogged ? 'w' : 'a', 0o600);
   let failure: string | undefined;
   let hasEnded = false;
   const child = spawn(command, args, {
@@ -137,7 +137,7 @@ export interface ReachOptions {
 }
 
 /** A daemon that is told to stop lets calls end first. */
-const longestMs = 60_000;
+const maxMs = 60_000;
 
 /** One that went away is given so long to come back by itself, by whoever looks after it. */
 const returnMs = 3_000;
@@ -156,7 +156,7 @@ export async function reachDaemon(options: ReachOptions, again: boolean, signal:
       const waited = clock.monotonic() - began;
       const end = started?.daemon.end();
       if (end !== undefined) throw ended(end);
-      if (state === 'other' || waited > longestMs) throw unreachable(url, state);
+      if (state === 'other' || waited > maxMs) throw unreachable(url, state);
       if (state === 'absent' && !started && (!again || waited > returnMs)) {
         if (!start) throw unreachable(url, state);
         started = start();
@@ -189,7 +189,7 @@ function unreachable(url: string, state: Readiness): AppError {
 }
 
 /** No start takes longer; a lock that is older was left behind. */
-const longestStartMs = 60_000;
+const maxStartMs = 60_000;
 
 /**
  * Sees to it that of several bridges one starts the daemon: undefined when another one is at it, else how to let go. Where two
@@ -212,7 +212,7 @@ export function takeStartLock(path: string, pid: number, now: number): (() => vo
 
 function isLeft(path: string, now: number): boolean {
   try {
-    if (now - statSync(path).mtimeMs > longestStartMs) return true;
+    if (now - statSync(path).mtimeMs > maxStartMs) return true;
     const holder = Number(readFileSync(path, 'utf8'));
     // Between its making and its first byte it belongs to somebody all the same.
     return holder > 0 && !isAlive(holder);

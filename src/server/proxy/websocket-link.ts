@@ -55,7 +55,7 @@ const closingMs = 1_000;
 /** A daemon that gives no sign of life for two of these is gone. */
 const heartbeatMs = 30_000;
 
-const mostRefusalBytes = 16_384;
+const maxRefusalBytes = 16_384;
 
 const refusalSchema = z.object({ error: z.object({ message: z.string(), next: z.string() }) });
 
@@ -87,7 +87,7 @@ export async function openWebSocketLink(
   let stopBeat = () => {};
   socket.once('unexpected-response', (request, response) => {
     refusalIn(response)
-      .then(told => reject(refusedBy(url, response.statusCode ?? 0, told)))
+      .then(refusal => reject(refusedBy(url, response.statusCode ?? 0, refusal)))
       .finally(() => request.destroy());
   });
   socket.on('error', error => {
@@ -155,7 +155,7 @@ async function refusalIn(response: IncomingMessage): Promise<Refused | undefined
     for await (const chunk of response) {
       chunks.push(chunk);
       size += chunk.length;
-      if (size > mostRefusalBytes) return undefined;
+      if (size > maxRefusalBytes) return undefined;
     }
     return refusalSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8'))).error;
   } catch {
@@ -164,22 +164,22 @@ async function refusalIn(response: IncomingMessage): Promise<Refused | undefined
   }
 }
 
-function refusedBy(url: string, status: number, told: Refused | undefined): AppError {
-  if (!told) {
+function refusedBy(url: string, status: number, refusal: Refused | undefined): AppError {
+  if (!refusal) {
     return configError(`What answers at ${url} is no Polylogue daemon (HTTP ${status}).`, {
       next: 'Set POLYLOGUE_PORT to a free port, or name the daemon with --url.',
     });
   }
-  const { message } = told;
+  const { message } = refusal;
   if (status === 401) {
     return securityError(`The daemon at ${url} does not let this client in: ${message}`, {
       next: 'Set POLYLOGUE_TOKEN to a token that it knows; of a daemon of another user, choose another POLYLOGUE_PORT.',
     });
   }
-  if (status === 403) return securityError(`The daemon at ${url} refuses: ${message}`, { next: told.next });
+  if (status === 403) return securityError(`The daemon at ${url} refuses: ${message}`, { next: refusal.next });
   return storageError('unavailable', `The daemon at ${url} takes no client now: ${message}`, {
     retryable: true,
-    next: told.next,
+    next: refusal.next,
   });
 }
 

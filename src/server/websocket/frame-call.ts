@@ -29,7 +29,7 @@ export interface FrameCallOptions {
 export interface FrameCall {
   cancel(): void;
   /** Tells at once how it stands, for a client that comes back or asks again. */
-  tell(): void;
+  report(): void;
 }
 
 export function openFrameCall(options: FrameCallOptions): FrameCall {
@@ -44,9 +44,9 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
   let isOver = false;
   let isTaken = true;
 
-  function tell(): void {
+  function sendProgress(): void {
     stopProgress();
-    stopProgress = clock.after(options.progressMs, tell);
+    stopProgress = clock.after(options.progressMs, sendProgress);
     // A client that has not taken the last one needs no other.
     if (!isTaken) return;
     isTaken = false;
@@ -85,11 +85,11 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
     writer.end(failure === undefined, () => options.onEnd(frame, failure ? undefined : reply));
   }
 
-  tell();
+  sendProgress();
   const leave = work.join({
-    onHeld(told) {
-      held = told;
-      const ms = options.timeoutMs ?? told.ceilingMs;
+    onHeld(admitted) {
+      held = admitted;
+      const ms = options.timeoutMs ?? admitted.ceilingMs;
       const seconds = ms / 1_000;
       endsAt = clock.monotonic() + ms;
       acknowledge();
@@ -102,9 +102,9 @@ export function openFrameCall(options: FrameCallOptions): FrameCall {
     onReply: reply => end({ reply }),
   });
   return {
-    tell() {
+    report() {
       acknowledge();
-      tell();
+      sendProgress();
     },
     cancel: () => end({ error: cancelled(name), reason: cancelledError() }),
   };
@@ -152,9 +152,9 @@ function streamWriter({ stream, requestId, clock, send }: FrameCallOptions) {
 function latencyOf(times: { receivedAt: number; heldAt: number | undefined; endedAt: number }, reply?: ToolReply) {
   const { receivedAt, heldAt = times.endedAt, endedAt } = times;
   const facts = isRecord(reply?.document.metadata) ? reply.document.metadata : {};
-  const { provider_used: provider, queue_ms: told } = facts;
+  const { provider_used: provider, queue_ms: queueMs } = facts;
   // A reply says so only where there was a wait.
-  const queued = typeof told === 'number' ? told : 0;
+  const queued = typeof queueMs === 'number' ? queueMs : 0;
   const processing = endedAt - heldAt - queued;
   return {
     latency_ms: Math.round(endedAt - receivedAt),

@@ -94,12 +94,12 @@ function toolsOf(host: Pick<ToolHost, 'list'>) {
 }
 
 function healthOf({ gate, sessions, connections }: OpenClient['parts'], t: number) {
-  const { running, waiting, most } = gate.load();
+  const { running, waiting, max } = gate.load();
   return {
     t,
     sessions: sessions.count(),
     connections: connections(),
-    global_capacity: most,
+    global_capacity: max,
     global_inflight: running,
     global_waiting: waiting,
     draining: gate.isShut(),
@@ -176,9 +176,9 @@ function callerOf(
   { token }: HelloFrame,
 ): Caller | undefined {
   if (known && (tokens.count() === 0 || !token)) return known;
-  const told = tokens.identify(token ? `Bearer ${token}` : undefined);
-  if ('status' in told) return undefined;
-  return known === undefined || known.name === told.name ? told : undefined;
+  const identified = tokens.identify(token ? `Bearer ${token}` : undefined);
+  if ('status' in identified) return undefined;
+  return known === undefined || known.name === identified.name ? identified : undefined;
 }
 
 export interface FrameRules extends FrameSessionRules {
@@ -186,7 +186,7 @@ export interface FrameRules extends FrameSessionRules {
   helloMs: number;
 }
 
-export interface FrameDoorOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
+export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;
   sessions: FrameSessions;
   store: ResultStore;
@@ -209,7 +209,7 @@ export interface FrameClient {
 }
 
 /** The frame protocol on one connection: a hello, then any number of requests at once. */
-export function serveFrames(options: FrameDoorOptions, client: FrameClient): void {
+export function serveFrames(options: FrameServerOptions, client: FrameClient): void {
   const { clock, rules, sessions } = options;
   const { socket } = client;
   /** What came while the hello was looked at. */
@@ -224,9 +224,9 @@ export function serveFrames(options: FrameDoorOptions, client: FrameClient): voi
     stopWaiting();
     const hello = await readHello(options, client, text);
     if ('code' in hello) {
-      const { code, ...told } = hello;
-      void send({ op: 'hello_ack', ok: false, ...told });
-      return void socket.close(code, told.error ?? '');
+      const { code, ...details } = hello;
+      void send({ op: 'hello_ack', ok: false, ...details });
+      return void socket.close(code, details.error ?? '');
     }
     const { caller, product } = hello;
     const isWelcome = client.onKnown(caller);
@@ -273,7 +273,7 @@ export function serveFrames(options: FrameDoorOptions, client: FrameClient): voi
 
 const sessionId = /^[A-Za-z0-9_-]{3,64}$/;
 
-function enter(options: FrameDoorOptions, client: string, { caller, product, frame }: Hello) {
+function enter(options: FrameServerOptions, client: string, { caller, product, frame }: Hello) {
   const { host, root } = product;
   const wanted = frame.session_id ?? '';
   const id = sessionId.test(wanted) ? wanted : options.random.uuid();

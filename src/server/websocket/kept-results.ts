@@ -7,7 +7,7 @@ export interface KeptRules {
   /** Milliseconds that a result is kept. */
   resultMs: number;
   /** Characters of one session's results; the oldest go first. */
-  mostCharacters: number;
+  maxCharacters: number;
 }
 
 export interface KeptResult {
@@ -23,8 +23,8 @@ export interface ResultStore {
   give(size: number): void;
 }
 
-export function createResultStore(most: number): ResultStore {
-  let left = most;
+export function createResultStore(maxCharacters: number): ResultStore {
+  let left = maxCharacters;
   return {
     take(size) {
       if (size > left) return false;
@@ -45,7 +45,7 @@ export interface KeptResults {
   clear(): void;
 }
 
-const mostResults = 1_024;
+const maxResults = 1_024;
 
 export function createKeptResults(
   rules: KeptRules,
@@ -69,7 +69,7 @@ export function createKeptResults(
   function tidy(more = 0): void {
     const now = clock.monotonic();
     for (const [id, { until }] of kept) {
-      if (until > now && size + more <= rules.mostCharacters && kept.size <= mostResults) break;
+      if (until > now && size + more <= rules.maxCharacters && kept.size <= maxResults) break;
       drop(id);
     }
     stopTimer?.();
@@ -82,7 +82,7 @@ export function createKeptResults(
       drop(requestId);
       const more = sizeOf(result.frame);
       tidy(more);
-      if (more > rules.mostCharacters || !store.take(more)) return;
+      if (more > rules.maxCharacters || !store.take(more)) return;
       size += more;
       kept.set(requestId, { ...result, size: more, until: clock.monotonic() + rules.resultMs });
       tidy();

@@ -3,7 +3,7 @@ import type { Clock } from '../../core/ports.ts';
 
 export interface OutboxRules {
   /** Bytes that may wait for one client. */
-  mostBytes: number;
+  maxBytes: number;
   /** Milliseconds without one byte taken, after which a client is sent away. */
   stallMs: number;
 }
@@ -47,14 +47,14 @@ export function createOutbox(
   const evict = () => socket.terminate();
 
   function balance(taken: boolean): void {
-    const crowded = waiting > rules.mostBytes / (isCrowded ? 8 : 4);
+    const crowded = waiting > rules.maxBytes / (isCrowded ? 8 : 4);
     if (crowded !== isCrowded) onCrowded(crowded);
     isCrowded = crowded;
-    if (taken || waiting <= rules.mostBytes) {
+    if (taken || waiting <= rules.maxBytes) {
       stopOverflow?.();
       stopOverflow = undefined;
     }
-    if (waiting > rules.mostBytes) stopOverflow ??= clock.after(overflowMs, evict);
+    if (waiting > rules.maxBytes) stopOverflow ??= clock.after(overflowMs, evict);
   }
 
   async function pump(): Promise<void> {
@@ -72,7 +72,7 @@ export function createOutbox(
       sent(whole);
     }
     isPumping = false;
-    for (const tell of idle.splice(0)) tell();
+    for (const done of idle.splice(0)) done();
   }
 
   function written(part: Buffer, fin: boolean): Promise<boolean> {
@@ -131,7 +131,7 @@ export interface LiveSocket {
 const closingMs = 1_000;
 
 /** Pings that come while this much waits for a client are not answered: he could fill the memory by them. */
-const mostUnread = 65_536;
+const maxUnread = 65_536;
 
 export function openLiveSocket(
   socket: WebSocket,
@@ -187,13 +187,13 @@ export function openLiveSocket(
     }
   });
   socket.on('ping', (data: Buffer) => {
-    if (isOpen && socket.bufferedAmount < mostUnread) socket.pong(data);
+    if (isOpen && socket.bufferedAmount < maxUnread) socket.pong(data);
   });
   // What is wrong with a message closes the connection by itself, with the code for it.
   socket.on('error', () => {});
   socket.on('close', () => {
     isOpen = false;
-    for (const tell of closed.splice(0)) tell();
+    for (const done of closed.splice(0)) done();
   });
   return {
     send: text => (isLive() ? outbox.send(text) : Promise.resolve(false)),

@@ -190,14 +190,14 @@ const invalid = new Set([
 
 /** A failed reply as this protocol names it. */
 export function errorOfReply({ document }: ToolReply, tool: string): FrameError {
-  const told = isRecord(document.error) ? document.error : {};
-  const retryAfter = told.retry_after_s;
+  const details = isRecord(document.error) ? document.error : {};
+  const retryAfter = details.retry_after_s;
   return {
-    code: codeOf(textIn(told.code), textIn(told.class)),
-    error_class: textIn(told.class) || 'unknown',
-    message: textIn(told.message) || textIn(document.content) || 'The call failed.',
+    code: codeOf(textIn(details.code), textIn(details.class)),
+    error_class: textIn(details.class) || 'unknown',
+    message: textIn(details.message) || textIn(document.content) || 'The call failed.',
     tool,
-    detail: { ...told, next: textIn(told.next) },
+    detail: { ...details, next: textIn(details.next) },
     ...(typeof retryAfter === 'number' && { retry_after: retryAfter }),
   };
 }

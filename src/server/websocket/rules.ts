@@ -1,5 +1,5 @@
-import type { FrameDoorOptions } from './frame-server.ts';
-import type { WsRules } from './websocket.ts';
+import type { FrameServerOptions } from './frame-server.ts';
+import type { WebSocketRules } from './websocket.ts';
 
 /** The door's settings as an operator writes them, in seconds. */
 export interface WsSettings {
@@ -14,19 +14,19 @@ export interface WsSettings {
   compatText: boolean;
   notJoined: readonly string[];
   /** Connections, and sessions of the frame protocol. */
-  mostConnections: number;
+  maxConnections: number;
 }
 
 /** Bytes that may wait for one client. */
-const mostBuffered = 1_048_576;
+const maxBuffered = 1_048_576;
 /** Characters of the messages of one session whose calls run or wait. */
-const mostAsked = 67_108_864;
+const maxAsked = 67_108_864;
 /** Characters of results that are kept, of one session and of all. */
-const mostOfOne = 8_388_608;
-const mostKept = 134_217_728;
+const maxPerClient = 8_388_608;
+const maxKept = 134_217_728;
 
-export function wsRules(settings: WsSettings): { rules: WsRules } & Pick<FrameDoorOptions, 'ceilings'> {
-  const { compatText, notJoined, mostConnections } = settings;
+export function wsRules(settings: WsSettings): { rules: WebSocketRules } & Pick<FrameServerOptions, 'ceilings'> {
+  const { compatText, notJoined, maxConnections } = settings;
   return {
     ceilings: {
       quick: settings.callSeconds * 1_000,
@@ -36,15 +36,15 @@ export function wsRules(settings: WsSettings): { rules: WsRules } & Pick<FrameDo
     rules: {
       pingMs: settings.pingSeconds * 1_000,
       silenceMs: settings.silenceSeconds * 1_000,
-      mostBuffered,
-      mostKept,
-      mostConnections,
+      maxBuffered,
+      maxKept,
+      maxConnections,
       frames: {
         helloMs: settings.helloSeconds * 1_000,
         progressMs: settings.progressSeconds * 1_000,
         resultMs: settings.resultSeconds * 1_000,
-        mostCharacters: mostOfOne,
-        mostAsked,
+        maxCharacters: maxPerClient,
+        maxAsked,
         compatText,
         notJoined,
       },

@@ -18,7 +18,7 @@ export interface FrameSessionRules extends KeptRules {
   progressMs: number;
   compatText: boolean;
   /** Characters of all messages whose calls run or wait. */
-  mostAsked: number;
+  maxAsked: number;
   /** Tools whose identical calls are not joined. */
   notJoined: readonly string[];
 }
@@ -73,16 +73,16 @@ interface Entry {
 }
 
 /** Requests of one session at the same time; those that wait for their turn count too. */
-const mostRunning = 512;
+const maxRunning = 512;
 
 /** Ends of calls that are told to a client who comes back. */
-const mostUntold = 512;
+const maxUnannounced = 512;
 
 export function createFrameSession(options: FrameSessionOptions): FrameSession {
-  return new SessionDesk(options);
+  return new ClientSession(options);
 }
 
-class SessionDesk implements FrameSession {
+class ClientSession implements FrameSession {
   readonly id: string;
   readonly #options: FrameSessionOptions;
   readonly #kept;
@@ -113,7 +113,7 @@ class SessionDesk implements FrameSession {
       for (const work of this.#works.values()) work.rejoin(this.#presence.signal);
     }
     this.catchUp(link);
-    for (const { call } of this.#running.values()) call.tell();
+    for (const { call } of this.#running.values()) call.report();
   }
 
   catchUp(link: Link): void {
@@ -160,7 +160,7 @@ class SessionDesk implements FrameSession {
   #again(requestId: string, name: string, same: string, entry: Entry): void {
     if (entry.same === same && entry.link !== this.#link) {
       entry.link = this.#link;
-      entry.call.tell();
+      entry.call.report();
       return;
     }
     const message = `The request_id "${requestId}" is that of a call that still runs.`;
@@ -170,8 +170,8 @@ class SessionDesk implements FrameSession {
   }
 
   #isFull(size: number): boolean {
-    const isTooMuch = this.#characters > 0 && this.#characters + size > this.#options.rules.mostAsked;
-    return this.#running.size >= mostRunning || isTooMuch;
+    const isTooMuch = this.#characters > 0 && this.#characters + size > this.#options.rules.maxAsked;
+    return this.#running.size >= maxRunning || isTooMuch;
   }
 
   #begin(requestId: string, same: string, { frame, size }: { frame: CallFrame; size: number }): void {
@@ -187,7 +187,7 @@ class SessionDesk implements FrameSession {
       clock,
       progressMs: rules.progressMs,
       compatText: rules.compatText,
-      send: told => this.#send(told),
+      send: frame => this.#send(frame),
       onEnd: (ended, reply) => {
         this.#running.delete(requestId);
         this.#characters -= size;
@@ -228,7 +228,7 @@ class SessionDesk implements FrameSession {
   async #tell(frame: ResultFrame, delivered: (() => void) | undefined): Promise<void> {
     if (this.#link?.hasRoom() && (await this.#send(frame))) return delivered?.();
     this.#untold.push({ requestId: frame.request_id, delivered, ...(frame.error && { error: frame }) });
-    if (this.#untold.length > mostUntold) this.#untold.shift();
+    if (this.#untold.length > maxUnannounced) this.#untold.shift();
   }
 
   async #send(frame: ServerFrame): Promise<boolean> {
@@ -254,9 +254,9 @@ export interface FrameSessionsRules {
   /** Milliseconds that a session without a connection is kept, when there is something to keep. */
   awayMs: number;
   /** The most sessions; the caller's own one that was away longest makes room for a new one. */
-  most: number;
+  max: number;
   /** Of these, the ones that one token may have at the moment. */
-  ofOne(): number;
+  perCaller(): number;
 }
 
 /** The sessions of all callers. Nobody comes into another caller's, whatever id he names. */
@@ -280,7 +280,7 @@ interface SessionEntry {
 }
 
 export function createFrameSessions(
-  { awayMs, most, ofOne }: FrameSessionsRules,
+  { awayMs, max, perCaller }: FrameSessionsRules,
   clock: Pick<Clock, 'after'>,
 ): FrameSessions {
   // Of those without a connection, the one that was away longest stands first.
@@ -296,7 +296,7 @@ export function createFrameSessions(
 
   function makeRoom(caller: string): boolean {
     const own = [...entries.values()].filter(entry => entry.caller === caller).length;
-    if (entries.size < most && own < ofOne()) return true;
+    if (entries.size < max && own < perCaller()) return true;
     for (const [key, entry] of entries) {
       if (entry.caller !== caller || !entry.stopTimer) continue;
       forget(key);

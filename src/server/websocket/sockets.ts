@@ -18,7 +18,7 @@ export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
   );
 }
 
-export const tokenFirst: Refusal = {
+export const tokenRequired: Refusal = {
   status: 401,
   class: 'token_missing',
   message: 'MCP over a WebSocket takes the token before anything else.',
@@ -32,7 +32,7 @@ export const tokenReplaced: Refusal = {
   next: 'Connect again, with the token that holds now.',
 };
 
-export const tooMany: Refusal = {
+export const tooManyConnections: Refusal = {
   status: 503,
   class: 'connections',
   message: 'There are too many connections.',
@@ -40,7 +40,7 @@ export const tooMany: Refusal = {
   retryAfterSeconds: 5,
 };
 
-export const tooManyOfYours: Refusal = {
+export const callerQuotaExceeded: Refusal = {
   status: 429,
   class: 'connections',
   message: 'Your token has as many connections as one token may have at a time.',
@@ -56,13 +56,13 @@ export const badHandshake: Refusal = {
 };
 
 /** RFC 6455 wants to be told what would be taken. */
-export const wrongVersion: Refusal = {
+export const unsupportedVersion: Refusal = {
   ...badHandshake,
   status: 426,
   headers: { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
 };
 
-export const failed: Refusal = {
+export const internalFailure: Refusal = {
   status: 500,
   class: 'internal',
   message: 'Something went wrong in this server itself.',
@@ -85,9 +85,9 @@ export interface OpenSocket {
 
 export interface OpenSocketsRules {
   /** Connections in all. */
-  most: number;
+  max: number;
   /** Of these, the ones that one token may have at the moment. */
-  ofOne(): number;
+  perCaller(): number;
 }
 
 export interface OpenSockets {
@@ -104,13 +104,13 @@ export interface OpenSockets {
 }
 
 /** Connections that have not said hello: so many in all, and from one address. The oldest goes when there is another. */
-const mostSilent = { inAll: 64, fromOne: 16 };
+const maxSilent = { inAll: 64, fromOne: 16 };
 
 /** Of these, the ones that were sent away and take their time. */
-const mostLeaving = 64;
+const maxLeaving = 64;
 
 /** The connections of all callers. Who takes many places finds his own taken away, and nobody else's. */
-export function createOpenSockets({ most, ofOne }: OpenSocketsRules): OpenSockets {
+export function createOpenSockets({ max, perCaller }: OpenSocketsRules): OpenSockets {
   // In the order in which they came.
   const open = new Set<OpenSocket>();
   const ofCaller = (name: string) => [...open].filter(({ caller }) => caller?.name === name).length;
@@ -120,9 +120,9 @@ export function createOpenSockets({ most, ofOne }: OpenSocketsRules): OpenSocket
     const ofAddress = (wanted: string) => silent.filter(each => each.address === wanted);
     const own = ofAddress(address);
     const addresses = [...new Set(silent.map(each => each.address))].map(ofAddress);
-    const largest = addresses.reduce((most, each) => (each.length > most.length ? each : most), []);
-    const isFull = own.length >= mostSilent.fromOne || silent.length >= mostSilent.inAll;
-    const [oldest] = own.length >= mostSilent.fromOne ? own : largest;
+    const largest = addresses.reduce((biggest, each) => (each.length > biggest.length ? each : biggest), []);
+    const isFull = own.length >= maxSilent.fromOne || silent.length >= maxSilent.inAll;
+    const [oldest] = own.length >= maxSilent.fromOne ? own : largest;
     if (!isFull || !oldest) return;
     oldest.leaving = true;
     oldest.live.refuse(1013, 'others came, and this one said no hello');
@@ -130,9 +130,9 @@ export function createOpenSockets({ most, ofOne }: OpenSocketsRules): OpenSocket
 
   return {
     refusal(caller, pending) {
-      if (open.size + pending >= most) return tooMany;
-      if (caller) return ofCaller(caller.name) >= ofOne() ? tooManyOfYours : undefined;
-      return [...open].filter(({ leaving }) => leaving).length >= mostLeaving ? tooMany : undefined;
+      if (open.size + pending >= max) return tooManyConnections;
+      if (caller) return ofCaller(caller.name) >= perCaller() ? callerQuotaExceeded : undefined;
+      return [...open].filter(({ leaving }) => leaving).length >= maxLeaving ? tooManyConnections : undefined;
     },
     add(socket) {
       if (!socket.caller) makeRoom(socket.address);
@@ -140,7 +140,7 @@ export function createOpenSockets({ most, ofOne }: OpenSocketsRules): OpenSocket
       socket.live.onClose(() => open.delete(socket));
     },
     know(socket, caller) {
-      if (!socket.caller && ofCaller(caller.name) >= ofOne()) return false;
+      if (!socket.caller && ofCaller(caller.name) >= perCaller()) return false;
       socket.caller = caller;
       return true;
     },

@@ -11,26 +11,26 @@ import {
   type CallerProduct,
   listedOf,
   type RouteServices,
-  type UpgradeDoor,
+  type UpgradeHandler,
   type UpgradeRequest,
 } from '../http/routes.ts';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import { batchVersion, readMessages } from '../mcp/messages.ts';
-import { type FrameDoorOptions, type FrameRules, serveFrames } from './frame-server.ts';
+import { type FrameRules, type FrameServerOptions, serveFrames } from './frame-server.ts';
 import { createResultStore } from './kept-results.ts';
 import { type LiveSocket, openLiveSocket } from './live-socket.ts';
 import { createFrameSessions } from './session.ts';
 import {
   badHandshake,
   createOpenSockets,
-  failed,
+  internalFailure,
   notAllowed,
   type OpenSocket,
   refuseUpgrade,
-  tokenFirst,
   tokenReplaced,
-  wrongVersion,
+  tokenRequired,
+  unsupportedVersion,
 } from './sockets.ts';
 
 /** JSON-RPC, one message a text frame. */
@@ -70,26 +70,26 @@ export function serveMcp(options: McpOptions, socket: LiveSocket, onError: (erro
   connection = watchConnection(transport);
 }
 
-export interface WsRules {
+export interface WebSocketRules {
   frames: FrameRules;
   /** Milliseconds between pings, and without a sign of life after which a client counts as gone. */
   pingMs: number;
   silenceMs: number;
   /** Bytes that may wait for one client. */
-  mostBuffered: number;
+  maxBuffered: number;
   /** Characters of the results of all sessions. */
-  mostKept: number;
+  maxKept: number;
   /** Connections, and sessions of the frame protocol. */
-  mostConnections: number;
+  maxConnections: number;
 }
 
-export interface WsOptions extends RouteServices, Pick<FrameDoorOptions, 'ceilings' | 'kindOf'> {
-  rules: WsRules;
+export interface WebSocketOptions extends RouteServices, Pick<FrameServerOptions, 'ceilings' | 'kindOf'> {
+  rules: WebSocketRules;
   /** Connections, and sessions of the frame protocol, that one token may have at the moment; absent: all of them. */
-  ofOne?(): number;
+  perCaller?(): number;
 }
 
-export interface WsDoor extends UpgradeDoor {
+export interface WebSocketEndpoint extends UpgradeHandler {
   /** Sessions of the frame protocol, with a client or waiting for one. */
   sessions(): number;
 }
@@ -103,19 +103,19 @@ interface McpCaller {
 }
 
 /** Bytes of a connection that has not said who it is. */
-const mostUnknownBytes = 65_536;
+const maxUnknownBytes = 65_536;
 
 /** MCP (subprotocol `mcp`) and the frame protocol (none) over WebSockets. */
-export function openWs(options: WsOptions): WsDoor {
+export function openWebSockets(options: WebSocketOptions): WebSocketEndpoint {
   const { rules, clock, onError, maxBodyBytes } = options;
-  const { ofOne = () => rules.mostConnections } = options;
-  const open = createOpenSockets({ most: rules.mostConnections, ofOne });
-  const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, most: rules.mostConnections, ofOne }, clock);
+  const { perCaller = () => rules.maxConnections } = options;
+  const open = createOpenSockets({ max: rules.maxConnections, perCaller });
+  const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, max: rules.maxConnections, perCaller }, clock);
   const frameOptions = {
     ...options,
     rules: rules.frames,
     sessions,
-    store: createResultStore(rules.mostKept),
+    store: createResultStore(rules.maxKept),
     connections: open.count,
   };
   const server = webSocketServer(maxBodyBytes);
@@ -129,7 +129,7 @@ export function openWs(options: WsOptions): WsDoor {
 
   async function accept({ incoming, socket, head, caller }: UpgradeRequest): Promise<void> {
     const isMcp = subprotocols(incoming).includes('mcp');
-    const refusal = isMcp && !caller ? tokenFirst : open.refusal(caller, pending);
+    const refusal = isMcp && !caller ? tokenRequired : open.refusal(caller, pending);
     if (refusal) return refuseUpgrade(socket, refusal);
     pending += 1;
     const known = rotations;
@@ -175,7 +175,7 @@ export function openWs(options: WsOptions): WsDoor {
       request.socket.on('error', () => request.socket.destroy());
       accept(request).catch(error => {
         if (!isAppError(error)) onError(error instanceof Error ? error : new Error(String(error)));
-        refuseUpgrade(request.socket, isAppError(error) ? notAllowed(error.message) : failed);
+        refuseUpgrade(request.socket, isAppError(error) ? notAllowed(error.message) : internalFailure);
       });
     },
     connections: open.count,
@@ -203,12 +203,12 @@ function mcpOptions(
   };
 }
 
-function liveSocket({ rules, clock, onError, stallMs }: WsOptions, socket: WebSocket): LiveSocket {
-  const { pingMs, silenceMs, mostBuffered } = rules;
-  return openLiveSocket(socket, { pingMs, silenceMs, mostBytes: mostBuffered, stallMs }, { clock, onError });
+function liveSocket({ rules, clock, onError, stallMs }: WebSocketOptions, socket: WebSocket): LiveSocket {
+  const { pingMs, silenceMs, maxBuffered } = rules;
+  return openLiveSocket(socket, { pingMs, silenceMs, maxBytes: maxBuffered, stallMs }, { clock, onError });
 }
 
-function speakMcp(options: WsOptions, socket: LiveSocket, from: McpCaller, product: CallerProduct): void {
+function speakMcp(options: WebSocketOptions, socket: LiveSocket, from: McpCaller, product: CallerProduct): void {
   const client = `mcp ${options.random.uuid()}`;
   socket.slowDown(() => secondsOf(options.admit(from.caller)));
   serveMcp(mcpOptions(options, from, product, client), socket, options.onError);
@@ -225,7 +225,7 @@ function webSocketServer(maxPayload: number): WebSocketServer {
   });
   // Its own answers to bad handshakes would say less.
   return server.on('wsClientError', (_error, socket, { headers }) =>
-    refuseUpgrade(socket, headers['sec-websocket-version'] === '13' ? badHandshake : wrongVersion),
+    refuseUpgrade(socket, headers['sec-websocket-version'] === '13' ? badHandshake : unsupportedVersion),
   );
 }
 
@@ -242,7 +242,7 @@ function countUnknown(socket: Duplex, onTooMuch: () => void): () => void {
   let bytes = 0;
   const onData = (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes <= mostUnknownBytes) return;
+    if (bytes <= maxUnknownBytes) return;
     stop();
     onTooMuch();
   };

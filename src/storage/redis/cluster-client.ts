@@ -135,7 +135,7 @@ export function troubleLog(onWarning: (message: string) => void): TroubleLog {
   };
 }
 
-export interface RedisWireOptions extends RedisLinkOptions {
+export interface RedisClientOptions extends RedisLinkOptions {
   /** Told once when something goes wrong, and once when it is over. */
   onWarning: (message: string) => void;
 }
@@ -144,7 +144,7 @@ export interface RedisWireOptions extends RedisLinkOptions {
  * Sends commands to the server that has the key, in a cluster or alone. Failures are `AppError`s of kind `storage`. A command
  * whose answer was lost is sent again, so each has to be one that may come twice.
  */
-export interface RedisWire {
+export interface RedisClient {
   /** Without credentials. */
   readonly address: string;
   send(key: string, args: readonly string[]): Promise<unknown>;
@@ -164,7 +164,7 @@ const bytesPerMs = 20_000;
 /** How much longer than others a long answer may take. */
 const bulkFactor = 8;
 
-const mostRedirects = 5;
+const maxRedirects = 5;
 
 /** While a slot moves, commands with several of its keys have to wait. */
 const movingPauseMs = 20;
@@ -174,7 +174,7 @@ interface Manner {
   kind?: ScriptKind;
 }
 
-export function redisWire({ onWarning, ...options }: RedisWireOptions): RedisWire {
+export function redisClient({ onWarning, ...options }: RedisClientOptions): RedisClient {
   const { clock, patienceMs } = options;
   const topology = redisTopology(options);
   const troubles = troubleLog(onWarning);
@@ -210,7 +210,7 @@ export function redisWire({ onWarning, ...options }: RedisWireOptions): RedisWir
             continue;
           }
           const target = topology.redirected(error, node, key);
-          if (!target || redirects++ >= mostRedirects) throw error;
+          if (!target || redirects++ >= maxRedirects) throw error;
           ({ node, asking } = target);
         }
       }

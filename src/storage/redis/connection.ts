@@ -38,7 +38,7 @@ const handshakeMs = 2_000;
 /** A connection that stays silent for so many times as long as anybody waits, or for three seconds, is given up. */
 const silenceFactor = 12;
 
-const longestSilenceMs = 3_000;
+const maxSilenceMs = 3_000;
 
 const noAnswer = 'it does not answer';
 
@@ -92,7 +92,7 @@ function session(
     for (const giveUp of waiting) giveUp();
     if (silent) return;
     silent = true;
-    clock.after(Math.min(longestSilenceMs, patienceMs * silenceFactor), () => {
+    clock.after(Math.min(maxSilenceMs, patienceMs * silenceFactor), () => {
       if (silent) end(new Error(noAnswer));
     });
   }
@@ -153,7 +153,7 @@ export interface RedisLink {
   close(): void;
 }
 
-const longestPauseMs = 2_000;
+const maxReconnectPauseMs = 2_000;
 
 export function redisLink(options: RedisLinkOptions): RedisLink {
   const { clock, random, patienceMs } = options;
@@ -208,9 +208,10 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
         }
       }
       // A server that reads its data after a start says so, and is asked more often.
-      const longest = replyCode(reason) === 'LOADING' ? 200 : Math.min(longestPauseMs, 10 * 2 ** Math.min(tries, 10));
+      const maxPauseMs =
+        replyCode(reason) === 'LOADING' ? 200 : Math.min(maxReconnectPauseMs, 10 * 2 ** Math.min(tries, 10));
       tries++;
-      if (!closed) await pause(longest * (0.5 + random.fraction() / 2));
+      if (!closed) await pause(maxPauseMs * (0.5 + random.fraction() / 2));
     }
   }
 
@@ -272,6 +273,6 @@ function isHopeless(reason: unknown): boolean {
 
 /** A host with several addresses fails with all of their errors, and no words of its own. */
 function reasonText(reason: unknown): string {
-  const told = reason instanceof AggregateError && reason.message === '' ? reason.errors[0] : reason;
-  return told instanceof Error ? told.message : String(told);
+  const cause = reason instanceof AggregateError && reason.message === '' ? reason.errors[0] : reason;
+  return cause instanceof Error ? cause.message : String(cause);
 }

@@ -70,15 +70,15 @@ return 1
 /** The server forgets a fact this much later than whoever wrote it. */
 const marginMs = 60_000;
 
-export function redisFacts({ wire, keys, random }: RedisParts): RedisFacts {
+export function redisFacts({ client, keys, random }: RedisParts): RedisFacts {
   const place = [keys.fact];
   return {
     async fact(key, now) {
-      return liveFact(textsOf(await wire.run(readScript, place, [key])), now);
+      return liveFact(textsOf(await client.run(readScript, place, [key])), now);
     },
     async facts(prefix, now) {
       const found = new Map<string, Fact>();
-      for (const part of partsOf(await wire.run(listScript, place, [prefix], 'bulk'))) {
+      for (const part of partsOf(await client.run(listScript, place, [prefix], 'bulk'))) {
         const [key = '', ...rest] = textsOf(part);
         const fact = liveFact(rest, now);
         if (fact) found.set(key, fact);
@@ -89,10 +89,10 @@ export function redisFacts({ wire, keys, random }: RedisParts): RedisFacts {
       const life = String(Math.ceil(Math.max(0, expiresAt - now) + marginMs));
       const facts = [key, random.uuid(), String(version), String(now), String(expiresAt), life];
       const args = value === undefined ? facts : [...facts, storedJson(value)];
-      return Number(await wire.run(swapScript, place, args)) === 1;
+      return Number(await client.run(swapScript, place, args)) === 1;
     },
     async dropExpiredFacts(now) {
-      await wire.run(dropScript, place, [String(now)]);
+      await client.run(dropScript, place, [String(now)]);
     },
   };
 }

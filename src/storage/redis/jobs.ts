@@ -42,20 +42,20 @@ return 1
  * A lease falls when its time is over by the clock of whoever asks, or by the server's own; that of a process that was killed
  * on this machine falls at once, where the system can tell.
  */
-export function redisLeases({ wire, keys }: RedisParts, marks: ProcessMarks = processMarks()): RedisLeases {
+export function redisLeases({ client, keys }: RedisParts, marks: ProcessMarks = processMarks()): RedisLeases {
   const named = (holder: string) => (marks.own === undefined ? holder : `${holder} ${marks.own}`);
   return {
     async lease(id, holder, ttlMs, now) {
       const name = keys.lease(id);
       const mine = named(holder);
       const facts = [mine, String(now + ttlMs), String(now), String(Math.ceil(ttlMs + marginMs))];
-      const current = String(await wire.run(takeScript, [name], [...facts, '']));
+      const current = String(await client.run(takeScript, [name], [...facts, '']));
       if (current === mine) return true;
       if (marks.stateOf(current.slice(current.indexOf(' ') + 1)) !== 'gone') return false;
-      return String(await wire.run(takeScript, [name], [...facts, current])) === mine;
+      return String(await client.run(takeScript, [name], [...facts, current])) === mine;
     },
     async release(id, holder) {
-      await wire.run(giveScript, [keys.lease(id)], [named(holder)]);
+      await client.run(giveScript, [keys.lease(id)], [named(holder)]);
     },
   };
 }
@@ -108,13 +108,13 @@ return 1
 `,
 );
 
-export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
+export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   const indexOf = (owner: string) => keys.owner(owner).jobs;
   const life = ({ expiresAt, updatedAt }: Job) => String(Math.ceil(Math.max(0, expiresAt - updatedAt) + graceMs));
 
   async function read(id: string): Promise<Job | 'gone'> {
     const name = keys.job(id);
-    const body = await wire.fetch(name, ['HGET', name, 'body']);
+    const body = await client.fetch(name, ['HGET', name, 'body']);
     if (typeof body !== 'string') return 'gone';
     const job = unpackRecord(body, 'job')?.job;
     if (job?.id === id) return job;
@@ -124,13 +124,13 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
   }
 
   async function touch(): Promise<void> {
-    await wire.send(keys.mark, ['INCR', keys.mark]);
+    await client.send(keys.mark, ['INCR', keys.mark]);
   }
 
   async function* walk(owner: string) {
     const name = indexOf(owner);
     for (let at = 0; ; at += page) {
-      const ids = allTextsOf(await wire.send(name, ['ZRANGE', name, String(at), String(at + page - 1), 'REV']));
+      const ids = allTextsOf(await client.send(name, ['ZRANGE', name, String(at), String(at + page - 1), 'REV']));
       // One that is damaged is refused to whoever asks for it; it does not hide the others.
       yield await inBatches(ids, async id => ({ id, job: await unlessDamaged(read(id)) }));
       if (ids.length < page) return;
@@ -139,8 +139,8 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
 
   async function drop(owner: string, ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    await inBatches(ids, id => wire.send(keys.job(id), ['UNLINK', keys.job(id)]));
-    await wire.send(indexOf(owner), ['ZREM', indexOf(owner), ...ids]);
+    await inBatches(ids, id => client.send(keys.job(id), ['UNLINK', keys.job(id)]));
+    await client.send(indexOf(owner), ['ZREM', indexOf(owner), ...ids]);
   }
 
   async function dropWhere(owner: string, goes: (job: Job | 'gone') => boolean): Promise<void> {
@@ -153,15 +153,15 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
     async create(job) {
       const name = keys.job(job.id);
       const index = indexOf(ownerHash(job.owner));
-      const written = await wire.run(
+      const written = await client.run(
         createScript,
         [name],
         [random.uuid(), packRecord({ kind: 'job', job }), life(job)],
       );
       if (Number(written) !== 1) refuseExistingJob(job.id);
       await Promise.all([
-        wire.run(indexScript, [index], [job.id, String(job.createdAt), life(job)]),
-        wire.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)]),
+        client.run(indexScript, [index], [job.id, String(job.createdAt), life(job)]),
+        client.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)]),
         touch(),
       ]);
     },
@@ -185,10 +185,10 @@ export function redisJobs({ wire, keys, random }: RedisParts): RedisJobs {
       const job = before === 'gone' ? undefined : endedJob(before, end);
       if (!job) return false;
       const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job)];
-      const ended = Number(await wire.run(endScript, [keys.job(id)], args)) === 1;
+      const ended = Number(await client.run(endScript, [keys.job(id)], args)) === 1;
       if (ended) {
         const index = indexOf(ownerHash(job.owner));
-        await Promise.all([wire.run(indexScript, [index], [id, String(job.createdAt), life(job)]), touch()]);
+        await Promise.all([client.run(indexScript, [index], [id, String(job.createdAt), life(job)]), touch()]);
       }
       return ended;
     },

@@ -16,28 +16,28 @@ export function isUnused({ owner, updatedAt }: StoredHead['head'], unused: Unuse
 
 /** The stored threads that begin with this one; a damaged one counts. */
 export async function forksOf(
-  { wire, keys }: Pick<RedisParts, 'wire' | 'keys'>,
+  { client, keys }: Pick<RedisParts, 'client' | 'keys'>,
   threads: Pick<RedisThreads, 'find'>,
   id: string,
 ): Promise<ThreadId[]> {
   const name = `${keys.thread(id).head}:forks`;
-  const forks = allTextsOf(await wire.send(name, ['SMEMBERS', name])).filter(isThreadId);
+  const forks = allTextsOf(await client.send(name, ['SMEMBERS', name])).filter(isThreadId);
   const found = await inBatches(forks, fork => unlessDamaged(threads.find(fork)));
   return forks.filter((_, index) => !found[index] || found[index].state === 'stored');
 }
 
 /** Counts what a prune would take. */
 export function redisPrunable(
-  { wire, keys }: Pick<RedisParts, 'wire' | 'keys'>,
+  { client, keys }: Pick<RedisParts, 'client' | 'keys'>,
   threads: RedisThreads,
 ): (now: number, unused?: Unused) => Promise<Prunable> {
   async function ranged(list: string, upTo: string): Promise<ThreadId[]> {
-    return allTextsOf(await wire.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE'])).filter(isThreadId);
+    return allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE'])).filter(isThreadId);
   }
 
   async function candidates(now: number, unused: Unused | undefined): Promise<Set<ThreadId>> {
     const over = new Set<ThreadId>();
-    const owners = allTextsOf(await wire.send(keys.owners, ['SMEMBERS', keys.owners]));
+    const owners = allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]));
     for (const owner of owners) for (const id of await ranged(keys.owner(owner).ends, String(now))) over.add(id);
     if (unused) {
       const { threads: byUse } = keys.owner(ownerHash(unused.owner));
@@ -55,7 +55,7 @@ export function redisPrunable(
 
   /** A thread stays while another that stays begins with it. */
   async function withoutOriginals(going: Set<ThreadId>): Promise<Set<ThreadId>> {
-    const forks = await inBatches([...going], async id => [id, await forksOf({ wire, keys }, threads, id)] as const);
+    const forks = await inBatches([...going], async id => [id, await forksOf({ client, keys }, threads, id)] as const);
     for (let last = -1; last !== going.size; ) {
       last = going.size;
       for (const [id, children] of forks) if (children.some(child => !going.has(child))) going.delete(id);
@@ -64,7 +64,7 @@ export function redisPrunable(
   }
 
   async function bytesOf(id: ThreadId): Promise<number> {
-    return bytesIn(await wire.run(readThread, keys.thread(id).all, [], 'bulk'));
+    return bytesIn(await client.run(readThread, keys.thread(id).all, [], 'bulk'));
   }
 
   /** The texts that nobody refers to but these threads, and their bytes. */
@@ -72,14 +72,14 @@ export function redisPrunable(
     const uses = new Map<string, Set<string>>();
     await inBatches([...going], async id => {
       const name = `${keys.thread(id).head}:blobs`;
-      for (const [sha, user] of pairsOf(await wire.send(name, ['HGETALL', name]))) {
+      for (const [sha, user] of pairsOf(await client.send(name, ['HGETALL', name]))) {
         uses.set(sha, (uses.get(sha) ?? new Set()).add(user));
       }
     });
     const lost = await inBatches([...uses], async ([sha, users]) => {
       const [text, list] = keys.blob(sha);
-      if (Number(await wire.send(list, ['SCARD', list])) > users.size) return [];
-      const bytes = Number(await wire.send(text, ['STRLEN', text]));
+      if (Number(await client.send(list, ['SCARD', list])) > users.size) return [];
+      const bytes = Number(await client.send(text, ['STRLEN', text]));
       return bytes > 0 ? [bytes] : [];
     });
     return lost.flat();
@@ -104,10 +104,10 @@ const step = 200;
 
 /** Tidies up what expired, owner by owner. The server would forget all of it by itself, only later. */
 export function redisPrune(
-  { wire, keys }: RedisParts,
+  { client, keys }: RedisParts,
   { threads, jobs, facts, spend }: { threads: RedisThreads; jobs: RedisJobs; facts: RedisFacts; spend: RedisSpend },
 ): (now: number, unused?: Unused) => Promise<number> {
-  const parts = { wire, keys };
+  const parts = { client, keys };
   const hasForks = async (id: string) => (await forksOf(parts, threads, id)).length > 0;
 
   /** True when the thread went. An index entry without a thread that expired goes, too. */
@@ -115,12 +115,12 @@ export function redisPrune(
     const found = isThreadId(id) ? await unlessDamaged(threads.find(id)) : undefined;
     // One that is damaged goes when the server forgets it.
     if (found?.state !== 'stored') {
-      await wire.send(ends, ['ZREM', ends, id]);
+      await client.send(ends, ['ZREM', ends, id]);
       return false;
     }
     const { expiresAt } = found.value.head;
     if (expiresAt > now) {
-      await wire.send(ends, ['ZADD', ends, 'XX', String(expiresAt), id]);
+      await client.send(ends, ['ZADD', ends, 'XX', String(expiresAt), id]);
       return false;
     }
     return !(await hasForks(id)) && threads.bury(found.value, 'expired', now);
@@ -138,7 +138,7 @@ export function redisPrune(
     let total = 0;
     for (let at = 0; ; at += step) {
       const range = ['ZRANGE', list, '-inf', upTo, 'BYSCORE', 'LIMIT', String(at), String(step)];
-      const ids = allTextsOf(await wire.send(list, range));
+      const ids = allTextsOf(await client.send(list, range));
       const gone = (await inBatches(ids, end)).filter(Boolean).length;
       total += gone;
       at -= gone;
@@ -162,20 +162,20 @@ export function redisPrune(
   async function forget(owner: string, now: number): Promise<void> {
     const { gone } = keys.owner(owner);
     const range = ['ZRANGE', gone, '-inf', String(now - tombstoneLifeMs), 'BYSCORE'];
-    const ids = allTextsOf(await wire.send(gone, range));
+    const ids = allTextsOf(await client.send(gone, range));
     const dead = (
       await inBatches(ids.filter(isThreadId), async id => [id, await unlessDamaged(threads.find(id))] as const)
     )
       .filter(([, found]) => found && found.state !== 'stored')
       .map(([id]) => keys.thread(id).head);
-    await inBatches(dead, head => wire.send(head, ['UNLINK', head]));
-    if (ids.length > 0) await wire.send(gone, ['ZREM', gone, ...ids]);
+    await inBatches(dead, head => client.send(head, ['UNLINK', head]));
+    if (ids.length > 0) await client.send(gone, ['ZREM', gone, ...ids]);
   }
 
   return async (now, unused) => {
     await facts.dropExpiredFacts(now);
     let total = 0;
-    for (const owner of allTextsOf(await wire.send(keys.owners, ['SMEMBERS', keys.owners]))) {
+    for (const owner of allTextsOf(await client.send(keys.owners, ['SMEMBERS', keys.owners]))) {
       await forget(owner, now);
       await jobs.dropExpired(owner, now);
       total += await buryOver(owner, now, unused);

@@ -11,7 +11,7 @@ import {
   sealRecord,
 } from '../records.ts';
 import type { Lookup } from '../store.ts';
-import type { RedisWire } from './cluster-client.ts';
+import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
 import { textsOf } from './script.ts';
 import { dropBlob, keepBlob, referToBlob } from './thread-scripts.ts';
@@ -43,10 +43,10 @@ export async function inBatches<Item, Result>(
   return results;
 }
 
-export function redisBlobs(wire: RedisWire, keys: RedisKeys): RedisBlobs {
+export function redisBlobs(client: RedisClient, keys: RedisKeys): RedisBlobs {
   async function read(sha: Sha256): Promise<readonly [Sha256, string] | undefined> {
     const [key] = keys.blob(sha);
-    const kept = await wire.fetch(key, ['GET', key]);
+    const kept = await client.fetch(key, ['GET', key]);
     if (typeof kept !== 'string') return undefined;
     const text = kept.slice(sealChars);
     if (sealBlob(sha, text) === kept.slice(0, sealChars)) return [sha, text];
@@ -58,10 +58,10 @@ export function redisBlobs(wire: RedisWire, keys: RedisKeys): RedisBlobs {
 
   async function refer(user: string, sha: Sha256, text: string | undefined, life: string): Promise<boolean> {
     const names = keys.blob(sha);
-    if (Number(await wire.run(referToBlob, names, [user, life])) === 1) return true;
+    if (Number(await client.run(referToBlob, names, [user, life])) === 1) return true;
     if (text === undefined) return false;
     const body = text.toWellFormed();
-    await wire.run(referToBlob, names, [user, life, sealBlob(sha, body) + body]);
+    await client.run(referToBlob, names, [user, life, sealBlob(sha, body) + body]);
     return true;
   }
 
@@ -76,10 +76,10 @@ export function redisBlobs(wire: RedisWire, keys: RedisKeys): RedisBlobs {
       return wanted.filter((_, index) => there[index]);
     },
     async drop(uses) {
-      await inBatches(uses, ([sha, user]) => wire.run(dropBlob, keys.blob(sha), [user]));
+      await inBatches(uses, ([sha, user]) => client.run(dropBlob, keys.blob(sha), [user]));
     },
     async keep(hashes, lifeMs) {
-      await inBatches(hashes, sha => wire.run(keepBlob, keys.blob(sha), [String(lifeMs)]));
+      await inBatches(hashes, sha => client.run(keepBlob, keys.blob(sha), [String(lifeMs)]));
     },
   };
 }

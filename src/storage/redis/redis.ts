@@ -1,7 +1,7 @@
 import { storageError } from '../../core/errors.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Store, StoreInspection } from '../store.ts';
-import { closedRedis, type RedisWire, redisWire } from './cluster-client.ts';
+import { closedRedis, type RedisClient, redisClient } from './cluster-client.ts';
 import { redisFacts } from './facts.ts';
 import { redisJobs, redisLeases } from './jobs.ts';
 import { redisKeys } from './keys.ts';
@@ -31,19 +31,19 @@ export function inOrder(): InOrder {
 const oldest = 7;
 
 /** What an operator should know of the servers behind a store. */
-export async function redisInspection(wire: RedisWire): Promise<StoreInspection> {
-  const isCluster = await wire.isCluster();
-  const infos = (await wire.everywhere(['INFO'])).map(reply => fieldsOf(String(reply)));
+export async function redisInspection(client: RedisClient): Promise<StoreInspection> {
+  const isCluster = await client.isCluster();
+  const infos = (await client.everywhere(['INFO'])).map(reply => fieldsOf(String(reply)));
   const [first] = infos;
   const version = first?.get('valkey_version') ?? first?.get('redis_version') ?? 'unknown';
   const name = first?.has('valkey_version') ? 'Valkey' : 'Redis';
   if (Number.parseInt(version, 10) < oldest) {
-    throw storageError('unavailable', `The Redis at ${wire.address} is version ${version}.`, {
+    throw storageError('unavailable', `The Redis at ${client.address} is version ${version}.`, {
       next: `Update it to Redis ${oldest} or newer, or Valkey.`,
     });
   }
   const kind = isCluster ? `a cluster of ${infos.length} primaries` : 'a single server';
-  return { text: `${name} ${version} at ${wire.address}, ${kind}`, warnings: warningsFor(infos) };
+  return { text: `${name} ${version} at ${client.address}, ${kind}`, warnings: warningsFor(infos) };
 }
 
 function warningsFor(infos: readonly ReadonlyMap<string, string>[]): string[] {
@@ -85,13 +85,13 @@ export interface RedisStoreOptions {
 }
 
 /** Counts what is under way, so that closing can wait for it. */
-function door(wire: RedisWire) {
+function connectionGate(client: RedisClient) {
   const open = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
 
   async function finish(): Promise<void> {
     await Promise.allSettled(open);
-    wire.close();
+    client.close();
   }
 
   return {
@@ -118,15 +118,15 @@ function door(wire: RedisWire) {
  * that a stop between them leaves nothing that is wrong, only something that is tidied up later.
  */
 export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOptions): Store {
-  const wire = redisWire({ ...options, onWarning });
+  const client = redisClient({ ...options, onWarning });
   const { clock, random } = options;
   const keys = redisKeys(prefix);
-  const parts = { wire, keys, clock, random };
-  const blobs = redisBlobs(wire, keys);
-  const told = new Set<string>();
-  const index = redisIndex(wire, keys, thread => {
-    if (told.has(thread)) return;
-    told.add(thread);
+  const parts = { client, keys, clock, random };
+  const blobs = redisBlobs(client, keys);
+  const warned = new Set<string>();
+  const index = redisIndex(client, keys, thread => {
+    if (warned.has(thread)) return;
+    warned.add(thread);
     onWarning(`Thread ${thread} is damaged in Redis; lists and searches leave it out.`);
   });
   const threads = redisThreads(parts, blobs, index);
@@ -137,7 +137,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const prune = redisPrune(parts, { threads, jobs, facts, spend });
   const prunable = redisPrunable(parts, threads);
   const ordered = inOrder();
-  const { pass, close } = door(wire);
+  const { pass, close } = connectionGate(client);
 
   return {
     kind: 'redis',
@@ -176,14 +176,14 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
     fact: (key, now) => pass(() => facts.fact(key, now)),
     facts: (prefixOfKeys, now) => pass(() => facts.facts(prefixOfKeys, now)),
     swapFact: swap => pass(() => ordered(`fact ${swap.key}`, () => facts.swapFact(swap))),
-    mark: () => pass(async () => String((await wire.send(keys.mark, ['GET', keys.mark])) ?? 0)),
+    mark: () => pass(async () => String((await client.send(keys.mark, ['GET', keys.mark])) ?? 0)),
     spend: {
       add: (entry, hold) => pass(() => ordered(`spend ${entry?.owner ?? hold}`, () => spend.add(entry, hold))),
       hold: hold => pass(() => ordered(`spend ${hold.owner}`, () => spend.hold(hold))),
       used: scope => pass(() => spend.used(scope)),
       rows: query => pass(() => spend.rows(query)),
     },
-    inspect: () => pass(() => redisInspection(wire)),
+    inspect: () => pass(() => redisInspection(client)),
     close,
   };
 }

@@ -3,7 +3,7 @@ import { isThreadId } from '../../core/ids.ts';
 import { type SpendLedger, type SpendScope, spendDays, spendThreadDays } from '../../core/spend-ledger.ts';
 import type { SpendRow } from '../../core/usage.ts';
 import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
-import type { RedisWire } from './cluster-client.ts';
+import type { RedisClient } from './cluster-client.ts';
 import { ownerHash } from './keys.ts';
 import { inBatches, packRecord, unlessDamaged, unpackRecord } from './records.ts';
 import { allTextsOf, raiseLife, redisScript, textsOf } from './script.ts';
@@ -131,14 +131,14 @@ interface Change {
 }
 
 /** The ledger: all of an owner's rows, sums and holds in one slot. */
-export function redisSpend({ wire, keys, random }: RedisParts, threads: Pick<RedisThreads, 'find'>): RedisSpend {
+export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<RedisThreads, 'find'>): RedisSpend {
   const placeOf = (owner: string) => keys.spend(ownerHash(owner));
 
   async function put(place: string, { row, hold = '', instead }: Change): Promise<void> {
     const nonce = random.uuid();
     const key = keyOf(row);
     for (let tries = 0; tries < maxTries; tries++) {
-      const before = await seenRow(wire, place, key);
+      const before = await seenRow(client, place, key);
       const body = packRecord({ kind: 'spend', row: before.row ? sumOf(before.row, row) : row });
       const facts = [
         nonce,
@@ -152,7 +152,7 @@ export function redisSpend({ wire, keys, random }: RedisParts, threads: Pick<Red
         lifeMs,
       ];
       const rest = instead ? [keyOf(instead), instead.thread ?? ''] : [];
-      if (Number(await wire.run(putSpend, [place], [...facts, ...rest])) === 1) return;
+      if (Number(await client.run(putSpend, [place], [...facts, ...rest])) === 1) return;
     }
     throw storageError('unavailable', 'The ledger is changed by others without a pause.', {
       retryable: true,
@@ -163,40 +163,44 @@ export function redisSpend({ wire, keys, random }: RedisParts, threads: Pick<Red
   return {
     async add(entry, hold) {
       if (entry) {
-        await wire.send(keys.owners, ['SADD', keys.owners, ownerHash(entry.owner)]);
+        await client.send(keys.owners, ['SADD', keys.owners, ownerHash(entry.owner)]);
         await put(placeOf(entry.owner), { row: rowOf(entry), hold });
       } else if (hold !== undefined) {
         const name = keys.hold(hold);
-        const owner = await wire.send(name, ['GET', name]);
+        const owner = await client.send(name, ['GET', name]);
         const holds = `${keys.spend(String(owner))}:holds`;
-        if (owner !== null) await wire.send(holds, ['HDEL', holds, hold]);
+        if (owner !== null) await client.send(holds, ['HDEL', holds, hold]);
       }
     },
     async hold({ id, owner, day, thread, now, usd, expiresAt, dayLimit, threadLimit }) {
       const name = keys.hold(id);
       const life = String(Math.ceil(Math.max(1, expiresAt - now) + marginMs));
       // First, because whoever frees it knows no more than its name.
-      await wire.send(name, ['SET', name, ownerHash(owner), 'PX', life]);
-      const most = (limit: number | undefined) => (limit === undefined ? '' : String(limit + rounding));
+      await client.send(name, ['SET', name, ownerHash(owner), 'PX', life]);
+      const limitText = (limit: number | undefined) => (limit === undefined ? '' : String(limit + rounding));
       const facts = [day, thread ?? '', String(now), id, String(usd), String(expiresAt), life];
-      const held = await wire.run(holdSpend, [placeOf(owner)], [...facts, most(dayLimit), most(threadLimit)]);
+      const held = await client.run(
+        holdSpend,
+        [placeOf(owner)],
+        [...facts, limitText(dayLimit), limitText(threadLimit)],
+      );
       return Number(held) === 1;
     },
     async used({ owner, day, thread, now }: SpendScope) {
-      const sums = await wire.run(usedSpend, [placeOf(owner)], [day, thread ?? '', String(now)]);
+      const sums = await client.run(usedSpend, [placeOf(owner)], [day, thread ?? '', String(now)]);
       const [ofDay = '0', ofThread = '0'] = textsOf(sums);
       return { day: Number(ofDay), thread: Number(ofThread) };
     },
     async rows({ owner, from, thread }) {
-      const rows = await rowsSince(wire, placeOf(owner), from);
+      const rows = await rowsSince(client, placeOf(owner), from);
       return rows.filter(row => row.owner === owner && (thread === undefined || row.thread === thread));
     },
     async prune(owner, now) {
       const place = keys.spend(owner);
-      await wire.run(freeHolds, [place], [String(now)]);
-      await dropOld(wire, place, now);
+      await client.run(freeHolds, [place], [String(now)]);
+      await dropOld(client, place, now);
       const late = daysBefore(now, spendThreadDays);
-      for (const row of await rowsSince(wire, place, '')) {
+      for (const row of await rowsSince(client, place, '')) {
         const { thread } = row;
         if (thread === undefined || row.day >= late) continue;
         const found = isThreadId(thread) ? await unlessDamaged(threads.find(thread)) : { state: 'unknown' };
@@ -213,28 +217,28 @@ interface SeenRow {
   order: number;
 }
 
-async function seenRow(wire: RedisWire, place: string, key: string): Promise<SeenRow> {
+async function seenRow(client: RedisClient, place: string, key: string): Promise<SeenRow> {
   const name = `${place}:row:${key}`;
-  const [body, version = '0', order] = textsOf(await wire.send(name, ['HMGET', name, 'body', 'v', 'place']));
+  const [body, version = '0', order] = textsOf(await client.send(name, ['HMGET', name, 'body', 'v', 'place']));
   // A sum that is damaged can't be gone on with: what is known counts from here.
   return { row: unpackRecord(body, 'spend')?.row, version, order: Number(order ?? 0) };
 }
 
-async function rowsSince(wire: RedisWire, place: string, from: string): Promise<SpendRow[]> {
+async function rowsSince(client: RedisClient, place: string, from: string): Promise<SpendRow[]> {
   const range = ['ZRANGE', place, from === '' ? '-' : `[${from}`, '+', 'BYLEX'];
-  const names = allTextsOf(await wire.fetch(place, range));
-  const found = await inBatches(names, name => seenRow(wire, place, name.slice(name.indexOf(' ') + 1)));
+  const names = allTextsOf(await client.fetch(place, range));
+  const found = await inBatches(names, name => seenRow(client, place, name.slice(name.indexOf(' ') + 1)));
   // A damaged row is missing from the sums; it does not hide the others.
   const rows = found.flatMap(({ row, order }) => (row ? [{ row, order }] : []));
   rows.sort((a, b) => (a.row.day === b.row.day ? a.order - b.order : a.row.day < b.row.day ? -1 : 1));
   return rows.map(({ row }) => row);
 }
 
-async function dropOld(wire: RedisWire, place: string, now: number): Promise<void> {
+async function dropOld(client: RedisClient, place: string, now: number): Promise<void> {
   const range = ['ZRANGE', place, '-', `(${daysBefore(now, spendDays)}`, 'BYLEX'];
-  for (const name of allTextsOf(await wire.fetch(place, range))) {
+  for (const name of allTextsOf(await client.fetch(place, range))) {
     const [day = '', key = ''] = name.split(' ');
-    const { row } = await seenRow(wire, place, key);
-    await wire.run(dropSpend, [place], [key, day, row?.thread ?? '']);
+    const { row } = await seenRow(client, place, key);
+    await client.run(dropSpend, [place], [key, day, row?.thread ?? '']);
   }
 }

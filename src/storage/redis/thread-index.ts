@@ -3,7 +3,7 @@ import type { ThreadHead } from '../../core/thread.ts';
 import { tombstoneLifeMs } from '../records.ts';
 import { matchWords, queryWords } from '../search-words.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
-import type { RedisWire } from './cluster-client.ts';
+import type { RedisClient } from './cluster-client.ts';
 import { ownerHash, type RedisKeys } from './keys.ts';
 import {
   type FoundHead,
@@ -60,7 +60,7 @@ return 1
 );
 
 /** `onSkip` is told of threads that lists and searches leave out because they are damaged. */
-export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: string) => void): RedisIndex {
+export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread: string) => void): RedisIndex {
   const namesOf = ({ owner, workspace }: Pick<ThreadHead, 'owner' | 'workspace'>) => {
     const names = keys.owner(ownerHash(owner));
     return [names.threads, names.ends, names.workspace(workspace)];
@@ -69,7 +69,7 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
   async function headOf(id: string): Promise<FoundHead | undefined> {
     if (!isThreadId(id)) return undefined;
     const { head } = keys.thread(id);
-    const fields = await wire.send(head, ['HMGET', head, ...headFields]);
+    const fields = await client.send(head, ['HMGET', head, ...headFields]);
     const found = await unlessDamaged((async () => foundHead(id, fields))());
     if (!found) onSkip(id);
     return found;
@@ -84,7 +84,7 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
       before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId);
     for (let at = 0; ; at += size) {
       const range = ['ZRANGE', name, newest, '-inf', 'BYSCORE', 'REV', 'LIMIT', String(at), String(size)];
-      const ids = allTextsOf(await wire.send(name, range));
+      const ids = allTextsOf(await client.send(name, range));
       const found = await inBatches(ids, headOf);
       const live: StoredHead[] = [];
       for (const each of found) {
@@ -105,9 +105,9 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
       const hash = ownerHash(head.owner);
       try {
         await Promise.all([
-          wire.run(putScript, namesOf(head), args),
-          wire.send(keys.owners, ['SADD', keys.owners, hash]),
-          wire.send(keys.mark, ['INCR', keys.mark]),
+          client.run(putScript, namesOf(head), args),
+          client.send(keys.owners, ['SADD', keys.owners, hash]),
+          client.send(keys.mark, ['INCR', keys.mark]),
         ]);
       } catch {
         // Said in the interface; the connection's own log has the reason.
@@ -116,13 +116,13 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
     async bury(head, at) {
       const { gone } = keys.owner(ownerHash(head.owner));
       await Promise.all([
-        wire.run(buryScript, [...namesOf(head), gone], [head.id, String(at), String(tombstoneLifeMs)]),
-        wire.send(keys.mark, ['INCR', keys.mark]),
+        client.run(buryScript, [...namesOf(head), gone], [head.id, String(at), String(tombstoneLifeMs)]),
+        client.send(keys.mark, ['INCR', keys.mark]),
       ]);
     },
     async revive({ id, owner }) {
       const { gone } = keys.owner(ownerHash(owner));
-      await wire.send(gone, ['ZREM', gone, id]);
+      await client.send(gone, ['ZREM', gone, id]);
     },
     async list({ limit, ...query }) {
       const heads: ThreadHead[] = [];
@@ -139,7 +139,7 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
       if (words.length === 0 || limit < 1) return hits;
       let searched = 0;
       for await (const live of walk(query, page)) {
-        const found = await inBatches(live, stored => bestTurn(wire, keys, stored, words));
+        const found = await inBatches(live, stored => bestTurn(client, keys, stored, words));
         hits.push(...found.filter(hit => hit !== undefined));
         searched += page;
         if (hits.length >= limit || searched >= searchedThreads) break;
@@ -151,7 +151,7 @@ export function redisIndex(wire: RedisWire, keys: RedisKeys, onSkip: (thread: st
 
 /** The turn that holds the words most often. */
 async function bestTurn(
-  wire: RedisWire,
+  client: RedisClient,
   keys: RedisKeys,
   stored: StoredHead,
   words: readonly string[],
@@ -160,10 +160,10 @@ async function bestTurn(
   const { all } = keys.thread(head.id);
   const [, turns = '', exchanges = '', , , , indexed = ''] = all;
   const wanted = words.map(word => ` ${word}`);
-  const seqs = allTextsOf(await wire.run(searchThread, [indexed, exchanges], [String(weighedTurns), ...wanted]));
+  const seqs = allTextsOf(await client.run(searchThread, [indexed, exchanges], [String(weighedTurns), ...wanted]));
   let found: (SearchHit & { count: number }) | undefined;
   for (const text of await inBatches(seqs, seq =>
-    wire.fetch(turns, ['LINDEX', turns, String(Number(seq) - head.startSeq - 1)]),
+    client.fetch(turns, ['LINDEX', turns, String(Number(seq) - head.startSeq - 1)]),
   )) {
     const turn = unpackRecord(typeof text === 'string' ? text : undefined, 'turn')?.turn;
     const match = turn && matchWords(turn.content, words);

@@ -5,7 +5,7 @@ import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } fr
 import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
 import { foldWords } from '../search-words.ts';
 import type { Lookup, ThreadChange } from '../store.ts';
-import type { RedisWire } from './cluster-client.ts';
+import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
 import {
   damaged,
@@ -37,7 +37,7 @@ export interface RedisKeeping {
 const graceMs = 7 * 86_400_000;
 
 /** Forks of forks are kept together this far back. */
-const mostAncestors = 20;
+const maxAncestors = 20;
 
 /** How long the server keeps the head, and the rest, if nobody tidies up earlier: milliseconds. */
 export function lives(lifeMs: number): [head: string, rest: string] {
@@ -48,11 +48,11 @@ export function textLife(lifeMs: number): number {
   return Math.ceil(2 * lifeMs + graceMs);
 }
 
-export function redisKeeping(wire: RedisWire, keys: RedisKeys, blobs: RedisBlobs): RedisKeeping {
+export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisBlobs): RedisKeeping {
   async function texts(id: ThreadId, until: number, lifeMs: number, now: number): Promise<number> {
     if (now + lifeMs + graceMs <= until) return until;
     const name = `${keys.thread(id).head}:blobs`;
-    await blobs.keep(allTextsOf(await wire.send(name, ['HKEYS', name])), textLife(lifeMs));
+    await blobs.keep(allTextsOf(await client.send(name, ['HKEYS', name])), textLife(lifeMs));
     return now + textLife(lifeMs);
   }
 
@@ -60,12 +60,12 @@ export function redisKeeping(wire: RedisWire, keys: RedisKeys, blobs: RedisBlobs
     texts,
     async ancestors(child, lifeMs, now) {
       let next = child.parent;
-      for (let depth = 0; next && depth < mostAncestors; depth++) {
+      for (let depth = 0; next && depth < maxAncestors; depth++) {
         const { all, head } = keys.thread(next.thread);
-        const [body, kept] = textsOf(await wire.run(keepThread, all, lives(lifeMs)));
+        const [body, kept] = textsOf(await client.run(keepThread, all, lives(lifeMs)));
         if (body === undefined) return;
         const until = await texts(next.thread, Number(kept ?? 0), lifeMs, now);
-        if (until !== Number(kept ?? 0)) await wire.run(setTexts, [head], [String(until)]);
+        if (until !== Number(kept ?? 0)) await client.run(setTexts, [head], [String(until)]);
         next = unpackRecord(body, 'origin')?.origin.parent;
       }
     },
@@ -144,7 +144,7 @@ function turnsOf(
 }
 
 export interface RedisParts {
-  wire: RedisWire;
+  client: RedisClient;
   keys: RedisKeys;
   clock: Clock;
   random: Random;
@@ -166,12 +166,12 @@ export interface RedisThreads {
 const maxTries = 100;
 
 export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads {
-  const { wire, keys, clock, random } = parts;
-  const keeping = redisKeeping(wire, keys, blobs);
+  const { client, keys, clock, random } = parts;
+  const keeping = redisKeeping(client, keys, blobs);
 
   async function find(id: ThreadId): Promise<FoundHead> {
     const { head } = keys.thread(id);
-    return foundHead(id, await wire.send(head, ['HMGET', head, ...headFields]));
+    return foundHead(id, await client.send(head, ['HMGET', head, ...headFields]));
   }
 
   async function write(id: ThreadId, stored: StoredHead, change: ThreadChange): Promise<number | undefined> {
@@ -192,7 +192,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
     const rest = changeParts(id, head.seq, change, referred, nonce);
     try {
       const args = [...facts, ...lives(lifeMs), ...rest];
-      const [written, ...known] = textsOf(await wire.run(commitThread, keys.thread(id).all, args));
+      const [written, ...known] = textsOf(await client.run(commitThread, keys.thread(id).all, args));
       await undo(written === '1' ? known.filter(sha => sha !== undefined) : referred);
       return written === '1' ? head.seq : undefined;
     } catch (error) {
@@ -211,19 +211,19 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       const lifeMs = Math.max(0, head.expiresAt - head.updatedAt);
       if (parent) {
         const forks = `${keys.thread(parent.thread).head}:forks`;
-        await wire.send(forks, ['SADD', forks, id]);
+        await client.send(forks, ['SADD', forks, id]);
         await keeping.ancestors(head, lifeMs, head.updatedAt);
       }
       const records = [packRecord({ kind: 'head', head: known }), packRecord({ kind: 'origin', origin })];
       const args = [random.uuid(), String(head.expiresAt), ...records, lives(lifeMs)[0], over ?? ''];
-      const written = await wire.run(createThread, keys.thread(id).all, args);
+      const written = await client.run(createThread, keys.thread(id).all, args);
       if (Number(written) !== 1) refuseExisting(id);
       if (over) await index.revive(known);
       await index.put(known);
     },
 
     async read(id, now) {
-      const [fields, ...rest] = partsOf(await wire.run(readThread, keys.thread(id).all, [], 'bulk'));
+      const [fields, ...rest] = partsOf(await client.run(readThread, keys.thread(id).all, [], 'bulk'));
       const found = foundHead(id, fields);
       if (found.state !== 'stored') return found;
       const { head } = found.value;
@@ -256,20 +256,20 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
 }
 
 /** The end of a thread: what only it refers to goes with it. */
-function redisBurial({ wire, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads['bury'] {
+function redisBurial({ client, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads['bury'] {
   return async ({ head, origin, version }, why, now) => {
     const { all } = keys.thread(head.id);
     const state = why === 'unused' ? 'deleted' : why;
     const at = why === 'expired' ? head.expiresAt : now;
     const unchanged = why === 'unused' ? version : '';
     const args = [state, String(at), random.uuid(), String(tombstoneLifeMs), String(now), unchanged];
-    const [buried, uses] = partsOf(await wire.run(buryThread, all, args));
+    const [buried, uses] = partsOf(await client.run(buryThread, all, args));
     if (Number(buried) !== 1) return false;
     await index.bury(head, at);
     await blobs.drop(pairsOf(uses));
     if (origin.parent) {
       const forks = `${keys.thread(origin.parent.thread).head}:forks`;
-      await wire.send(forks, ['SREM', forks, head.id]);
+      await client.send(forks, ['SREM', forks, head.id]);
     }
     return true;
   };

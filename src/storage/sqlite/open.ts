@@ -35,14 +35,14 @@ export function sqliteRepair(file: string, db: DatabaseSync, damage: string, { n
   renameSync(draft, salvagedName(file));
   // An open file cannot be renamed there; elsewhere the connection keeps writers waiting until the new file stands.
   if (process.platform === 'win32') db.close();
-  const aside = freeName(`${file}.corrupt-${new Date(now).toISOString().replace(/[:.]/g, '-')}`);
-  renameSync(file, aside);
+  const quarantined = freeName(`${file}.corrupt-${new Date(now).toISOString().replace(/[:.]/g, '-')}`);
+  renameSync(file, quarantined);
   for (const suffix of ['-wal', '-shm', '-journal']) {
-    if (existsSync(file + suffix)) renameSync(file + suffix, aside + suffix);
+    if (existsSync(file + suffix)) renameSync(file + suffix, quarantined + suffix);
   }
   renameSync(salvagedName(file), file);
   if (db.isOpen) db.close();
-  onWarning(`The file of the threads was damaged (${damage}) and was set aside as ${aside}. ${saved}`);
+  onWarning(`The file of the threads was damaged (${damage}) and was set aside as ${quarantined}. ${saved}`);
 }
 
 /** Writers of other processes wait, then find that the path leads to another file, and open that one. */

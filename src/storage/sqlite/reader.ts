@@ -251,11 +251,11 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
   let opening: Promise<Held> | undefined;
   let connections = 0;
   let closed = false;
-  const told = new Set<string>();
+  const warned = new Set<string>();
 
-  function tellOnce(thread: string): void {
-    if (told.has(thread)) return;
-    told.add(thread);
+  function warnOnce(thread: string): void {
+    if (warned.has(thread)) return;
+    warned.add(thread);
     onWarning(`Thread ${thread} is damaged on the disk; lists and searches leave it out.`);
   }
 
@@ -265,7 +265,7 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
     const db = new DatabaseSync(file, { readOnly: true, timeout: 0 });
     connections++;
     try {
-      held = { inode, reads: sqliteReads(db, tellOnce) };
+      held = { inode, reads: sqliteReads(db, warnOnce) };
       return held;
     } catch (error) {
       db.close();

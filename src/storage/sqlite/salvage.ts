@@ -74,8 +74,8 @@ function pageSource(handle: number, file: string): PageSource {
 function pageSizeOf(handle: number): number {
   const header = Buffer.alloc(100);
   readSync(handle, header, 0, 100, 0);
-  const told = header.readUInt16BE(16);
-  const size = told === 1 ? 65_536 : told;
+  const pageSize = header.readUInt16BE(16);
+  const size = pageSize === 1 ? 65_536 : pageSize;
   const known = header.toString('latin1', 0, 15) === 'SQLite format 3' && size >= 512 && (size & (size - 1)) === 0;
   return known ? size : ordinaryPageSize;
 }

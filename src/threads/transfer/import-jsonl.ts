@@ -16,9 +16,9 @@ export interface Commits {
   settled(): Promise<void>;
 }
 
-const mostWaiting = 64;
+const maxWaiting = 64;
 
-const mostWeight = 8 * 1024 * 1024;
+const maxWeight = 8 * 1024 * 1024;
 
 export function createCommits(store: Store, id: ThreadId): Commits {
   let waiting: Promise<number>[] = [];
@@ -38,7 +38,7 @@ export function createCommits(store: Store, id: ThreadId): Commits {
       commit.catch(() => {});
       waiting.push(commit);
       total += weight;
-      if (waiting.length >= mostWaiting || total >= mostWeight) await settled();
+      if (waiting.length >= maxWaiting || total >= maxWeight) await settled();
     },
     settled,
   };
@@ -95,7 +95,7 @@ const unfinishedMs = 3_600_000;
 const unfinished = ' (import not finished)';
 
 /** Turns of one exchange that are written in one change. */
-const mostTurns = 32;
+const maxTurns = 32;
 
 /**
  * Reads the file again and writes its records; the thread gets its title and its time with the last change. When anything fails
@@ -176,7 +176,7 @@ function createWriter({ store, clock, place, id }: WriterParts): Writer {
 
   async function take(turn: StoredTurn): Promise<void> {
     const [first] = exchange;
-    if (first && (first.exchange !== turn.exchange || exchange.length >= mostTurns)) await flush();
+    if (first && (first.exchange !== turn.exchange || exchange.length >= maxTurns)) await flush();
     exchange.push(turn);
   }
 

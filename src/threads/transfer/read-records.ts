@@ -8,9 +8,9 @@ import { checkedRecord, type FileRecordLine, formatName, formatVersion } from '.
 export type OpenBytes = () => AsyncIterable<Uint8Array>;
 
 /** A text of 10 MB may take six times as much in JSON; beyond this nothing of ours goes. */
-const longestLine = 128 * 1024 * 1024;
+const maxLineLength = 128 * 1024 * 1024;
 
-const longestFile = 2 * 1024 * 1024 * 1024;
+const maxFileLength = 2 * 1024 * 1024 * 1024;
 
 const lineEnd = 0x0a;
 
@@ -34,14 +34,14 @@ export async function* fileLines(open: OpenBytes, signal?: AbortSignal): AsyncGe
   };
   const add = (part: Uint8Array): void => {
     length += part.length;
-    if (length > longestLine) throw tooLarge(`Line ${number}`, longestLine);
+    if (length > maxLineLength) throw tooLarge(`Line ${number}`, maxLineLength);
     if (part.length > 0) parts.push(part);
   };
 
   for await (const chunk of open()) {
     throwIfAborted(signal);
     total += chunk.length;
-    if (total > longestFile) throw tooLarge('The file', longestFile);
+    if (total > maxFileLength) throw tooLarge('The file', maxFileLength);
     let from = 0;
     for (let at = chunk.indexOf(lineEnd); at !== -1; at = chunk.indexOf(lineEnd, from)) {
       add(chunk.subarray(from, at));

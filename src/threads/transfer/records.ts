@@ -7,10 +7,10 @@ import type {
   Compaction,
   ImageRecord,
   ModelMetadata,
+  PanelistRecord,
   StoredTurn,
   ThreadHead,
   Trim,
-  VoiceRecord,
 } from '../../core/thread.ts';
 import type { Usage } from '../../core/usage.ts';
 import { type Fee, feeKinds } from '../../core/usage.ts';
@@ -127,8 +127,8 @@ const usage = z.strictObject(
   }),
 );
 
-const voice = z.strictObject(
-  shapeOf<VoiceRecord>()({
+const panelistRecord = z.strictObject(
+  shapeOf<PanelistRecord>()({
     expert: word,
     model: word,
     stance: word,
@@ -153,7 +153,7 @@ const metadata = z.strictObject(
     latencyMs: amount.optional(),
     webSearch: z.boolean().optional(),
     asked: z.array(word).optional(),
-    voices: z.array(voice).optional(),
+    voices: z.array(panelistRecord).optional(),
   }),
 );
 

@@ -1,6 +1,6 @@
 import { throwIfAborted } from '../../core/errors.ts';
 import type { Call, CallKind, Outline } from '../outline/outline.ts';
-import type { Meaning, Why } from './resolve-calls.ts';
+import type { Meaning, UnresolvedReason } from './resolve-calls.ts';
 import { createResolver, type Resolver } from './resolve-calls.ts';
 import type { SourceSet } from './symbols.ts';
 import { createSymbolIndex, type Declared, type SymbolIndex } from './symbols.ts';
@@ -27,13 +27,13 @@ export interface GraphEdge {
 }
 
 /** A use whose target is not among the files read, or not known before the program runs. */
-export interface OpenEnd {
+export interface UnresolvedCall {
   from: GraphNode;
   /** As it is written. */
   target: string;
   kind: EdgeKind;
   line: number;
-  why: Why;
+  why: UnresolvedReason;
 }
 
 export interface ModuleEdge {
@@ -45,12 +45,12 @@ export interface ModuleEdge {
 export interface CallGraph {
   nodes: readonly GraphNode[];
   edges: readonly GraphEdge[];
-  openEnds: readonly OpenEnd[];
+  openEnds: readonly UnresolvedCall[];
   imports: readonly ModuleEdge[];
 }
 
 /** Methods of one name that may be meant where the receiver's type is not known; with more of them the name says nothing. */
-const mostNamesakes = 5;
+const maxNamesakes = 5;
 
 interface Build {
   sources: SourceSet;
@@ -58,7 +58,7 @@ interface Build {
   resolver: Resolver;
   nodes: Map<Declared | Outline, GraphNode>;
   edges: Map<string, GraphEdge>;
-  openEnds: OpenEnd[];
+  openEnds: UnresolvedCall[];
 }
 
 /** Who calls whom in a set of files, by their syntax: what it leaves open is listed as open. */
@@ -152,7 +152,7 @@ function addOpen(build: Build, from: GraphNode, call: Call, meaning: Meaning): v
     why === 'run_time' && call.target.length > 1
       ? build.index.methods(name).filter(({ outline }) => kindred(outline, from.outline))
       : [];
-  if (namesakes.length > 0 && namesakes.length <= mostNamesakes) {
+  if (namesakes.length > 0 && namesakes.length <= maxNamesakes) {
     for (const each of namesakes) {
       const to = build.nodes.get(each);
       if (to) addEdge(build, { from, to, kind: call.kind, ambiguous: 'by name only' }, call.line);

@@ -6,7 +6,7 @@ import type { Declared, SourceSet, SymbolIndex } from './symbols.ts';
  * global, a builtin); `package`, from a library; `not_read`, from a file of the project that was not among those read;
  * `not_there`, its module or class has no such name.
  */
-export type Why = 'run_time' | 'undeclared' | 'package' | 'not_read' | 'not_there';
+export type UnresolvedReason = 'run_time' | 'undeclared' | 'package' | 'not_read' | 'not_there';
 
 /** What a chain of names stands for. Several symbols or types: any of them. */
 export type Meaning =
@@ -15,9 +15,9 @@ export type Meaning =
   /** A value of one of these types; `exact`: none of their subtypes'. */
   | { kind: 'instance'; types: readonly Declared[]; exact?: boolean }
   | { kind: 'module'; modules: readonly string[] }
-  | { kind: 'unknown'; why: Why };
+  | { kind: 'unknown'; why: UnresolvedReason };
 
-export function unknown(why: Why): Meaning {
+export function unknown(why: UnresolvedReason): Meaning {
   return { kind: 'unknown', why };
 }
 

@@ -5,8 +5,8 @@ import type { JsonObject } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Language, Outline } from '../outline/outline.ts';
 import { readOutline } from '../outline/read-outline.ts';
-import { buildCallGraph, type GraphEdge, type GraphNode, type OpenEnd } from './call-graph.ts';
-import type { Why } from './resolve-calls.ts';
+import { buildCallGraph, type GraphEdge, type GraphNode, type UnresolvedCall } from './call-graph.ts';
+import type { UnresolvedReason } from './resolve-calls.ts';
 import { createSourceSet, type GoModule } from './symbols.ts';
 import { type Trace, type TraceRequest, traceIn } from './trace.ts';
 
@@ -20,9 +20,9 @@ export interface Labels {
   file(path: string): string;
 }
 
-const longestName = 120;
+const maxNameLength = 120;
 
-const mostLines = 6;
+const maxLines = 6;
 
 /** A symbol is called by its name; where several have it, by its file too, and where that is not enough by its line. */
 export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
@@ -41,7 +41,7 @@ export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
   return {
     node: node => names.get(node) ?? shortName(node.name),
     at: ({ outline }, lines) =>
-      `${file(outline.path)}:${lines.slice(0, mostLines).join(',')}${lines.length > mostLines ? ',…' : ''}`,
+      `${file(outline.path)}:${lines.slice(0, maxLines).join(',')}${lines.length > maxLines ? ',…' : ''}`,
     place: ({ outline, declared }) =>
       declared ? `${file(outline.path)}:${declared.symbol.from}-${declared.symbol.to}` : file(outline.path),
     file,
@@ -51,12 +51,12 @@ export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
 /** A name as it may stand in a drawing: a method's may be any string, with line breaks too. */
 export function shortName(name: string): string {
   const shown = printablePath(name);
-  return shown.length <= longestName ? shown : `${safeCut(shown, longestName)}…`;
+  return shown.length <= maxNameLength ? shown : `${safeCut(shown, maxNameLength)}…`;
 }
 
-const mostDrawnLines = 150;
+const maxDrawnLines = 150;
 
-const reasons: Readonly<Record<Why, string>> = {
+const reasons: Readonly<Record<UnresolvedReason, string>> = {
   run_time: 'only known at run time',
   undeclared: 'global or built in',
   package: 'from a package',
@@ -67,8 +67,8 @@ const reasons: Readonly<Record<Why, string>> = {
 /** A trace as indented text, each node with its file and lines. */
 export function drawTrace(trace: Trace, labels: Labels): string {
   const lines = trace.mode === 'precision' ? callFlow(trace, labels) : dependencies(trace, labels);
-  const left = lines.length - mostDrawnLines;
-  const cut = left > 0 ? [...lines.slice(0, mostDrawnLines), `… ${left} more lines`] : lines;
+  const left = lines.length - maxDrawnLines;
+  const cut = left > 0 ? [...lines.slice(0, maxDrawnLines), `… ${left} more lines`] : lines;
   if (trace.leftOut > 0)
     cut.push(`… ${trace.leftOut} more uses were left out; narrow relevant_files or the target to see them.`);
   return cut.join('\n');
@@ -233,7 +233,7 @@ function edgeJson({ from, to, kind, lines, ambiguous }: GraphEdge, labels: Label
   };
 }
 
-function openEndJson({ from, target, kind, line, why }: OpenEnd, labels: Labels): JsonObject {
+function openEndJson({ from, target, kind, line, why }: UnresolvedCall, labels: Labels): JsonObject {
   return { from: labels.node(from), target: shortName(target), kind, at: labels.at(from, [line]), why };
 }
 

@@ -1,5 +1,5 @@
 import { languageOf } from '../outline/outline.ts';
-import type { CallGraph, EdgeKind, GraphEdge, GraphNode, ModuleEdge, OpenEnd } from './call-graph.ts';
+import type { CallGraph, EdgeKind, GraphEdge, GraphNode, ModuleEdge, UnresolvedCall } from './call-graph.ts';
 
 export interface FoundTargets {
   /** What the description names. */
@@ -15,11 +15,11 @@ const ordinary = new Set(
   ),
 );
 
-const mostWords = 100;
+const maxWords = 100;
 
-const mostTargets = 6;
+const maxTargets = 6;
 
-const mostNear = 8;
+const maxNear = 8;
 
 /**
  * The symbols that a description in prose names. Words that look like code (`a.b`, `camelCase`, `snake_case`, `in ticks`,
@@ -29,7 +29,7 @@ export function findTargets(graph: CallGraph, description: string, hints: readon
   const symbols = graph.nodes.filter(node => node.declared);
   const words = wordsOf(description)
     .filter(word => !languageOf(bare(word)))
-    .slice(0, mostWords);
+    .slice(0, maxWords);
   const code = [...hints, ...words.filter(word => /[._$]|[a-z][A-Z]|\(\)$|^`/.test(word))].map(bare);
   const plain = words.map(bare).filter(word => !ordinary.has(word));
   // A name that is there as code and names nothing is not made up for by words around it.
@@ -40,7 +40,7 @@ export function findTargets(graph: CallGraph, description: string, hints: readon
   }
   const folded = [...code, ...plain].map(word => word.toLowerCase()).filter(word => word.length > 2);
   const near = symbols.filter(({ name }) => folded.some(word => resembles(name.toLowerCase(), word)));
-  return { targets: [], near: [...new Set(near.map(({ name }) => name))].slice(0, mostNear) };
+  return { targets: [], near: [...new Set(near.map(({ name }) => name))].slice(0, maxNear) };
 }
 
 function resembles(name: string, word: string): boolean {
@@ -81,7 +81,7 @@ function narrowed(targets: GraphNode[], description: string): GraphNode[] {
     const file = outline.path.split('/').at(-1) ?? '';
     return description.includes(file);
   });
-  return (inNamed.length > 0 ? inNamed : targets).slice(0, mostTargets);
+  return (inNamed.length > 0 ? inNamed : targets).slice(0, maxTargets);
 }
 
 export type TraceMode = 'precision' | 'dependencies';
@@ -105,7 +105,7 @@ export interface Trace {
   outgoing: readonly GraphEdge[];
   incoming: readonly GraphEdge[];
   relations: readonly GraphEdge[];
-  openEnds: readonly OpenEnd[];
+  openEnds: readonly UnresolvedCall[];
   imports: readonly ModuleEdge[];
   /** Edges and open ends that were left out for their number. */
   leftOut: number;
@@ -116,9 +116,9 @@ const limits = {
   dependencies: { down: 1, up: 1, edges: 60 },
 } as const;
 
-const mostOpenEnds = 20;
+const maxOpenEnds = 20;
 
-const mostImports = 20;
+const maxImports = 20;
 
 const relationKinds: ReadonlySet<EdgeKind> = new Set(['extends', 'implements', 'embeds']);
 
@@ -154,12 +154,12 @@ export function traceIn(graph: CallGraph, request: TraceRequest): Trace {
     outgoing: outgoing.slice(0, edges),
     incoming: incoming.slice(0, edges),
     relations: relations.slice(0, edges),
-    openEnds: openEnds.slice(0, mostOpenEnds),
-    imports: imports.slice(0, mostImports),
+    openEnds: openEnds.slice(0, maxOpenEnds),
+    imports: imports.slice(0, maxImports),
     leftOut:
       [outgoing, incoming, relations].reduce((sum, list) => sum + Math.max(0, list.length - edges), 0) +
-      Math.max(0, openEnds.length - mostOpenEnds) +
-      Math.max(0, imports.length - mostImports),
+      Math.max(0, openEnds.length - maxOpenEnds) +
+      Math.max(0, imports.length - maxImports),
   };
 }
 
@@ -225,9 +225,9 @@ function relationsOf(graph: CallGraph, start: ReadonlySet<GraphNode>): GraphEdge
 }
 
 /** Library calls and the like: what says most first, each target once for each caller. */
-function openEndsOf(graph: CallGraph, reached: ReadonlySet<GraphNode>): OpenEnd[] {
+function openEndsOf(graph: CallGraph, reached: ReadonlySet<GraphNode>): UnresolvedCall[] {
   const order = ['run_time', 'not_read', 'not_there', 'package', 'undeclared'];
-  const found = new Map<string, OpenEnd>();
+  const found = new Map<string, UnresolvedCall>();
   for (const end of graph.openEnds) {
     if (!reached.has(end.from)) continue;
     const key = `${end.from.outline.path} ${end.from.name} ${end.target} ${end.kind}`;

@@ -23,7 +23,7 @@ const smallChars = 24_000;
 const threadMegabytes = 1_024;
 
 /** Traces without holding up the process: more than a little work is done in a thread of its own, which an abort ends. */
-export async function traceApart(input: TraceInput, signal: AbortSignal): Promise<TracedSources> {
+export async function traceInWorker(input: TraceInput, signal: AbortSignal): Promise<TracedSources> {
   const chars = input.sources.reduce((sum, { text }) => sum + text.length, 0);
   if (chars > smallChars) return inThread(input, signal);
   // Most processes never parse anything: the parser is loaded when it is needed.
@@ -161,7 +161,7 @@ async function traceProject(
   if (sources.length === 0) return known;
   const goModules = await findGoModules(sandbox, root, sources, signal);
   const { mode, target, hints } = trace;
-  const traced = await traceApart({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
+  const traced = await traceInWorker({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
   const unread = traced.unread.map(path =>
     skip(path, 'over_budget', `Reading took ${readMs / 1_000} seconds; name fewer files.`),
   );

@@ -113,7 +113,7 @@ export interface ChangedFile {
   secrets: AddedSecret[];
 }
 
-const mostUntracked = 300;
+const maxUntracked = 300;
 
 const untrackedBytes = 1024 * 1024;
 
@@ -276,10 +276,10 @@ async function newFiles(
 ): Promise<ChangedFile[]> {
   // A folder is a repository of its own, which is found as one.
   const names = paths.filter(path => !path.endsWith('/'));
-  if (names.length > mostUntracked) notes.push(`Only ${mostUntracked} of ${names.length} untracked files were read.`);
+  if (names.length > maxUntracked) notes.push(`Only ${maxUntracked} of ${names.length} untracked files were read.`);
   const files: ChangedFile[] = [];
   let left = patchChars;
-  for (const path of names.slice(0, mostUntracked)) {
+  for (const path of names.slice(0, maxUntracked)) {
     const secretFile = isSecret(place, { path });
     const file = { path, area: 'untracked', status: 'added', binary: false, submodule: false, secretFile } as const;
     const read = secretFile

@@ -7,7 +7,7 @@ import { readBytes } from '../read-file.ts';
 import { checkTarget } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
 import { type Fitted, fitHunks, newFileHunk, type PatchedFile, parsePatch } from './patch.ts';
-import { type RepositoryPlace, repositoryAround } from './repositories.ts';
+import { enclosingRepository, type RepositoryPlace } from './repositories.ts';
 
 export interface PatchRequest {
   /** A unified diff, as people and models write one. */
@@ -32,15 +32,15 @@ export interface WithheldPatch {
   reason: string;
 }
 
-const mostChars = 512 * 1024;
-const mostBytes = 8 * 1024 * 1024;
+const maxChars = 512 * 1024;
+const maxBytes = 8 * 1024 * 1024;
 
 /**
  * Brings a patch into the form that git takes, for files inside the roots, and asks git whether it applies. Changes nothing.
  * A patch for secret files, for what git runs or believes, or for two repositories at once is withheld.
  */
 export async function checkPatch(options: GitOptions, request: PatchRequest): Promise<SoundPatch | WithheldPatch> {
-  if (request.patch.length > mostChars) return withheld('it is too large');
+  if (request.patch.length > maxChars) return withheld('it is too large');
   const parsed = parsePatch(request.patch);
   if (!parsed.ok) return withheld(parsed.reason);
   try {
@@ -60,7 +60,7 @@ async function checkFiles(
   request: PatchRequest,
   files: readonly PatchedFile[],
 ): Promise<SoundPatch | WithheldPatch> {
-  const place = await repositoryAround(options.sandbox, await options.sandbox.assertWithin(request.root));
+  const place = await enclosingRepository(options.sandbox, await options.sandbox.assertWithin(request.root));
   if (!place) return withheld('there is no git repository that could say whether it applies');
   const pieces: string[] = [];
   const facts: SoundPatch['files'] = [];
@@ -135,7 +135,7 @@ async function textOf(
 ): Promise<{ path: string; text: string } | Skip> {
   const opened = await sandbox.open(path);
   if (isSkip(opened)) return opened;
-  const bytes = await readBytes(opened, path, { maxBytes: mostBytes, signal });
+  const bytes = await readBytes(opened, path, { maxBytes: maxBytes, signal });
   // As the bytes are, line ends and all: git compares them so.
   return Buffer.isBuffer(bytes) ? { path: opened.path, text: bytes.toString('utf8') } : bytes;
 }

@@ -18,7 +18,7 @@ export interface HistoryRequest {
 
 /** Commits as text, secrets masked. Runs nothing of the repository's own. */
 export interface GitHistory {
-  log(request: HistoryRequest & { ref?: string; path?: string; most: number }): Promise<string>;
+  log(request: HistoryRequest & { ref?: string; path?: string; max: number }): Promise<string>;
   /** A commit's message and patches, without those of secret files. */
   show(request: HistoryRequest & { ref: string }): Promise<string>;
 }
@@ -27,7 +27,7 @@ const plain = ['--no-color', '--no-ext-diff', '--no-textconv', '--no-show-signat
 
 const header = '--format=commit %H%nAuthor: %an%nDate: %aI%n%n%w(0,4,4)%B';
 
-const mostBytes = 4 * 1024 * 1024;
+const maxBytes = 4 * 1024 * 1024;
 
 export function createGitHistory(options: GitOptions): GitHistory {
   async function run(
@@ -39,7 +39,7 @@ export function createGitHistory(options: GitOptions): GitHistory {
     if (!place) {
       throw inputError('There is no git repository here.', { next: 'Go on without its history.' });
     }
-    const output = await runGit(options, { place, args, maxBytes: mostBytes, signal });
+    const output = await runGit(options, { place, args, maxBytes: maxBytes, signal });
     if (output.exitCode === 0 || !output.complete) return [place, output];
     throw inputError(`git said: ${output.stderr.trim().slice(0, 500)}`, {
       next: 'Name a branch, tag or commit that the repository has.',
@@ -47,8 +47,8 @@ export function createGitHistory(options: GitOptions): GitHistory {
   }
 
   return {
-    async log({ ref, path, most, ...request }) {
-      const args = ['log', ...plain, header, `--max-count=${most}`, ...(ref === undefined ? [] : [checkRef(ref)])];
+    async log({ ref, path, max, ...request }) {
+      const args = ['log', ...plain, header, `--max-count=${max}`, ...(ref === undefined ? [] : [checkRef(ref)])];
       const [, output] = await run(request, [...args, '--', ...(path === undefined ? [] : [path])]);
       return (await options.mask(output.stdout, request.scope)).text;
     },

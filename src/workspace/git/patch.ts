@@ -19,7 +19,7 @@ export interface PatchedFile {
 
 export type ParsedPatch = { ok: true; files: PatchedFile[] } | { ok: false; reason: string };
 
-const mostFiles = 50;
+const maxFiles = 50;
 
 const hunkHead = /^@@(?: -(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@| .*@@|$)/;
 
@@ -46,7 +46,7 @@ export function parsePatch(text: string): ParsedPatch {
     } else at++;
   }
   if (files.length === 0) return { ok: false, reason: 'it is no unified diff' };
-  if (files.length > mostFiles) return { ok: false, reason: `it changes more than ${mostFiles} files` };
+  if (files.length > maxFiles) return { ok: false, reason: `it changes more than ${maxFiles} files` };
   const names = files.map(({ newPath }) => newPath);
   if (new Set(names).size < names.length) return { ok: false, reason: 'it changes a file in two places of the patch' };
   return { ok: true, files };

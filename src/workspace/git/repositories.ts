@@ -21,9 +21,9 @@ export interface FoundRepositories {
 }
 
 const deepest = 5;
-const mostFolders = 5_000;
-const mostEntries = 20_000;
-const mostRepositories = 20;
+const maxFolders = 5_000;
+const maxEntries = 20_000;
+const maxRepositories = 20;
 const pointerBytes = 64 * 1024;
 /** What decides which objects git reads; a link out of the roots in their place would show a stranger's. */
 const vital = [
@@ -46,7 +46,7 @@ export async function findRepositories(
 ): Promise<FoundRepositories> {
   const top = await sandbox.assertWithin(start);
   const found: FoundRepositories = { places: [], notes: [] };
-  const around = await repositoryAround(sandbox, top);
+  const around = await enclosingRepository(sandbox, top);
   if (around) found.places.push(around);
   let level = [top];
   let looked = 0;
@@ -54,14 +54,14 @@ export async function findRepositories(
     const below: string[] = [];
     for (const folder of level) {
       throwIfAborted(signal);
-      if (++looked > mostFolders) return stop(found, `Only ${mostFolders} folders below "path" were searched.`);
-      const listing = await sandbox.list(folder, mostEntries);
+      if (++looked > maxFolders) return stop(found, `Only ${maxFolders} folders below "path" were searched.`);
+      const listing = await sandbox.list(folder, maxEntries);
       if (isSkip(listing)) continue;
       const isRepository = folder !== around?.top && listing.entries.some(entry => entry.name === '.git');
       const place = isRepository ? await placeOf(sandbox, folder) : undefined;
       if (place) found.places.push(place);
-      if (found.places.length >= mostRepositories) {
-        return stop(found, `There may be more than ${mostRepositories} repositories; only the first were read.`);
+      if (found.places.length >= maxRepositories) {
+        return stop(found, `There may be more than ${maxRepositories} repositories; only the first were read.`);
       }
       for (const entry of listing.entries) {
         if (entry.kind === 'directory' && !isSkippedFolder(entry.name)) below.push(join(folder, entry.name));
@@ -77,7 +77,7 @@ function stop(found: FoundRepositories, note: string): FoundRepositories {
 }
 
 /** Upwards, but never out of the roots. */
-export async function repositoryAround(sandbox: Sandbox, start: string): Promise<RepositoryPlace | undefined> {
+export async function enclosingRepository(sandbox: Sandbox, start: string): Promise<RepositoryPlace | undefined> {
   for (let at = start; ; at = dirname(at)) {
     const place = await placeOf(sandbox, at);
     if (place) return place;

@@ -6,7 +6,7 @@ import type { RepositoryPlace } from './repositories.ts';
 export interface GitProcessOptions {
   clock: Clock;
   /** The environment of this process; git gets only what it needs of it. */
-  programEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: Readonly<Record<string, string | undefined>>;
   /** Milliseconds for one command; 30,000 unless told. */
   timeoutMs?: number;
 }
@@ -58,7 +58,7 @@ const harmless: readonly (readonly [string, string])[] = [
 export async function runGit(options: GitProcessOptions, command: GitCommand): Promise<GitOutput> {
   throwIfAborted(command.signal);
   const { place, args, maxBytes = 8 * megabyte } = command;
-  const env = environment(options.programEnv, command);
+  const env = environment(options.childEnv, command);
   return new Promise((resolve, reject) => {
     const child = spawn('git', ['--no-pager', '--literal-pathspecs', ...args], {
       cwd: place.top,
@@ -107,10 +107,7 @@ export async function runGit(options: GitProcessOptions, command: GitCommand): P
   });
 }
 
-function environment(
-  own: GitProcessOptions['programEnv'],
-  { place, settings = [] }: GitCommand,
-): Record<string, string> {
+function environment(own: GitProcessOptions['childEnv'], { place, settings = [] }: GitCommand): Record<string, string> {
   const kept = passedOn.flatMap(name => (own[name] === undefined ? [] : [[name, own[name]] as const]));
   const all = [...harmless, ...settings];
   const numbered = all.flatMap(([name, value], at) => [

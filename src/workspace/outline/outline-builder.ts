@@ -132,13 +132,13 @@ export interface ChainSyntax {
   inside(node: Node): Node | undefined;
 }
 
-const longestChain = 12;
+const maxChainLength = 12;
 
 /** An expression as a chain. */
 export function chainOf(syntax: ChainSyntax, expression: Node): Chain {
   const parts: string[] = [];
   let suffix = '';
-  for (let node: Node | undefined = expression; node && parts.length < longestChain; ) {
+  for (let node: Node | undefined = expression; node && parts.length < maxChainLength; ) {
     const name = syntax.name(node);
     if (name !== undefined) return [`${name}${suffix}`, ...parts];
     const member = syntax.member(node);

@@ -15,7 +15,7 @@ const heading = /^(?:#{1,6}\s+\S|={3,}[^=]+={3,}\s*$|\d+(?:\.\d+)*\.?\s+\p{Lu})/
 const fence = /^\s*(?:```|~~~)/;
 
 /** A section that is longer is cut at an empty line. */
-const longest = 120;
+const maxHeadingLength = 120;
 
 const shortest = 5;
 
@@ -36,8 +36,8 @@ export function sectionsOf(text: string): Section[] {
     if (fence.test(line)) fenced = !fenced;
     const length = index - start;
     const atHeading = !fenced && heading.test(line) && length > 0;
-    const atGap = length >= longest / 2 && line.trim() === '';
-    if (atHeading || atGap || length >= longest) close(index);
+    const atGap = length >= maxHeadingLength / 2 && line.trim() === '';
+    if (atHeading || atGap || length >= maxHeadingLength) close(index);
   }
   close(lines.length);
   return joined(sections);
@@ -66,12 +66,12 @@ export interface Chunk extends LineRange {
 const shortLines = 24;
 
 /** What is longer is cut. */
-const longestLines = 90;
+const maxChunkLines = 90;
 
-const longestChars = 8_000;
+const maxChunkChars = 8_000;
 
 /** A file has no more chunks than this: what comes after is data. */
-const mostChunks = 400;
+const maxChunks = 400;
 
 /**
  * Cuts a file where its declarations end, each with the comment before it; a long class at its members. Prose is cut at its
@@ -83,12 +83,12 @@ export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefin
   const ranges = symbols && symbols.length > 0 ? bySymbol(symbols, lines.length) : bySection(text);
   return ranges
     .flatMap(range => pieces(range, lines))
-    .slice(0, mostChunks)
+    .slice(0, maxChunks)
     .map(({ from, to, name }) => ({
       from,
       to,
       name,
-      text: safeCut(lines.slice(from - 1, to).join('\n'), longestChars),
+      text: safeCut(lines.slice(from - 1, to).join('\n'), maxChunkChars),
     }))
     .filter(chunk => chunk.text.trim() !== '');
 }
@@ -130,7 +130,7 @@ function bySymbol(symbols: readonly FoundSymbol[], count: number): Named[] {
 function leaves(symbols: readonly FoundSymbol[]): FoundSymbol[] {
   const outer = symbols.filter(({ depth }) => depth === 0);
   return outer.flatMap(symbol => {
-    if (symbol.to - symbol.from < longestLines) return [symbol];
+    if (symbol.to - symbol.from < maxChunkLines) return [symbol];
     const members = symbols.filter(
       ({ depth, from, to }) => depth === 1 && from > symbol.from && to <= symbol.to && to > from,
     );
@@ -144,7 +144,7 @@ function leaves(symbols: readonly FoundSymbol[]): FoundSymbol[] {
 function pieces({ from, to, name }: Named, lines: readonly string[]): Named[] {
   const length = to - from + 1;
   const chars = lines.slice(from - 1, to).reduce((sum, line) => sum + line.length + 1, 0);
-  const parts = Math.min(length, Math.max(Math.ceil(length / longestLines), Math.ceil(chars / longestChars)));
+  const parts = Math.min(length, Math.max(Math.ceil(length / maxChunkLines), Math.ceil(chars / maxChunkChars)));
   const size = Math.ceil(length / Math.max(1, parts));
   return Array.from({ length: Math.ceil(length / size) }, (_, index) => ({
     from: from + index * size,

@@ -8,13 +8,13 @@ import type { FileToIndex, Hit, IndexJob, IndexResults } from './index-client.ts
 
 /** A vector in one byte a number: near enough for comparing, and a quarter of the size. */
 export function packVector(vector: Float32Array): Int8Array {
-  let most = 0;
-  for (const value of vector) most = Math.max(most, Math.abs(value));
-  return Int8Array.from(vector, value => (most === 0 ? 0 : Math.round((value / most) * 127)));
+  let maxMagnitude = 0;
+  for (const value of vector) maxMagnitude = Math.max(maxMagnitude, Math.abs(value));
+  return Int8Array.from(vector, value => (maxMagnitude === 0 ? 0 : Math.round((value / maxMagnitude) * 127)));
 }
 
 /** The cosine of the angle between two packed vectors; 0 where they can't be compared. */
-export function nearness(a: Int8Array, b: Int8Array): number {
+export function cosineSimilarity(a: Int8Array, b: Int8Array): number {
   if (a.length !== b.length) return 0;
   let dot = 0;
   let aa = 0;
@@ -33,7 +33,7 @@ export function nearness(a: Int8Array, b: Int8Array): number {
 const flattening = 60;
 
 /** Brings rankings of the same things together: each gives a thing one part in its place. */
-export function fused<Key>(rankings: readonly (readonly Key[])[]): Map<Key, number> {
+export function reciprocalRankFusion<Key>(rankings: readonly (readonly Key[])[]): Map<Key, number> {
   const scores = new Map<Key, number>();
   for (const ranking of rankings) {
     for (const [place, key] of ranking.entries()) {
@@ -47,10 +47,10 @@ export function fused<Key>(rankings: readonly (readonly Key[])[]): Map<Key, numb
 const bm25 = 'bm25(words, 4.0, 5.0, 1.0)';
 
 /** Hits of each ranking that are brought together. */
-const mostRanked = 150;
+const maxRanked = 150;
 
 /** Of one file, no more hits than this are among the best: the others may know more. */
-const mostOfFile = 3;
+const maxPerFile = 3;
 
 /** The tables of one index. Every change is whole or did not happen. */
 export class IndexStore {
@@ -152,7 +152,7 @@ export class IndexStore {
       `SELECT path, weight, from_line, to_line, name, text FROM chunks JOIN files ON files.id = chunks.file
        WHERE chunks.id = ?`,
     );
-    const hits = [...fused(rankings)].flatMap(([id, score]): Hit[] => {
+    const hits = [...reciprocalRankFusion(rankings)].flatMap(([id, score]): Hit[] => {
       const found = row.get(id);
       if (!found) return [];
       const { path, name, text, from_line: from, to_line: to } = found;
@@ -165,7 +165,7 @@ export class IndexStore {
       .filter(({ path }) => {
         const count = (perFile.get(path) ?? 0) + 1;
         perFile.set(path, count);
-        return count <= mostOfFile;
+        return count <= maxPerFile;
       })
       .slice(0, limit);
   }
@@ -178,8 +178,8 @@ export class IndexStore {
         `SELECT found.id AS id FROM (SELECT rowid AS id, ${bm25} AS rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?) found
          JOIN chunks ON chunks.id = found.id JOIN files ON files.id = chunks.file ORDER BY found.rank * files.weight`,
       )
-      .all(query, mostRanked * 2);
-    return rows.slice(0, mostRanked).map(({ id }) => Number(id));
+      .all(query, maxRanked * 2);
+    return rows.slice(0, maxRanked).map(({ id }) => Number(id));
   }
 
   #byNearness({ model, vector }: { model: string; vector: Float32Array }): number[] {
@@ -193,12 +193,12 @@ export class IndexStore {
     for (const { id, vector: stored, weight } of rows) {
       if (!(stored instanceof Uint8Array)) continue;
       const packed = new Int8Array(stored.buffer, stored.byteOffset, stored.byteLength);
-      const worth = nearness(wanted, packed) * Number(weight);
+      const worth = cosineSimilarity(wanted, packed) * Number(weight);
       if (worth > 0) near.push({ id: Number(id), worth });
     }
     return near
       .sort((a, b) => b.worth - a.worth)
-      .slice(0, mostRanked)
+      .slice(0, maxRanked)
       .map(({ id }) => id);
   }
 

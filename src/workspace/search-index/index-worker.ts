@@ -98,10 +98,10 @@ const { file }: IndexThreadOptions = workerData ?? {};
 let store: IndexStore | undefined;
 
 /** Beyond this a parse takes long; such sources are generated or data. */
-const mostParsed = 512 * 1024;
+const maxParsed = 512 * 1024;
 
 async function symbolsIn({ path, language, text }: FileToIndex) {
-  if (!language || text.length > mostParsed) return undefined;
+  if (!language || text.length > maxParsed) return undefined;
   const found = await doJob({ kind: 'symbols', path, language, text });
   return Array.isArray(found) ? found : undefined;
 }

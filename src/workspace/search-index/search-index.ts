@@ -74,12 +74,12 @@ export interface SearchIndexes {
 }
 
 const walkLimits = { maxDepth: 100, maxEntries: 300_000 };
-const mostFiles = 30_000;
+const maxFiles = 30_000;
 /** Of all files together. */
-const mostTotalBytes = 256 * 1024 * 1024;
+const maxTotalBytes = 256 * 1024 * 1024;
 /** Larger files are data. */
-const mostBytes = 1024 * 1024;
-const atOnce = 8;
+const maxBytes = 1024 * 1024;
+const maxConcurrent = 8;
 /** One message to the thread: files, and characters of all of them. */
 const batch = { files: 64, chars: 500_000 };
 /** Vendors take 300,000 tokens of all texts of a request, and 8,192 of each. */
@@ -193,13 +193,13 @@ async function putChanged(work: Work): Promise<void> {
   const walk = await walkDirectory(sandbox, root, walkLimits, signal);
   report.skipped.push(...walk.skipped);
   const paths = inReach(walk.files, report);
-  const tell = teller(work, 'indexing', paths.length);
+  const reportDone = progressReporter(work, 'indexing', paths.length);
   let done = 0;
   let waiting: Found[] = [];
   for (let at = 0; at < paths.length; at += batch.files) {
     throwIfAborted(signal);
     const part = paths.slice(at, at + batch.files);
-    const found = await inParallel(part, atOnce, path => look(work, path, known));
+    const found = await inParallel(part, maxConcurrent, path => look(work, path, known));
     for (const each of found) {
       known.delete(each.path);
       waiting.push(each);
@@ -212,7 +212,7 @@ async function putChanged(work: Work): Promise<void> {
     waiting = [];
     done += part.length;
     // Looking at files that are as they were is over before anybody wonders.
-    if (report.indexed > 0) tell(done);
+    if (report.indexed > 0) reportDone(done);
   }
   // What is left is gone, or no longer allowed; where not all was looked at, it may still be there.
   const complete = !walk.skipped.some(({ code }) => code === 'too_many_files');
@@ -222,11 +222,11 @@ async function putChanged(work: Work): Promise<void> {
 }
 
 function inReach(files: readonly string[], report: RefreshReport): readonly string[] {
-  if (files.length <= mostFiles) return files;
-  const [first = ''] = files.slice(mostFiles);
-  const left = files.length - mostFiles;
+  if (files.length <= maxFiles) return files;
+  const [first = ''] = files.slice(maxFiles);
+  const left = files.length - maxFiles;
   report.skipped.push(skip(first, 'too_many_files', `This and ${left - 1} more files are not in the index.`));
-  return files.slice(0, mostFiles);
+  return files.slice(0, maxFiles);
 }
 
 /** What was found out about one file. */
@@ -254,13 +254,13 @@ async function look(work: Work, absolute: string, known: ReadonlyMap<string, Kno
     return none;
   }
   // A larger one is refused when it is opened.
-  if (located.size <= mostBytes) work.bytes += located.size;
-  if (work.bytes > mostTotalBytes) {
-    report.skipped.push(skip(absolute, 'over_budget', `The index takes ${mostTotalBytes} bytes of files together.`));
+  if (located.size <= maxBytes) work.bytes += located.size;
+  if (work.bytes > maxTotalBytes) {
+    report.skipped.push(skip(absolute, 'over_budget', `The index takes ${maxTotalBytes} bytes of files together.`));
     return none;
   }
   if (before && before.size === located.size && before.mtimeMs === located.mtimeMs) return { path };
-  const file = await readFile(sandbox, absolute, { maxBytes: mostBytes, signal });
+  const file = await readFile(sandbox, absolute, { maxBytes: maxBytes, signal });
   if (isSkip(file)) {
     report.skipped.push(file);
     return none;
@@ -290,7 +290,7 @@ async function embedBare(work: Work, embedder: Embedder): Promise<string | undef
   const { client, signal } = work;
   const { model } = embedder;
   const { chunks, vectors } = await client.ask({ op: 'counts', model });
-  const tell = teller(work, 'embedding', chunks - vectors);
+  const report = progressReporter(work, 'embedding', chunks - vectors);
   for (let done = 0; ; ) {
     throwIfAborted(signal);
     const bare = await client.ask({ op: 'bare', model, limit: embedAtOnce });
@@ -312,17 +312,21 @@ async function embedBare(work: Work, embedder: Embedder): Promise<string | undef
       return `${model} made no vectors, so words alone decide: ${error.message}`;
     }
     done += bare.length;
-    tell(done);
+    report(done);
   }
 }
 
 /** Tells each twentieth, and the end. */
-function teller({ onProgress }: Work, stage: 'indexing' | 'embedding', total: number): (done: number) => void {
-  let told = 0;
+function progressReporter(
+  { onProgress }: Work,
+  stage: 'indexing' | 'embedding',
+  total: number,
+): (done: number) => void {
+  let reported = 0;
   return done => {
     const part = Math.floor((done * 20) / Math.max(1, total));
-    if (part === told && done < total) return;
-    told = part;
+    if (part === reported && done < total) return;
+    reported = part;
     onProgress?.(stage, done, total);
   };
 }

@@ -69,7 +69,7 @@ describe('a Polylogue of a program', () => {
       tier: 'user',
       effects: { writes: false, destroys: false, network: false, idempotent: true },
       fields: { text: z.string().min(1) },
-      shape: { kind: 'action', run: async ({ text }) => ({ status: 'success', said: text + text }) },
+      mode: { kind: 'action', run: async ({ text }) => ({ status: 'success', said: text + text }) },
     });
     const { callTool } = await rig.open({ tools: [twice] });
     expect(await callTool('twice', { text: 'ab' })).toMatchObject({ said: 'abab' });

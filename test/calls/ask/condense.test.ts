@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { condense } from '../../../src/calls/ask/summarise-history.ts';
+import { summariseHistory } from '../../../src/calls/ask/summarise-history.ts';
 import { estimateTokens } from '../../../src/core/tokens.ts';
 
 const part = (n: number, words = 100) => Array.from({ length: words }, (_, at) => `word${n}x${at}`).join(' ');
@@ -18,7 +18,7 @@ describe('a summary of parts', () => {
   it('is written at once when all of it can be read at once', async () => {
     const { read, write } = scribe();
     const parts = [part(1), part(2)];
-    expect(await condense({ parts, tokens: 300, room: 5_000, write })).toBe(part(1, 5));
+    expect(await summariseHistory({ parts, tokens: 300, room: 5_000, write })).toBe(part(1, 5));
     expect(read).toEqual([{ text: parts.join('\n\n'), tokens: 300 }]);
   });
 
@@ -26,7 +26,7 @@ describe('a summary of parts', () => {
     const { read, write } = scribe();
     const parts = Array.from({ length: 20 }, (_, n) => part(n));
     const room = 2_000;
-    await condense({ parts, tokens: 300, room, write });
+    await summariseHistory({ parts, tokens: 300, room, write });
     expect(read.length).toBeGreaterThan(3);
     for (const { text } of read) expect(estimateTokens(text)).toBeLessThanOrEqual(room);
     const pieces = read.slice(0, -1);
@@ -39,7 +39,7 @@ describe('a summary of parts', () => {
   it('of one part that is too long alone leaves none of it out', async () => {
     const { read, write } = scribe();
     const text = part(1, 2_000);
-    await condense({ parts: [text], tokens: 300, room: 4_000, write });
+    await summariseHistory({ parts: [text], tokens: 300, room: 4_000, write });
     expect(
       read
         .slice(0, -1)
@@ -51,13 +51,13 @@ describe('a summary of parts', () => {
   it('ends also where whoever writes makes nothing shorter', async () => {
     const write = async (text: string) => `${text} ${text}`;
     const parts = Array.from({ length: 9 }, (_, n) => part(n));
-    expect(await condense({ parts, tokens: 300, room: 2_000, write })).toContain('word0x0');
+    expect(await summariseHistory({ parts, tokens: 300, room: 2_000, write })).toContain('word0x0');
   });
 
   it('is not even begun where it would take too many pieces', async () => {
     const { read, write } = scribe();
     const parts = Array.from({ length: 200 }, (_, n) => part(n));
-    expect(await condense({ parts, tokens: 300, room: 700, write })).toBeUndefined();
+    expect(await summariseHistory({ parts, tokens: 300, room: 700, write })).toBeUndefined();
     expect(read).toEqual([]);
   });
 
@@ -65,6 +65,8 @@ describe('a summary of parts', () => {
     const write = async () => {
       throw new Error('nobody there');
     };
-    await expect(condense({ parts: ['a text'], tokens: 300, room: 700, write })).rejects.toThrow('nobody there');
+    await expect(summariseHistory({ parts: ['a text'], tokens: 300, room: 700, write })).rejects.toThrow(
+      'nobody there',
+    );
   });
 });

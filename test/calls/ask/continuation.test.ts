@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/surroundings.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../../support/vendors/fake-vendor.ts';
@@ -108,7 +108,7 @@ describe('continuation_id', () => {
 
   it('is refused as expired when its time is over', async () => {
     let ahead = 0;
-    const { clock } = realSurroundings();
+    const { clock } = systemEnvironment();
     await start({ CONVERSATION_TIMEOUT_HOURS: '1' }, { ...clock, now: () => clock.now() + ahead });
     const first = await chat('One.');
     ahead = 3_600_001;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/surroundings.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../../support/vendors/fake-vendor.ts';
@@ -103,7 +103,7 @@ describe('a long thread', () => {
   });
 
   it('waits half a minute for a summary and no longer', async () => {
-    const { clock } = realSurroundings();
+    const { clock } = systemEnvironment();
     // Only the summary's own time limit is as long as this.
     const quick = { ...clock, after: (ms: number, run: () => void) => clock.after(ms === 30_000 ? 50 : ms, run) };
     await start({}, quick);

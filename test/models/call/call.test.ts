@@ -55,7 +55,7 @@ const whole = [text('Hello '), text('there'), finish()];
 
 describe('askModel', () => {
   it('sends as many images as the vendor takes, and says how many it left out', async () => {
-    const one = { most: 1, bytes: 1_000, allBytes: 1_000 };
+    const one = { max: 1, bytes: 1_000, allBytes: 1_000 };
     const vendor = scriptedConnection([whole], { imageLimits: () => one });
     const image = { type: 'image', mediaType: 'image/png', data: new Uint8Array(6) } as const;
     const seeing = candidate({ provider: 'alpha', input: ['text', 'image'] });

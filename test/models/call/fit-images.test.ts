@@ -11,7 +11,7 @@ const turn = (text: string, ...images: Part[]): Message => ({
 });
 const sizes = (messages: readonly Message[]) =>
   messages.map(({ parts }) => parts.flatMap(part => (part.type === 'image' ? [part.data.length] : [])));
-const limits = { most: 3, bytes: 4_000, allBytes: 8_000 };
+const limits = { max: 3, bytes: 4_000, allBytes: 8_000 };
 const model = modelInfo({ provider: 'acme', id: 'sees', input: ['text', 'image'] });
 
 describe('images of a long thread', () => {

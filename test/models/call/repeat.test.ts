@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Message } from '../../../src/core/message.ts';
-import type { CommsExchange, CommsNote } from '../../../src/core/ports.ts';
+import type { ExchangeNote, ExchangeRecord } from '../../../src/core/ports.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createModelService } from '../../../src/models/call/models.ts';
 import { createReplay } from '../../../src/models/call/replay.ts';
@@ -16,7 +16,7 @@ afterEach(() => fake?.close());
 async function teamOn({ id, model, start, settings }: LoopVendor) {
   const vendor = await start();
   fake = vendor;
-  const notes: CommsNote[] = [];
+  const notes: ExchangeNote[] = [];
   const random = seededRandom(1);
   const team = createModelService({
     definitions: providers,
@@ -26,7 +26,7 @@ async function teamOn({ id, model, start, settings }: LoopVendor) {
     clock: realClock(),
     random,
     emit: () => undefined,
-    tellComms: note => void notes.push(note),
+    logExchange: note => void notes.push(note),
   });
   const { candidates } = await team.route({ name: model, category: 'balanced', needs: {}, effort: 'high' });
   const repeat = createReplay({ route: team.route, ask: team.ask, random });
@@ -34,9 +34,9 @@ async function teamOn({ id, model, start, settings }: LoopVendor) {
 }
 
 /** What the log would give back of the newest exchange. */
-function exchangeOf(notes: readonly CommsNote[]): CommsExchange {
+function exchangeOf(notes: readonly ExchangeNote[]): ExchangeRecord {
   const lines = notes.slice(-2).map(note => ({ ...note, at: 0, payload: { ...note.payload } }));
-  const [{ reqId, exchange, tool, provider, model }] = notes.slice(-2) as [CommsNote];
+  const [{ reqId, exchange, tool, provider, model }] = notes.slice(-2) as [ExchangeNote];
   return { reqId, exchange, tool, provider, model, at: 0, outcome: 'ok', lines };
 }
 
@@ -92,7 +92,7 @@ describe('what can’t be asked again', () => {
     const messages = [text('user', 'turn', 'Hi')];
     await team.ask({ reqId: 'r', tool: 'chat', candidates, messages, maxOutputTokens: 100, signal });
     const whole = exchangeOf(notes);
-    const withPayload = (change: object): CommsExchange => ({
+    const withPayload = (change: object): ExchangeRecord => ({
       ...whole,
       lines: whole.lines.map(line => ({ ...line, payload: { ...line.payload, ...change } })),
     });

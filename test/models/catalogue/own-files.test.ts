@@ -27,7 +27,7 @@ async function start(
     await project.dispose();
   });
   const model = async (id: string) =>
-    (await polylogue.product.team.providers({ fresh: true }))
+    (await polylogue.product.models.providers({ fresh: true }))
       .find(state => state.id === 'openai')
       ?.models.find(row => row.id === id);
   return { vendor, polylogue, model };
@@ -54,7 +54,7 @@ describe("the operator's files about models", () => {
     expect((await polylogue.call('chat', { prompt: 'Hi', model: 'house-gpt' })).metadata).toMatchObject({
       model_used: 'house-gpt',
     });
-    expect(polylogue.product.team.warnings).toEqual([]);
+    expect(polylogue.product.models.warnings).toEqual([]);
   });
 
   it('may be one, in JSON or YAML, with a list for each provider; it wins over the single ones', async () => {
@@ -83,7 +83,7 @@ describe("the operator's files about models", () => {
       maxOutput: 999,
       input: expect.not.arrayContaining(['image']),
     });
-    expect(polylogue.product.team.warnings).toEqual([expect.stringContaining('"nobody"')]);
+    expect(polylogue.product.models.warnings).toEqual([expect.stringContaining('"nobody"')]);
   });
 
   it('lose a bad entry with a warning at the start, and nothing else', async () => {
@@ -91,7 +91,7 @@ describe("the operator's files about models", () => {
     const { polylogue, model } = await start({ 'm.json': file }, project => ({
       OPENAI_MODELS_CONFIG_PATH: project.path('m.json'),
     }));
-    expect(polylogue.product.team.warnings).toEqual([
+    expect(polylogue.product.models.warnings).toEqual([
       expect.stringMatching(/Model 1 .*intelligence_score/),
       expect.stringMatching(/Model 2 .*model_name/),
     ]);
@@ -106,7 +106,7 @@ describe("the operator's files about models", () => {
       GEMINI_MODELS_CONFIG_PATH: project.path('gone.json'),
       POLYLOGUE_MODELS_FILE: project.path('bad.yml'),
     }));
-    const warnings = polylogue.product.team.warnings.join('\n');
+    const warnings = polylogue.product.models.warnings.join('\n');
     expect(warnings).toMatch(/bad\.json was left out: it is no JSON/);
     expect(warnings).toMatch(/gone\.json was left out: it does not exist/);
     expect(warnings).toMatch(/bad\.yml was left out: it is no YAML/);

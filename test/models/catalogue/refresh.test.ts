@@ -176,9 +176,9 @@ describe('in the product', () => {
     const polylogue = await testProduct({ root: project.root, env });
     try {
       expect(dev.seen).toEqual([]);
-      await polylogue.product.team.refresh(signal);
+      await polylogue.product.models.refresh(signal);
       await polylogue.restart();
-      const models = (await polylogue.product.team.providers({ fresh: true })).find(
+      const models = (await polylogue.product.models.providers({ fresh: true })).find(
         ({ id }) => id === 'openai',
       )?.models;
       expect(models?.find(({ id }) => id === 'gpt-5.2')).toMatchObject({ window: 500_000, price: { in: 1.5 } });

@@ -6,7 +6,7 @@ import {
   type BreakerPermit,
   type BreakerRegistry,
   type CountedFault,
-  createBreakerBoard,
+  createBreakerRegistry,
 } from '../../../src/models/resilience/breaker-board.ts';
 import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
@@ -18,7 +18,7 @@ const probeMs = 300_000;
 
 function setUp(clock = manualClock(), state?: SharedState, seed = 1) {
   const events: AppEvent[] = [];
-  const board = createBreakerBoard({ clock, random: seededRandom(seed), emit: event => events.push(event), state });
+  const board = createBreakerRegistry({ clock, random: seededRandom(seed), emit: event => events.push(event), state });
   const admit = (model = 'm', place = upstream) => board.admit(place, model, probeMs);
   const passed = async (model?: string, place?: Upstream): Promise<BreakerPermit> => {
     const pass = await admit(model, place);

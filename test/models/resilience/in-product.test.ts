@@ -79,7 +79,7 @@ describe('the product', () => {
     openai.byDefault({ fault: 'status', status: 401 });
     expect((await chat()).error.class).toBe('auth');
     await expect
-      .poll(async () => (await polylogue.product.team.health()).map(({ state }) => state))
+      .poll(async () => (await polylogue.product.models.health()).map(({ state }) => state))
       .toContain('quarantined');
     await polylogue.restart();
     expect((await chat()).error).toMatchObject({
@@ -87,12 +87,12 @@ describe('the product', () => {
       next: expect.stringContaining('OPENAI_API_KEY'),
       data: { breaker: 'quarantined' },
     });
-    expect(await polylogue.product.team.health()).toEqual([
+    expect(await polylogue.product.models.health()).toEqual([
       expect.objectContaining({ provider: 'openai', scope: 'key', state: 'quarantined', class: 'auth' }),
     ]);
     expect(asked(openai)).toBe(1);
     openai.byDefault({ answer: 'Again.' });
-    await polylogue.product.team.ping('openai', new AbortController().signal);
+    await polylogue.product.models.ping('openai', new AbortController().signal);
     expect((await chat()).content).toBe('Again.');
     expect(JSON.stringify(await readFile(join(polylogue.home, 'threads.sqlite')))).not.toContain('test-key');
   });

@@ -52,7 +52,7 @@ export async function cliRig({
   const polylogue = await testProduct({
     root: project.root,
     env: { CLI_CLIENTS_CONFIG_PATH: folder, POLYLOGUE_TOOLSETS: 'core,code,agent', ...env },
-    programEnv: { ...program.env, ...programEnv },
+    childEnv: { ...program.env, ...programEnv },
   });
   onTestFinished(async () => {
     await polylogue.close();

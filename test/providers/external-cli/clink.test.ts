@@ -55,7 +55,7 @@ describe('clink', () => {
     const listed = await rig.call({}, { tool: 'listmodels' });
     expect(listed.content).not.toContain('Agents with a command line');
     const { polylogue } = rig;
-    const providers = await polylogue.product.team.providers();
+    const providers = await polylogue.product.models.providers();
     const setUp = expect.stringMatching(/^install one of .*codex.*, and put it into PATH/);
     expect(providers.find(({ id }) => id === 'cli')).toMatchObject({ configured: false, models: [], setUp });
   });

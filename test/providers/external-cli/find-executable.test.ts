@@ -1,7 +1,7 @@
 import { chmod } from 'node:fs/promises';
 import { delimiter } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { withoutPrograms } from '../../../src/app/compose-host.ts';
+import { withoutClis } from '../../../src/app/compose-host.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { narrowed, withoutRepeats } from '../../../src/providers/external-cli/ask-cli.ts';
 import { cliEnvironment, findExecutable } from '../../../src/providers/external-cli/run-cli.ts';
@@ -95,7 +95,7 @@ it('the environment of a CLI is a list of ours, in which names are whole', () =>
 it('callers whose directories are limited get no program, and models as ever', async () => {
   const asked: string[] = [];
   const state = { names: [], title: '', configured: true, env: [], setUp: '', onlyByPrefix: false, models: [] };
-  const { ask, providers } = withoutPrograms({
+  const { ask, providers } = withoutClis({
     async ask({ candidates }: ModelQuestion) {
       asked.push(...candidates.map(({ model }) => model.provider));
       throw new Error('asked');

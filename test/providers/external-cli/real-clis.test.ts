@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { testCliPath, testClis } from '../../../scripts/test-needs/provide-clis.ts';
-import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/surroundings.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import { type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { markedProcesses } from '../../support/stand-in-cli.ts';
@@ -77,7 +77,7 @@ async function product({ programEnv = {}, env = {}, clock }: Setting = {}): Prom
   polylogue = await testProduct({
     root: project.path('work'),
     env: { CLI_CLIENTS_CONFIG_PATH: project.path('clis'), POLYLOGUE_TOOLSETS: 'core,agent', ...env },
-    programEnv: Object.fromEntries(given),
+    childEnv: Object.fromEntries(given),
     ...(clock && { clock }),
   });
   return polylogue;
@@ -169,7 +169,7 @@ async function busy(cli: string, vendor: FakeVendor): Promise<void> {
 
 describe('the real CLIs', () => {
   it('are ended with their children when the time is up', async () => {
-    const { clock } = realSurroundings();
+    const { clock } = systemEnvironment();
     const due: (() => void)[] = [];
     // The half hour of the call passes when this test says so; all else takes the time that it takes.
     const after: Clock['after'] = (ms, run) => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/surroundings.ts';
 import { type Document, type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor, RecordedRequest } from '../../support/vendors/fake-vendor.ts';
@@ -19,7 +19,7 @@ let ahead: number;
 let thread: string | undefined;
 
 async function start(env: Record<string, string> = {}) {
-  const { clock } = realSurroundings();
+  const { clock } = systemEnvironment();
   polylogue = await testProduct({
     root: project.root,
     env: { ...vendorEnv({ google: vendor.url }), DEFAULT_MODEL: flash, ...env },
@@ -98,7 +98,7 @@ describe('the beginning of a thread with Gemini', () => {
     await start({ POLYLOGUE_TOOLSETS: 'core,ops' });
     await chat('Read the gate.', gate());
     await chat('Go on.');
-    const [told] = await polylogue.product.team.caches();
+    const [told] = await polylogue.product.models.caches();
     expect(told).toMatchObject({ name: 'cachedContents/fake1', model: flash, thread, messages: 2 });
     expect(told!.files).toEqual([project.path('gate.ts')]);
     expect(told!.tokens).toBe(vendor.caches.live()[0]!.tokens);
@@ -159,13 +159,13 @@ describe('the beginning of a thread with Gemini', () => {
     expect(vendor.violations).toEqual([expect.stringContaining('CachedContent not found')]);
     expect(last().cachedContent).toBe('cachedContents/fake2');
     expect(three.metadata.usage.cache_read).toBe(vendor.caches.live()[0]!.tokens);
-    expect((await polylogue.product.team.caches()).map(({ name }) => name)).toEqual(['cachedContents/fake2']);
+    expect((await polylogue.product.models.caches()).map(({ name }) => name)).toEqual(['cachedContents/fake2']);
     vendor.caches.lose('cachedContents/fake2');
     vendor.caches.failCreation(503);
     await chat('Four, and it can’t be made.');
     expect(last().cachedContent).toBeUndefined();
     expect(last().contents).toHaveLength(7);
-    expect(await polylogue.product.team.caches()).toEqual([]);
+    expect(await polylogue.product.models.caches()).toEqual([]);
   });
 
   it('is made anew when the thread has doubled or was compacted, and the old one removed only then', async () => {
@@ -182,7 +182,7 @@ describe('the beginning of a thread with Gemini', () => {
     expect(five.metadata.history.summarised).toBeGreaterThan(0);
     await expect.poll(() => vendor.caches.log.slice(3)).toEqual(['delete cachedContents/fake2']);
     expect(last().cachedContent).toBeUndefined();
-    expect(await polylogue.product.team.caches()).toEqual([]);
+    expect(await polylogue.product.models.caches()).toEqual([]);
     expect([...vendor.violations, ...vendor.caches.refused]).toEqual([]);
   });
 
@@ -214,7 +214,7 @@ describe('the beginning of a thread with Gemini', () => {
     const gone = await polylogue.call('threads', { action: 'delete', continuation_id: thread, confirm: true });
     expect(gone.isError).toBe(false);
     await expect.poll(() => vendor.caches.live()).toEqual([]);
-    expect(await made.product.team.caches()).toEqual([]);
+    expect(await made.product.models.caches()).toEqual([]);
     await polylogue.close();
     polylogue = made;
     expect(vendor.violations).toEqual([]);
@@ -236,7 +236,7 @@ describe('the beginning of a thread with Gemini', () => {
     await other.product.close();
     expect(vendor.caches.live()).toEqual([]);
     polylogue = crashed;
-    expect(await crashed.product.team.caches()).toEqual([]);
+    expect(await crashed.product.models.caches()).toEqual([]);
     await chat('Four.');
     expect(vendor.violations).toEqual([]);
   });

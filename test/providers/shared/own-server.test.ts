@@ -29,7 +29,7 @@ async function productWith(config: Record<string, unknown>, env: Record<string, 
 }
 
 const modelsOf = async (polylogue: Awaited<ReturnType<typeof productWith>>, id: string) =>
-  (await polylogue.product.team.providers({ fresh: true })).find(provider => provider.id === id)?.models ?? [];
+  (await polylogue.product.models.providers({ fresh: true })).find(provider => provider.id === id)?.models ?? [];
 
 describe('servers of the configuration file', () => {
   it('are providers of their own: any number, each with its address, key and headers', async () => {
@@ -75,7 +75,7 @@ describe('servers of the configuration file', () => {
       { id: 'seer', window: 50_000, input: ['text', 'image'], aliases: ['eye'] },
       { id: 'bad', window: 20_000 },
     ]);
-    expect(polylogue.product.team.warnings).toMatchObject([expect.stringContaining('intelligence_score')]);
+    expect(polylogue.product.models.warnings).toMatchObject([expect.stringContaining('intelligence_score')]);
     expect(polylogue.log.join()).toContain('intelligence_score');
     const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'eye' });
     expect(reply.metadata).toMatchObject({ provider_used: 'box' });
@@ -107,7 +107,7 @@ describe('servers of the configuration file', () => {
         { id: 'sound', api_url: vendor.url, models: ['m'] },
       ],
     });
-    const ids = (await polylogue.product.team.providers({ fresh: true })).map(({ id }) => id);
+    const ids = (await polylogue.product.models.providers({ fresh: true })).map(({ id }) => id);
     expect(ids).toContain('sound');
     expect(ids).not.toContain('broken');
     expect(ids).not.toContain('g');

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { zhipuEndpoint } from '../../../src/providers/zhipu/api.ts';
-import { createGlmFiles, createGlmWebSearch } from '../../../src/providers/zhipu/services.ts';
+import { createZhipuFiles, createZhipuWebSearch } from '../../../src/providers/zhipu/services.ts';
 import { type FakeZhipu, startZhipu } from '../../support/vendors/start-zhipu.ts';
 
 const { signal } = new AbortController();
@@ -27,7 +27,7 @@ const hit = {
 describe("GLM's search by itself", () => {
   it('is asked as it is documented, and its hits are told plainly', async () => {
     vendor.hits.push(hit, { ...hit, link: 'file:///etc/passwd' });
-    const search = createGlmWebSearch(door(), 'search-prime');
+    const search = createZhipuWebSearch(door(), 'search-prime');
     const found = await search.search(
       { query: 'rain today', count: 5, recency: 'oneDay', domain: 'news.example' },
       signal,
@@ -50,7 +50,7 @@ describe("GLM's search by itself", () => {
 
   it('is asked at BigModel as the engines there want it', async () => {
     vendor.hits.push(hit, { ...hit, link: 'https://news.example/2' }, { ...hit, link: 'https://news.example/3' });
-    const search = createGlmWebSearch(door(), 'search_pro_sogou');
+    const search = createZhipuWebSearch(door(), 'search_pro_sogou');
     expect(await search.search({ query: 'rain', count: 2 }, signal)).toHaveLength(2);
     expect(vendor.asked).toMatchObject([
       { body: { search_engine: 'search_pro_sogou', search_intent: false, count: 10 } },
@@ -62,21 +62,21 @@ describe("GLM's search by itself", () => {
 
   it('fails typed', async () => {
     await expect(
-      createGlmWebSearch(door('wrong'), 'search-prime').search({ query: 'x', count: 1 }, signal),
+      createZhipuWebSearch(door('wrong'), 'search-prime').search({ query: 'x', count: 1 }, signal),
     ).rejects.toMatchObject({
       kind: 'model',
       details: { class: 'auth', provider: 'zhipu', next: expect.stringContaining('ZHIPUAI_API_KEY') },
     });
-    await expect(createGlmWebSearch(door(), 'nonsense').search({ query: 'x', count: 1 }, signal)).rejects.toMatchObject(
-      {
-        details: { class: 'bad_request' },
-      },
-    );
+    await expect(
+      createZhipuWebSearch(door(), 'nonsense').search({ query: 'x', count: 1 }, signal),
+    ).rejects.toMatchObject({
+      details: { class: 'bad_request' },
+    });
   });
 });
 
 it('keeps files for its agents', async () => {
-  const files = createGlmFiles(door());
+  const files = createZhipuFiles(door());
   const { id } = await files.upload({ name: 'terms.txt', bytes: Buffer.from('a = b') }, signal);
   expect((await files.list(signal)).map(file => file.filename)).toEqual(['terms.txt']);
   expect(await files.remove(id, signal)).toBe(true);

@@ -56,7 +56,7 @@ describe('a file of tokens that changes', () => {
       },
       clock,
       warn: message => warned.push(message),
-      tell: message => told.push(message),
+      log: message => told.push(message),
       onSecrets: all => {
         secrets = all;
       },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { exchangeId } from '../../../src/core/ids.ts';
-import type { StoredTurn, VoiceRecord } from '../../../src/core/thread.ts';
+import type { PanelistRecord, StoredTurn } from '../../../src/core/thread.ts';
 import { amount, type Child, duration, html, htmlText, line } from '../../../src/server/dashboard/html.ts';
 import { said } from '../../../src/server/dashboard/turn-parts.ts';
 import { panelsOf } from '../../../src/server/dashboard/verdicts-page.ts';
@@ -67,7 +67,7 @@ describe('words', () => {
 });
 
 describe('verdicts in a turn', () => {
-  const voice = (expert: string, from: number, to: number): VoiceRecord => ({
+  const voice = (expert: string, from: number, to: number): PanelistRecord => ({
     expert,
     model: `m:${expert}`,
     stance: 'neutral',
@@ -75,7 +75,7 @@ describe('verdicts in a turn', () => {
     from,
     to,
   });
-  const turn = (content: string, voices: VoiceRecord[], seq = 2): StoredTurn => ({
+  const turn = (content: string, voices: PanelistRecord[], seq = 2): StoredTurn => ({
     seq,
     role: 'assistant',
     content,
@@ -98,13 +98,13 @@ describe('verdicts in a turn', () => {
 
   it('are told apart by where they stand: none can speak for another', () => {
     const [panel] = panelsOf({ turns: [turn(content, voices)] });
-    expect(panel?.voices.map(({ text: words }) => words)).toEqual([forged, 'No.']);
+    expect(panel?.responses.map(({ text: words }) => words)).toEqual([forged, 'No.']);
     expect(panel?.summary).toBe('## Recommendation\n\nDo it.');
   });
 
   it('are not guessed at when the text is another one than theirs', () => {
     const [panel] = panelsOf({ turns: [turn(content.replace('Do it.', 'Do [masked:key:1].'), voices)] });
-    for (const { text: words } of panel?.voices ?? []) expect(words).toContain('not known any more');
+    for (const { text: words } of panel?.responses ?? []) expect(words).toContain('not known any more');
   });
 
   it('of one panel go together over its steps, and a new panel begins with its first expert', () => {
@@ -112,6 +112,11 @@ describe('verdicts in a turn', () => {
     const panels = panelsOf({
       turns: [step('A', 2), step('B', 4), step('A', 6), turn(content, voices, 8), step('B', 10)],
     });
-    expect(panels.map(panel => panel.voices.map(heard => heard.voice.expert).join(''))).toEqual(['AB', 'A', 'AB', 'B']);
+    expect(panels.map(panel => panel.responses.map(heard => heard.record.expert).join(''))).toEqual([
+      'AB',
+      'A',
+      'AB',
+      'B',
+    ]);
   });
 });

@@ -124,7 +124,7 @@ describe('a stream of news', () => {
 
 describe('pages that follow', () => {
   it('are so many at the same time and no more, of one owner and in all', () => {
-    const follow = createQuotas({ ofOne: () => 2, inAll: 3 });
+    const follow = createQuotas({ perCaller: () => 2, inAll: 3 });
     const [first, second] = [follow('a'), follow('a')];
     expect(follow('a')).toBeUndefined();
     expect(follow('b')).toBeTypeOf('function');

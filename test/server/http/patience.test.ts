@@ -170,7 +170,7 @@ describe('a client that is slow', () => {
 describe('a session', () => {
   it('is over when nobody used it for its time, and nothing is left of it', async () => {
     const clock: ManualClock = manualClock();
-    await start(fixtureHost(), { clock, sessions: { idleMs: 60_000, most: 100 } });
+    await start(fixtureHost(), { clock, sessions: { idleMs: 60_000, max: 100 } });
     const before = clock.pending();
     const sessions = await Promise.all(Array.from({ length: 50 }, newSession));
     expect(daemon.load().sessions).toBe(50);
@@ -190,7 +190,7 @@ describe('a session', () => {
     const { promise, resolve } = Promise.withResolvers<string>();
     await start(
       hostOf(() => promise),
-      { clock, sessions: { idleMs: 60_000, most: 100 } },
+      { clock, sessions: { idleMs: 60_000, max: 100 } },
     );
     const headers = await newSession();
     const lost = new AbortController();
@@ -224,7 +224,7 @@ describe('a session', () => {
   });
 
   it('makes room for a new one of the same caller when there are too many, but not while it is used', async () => {
-    await start(fixtureHost(), { sessions: { idleMs: 60_000, most: 2 } });
+    await start(fixtureHost(), { sessions: { idleMs: 60_000, max: 2 } });
     const [first, second] = [await newSession(), await newSession()];
     const listening = await fetch(`${daemon.url}/mcp`, { headers: { Accept: 'text/event-stream', ...first } });
     await newSession();

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { configError } from '../../../src/core/errors.ts';
-import { createRelay, type Relay } from '../../../src/server/proxy/relay.ts';
+import { createMessageForwarder, type MessageForwarder } from '../../../src/server/proxy/relay.ts';
 import type { Link, LinkListener } from '../../../src/server/proxy/websocket-link.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 
@@ -18,13 +18,13 @@ let clock: ManualClock;
 let links: TestLink[];
 let client: string[];
 let remarks: string[];
-let relay: Relay;
+let relay: MessageForwarder;
 let refusal: Error | undefined;
 
 beforeEach(() => {
   clock = manualClock();
   [links, client, remarks, refusal] = [[], [], [], undefined];
-  relay = createRelay({
+  relay = createMessageForwarder({
     async open(listener, again) {
       if (refusal) throw refusal;
       const link: TestLink = {

@@ -458,7 +458,7 @@ describe('calls of one session', () => {
 
   it('bring at most so much at a time, one large one excepted', async () => {
     const { host, asked, came } = waitingHost();
-    const client = await start({ host, rules: { frames: { mostAsked: 10_000 } } });
+    const client = await start({ host, rules: { frames: { maxAsked: 10_000 } } });
     client.call('large', 'slow', { text: 'x'.repeat(20_000) });
     client.call('more', 'slow', { text: 'y' });
     expect(codeOf(await client.result('more'))).toBe('OVER_CAPACITY');

@@ -71,7 +71,7 @@ describe('a connection', () => {
   it('that takes not one byte of a small result is ended after the stall time', async () => {
     const clock = manualClock();
     // More than all the buffers of the system between the two.
-    door = await startWsDoor({ host: large(12_000_000), root: '/tmp', clock, rules: { mostBuffered: 1e9 } });
+    door = await startWsDoor({ host: large(12_000_000), root: '/tmp', clock, rules: { maxBuffered: 1e9 } });
     const client = await helloFrames(door.url);
     client.socket.pause();
     client.call('1', 'echo');
@@ -161,8 +161,8 @@ describe('connections of one token', () => {
   it('leave room for those of others, whether it was said before the hello or in it', async () => {
     const tokens = { 'the-token-of-alice-1': 'alice', 'the-token-of-bob-001': 'bob' };
     const [alice, bob] = Object.keys(tokens);
-    const options = { ofOne: () => 2 };
-    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', tokens, options, rules: { mostConnections: 4 } });
+    const options = { perCaller: () => 2 };
+    door = await startWsDoor({ host: scriptedHost(), root: '/tmp', tokens, options, rules: { maxConnections: 4 } });
     const headers = { Authorization: `Bearer ${alice}` };
     const [first] = [await helloFrames(door.url, { token: alice }), await helloFrames(door.url, { headers })];
     const third = await openFrames(door.url);

@@ -6,7 +6,7 @@ const result = (text: string) => ({
   same: 'call',
   frame: { op: 'call_tool_res' as const, request_id: '1', outputs: [{ type: 'text' as const, text }] },
 });
-const rules = { resultMs: 600_000, mostCharacters: 100 };
+const rules = { resultMs: 600_000, maxCharacters: 100 };
 
 describe('kept results', () => {
   it('are dropped when their time is over, without anybody asking', async () => {

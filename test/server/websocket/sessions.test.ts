@@ -269,7 +269,7 @@ describe('too many sessions', () => {
       host: scriptedHost(),
       root: '/tmp',
       tokens: { [alice]: 'alice', [bob]: 'bob' },
-      rules: { mostConnections: 2 },
+      rules: { maxConnections: 2 },
     });
     for (const session of ['one', 'two']) {
       const client = await helloFrames(door.url, { token: alice, session: session.repeat(2) });

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openStore } from '../../../src/app/compose-storage.ts';
-import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/surroundings.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { newThreadId, start, threadWith } from '../../contracts/store-fixtures.ts';
 import { freePort, type RedisServer, startRedis } from '../../support/redis-server.ts';
 
-const { clock, random } = realSurroundings();
+const { clock, random } = systemEnvironment();
 const password = 'a/secret#1%';
 const run = promisify(execFile);
 let folder: string;

@@ -1,7 +1,7 @@
 import { readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/surroundings.ts';
 import { createGit, type Git } from '../../../src/workspace/git/git.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
@@ -19,10 +19,10 @@ beforeEach(async () => {
   await repo.write('open.txt', 'first\nlast');
   await repo.write('sub/b.txt', 'one\n');
   await repo.commit();
-  const around = realSurroundings();
+  const around = systemEnvironment();
   const sandbox = createSandbox({ roots: [repo.path], allowSecrets: false });
   const mask = async (text: string) => ({ text, found: {} });
-  git = createGit({ sandbox, homeDir: project.root, mask, clock: around.clock, programEnv: process.env });
+  git = createGit({ sandbox, homeDir: project.root, mask, clock: around.clock, childEnv: process.env });
 });
 afterEach(() => project.dispose());
 
@@ -140,7 +140,7 @@ describe('a patch that is withheld', () => {
   it('is for files that no repository holds', async () => {
     const sandbox = createSandbox({ roots: [join(project.root, 'outside')], allowSecrets: false });
     const mask = async (text: string) => ({ text, found: {} });
-    const alone = createGit({ sandbox, homeDir: '', mask, clock: realSurroundings().clock, programEnv: process.env });
+    const alone = createGit({ sandbox, homeDir: '', mask, clock: systemEnvironment().clock, childEnv: process.env });
     const checked = await alone.checkPatch({ patch: change('file.txt'), root: join(project.root, 'outside') });
     expect(checked).toMatchObject({ ok: false, reason: expect.stringMatching(/no git repository/) });
   });

@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { realSurroundings } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/surroundings.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import type { ChangesRequest } from '../../../src/workspace/git/changes.ts';
 import { createGit, type Git } from '../../../src/workspace/git/git.ts';
@@ -17,7 +17,7 @@ let git: Git;
 function gitFor(roots: string[]): Git {
   const { mask } = createMask({ secret: 'test', keys: [] });
   const sandbox = createSandbox({ roots, allowSecrets: false });
-  return createGit({ ...realSurroundings(), sandbox, mask });
+  return createGit({ ...systemEnvironment(), sandbox, mask });
 }
 
 const wanted = (more: Partial<ChangesRequest> = {}): ChangesRequest => ({

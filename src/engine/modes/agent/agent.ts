@@ -42,7 +42,7 @@ const imitation =
   /(?<=^|[\v\f\u0085])([^\p{L}\p{N}\v\f\u0085\u2028\u2029\n\r]{0,200}[[［【〔⟦])(?=\s{0,10}(?:SYSTEM\s{0,10}[:：]|HINT\s{0,10}[,，]))/gimu;
 
 /** Text that a tool brought, in which nothing looks like a block of ours any more. */
-export function withoutImitations(text: string): string {
+export function stripForgedMarks(text: string): string {
   return text.replace(imitation, '$1imitated ');
 }
 

@@ -4,11 +4,11 @@ import type { ToolCall, ToolResult } from '../../../core/message.ts';
 import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
 import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
-import { headed, hintHeading, withoutImitations } from './agent.ts';
+import { headed, hintHeading, stripForgedMarks } from './agent.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
 
 /** What is kept of a result for the record of the run. */
-const longestRecorded = 2_000_000;
+const maxRecordedLength = 2_000_000;
 /** Characters of a round's outputs together; the request has to stay one that vendors take. */
 const roundChars = 400_000;
 const leastShare = 2_000;
@@ -69,7 +69,7 @@ function refusal(
 ): CallOutcome {
   return {
     record: { round, id, name, args, outcome, result: text, elapsedMs: 0 },
-    result: { id, name, text: withoutImitations(text), failed: true },
+    result: { id, name, text: stripForgedMarks(text), failed: true },
     seen: [],
   };
 }
@@ -90,7 +90,7 @@ async function callTool(
       ? refusal(call, judged.args, number, judged.outcome, await hidden(parts, input, judged.problem))
       : await run(parts, input, { id: call.id, name: call.name, ...judged }, round);
   outcome.record.elapsedMs = parts.clock.monotonic() - began;
-  tell(parts, input, outcome.record);
+  reportCall(parts, input, outcome.record);
   return outcome;
 }
 
@@ -172,9 +172,9 @@ async function run(
 ): Promise<CallOutcome> {
   const { id, name, tool, args } = call;
   const brought = await outputOf(parts.clock, tool, args, { input, id, ms: limits.toolMs });
-  const whole = await hidden(parts, input, safeCut(brought.text, longestRecorded));
+  const whole = await hidden(parts, input, safeCut(brought.text, maxRecordedLength));
   const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(roundChars / of)));
-  const shown = cutMiddle(withoutImitations(whole), share);
+  const shown = cutMiddle(stripForgedMarks(whole), share);
   const hint = brought.failed && parts.triage ? await hintFor(parts, input, { name, args, text: shown }) : '';
   const outcome = brought.refused ? 'refused' : brought.failed ? 'failed' : 'ok';
   return {
@@ -238,7 +238,7 @@ async function hintFor(
 ): Promise<string> {
   try {
     const hint = await triage?.(failure, signal);
-    return hint ? `\n\n${headed(hintHeading, mark)}\n${withoutImitations(hint)}` : '';
+    return hint ? `\n\n${headed(hintHeading, mark)}\n${stripForgedMarks(hint)}` : '';
   } catch (error) {
     throwIfAborted(signal);
     // A hint is no part of the work: without one the model goes on as well.
@@ -251,7 +251,7 @@ async function hidden({ mask }: AgentParts, { reqId, scope = reqId }: AgentInput
   return (await mask(text.toWellFormed(), scope)).text;
 }
 
-function tell({ emit }: AgentParts, { reqId, tool, onEvent }: AgentInput, record: AgentToolCall): void {
+function reportCall({ emit }: AgentParts, { reqId, tool, onEvent }: AgentInput, record: AgentToolCall): void {
   const { name, outcome, args, round, result } = record;
   onEvent?.({ type: 'tool_result', round, call: record });
   const refused = outcome === 'refused' || outcome === 'invalid';

@@ -32,7 +32,7 @@ const document = z.object({ mcpServers: z.record(id, z.union([program, remote]))
 /** A server as hosts write it down, checked. */
 export type ServerEntry = (z.output<typeof program> | z.output<typeof remote>) & { id: string };
 
-const mostServers = 20;
+const maxServers = 20;
 
 /** The servers of a file in the form that hosts have (`{"mcpServers": {…}}`), or what is wrong with it. */
 export function readServerList(text: string): { servers: ServerEntry[] } | { problem: string } {
@@ -49,13 +49,13 @@ export function readServerList(text: string): { servers: ServerEntry[] } | { pro
     return { problem: `${issue?.path.join('.') ?? 'it'}: ${issue?.message ?? 'is not as it should be'}` };
   }
   const servers = Object.entries(parsed.data.mcpServers).map(([name, entry]) => ({ ...entry, id: name }));
-  return { servers: servers.filter(({ disabled }) => !disabled).slice(0, mostServers) };
+  return { servers: servers.filter(({ disabled }) => !disabled).slice(0, maxServers) };
 }
 
 export interface ServersParts {
   servers: readonly ServerEntry[];
   /** The environment as programs that are started may see it. */
-  programEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: Readonly<Record<string, string | undefined>>;
   /** Working directory of servers that name none. */
   root: string;
   version: string;
@@ -73,12 +73,12 @@ const connectMs = 20_000;
 
 const callMs = 600_000;
 
-const longestDescription = 1_000;
+const maxDescriptionLength = 1_000;
 
-const mostTools = 60;
+const maxTools = 60;
 
 /** Characters; every question has them all. */
-const longestSchema = 20_000;
+const maxSchemaLength = 20_000;
 
 const passedOn = [
   'PATH',
@@ -127,8 +127,8 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
   try {
     await client.connect(await transportOf(parts, server), { timeout: connectMs, signal: parts.signal });
     const { tools } = await client.listTools(undefined, { timeout: connectMs, signal: parts.signal });
-    const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true).slice(0, mostTools);
-    const wanted = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= longestSchema);
+    const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true).slice(0, maxTools);
+    const wanted = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= maxSchemaLength);
     const left = named.filter(tool => !wanted.includes(tool)).map(({ name }) => name);
     if (left.length > 0) {
       parts.warn(safeCut(`Tools of ${server.id} were left out, their schemas are too long: ${left.join(', ')}`, 500));
@@ -142,13 +142,13 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
   }
 }
 
-async function transportOf({ programEnv, root }: ServersParts, server: ServerEntry) {
+async function transportOf({ childEnv, root }: ServersParts, server: ServerEntry) {
   if ('url' in server) {
     const { StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
     return new StreamableHTTPClientTransport(new URL(server.url), { requestInit: { headers: server.headers } });
   }
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
-  const own = passedOn.flatMap(name => (programEnv[name] === undefined ? [] : [[name, programEnv[name]] as const]));
+  const own = passedOn.flatMap(name => (childEnv[name] === undefined ? [] : [[name, childEnv[name]] as const]));
   return new StdioClientTransport({
     command: server.command,
     args: server.args,
@@ -166,7 +166,7 @@ function toolOf(client: Client, server: ServerEntry, tool: ServerTool): AgentToo
   const readOnly = server.trusted && tool.annotations?.readOnlyHint === true;
   return {
     name: `${server.id}__${tool.name}`.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64),
-    description: safeCut(tool.description ?? tool.title ?? tool.name, longestDescription),
+    description: safeCut(tool.description ?? tool.title ?? tool.name, maxDescriptionLength),
     inputSchema: schemaOf(tool.inputSchema),
     effect: readOnly ? 'read' : 'run',
     async run(args, { signal }) {

@@ -10,7 +10,7 @@ import { cutMiddle, printablePath, safeCut } from '../../../core/text.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import { isOffline, type ModelRequest } from '../../../models/routing/roster.ts';
-import { programProviderId } from '../../../providers/external-cli/program.ts';
+import { cliProviderId } from '../../../providers/external-cli/program.ts';
 import { unifiedDiff } from '../../../workspace/diff.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import { checkFile, type KnownFile, readFile } from '../../../workspace/read-file.ts';
@@ -29,9 +29,9 @@ export interface RefreshParts {
 /** Files of so many lines are shown whole when they changed; of others, what changed. */
 const wholeLines = 200;
 
-const mostFiles = 100;
+const maxFiles = 100;
 
-const longestChange = 40_000;
+const maxChangeLength = 40_000;
 
 /** Watches the files that a model was shown: a change by the run itself or by anybody else is told once. */
 export function createRefresher(parts: RefreshParts): Refresher {
@@ -51,7 +51,7 @@ export function createRefresher(parts: RefreshParts): Refresher {
     }
     const now = await masked(found.changed);
     known.set(path, now);
-    return now.text === before.text ? undefined : told(path, before.text, now.text, found.changed.lines);
+    return now.text === before.text ? undefined : changeText(path, before.text, now.text, found.changed.lines);
   }
 
   return {
@@ -61,7 +61,7 @@ export function createRefresher(parts: RefreshParts): Refresher {
       known.delete(path);
       known.set(path, await masked(file));
       const [oldest] = known.keys();
-      if (known.size > mostFiles && oldest !== undefined) known.delete(oldest);
+      if (known.size > maxFiles && oldest !== undefined) known.delete(oldest);
     },
     async changes() {
       const changes: { path: string; text: string }[] = [];
@@ -74,11 +74,11 @@ export function createRefresher(parts: RefreshParts): Refresher {
   };
 }
 
-function told(path: string, before: string, now: string, lines: number): string {
+function changeText(path: string, before: string, now: string, lines: number): string {
   const name = printablePath(path);
   const diff = lines <= wholeLines ? undefined : unifiedDiff(path, before, now);
   const body = diff === undefined ? `--- ${name}: now\n${now}` : `--- ${name}: what changed\n${diff}`;
-  return cutMiddle(body, longestChange);
+  return cutMiddle(body, maxChangeLength);
 }
 
 const rules = [
@@ -93,7 +93,7 @@ const rules = [
 
 const leastWindow = 32_000;
 
-const longestArgs = 300;
+const maxArgsLength = 300;
 
 /** What a run did so far, for its reply. */
 export interface RunRecord {
@@ -109,7 +109,7 @@ export interface RunWork {
   clock: Pick<Clock, 'monotonic'>;
   record: RunRecord;
   /** Runs it; `before` is the prompt, the task last. */
-  perform(gathered: PreparedCall, before: RunPrompt, standing: PendingExchange): Promise<AgentResult>;
+  perform(gathered: PreparedCall, before: RunPrompt, pending: PendingExchange): Promise<AgentResult>;
 }
 
 /** A prompt, as a run begins with it. */
@@ -134,9 +134,9 @@ export function planRun(call: ParsedCall, { route, language, clock, record, perf
     category: 'balanced',
     effort: 'medium',
     choose: request => chooseAble(route, request, isNamed(common.model)),
-    async work(gathered, standing) {
+    async work(gathered, pending) {
       const began = clock.monotonic();
-      result = await perform(gathered, promptOf(gathered.messages), standing);
+      result = await perform(gathered, promptOf(gathered.messages), pending);
       return { ...answerOf(result, record), latencyMs: clock.monotonic() - began };
     },
     // Read when the reply is made: the caller must not lose what was done until then.
@@ -176,10 +176,10 @@ function callFacts({ round, name, args, outcome, elapsedMs, result }: AgentToolC
   return {
     round,
     name,
-    args: safeCut(JSON.stringify(args) ?? '', longestArgs),
+    args: safeCut(JSON.stringify(args) ?? '', maxArgsLength),
     outcome,
     elapsed_ms: Math.round(elapsedMs),
-    reason: outcome === 'refused' || outcome === 'invalid' ? safeCut(result, longestArgs) : undefined,
+    reason: outcome === 'refused' || outcome === 'invalid' ? safeCut(result, maxArgsLength) : undefined,
   };
 }
 
@@ -236,7 +236,7 @@ async function chooseAble(route: RunWork['route'], request: ModelRequest, named:
 
 /** Of servers of one's own and deployments only the names are known; programs and the offline models are known to call nothing. */
 function mayCall({ provider }: ModelInfo): boolean {
-  return provider !== programProviderId && !isOffline(provider);
+  return provider !== cliProviderId && !isOffline(provider);
 }
 
 function cannotCall(requested: string): AppError {

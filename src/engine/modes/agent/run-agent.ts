@@ -18,7 +18,7 @@ import {
   headed,
   noticeOf,
   refreshHeading,
-  withoutImitations,
+  stripForgedMarks,
 } from './agent.ts';
 import { callTools } from './call-tools.ts';
 
@@ -67,13 +67,13 @@ export function messagesOf(conversation: Conversation, truncLimit: number, closi
 }
 
 function messagesOfRound({ said: parts, results }: Exchange, keep: number, block: string): Message[] {
-  const told = results.map((result, index) => ({
+  const content = results.map((result, index) => ({
     ...result,
     text: cutMiddle(result.text, keep) + (index === results.length - 1 ? block : ''),
   }));
   return [
     { role: 'assistant', section: 'turn', parts: [], said: parts },
-    { role: 'user', section: 'turn', parts: [], results: told },
+    { role: 'user', section: 'turn', parts: [], results: content },
   ];
 }
 
@@ -110,7 +110,7 @@ export function trimRule({ provider, window }: ModelInfo, answer: number): TrimR
  * The conversation without its oldest entries where it is too long: a stale block of changed files first, then earlier turns,
  * then rounds, each call with its result. The task and the newest entries stay. Answers how many entries went.
  */
-export function trimmed(
+export function trimConversation(
   conversation: Conversation,
   model: ModelInfo,
   { answer, truncLimit }: { answer: number; truncLimit: number },
@@ -235,14 +235,18 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
   const round = ++run.rounds;
   const answerRoom = input.maxOutputTokens ?? (first && thinksInAnswer(first) ? thinkingOutputTokens : outputTokens);
   if (first) {
-    const shorter = trimmed(run.conversation, first.model, { answer: answerRoom, truncLimit: limits.truncLimit });
+    const shorter = trimConversation(run.conversation, first.model, {
+      answer: answerRoom,
+      truncLimit: limits.truncLimit,
+    });
     run.conversation = shorter.conversation;
     if (shorter.entries > 0) input.onEvent?.({ type: 'trim', round, entries: shorter.entries });
     const model = `${first.model.provider}:${first.model.id}`;
     input.onEvent?.({ type: 'request', round, model, closing: closing !== undefined });
   }
   const order = closing && (closing === 'max_bytes' ? outOfRoom : outOfRounds);
-  const stream = input.onText && createMaskedStream(parts.mask, input.scope ?? input.reqId, told(run, input.onText));
+  const stream =
+    input.onText && createMaskedStream(parts.mask, input.scope ?? input.reqId, streamProgress(run, input.onText));
   const answer = await parts.ask({
     reqId: input.reqId,
     tool: input.tool,
@@ -266,7 +270,7 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
 }
 
 /** What is said in one round stands apart from what was said before. */
-function told(run: Run, onText: (delta: string) => void): (delta: string) => void {
+function streamProgress(run: Run, onText: (delta: string) => void): (delta: string) => void {
   let first = true;
   return delta => {
     if (first && run.spoke) onText('\n\n');
@@ -302,7 +306,7 @@ async function work(run: Run, answer: ModelAnswer, calls: readonly ToolCall[]): 
   const changes = await parts.refresh.changes(input.signal);
   for (const path of outcomes.flatMap(({ seen }) => seen)) await parts.refresh.saw(path);
   if (changes.length === 0) return;
-  const text = changes.map(change => withoutImitations(change.text)).join('\n\n');
+  const text = changes.map(change => stripForgedMarks(change.text)).join('\n\n');
   run.conversation = { ...run.conversation, refresh: { after: exchange, text } };
   input.onEvent?.({ type: 'refresh', round: number, files: changes.map(({ path }) => path) });
 }

@@ -156,29 +156,29 @@ export interface RunnerParts extends Omit<LocalToolServices, 'reqId' | 'scope' |
 }
 
 /** What vendors take in one request; the agent's own stand first. */
-const mostTools = 120;
+const maxTools = 120;
 
 /** A tool gets a little longer than the command that it runs. */
 const graceMs = 5_000;
 
 /** As many as are watched at a time. */
-const mostWatched = 100;
+const maxWatched = 100;
 
 export function createAgentRunner(parts: RunnerParts): AgentRunner {
-  const desk = createWaitingRuns(parts);
+  const waitingRuns = createWaitingRuns(parts);
   const spent = new WeakMap<WaitingRun, number>();
 
   async function execute(call: ParsedCall, services: CallServices): Promise<Reply> {
     const { request, args } = call;
     const id = typeof args.run_id === 'string' ? args.run_id : undefined;
-    const earlier = desk.find(request.principal.owner, id, request.answers?.keys() ?? []);
+    const earlier = waitingRuns.find(request.principal.owner, id, request.answers?.keys() ?? []);
     if (earlier) return goOn(earlier, call, services);
     // Before a thread is begun for it.
     taskIn(args);
     return withThread(services, call, async resumed => {
       const run = new WaitingRun(parts.random.uuid(), resumed);
       run.start(work(parts, run, resumed, { services, spent }));
-      return settled(desk, run);
+      return settled(waitingRuns, run);
     });
   }
 
@@ -187,16 +187,16 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
     const limit = callLimit(parts.perRequest, run.maxCostUsd);
     if (limit) parts.meter.begin(call.reqId, Math.max(0, limit.usd - (spent.get(run) ?? 0)));
     run.attach(call);
-    const { standing } = run;
-    if (!standing) throw new TypeError('a run asked before its question was stored');
-    const { id } = standing.thread;
+    const { pending } = run;
+    if (!pending) throw new TypeError('a run asked before its question was stored');
+    const { id } = pending.thread;
     const onWait = () => call.progress.stage('waiting for the thread');
     try {
       return await threads.exclusively(id, { signal: call.signal, onWait }, async () => {
-        await restoreRun(threads, standing);
-        call.request.onThread?.({ id, seq: standing.turn.seq - 1 });
+        await restoreRun(threads, pending);
+        call.request.onThread?.({ id, seq: pending.turn.seq - 1 });
         for (const [key, answer] of call.request.answers ?? []) if (run.answer(key, answer)) break;
-        return settled(desk, run);
+        return settled(waitingRuns, run);
       });
     } catch (error) {
       // Nobody would ever come for it again.
@@ -205,20 +205,20 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
     }
   }
 
-  return { execute, close: desk.close };
+  return { execute, close: waitingRuns.close };
 }
 
 /** The run's reply, or its question for who called. */
-async function settled(desk: WaitingRuns, run: WaitingRun): Promise<Reply> {
+async function settled(waitingRuns: WaitingRuns, run: WaitingRun): Promise<Reply> {
   const reply = await run.next();
   if (reply !== 'asks') return reply;
-  const { question, call, standing } = run;
-  desk.keep(run);
+  const { question, call, pending } = run;
+  waitingRuns.keep(run);
   return {
     ...successReply({
       status: 'approval_required',
       run_id: run.id,
-      continuation_id: standing?.thread.id,
+      continuation_id: pending?.thread.id,
       question: question?.message,
       next: 'The user has to decide this, in the form that the host shows. Where none was shown, call this tool again with this run_id alone to have it shown.',
       metadata: { tool_name: call.tool.name, req_id: call.reqId },
@@ -228,13 +228,13 @@ async function settled(desk: WaitingRuns, run: WaitingRun): Promise<Reply> {
 }
 
 /** What outlives a call of a run. */
-interface Around {
+interface RunContext {
   services: CallServices;
   /** US dollars, by run. */
   spent: WeakMap<WaitingRun, number>;
 }
 
-async function work(parts: RunnerParts, run: WaitingRun, call: ThreadedCall, around: Around): Promise<Reply> {
+async function work(parts: RunnerParts, run: WaitingRun, call: ThreadedCall, context: RunContext): Promise<Reply> {
   const record: RunRecord = { calls: [], changed: new Set() };
   // Of the call that is here when something happens: the first one may have been answered long ago.
   const emit = (event: AppEvent) => {
@@ -244,12 +244,12 @@ async function work(parts: RunnerParts, run: WaitingRun, call: ThreadedCall, aro
   const plan = planRun(call, {
     ...parts,
     record,
-    perform(gathered, before, standing) {
-      run.standing = standing;
-      return perform({ ...parts, emit }, run, gathered, { ...around, before, record });
+    perform(gathered, before, pending) {
+      run.pending = pending;
+      return perform({ ...parts, emit }, run, gathered, { ...context, before, record });
     },
   });
-  return askedBy(run, await askModelTurn(around.services, { ...call, signal: run.signal }, plan));
+  return askedBy(run, await askModelTurn(context.services, { ...call, signal: run.signal }, plan));
 }
 
 /** A reply as the call gets it that is here now. */
@@ -261,7 +261,7 @@ function askedBy({ reqId }: WaitingRun, reply: Reply): Reply {
   return { ...reply, document: { ...document, ...own, metadata: { ...facts, req_id: reqId } } };
 }
 
-interface Performance extends Around {
+interface Performance extends RunContext {
   before: RunPrompt;
   record: RunRecord;
 }
@@ -277,7 +277,7 @@ async function perform(
   const { owner, root } = request.principal;
   const [scope, ...earlierScopes] = await scopesOf(services.store, thread);
   const reqId = gathered.reqId;
-  const handParts: LocalToolServices = {
+  const toolServices: LocalToolServices = {
     ...parts,
     reqId,
     scope: scope ?? thread.id,
@@ -286,7 +286,7 @@ async function perform(
     root,
   };
   const { sandbox, mask, maxFileBytes: maxBytes, triageModel: model } = parts;
-  const refresh = createRefresher({ sandbox, mask, scope: handParts.scope, maxBytes, signal });
+  const refresh = createRefresher({ sandbox, mask, scope: toolServices.scope, maxBytes, signal });
   for (const path of shownIn(gathered)) await refresh.saw(path);
   const warnings: string[] = [];
   const servers = await openServers({ ...parts, root, warn: message => void warnings.push(message), signal });
@@ -299,15 +299,15 @@ async function perform(
     const result = await runAgent(
       {
         ...{ ask, clock: parts.clock, emit: parts.emit, mask, refresh },
-        ...(model !== undefined && { triage: createTriage({ ...handParts, ...parts, ask, model, owner }) }),
+        ...(model !== undefined && { triage: createTriage({ ...toolServices, ...parts, ask, model, owner }) }),
       },
       {
         ...before,
         mark: newMark(parts.random),
-        ...{ reqId, scope: handParts.scope, tool: tool.name, candidates, signal },
+        ...{ reqId, scope: toolServices.scope, tool: tool.name, candidates, signal },
         payer: { owner, thread: thread.id },
         cacheKey: thread.id,
-        tools: unique([...(await createLocalTools(handParts, false)), ...servers.tools]),
+        tools: unique([...(await createLocalTools(toolServices, false)), ...servers.tools]),
         onToolCall: createApprovals({ policy: parts.policy, runId: run.id, ask: question => run.ask(question) }),
         // Without a listener, an answer that breaks off can be asked for again.
         ...(request.onText && { onText: (delta: string) => run.call.request.onText?.(delta) }),
@@ -334,10 +334,10 @@ async function perform(
 function shownIn({ thread, turn, common }: PreparedCall): string[] {
   const before = common.context === 'thread' ? thread.turns.filter(({ status }) => status === 'done') : [];
   const shown = [...before, turn].flatMap(({ files }) => files).filter(({ form }) => form !== 'deleted');
-  return [...new Set(shown.map(({ path }) => path).toReversed())].slice(0, mostWatched).toReversed();
+  return [...new Set(shown.map(({ path }) => path).toReversed())].slice(0, maxWatched).toReversed();
 }
 
 /** Two servers may have tools of one name; vendors refuse that. */
 function unique(tools: readonly AgentTool[]): AgentTool[] {
-  return [...new Map(tools.toReversed().map(tool => [tool.name, tool])).values()].reverse().slice(0, mostTools);
+  return [...new Map(tools.toReversed().map(tool => [tool.name, tool])).values()].reverse().slice(0, maxTools);
 }

@@ -10,19 +10,19 @@ import type { Threads } from '../../../threads/threads.ts';
  * Brings a question back to the end of its thread, which was let go of while somebody was asked. Where others came between, it
  * was closed by them and stands again behind what they said: a thread only ever grows at its end. Under the thread's lease.
  */
-export async function restoreRun(threads: Threads, standing: PendingExchange): Promise<void> {
-  const { id, owner, workspace } = standing.thread;
+export async function restoreRun(threads: Threads, pending: PendingExchange): Promise<void> {
+  const { id, owner, workspace } = pending.thread;
   try {
     const found = await threads.find(id, { owner, workspace });
-    const own = found.turns.find(({ exchange }) => exchange === standing.turn.exchange);
-    if (own?.status === 'pending' && found.seq === standing.turn.seq) {
-      standing.thread = found;
+    const own = found.turns.find(({ exchange }) => exchange === pending.turn.exchange);
+    if (own?.status === 'pending' && found.seq === pending.turn.seq) {
+      pending.thread = found;
       return;
     }
     const now = await threads.refresh(found);
-    const turn = { ...standing.turn, seq: now.seq + 1, exchange: threads.newExchange() };
-    standing.thread = await threads.add(now, turn.exchange, { turns: [turn], status: 'pending' });
-    standing.turn = turn;
+    const turn = { ...pending.turn, seq: now.seq + 1, exchange: threads.newExchange() };
+    pending.thread = await threads.add(now, turn.exchange, { turns: [turn], status: 'pending' });
+    pending.turn = turn;
   } catch (error) {
     // Whoever deleted the thread did not end the work: it is answered, with the word that no thread has it.
     if (!isAppError(error) || error.kind !== 'input') throw error;
@@ -40,7 +40,7 @@ export class WaitingRun {
   /** What the first call said that all of it may cost. */
   readonly maxCostUsd: unknown;
   /** Once its question is in a thread. */
-  standing: PendingExchange | undefined;
+  pending: PendingExchange | undefined;
   readonly #stop = new AbortController();
   #call: ParsedCall;
   #leave: () => void = () => {};
@@ -95,7 +95,7 @@ export class WaitingRun {
   async ask(question: UserQuestion): Promise<UserAnswer | undefined> {
     const { request } = this.#call;
     if (request.ask) return request.ask(question);
-    if (!request.answers || this.#asked >= mostQuestions) return undefined;
+    if (!request.answers || this.#asked >= maxQuestions) return undefined;
     this.#asked++;
     return new Promise(resolve => {
       this.#question = { question, resolve };
@@ -134,13 +134,13 @@ export class WaitingRun {
 }
 
 /** Clients give up after eight such answers to one call. */
-const mostQuestions = 7;
+const maxQuestions = 7;
 
 const patienceMs = 600_000;
 
-const mostWaiting = 20;
+const maxWaiting = 20;
 
-export interface DeskParts {
+export interface WaitingRunsParts {
   clock: Clock;
 }
 
@@ -154,7 +154,7 @@ export interface WaitingRuns {
   close(): Promise<void>;
 }
 
-export function createWaitingRuns({ clock }: DeskParts): WaitingRuns {
+export function createWaitingRuns({ clock }: WaitingRunsParts): WaitingRuns {
   const waiting = new Map<string, { run: WaitingRun; stopTimer: () => void }>();
   const end = (run: WaitingRun, message: string) => {
     waiting.delete(run.id);
@@ -178,9 +178,9 @@ export function createWaitingRuns({ clock }: DeskParts): WaitingRuns {
     },
     keep(run) {
       const own = [...waiting.values()].filter(each => each.run.owner === run.owner);
-      if (own.length >= mostWaiting) {
+      if (own.length >= maxWaiting) {
         end(run, 'Too many runs wait for an answer.');
-        throw limitError('over_capacity', `${mostWaiting} runs wait for an answer already.`, {
+        throw limitError('over_capacity', `${maxWaiting} runs wait for an answer already.`, {
           next: 'Answer one of them, or wait until they end by themselves.',
         });
       }

@@ -17,11 +17,11 @@ import {
   writeInside,
 } from '../../../workspace/write-file.ts';
 import type { ModeServices } from '../mode.ts';
-import { type FanoutRun, nameOf, type Response } from './ask-each.ts';
-import { factsOf, type SlotEntry } from './slots-reply.ts';
+import { type FanoutRun, nameOf, type TargetResponse } from './ask-each.ts';
+import { factsOf, type TargetEntry } from './slots-reply.ts';
 
 /** Where the answers of a call are written. */
-export interface Output {
+export interface OutputPlan {
   /** Inside the roots when it was checked. */
   directory: string;
   /** The one file's name, where the caller gave a whole path. */
@@ -35,7 +35,7 @@ export interface Output {
 }
 
 /** Reads where the answers go: one path for one model, else a directory (`responses` beside the prompt) and an ending. */
-export function planOutput(services: ModeServices, { args, request }: ParsedCall, question: string): Output {
+export function planOutput(services: ModeServices, { args, request }: ParsedCall, question: string): OutputPlan {
   const overwrite = args.overwrite === true;
   const stem = basename(question, extname(question));
   const absolute = (field: string) => pathIn(field, args[field], request.principal.root, services.home);
@@ -50,7 +50,11 @@ export function planOutput(services: ModeServices, { args, request }: ParsedCall
 }
 
 /** Refuses what can't be written before anybody is paid for it; makes the directory. */
-export async function prepareOutput({ sandbox }: ModeServices, { reqId }: ParsedCall, output: Output): Promise<Output> {
+export async function prepareOutput(
+  { sandbox }: ModeServices,
+  { reqId }: ParsedCall,
+  output: OutputPlan,
+): Promise<OutputPlan> {
   const { name = '', overwrite } = output;
   checkTarget(sandbox, join(output.directory, name));
   const directory = await makeInside(sandbox, output.directory);
@@ -67,7 +71,7 @@ export async function prepareOutput({ sandbox }: ModeServices, { reqId }: Parsed
 }
 
 /** Only one answer can have the one path. */
-export function refuseOnePathForMany({ name }: Output, models: number): void {
+export function assertSeparateOutputs({ name }: OutputPlan, models: number): void {
   if (name === undefined || models === 1) return;
   throw misplaced('output_path', `output_path is for one model; ${models} are asked. Name a directory as output_dir`);
 }
@@ -110,13 +114,13 @@ function extensionIn(value: unknown): string {
 }
 
 /** A slot whose answer is in a file; where writing failed, the answer is in the slot. */
-export interface WrittenAnswer extends SlotEntry {
+export interface WrittenAnswer extends TargetEntry {
   path?: string;
 }
 
 /** One call's files, one after the other: two of its answers never get the same name. */
-export interface Writer {
-  response(response: Response): Promise<WrittenAnswer>;
+export interface AnswerWriter {
+  response(response: TargetResponse): Promise<WrittenAnswer>;
   /** `name` is without its ending. */
   text(name: string, extension: string, text: string): Promise<FileFacts>;
 }
@@ -124,7 +128,7 @@ export interface Writer {
 type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
 
 /** `question`: the file that was sent, whose masked secrets are put back into what is written. */
-export function createWriter({ services, call }: FanoutRun, output: Output, question: string): Writer {
+export function createAnswerWriter({ services, call }: FanoutRun, output: OutputPlan, question: string): AnswerWriter {
   const { sandbox, mask, emit, maxFileBytes: maxBytes } = services;
   const used = new Set<string>();
   let count = 0;
@@ -173,10 +177,10 @@ export function createWriter({ services, call }: FanoutRun, output: Output, ques
 }
 
 /** `<stem>_<provider>_<model>`, with the effort where the name had one, and `_error` where there is no answer. */
-function namesOf({ slot, outcome }: Response, stem: string): [string, ...string[]] {
-  const name = nameOf(slot, outcome);
+function namesOf({ target, outcome }: TargetResponse, stem: string): [string, ...string[]] {
+  const name = nameOf(target, outcome);
   const at = name.indexOf(':');
-  const suffix = 'candidates' in slot.who ? splitSuffix(slot.requested) : undefined;
+  const suffix = 'candidates' in target.who ? splitSuffix(target.requested) : undefined;
   return [
     stem,
     ...(at < 0 ? [name] : [name.slice(0, at), name.slice(at + 1)]),
@@ -185,10 +189,10 @@ function namesOf({ slot, outcome }: Response, stem: string): [string, ...string[
   ];
 }
 
-function failureText({ slot, outcome }: Response): string {
+function failureText({ target, outcome }: TargetResponse): string {
   if (!('error' in outcome)) return '';
   const { code, message, next } = errorOf(outcome.error);
-  return `# No answer of ${nameOf(slot, outcome)}\n\n${code}: ${message}\n\n${next}\n`;
+  return `# No answer of ${nameOf(target, outcome)}\n\n${code}: ${message}\n\n${next}\n`;
 }
 
 /** Names that differ in their case alone are one on some systems. */

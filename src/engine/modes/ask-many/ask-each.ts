@@ -11,7 +11,7 @@ import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import type { ModeServices } from '../mode.ts';
 import { emptyAnswer, withoutSecrets } from './consult.ts';
-import { atOnce } from './panel-prompts.ts';
+import { maxConcurrentModels } from './panel-prompts.ts';
 import { type Candidates, modelName, type Panelist } from './seats.ts';
 
 /** One model that was asked for, and who that is; or why it can't be asked. */
@@ -22,11 +22,11 @@ export interface FanoutTarget extends Pick<Panelist, 'who' | 'warnings'> {
 
 /** What came of asking it. */
 /** `answer` has its secrets masked; `said` is what the model wrote, for files alone. */
-export type Outcome = { answer: ModelAnswer; said: string } | { error: AppError; latencyMs: number };
+export type TargetOutcome = { answer: ModelAnswer; said: string } | { error: AppError; latencyMs: number };
 
-export interface Response {
-  slot: FanoutTarget;
-  outcome: Outcome;
+export interface TargetResponse {
+  target: FanoutTarget;
+  outcome: TargetOutcome;
 }
 
 /** One call with what all its questions have in common. */
@@ -44,7 +44,7 @@ export function startFanout(services: ModeServices, call: ParsedCall, text: stri
   return { services, call, text, spent: { usage: noUsage } };
 }
 
-export interface Asking {
+export interface TargetPrompt {
   messages: readonly Message[];
   /** Tokens of the messages by o200k, counted once for all models, and only where estimates can't decide. */
   counted(): Promise<number>;
@@ -54,7 +54,7 @@ export interface Asking {
 }
 
 /** The text as it is, without a word of ours but the language that the operator wants. */
-export function askingFor({ services }: FanoutRun, text: string): Asking {
+export function promptForTargets({ services }: FanoutRun, text: string): TargetPrompt {
   const { language } = services.fanout;
   const said = (role: Message['role'], section: Message['section'], content: string): Message => ({
     role,
@@ -73,15 +73,15 @@ export function askingFor({ services }: FanoutRun, text: string): Asking {
 }
 
 /** Asks one model. Never throws for a model that fails; a call that was cancelled does. */
-export async function askTarget(fan: FanoutRun, { who }: FanoutTarget, asking: Asking): Promise<Outcome> {
+export async function askTarget(run: FanoutRun, { who }: FanoutTarget, prompt: TargetPrompt): Promise<TargetOutcome> {
   if (!('candidates' in who)) return { error: who.failure, latencyMs: 0 };
-  const { services, call } = fan;
+  const { services, call } = run;
   const { clock, mask } = services;
   const began = clock.monotonic();
   try {
     throwIfAborted(call.signal);
-    const answer = await ask(fan, who.candidates, asking);
-    count(fan, answer);
+    const answer = await ask(run, who.candidates, prompt);
+    count(run, answer);
     return answer.text.trim() === ''
       ? { error: emptyAnswer(answer), latencyMs: answer.latencyMs }
       : { answer: await maskAnswer(mask, call.reqId, answer), said: answer.text.toWellFormed() };
@@ -93,17 +93,17 @@ export async function askTarget(fan: FanoutRun, { who }: FanoutTarget, asking: A
   }
 }
 
-async function ask({ services, call }: FanoutRun, candidates: Candidates, asking: Asking): Promise<ModelAnswer> {
-  const { tokens, room } = await roomFor(candidates[0], asking);
-  const stream = asking.onText && createMaskedStream(services.mask, call.reqId, asking.onText);
+async function ask({ services, call }: FanoutRun, candidates: Candidates, prompt: TargetPrompt): Promise<ModelAnswer> {
+  const { tokens, room } = await roomFor(candidates[0], prompt);
+  const stream = prompt.onText && createMaskedStream(services.mask, call.reqId, prompt.onText);
   const question: ModelQuestion = {
     reqId: call.reqId,
     tool: call.tool.name,
     payer: { owner: call.request.principal.owner },
     root: call.request.principal.root,
     candidates,
-    messages: asking.messages,
-    sharers: asking.sharers,
+    messages: prompt.messages,
+    sharers: prompt.sharers,
     maxOutputTokens: room,
     temperature: call.common.temperature,
     signal: call.signal,
@@ -116,20 +116,23 @@ async function ask({ services, call }: FanoutRun, candidates: Candidates, asking
 }
 
 /** Tokens of the prompt, and of the answer's room beside it. Throws LIMIT with the numbers when the prompt does not fit. */
-async function roomFor(candidate: Candidate, { messages, counted }: Asking): Promise<{ tokens: number; room: number }> {
+async function roomFor(
+  candidate: Candidate,
+  { messages, counted }: TargetPrompt,
+): Promise<{ tokens: number; room: number }> {
   const { window, maxOutput, id } = candidate.model;
   const factor = tokenFactor(id);
   const { answer: room } = planBudget({ window, maxOutput, reserved: 0 });
-  const around = messages.length * tokensPerMessage;
-  const free = window - room - around;
+  const overhead = messages.length * tokensPerMessage;
+  const free = window - room - overhead;
   const texts = messages.map(textOf);
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
   // Bytes bound tokens: no need to look closer at what is short.
-  if (bytes * factor <= free) return { tokens: Math.ceil(bytes * factor) + around, room };
+  if (bytes * factor <= free) return { tokens: Math.ceil(bytes * factor) + overhead, room };
   const estimated = texts.reduce((sum, text) => sum + estimateTokens(text, factor), 0);
   const tokens = estimated > free ? estimated : Math.ceil((await counted()) * factor);
   if (tokens > free) throw tooLong(candidate, tokens, { free, room });
-  return { tokens: tokens + around, room };
+  return { tokens: tokens + overhead, room };
 }
 
 function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: number; room: number }): AppError {
@@ -152,29 +155,29 @@ function count({ spent }: FanoutRun, { usage, costUsd }: ModelAnswer): void {
 }
 
 /** Puts the text to every model, a few at a time; responses come in the order of the slots. */
-export async function askTargets(fan: FanoutRun, slots: readonly FanoutTarget[]): Promise<Response[]> {
-  const { call, text } = fan;
+export async function askTargets(run: FanoutRun, targets: readonly FanoutTarget[]): Promise<TargetResponse[]> {
+  const { call, text } = run;
   // Only one answer can be shown while it comes.
-  const onText = slots.length === 1 ? call.request.onText : undefined;
-  const asking = { ...askingFor(fan, text), onText };
-  const [only] = slots;
-  call.progress.stage(slots.length === 1 && only ? `asking ${nameOf(only)}` : `asking ${slots.length} models`);
+  const onText = targets.length === 1 ? call.request.onText : undefined;
+  const prompt = { ...promptForTargets(run, text), onText };
+  const [only] = targets;
+  call.progress.stage(targets.length === 1 && only ? `asking ${nameOf(only)}` : `asking ${targets.length} models`);
   let ready = 0;
-  let sharers = slots.length;
-  return inParallel(slots, atOnce, async slot => {
-    const outcome = await askTarget(fan, slot, { ...asking, sharers: sharers-- });
-    call.progress.stage(`${told(slot, outcome)} (${++ready} of ${slots.length})`);
-    return { slot, outcome };
+  let sharers = targets.length;
+  return inParallel(targets, maxConcurrentModels, async target => {
+    const outcome = await askTarget(run, target, { ...prompt, sharers: sharers-- });
+    call.progress.stage(`${outcomeText(target, outcome)} (${++ready} of ${targets.length})`);
+    return { target, outcome };
   });
 }
 
-function told(slot: FanoutTarget, outcome: Outcome): string {
-  if ('error' in outcome) return `${nameOf(slot, outcome)} failed`;
-  return `${nameOf(slot, outcome)} answered in ${(outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
+function outcomeText(target: FanoutTarget, outcome: TargetOutcome): string {
+  if ('error' in outcome) return `${nameOf(target, outcome)} failed`;
+  return `${nameOf(target, outcome)} answered in ${(outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
 }
 
 /** The model that answered, or that would have: as it is served, else as it was named. */
-export function nameOf({ who, requested }: FanoutTarget, outcome?: Outcome): string {
+export function nameOf({ who, requested }: FanoutTarget, outcome?: TargetOutcome): string {
   if (outcome && 'answer' in outcome) return modelName(outcome.answer.candidate);
   return 'candidates' in who ? modelName(who.candidates[0]) : requested;
 }

@@ -12,7 +12,7 @@ import type { ModeServices } from '../mode.ts';
 import { type Candidates, modelName } from './seats.ts';
 
 /** How one question to one model ended. */
-export type Outcome =
+export type PanelOutcome =
   | { status: 'success'; answer: ModelAnswer }
   | { status: 'error'; error: AppError; latencyMs: number }
   /** It was not asked: for its cost, or because no time was left. */
@@ -22,12 +22,12 @@ export type Outcome =
 export interface PanelRun {
   services: ModeServices;
   call: ThreadedCall;
-  purse: CallBudget;
+  budget: CallBudget;
   /** Tokens and dollars of all answers so far. */
   spent: { usage: Usage; costUsd?: number };
 }
 
-export interface Question {
+export interface PanelQuestion {
   candidates: Candidates;
   messages: readonly Message[];
   /** Room for the answer in the model's window. */
@@ -43,30 +43,30 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
  * Prepares a question at once (its cost is put aside) and asks it when the result is called. Never throws for a model that
  * fails; a call that was cancelled does.
  */
-export function askPanelist(session: PanelRun, question: Question): () => Promise<Outcome> {
+export function askPanelist(run: PanelRun, question: PanelQuestion): () => Promise<PanelOutcome> {
   const { candidates, messages, sharers } = question;
-  const webSearch = askedSearch(session.services.webSearch, session.call.common);
+  const webSearch = askedSearch(run.services.webSearch, run.call.common);
   const inputTokens = promptTokens(messages, candidates);
-  const grant = session.purse.take({ candidates, inputTokens, webSearch, sharers });
+  const grant = run.budget.take({ candidates, inputTokens, webSearch, sharers });
   if ('refused' in grant) {
     const { refused: message, next } = grant;
     return async () => ({ status: 'skipped', because: 'cost', message, next });
   }
   return async () => {
-    const outcome = await ask(session, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
+    const outcome = await ask(run, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
     grant.settle(paidFor(outcome));
     if (outcome.status !== 'success') return outcome;
-    count(session, outcome.answer);
+    count(run, outcome.answer);
     const { text, latencyMs } = outcome.answer;
     return text.trim() === '' ? { status: 'error', error: emptyAnswer(outcome.answer), latencyMs } : outcome;
   };
 }
 
-function room({ maxOutputTokens }: Question, affordable: number | undefined): number {
+function room({ maxOutputTokens }: PanelQuestion, affordable: number | undefined): number {
   return Math.min(maxOutputTokens, affordable ?? maxOutputTokens);
 }
 
-async function ask({ services, call }: PanelRun, question: Question): Promise<Outcome> {
+async function ask({ services, call }: PanelRun, question: PanelQuestion): Promise<PanelOutcome> {
   const { clock } = services;
   const began = clock.monotonic();
   const left = call.startedAt + services.panel.totalMs - began;
@@ -99,8 +99,8 @@ async function ask({ services, call }: PanelRun, question: Question): Promise<Ou
     }
     // One model's failure is told in its place; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;
-    const told = await withoutSecrets(services.mask, call.thread.id, error);
-    return { status: 'error', error: told, latencyMs: clock.monotonic() - began };
+    const masked = await withoutSecrets(services.mask, call.thread.id, error);
+    return { status: 'error', error: masked, latencyMs: clock.monotonic() - began };
   }
 }
 
@@ -123,7 +123,7 @@ export function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
 }
 
 /** What a vendor charges for an answer that did not come in time is not told: what was put aside counts then. */
-function paidFor(outcome: Outcome): number | undefined {
+function paidFor(outcome: PanelOutcome): number | undefined {
   if (outcome.status === 'success') return outcome.answer.costUsd;
   if (outcome.status === 'error' && outcome.error.details.class === 'timeout') return undefined;
   return 0;
@@ -135,10 +135,10 @@ function count({ spent }: PanelRun, { usage, costUsd }: ModelAnswer): void {
 }
 
 /** The money of a call that may ask for a limit of its own. */
-export function purseFor({ panel }: ModeServices, asked: number | undefined): CallBudget {
+export function panelBudget({ panel }: ModeServices, asked: number | undefined): CallBudget {
   return createCallBudget(callLimit(panel.maxCostUsd, asked), panel.pricing);
 }
 
-export function openSession(services: ModeServices, call: ThreadedCall, purse: CallBudget): PanelRun {
-  return { services, call, purse, spent: { usage: noUsage } };
+export function startPanelRun(services: ModeServices, call: ThreadedCall, budget: CallBudget): PanelRun {
+  return { services, call, budget, spent: { usage: noUsage } };
 }

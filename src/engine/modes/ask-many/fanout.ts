@@ -10,15 +10,15 @@ import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import {
-  createWriter,
+  type AnswerWriter,
+  assertSeparateOutputs,
+  createAnswerWriter,
   planOutput,
   prepareOutput,
-  refuseOnePathForMany,
-  type Writer,
   type WrittenAnswer,
 } from './answer-files.ts';
-import { askTargets, type FanoutRun, type FanoutTarget, type Response, startFanout } from './ask-each.ts';
-import { decide, decisionPrompt, resolveTargets, takeDecider } from './slots.ts';
+import { askTargets, type FanoutRun, type FanoutTarget, startFanout, type TargetResponse } from './ask-each.ts';
+import { decide, decisionPrompt, resolveDecider, resolveTargets } from './slots.ts';
 import { factsOf, replyWith } from './slots-reply.ts';
 
 /** What the models are asked, masked, and the file that it was in. */
@@ -67,69 +67,69 @@ function unreadable({ path, code, reason }: Skip): AppError {
 /** One text to several models at once; each answer in a slot of its own, or in a file. */
 export const fanout: Mode<FanoutMode> = { thread: 'none', execute: executeFanout };
 
-async function executeFanout(shape: FanoutMode, parsed: ParsedCall, services: ModeServices): Promise<Reply> {
+async function executeFanout(mode: FanoutMode, parsed: ParsedCall, services: ModeServices): Promise<Reply> {
   const call = await maskCall(services.mask, parsed, parsed.reqId);
   try {
-    if (shape.from === 'text') return await intoReply(startFanout(services, call, String(call.args.text)), shape);
+    if (mode.from === 'text') return await intoReply(startFanout(services, call, String(call.args.text)), mode);
     call.progress.stage('reading the prompt');
     const { text, path } = await readQuestion(services, call);
-    const fan = startFanout(services, call, text);
-    return await (shape.to === 'reply' ? intoReply(fan, shape) : intoFiles(fan, shape, path));
+    const run = startFanout(services, call, text);
+    return await (mode.to === 'reply' ? intoReply(run, mode) : intoFiles(run, mode, path));
   } catch (error) {
     if (!isAppError(error)) throw error;
     return errorReply(error, { toolName: call.tool.name, reqId: call.reqId });
   }
 }
 
-async function intoReply(fan: FanoutRun, shape: FanoutMode): Promise<Reply> {
-  const responses = await askTargets(fan, await resolveTargets(fan, shape));
-  if (nobody(responses)) return noAnswer(fan, responses);
+async function intoReply(run: FanoutRun, mode: FanoutMode): Promise<Reply> {
+  const responses = await askTargets(run, await resolveTargets(run, mode));
+  if (nobody(responses)) return noAnswer(run, responses);
   const entries = responses.map(response => ({ facts: factsOf(response), text: textOf(response) }));
-  return answered(fan, await replyWith(fan, entries, slots => ({ result: { responses: slots } })));
+  return answered(run, await replyWith(run, entries, documents => ({ result: { responses: documents } })));
 }
 
-async function intoFiles(fan: FanoutRun, shape: FanoutMode, question: string): Promise<Reply> {
-  const { services, call } = fan;
+async function intoFiles(run: FanoutRun, mode: FanoutMode, question: string): Promise<Reply> {
+  const { services, call } = run;
   const planned = planOutput(services, call, question);
-  const slots = await resolveTargets(fan, shape);
-  refuseOnePathForMany(planned, slots.length);
-  if (slots.every(({ who }) => 'failure' in who)) return noAnswer(fan, await askTargets(fan, slots));
-  const decider = shape.decision === undefined ? undefined : await takeDecider(fan, shape, slots);
+  const targets = await resolveTargets(run, mode);
+  assertSeparateOutputs(planned, targets.length);
+  if (targets.every(({ who }) => 'failure' in who)) return noAnswer(run, await askTargets(run, targets));
+  const decider = mode.decision === undefined ? undefined : await resolveDecider(run, mode, targets);
   const output = await prepareOutput(services, call, planned);
-  const responses = await askTargets(fan, slots);
-  if (nobody(responses)) return noAnswer(fan, responses);
-  const writer = createWriter(fan, output, question);
+  const responses = await askTargets(run, targets);
+  if (nobody(responses)) return noAnswer(run, responses);
+  const writer = createAnswerWriter(run, output, question);
   const filed: WrittenAnswer[] = [];
   for (const response of responses) filed.push(await writer.response(response));
-  if (!decider || shape.decision === undefined) return filesReply(fan, filed);
-  const prompt = decisionPrompt(shape.decision, fan.text, responses);
-  return decided(fan, { filed, writer, decider, prompt, extension: output.extension });
+  if (!decider || mode.decision === undefined) return filesReply(run, filed);
+  const prompt = decisionPrompt(mode.decision, run.text, responses);
+  return decided(run, { filed, writer, decider, prompt, extension: output.extension });
 }
 
 interface Deciding {
   filed: readonly WrittenAnswer[];
-  writer: Writer;
+  writer: AnswerWriter;
   decider: FanoutTarget;
   prompt: string;
   extension: string;
 }
 
-async function decided(fan: FanoutRun, { filed, writer, decider, prompt, extension }: Deciding): Promise<Reply> {
+async function decided(run: FanoutRun, { filed, writer, decider, prompt, extension }: Deciding): Promise<Reply> {
   const asked = await writer.text('ceo_prompt', 'xml', prompt);
-  const outcome = await decide(fan, decider, prompt);
+  const outcome = await decide(run, decider, prompt);
   const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
-  const facts = { ...factsOf({ slot: decider, outcome }), ...promptFile };
+  const facts = { ...factsOf({ target: decider, outcome }), ...promptFile };
   const paths = asked.path === undefined ? [] : [asked.path];
   if ('error' in outcome) {
     // The board was heard and is in its files: only the decision is missing.
-    const document = await filesDocument(fan, filed, { ceo: { facts }, paths });
-    return errorReply(outcome.error, { toolName: fan.call.tool.name, reqId: fan.call.reqId, local: document });
+    const document = await filesDocument(run, filed, { ceo: { facts }, paths });
+    return errorReply(outcome.error, { toolName: run.call.tool.name, reqId: run.call.reqId, local: document });
   }
   const { text } = outcome.answer;
   const { path, facts: where } = await writer.text('ceo_decision', extension, text);
   const file = path === undefined ? { ...facts, ...where } : { ...facts, decision_file: path, ...overwritten(where) };
   const ceo = { facts: file, ...(path === undefined && { text }) };
-  return filesReply(fan, filed, { ceo, paths: path === undefined ? paths : [...paths, path] });
+  return filesReply(run, filed, { ceo, paths: path === undefined ? paths : [...paths, path] });
 }
 
 function overwritten({ overwritten: yes }: JsonObject): JsonObject {
@@ -141,19 +141,19 @@ interface Decision {
   paths: readonly string[];
 }
 
-async function filesReply(fan: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<Reply> {
-  return answered(fan, await filesDocument(fan, filed, decision));
+async function filesReply(run: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<Reply> {
+  return answered(run, await filesDocument(run, filed, decision));
 }
 
 /** The paths in order; answers stand in the reply only where they could not be written. */
-function filesDocument(fan: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<JsonObject> {
+function filesDocument(run: FanoutRun, filed: readonly WrittenAnswer[], decision?: Decision): Promise<JsonObject> {
   const files = [...filed.flatMap(({ path }) => path ?? []), ...(decision?.paths ?? [])];
   const entries = decision ? [...filed, decision.ceo] : filed;
-  return replyWith(fan, entries, slots => ({
+  return replyWith(run, entries, documents => ({
     result: {
       files,
-      responses: slots.slice(0, filed.length),
-      ceo: decision && slots[filed.length],
+      responses: documents.slice(0, filed.length),
+      ceo: decision && documents[filed.length],
     },
   }));
 }
@@ -162,16 +162,16 @@ function answered({ call }: FanoutRun, document: JsonObject): Reply {
   return successReply({ tool_name: call.tool.name, status: 'success', ...document });
 }
 
-function nobody(responses: readonly Response[]): boolean {
+function nobody(responses: readonly TargetResponse[]): boolean {
   return responses.every(({ outcome }) => 'error' in outcome);
 }
 
-function textOf({ outcome }: Response): string | undefined {
+function textOf({ outcome }: TargetResponse): string | undefined {
   return 'answer' in outcome ? outcome.answer.text : undefined;
 }
 
 /** No model answered: an error, with every slot's own beside it. */
-function noAnswer({ call }: FanoutRun, responses: readonly Response[]): Reply {
+function noAnswer({ call }: FanoutRun, responses: readonly TargetResponse[]): Reply {
   throwIfAborted(call.signal);
   const errors = responses.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []));
   const [first] = errors;

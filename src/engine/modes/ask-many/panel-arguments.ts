@@ -19,7 +19,7 @@ interface Shared {
 }
 
 /** All models in one call. */
-export interface AtOnceCall extends Shared {
+export interface SingleCallPanel extends Shared {
   kind: 'at once';
   proposal: string;
   rounds: number;
@@ -34,7 +34,7 @@ export interface StepCall extends Shared {
 }
 
 /** What the caller wants of a panel; a step number decides between the two forms. */
-export function panelCallOf(args: Record<string, unknown>): (AtOnceCall | StepCall) & { warnings: string[] } {
+export function panelCallOf(args: Record<string, unknown>): (SingleCallPanel | StepCall) & { warnings: string[] } {
   const given = fields.parse(args);
   const shared: Shared = {
     models: given.models?.map(({ model, stance = 'neutral', stance_prompt: stancePrompt }) => ({
@@ -111,18 +111,18 @@ export function readPanelProgress(
     validatePanelists(models);
     return { proposal: call.step, models, files, images, heard: [] };
   }
-  const agenda = readAgenda(state);
-  if (!agenda || agenda.heard.length >= agenda.models.length) throw withoutAgenda(stepNumber, threadGiven);
-  const expected = agenda.heard.length + 1;
+  const progress = readAgenda(state);
+  if (!progress || progress.heard.length >= progress.models.length) throw withoutAgenda(stepNumber, threadGiven);
+  const expected = progress.heard.length + 1;
   if (stepNumber !== expected) {
     throw inputError(`consensus expected step ${expected} (or 1, to begin again), not ${stepNumber}.`, {
-      next: `Send step_number ${expected}: it asks ${agenda.models[expected - 1]?.model}.`,
+      next: `Send step_number ${expected}: it asks ${progress.models[expected - 1]?.model}.`,
       validationErrors: [
         { field: 'step_number', error: `out of order: ${stepNumber}`, allowed: [String(expected), '1'] },
       ],
     });
   }
-  return { ...agenda, ...(files.length > 0 && { files }), ...(images.length > 0 && { images }) };
+  return { ...progress, ...(files.length > 0 && { files }), ...(images.length > 0 && { images }) };
 }
 
 function withoutAgenda(stepNumber: number, threadGiven: boolean): Error {
@@ -141,8 +141,8 @@ function withoutAgenda(stepNumber: number, threadGiven: boolean): Error {
   );
 }
 
-export function agendaState(agenda: PanelProgress): WorkflowState {
-  const copy: JsonObject = JSON.parse(JSON.stringify(agenda));
+export function panelProgressState(progress: PanelProgress): WorkflowState {
+  const copy: JsonObject = JSON.parse(JSON.stringify(progress));
   return copy;
 }
 

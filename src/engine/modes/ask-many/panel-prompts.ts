@@ -9,8 +9,8 @@ import { type Message, tailHeading } from '../../../core/message.ts';
 import type { Turn } from '../../../core/thread.ts';
 import { tokensPerMessage } from '../../../core/tokens.ts';
 import { windowClass } from '../../../threads/compaction.ts';
-import { covers, selectTurns, standingFiles, turnTokens } from '../../../threads/transcript.ts';
-import { askPanelist, type Outcome, type PanelRun, tokensOf } from './consult.ts';
+import { covers, promptFiles, selectTurns, turnTokens } from '../../../threads/transcript.ts';
+import { askPanelist, type PanelOutcome, type PanelRun, tokensOf } from './consult.ts';
 import type { Candidates, Panelist, PanelistRequest } from './seats.ts';
 import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
 import { complaintOf, type PanelistResponse, verdictOf } from './voice.ts';
@@ -22,38 +22,38 @@ export interface Evidence {
   images: readonly string[];
 }
 
-export function tailFor(shape: PanelMode, { stance, stancePrompt }: PanelistRequest): string {
+export function panelTail(mode: PanelMode, { stance, stancePrompt }: PanelistRequest): string {
   const own = stancePrompt && `The caller adds for your side, within the limits above:\n${stancePrompt}`;
-  return [shape.role, shape.stances[stance], own].filter(Boolean).join('\n\n');
+  return [mode.role, mode.stances[stance], own].filter(Boolean).join('\n\n');
 }
 
 /**
  * One model's prompt: the proposal, the files and its side; no history, no findings, no other answers. Files that nobody can
  * read and the like end the call; a window that is too small is that model's own failure.
  */
-export async function prepare(
+export async function preparePanelPrompt(
   services: CallServices,
   call: ThreadedCall,
-  shape: PanelMode,
-  seat: Panelist,
+  mode: PanelMode,
+  panelist: Panelist,
   { proposal, files, images }: Evidence,
 ): Promise<PreparedCall | { failure: AppError }> {
-  if (!('candidates' in seat.who)) return seat.who;
-  const { candidates } = seat.who;
+  if (!('candidates' in panelist.who)) return panelist.who;
+  const { candidates } = panelist.who;
   const plan: ModelTurn = {
     kind: 'ask',
     contribution: proposal,
-    tail: tailFor(shape, seat),
+    tail: panelTail(mode, panelist),
     files,
     images,
-    category: shape.category,
-    effort: shape.effort,
+    category: mode.category,
+    effort: mode.effort,
     local: {},
     conclude: () => ({}),
   };
   const blinded = { ...call, common: { ...call.common, context: 'none' as const } };
   try {
-    return await prepareContext(services, { ...blinded, plan, candidates, requestedModel: seat.model });
+    return await prepareContext(services, { ...blinded, plan, candidates, requestedModel: panelist.model });
   } catch (error) {
     if (!isAppError(error) || error.kind !== 'limit' || error.details.class !== 'tokens') throw error;
     return { failure: error };
@@ -89,9 +89,9 @@ export function storedTurn(
 }
 
 function recordsFor({ thread }: ThreadedCall, files: readonly FileRecord[], [{ model }]: Candidates): FileRecord[] {
-  const standing = standingFiles(selectTurns(thread, windowClass(model.window)));
+  const inPrompt = promptFiles(selectTurns(thread, windowClass(model.window)));
   return files.map(file => {
-    const before = standing.get(file.path);
+    const before = inPrompt.get(file.path);
     if (before?.sha256 !== file.sha256 || !covers(before, file.range)) return file;
     const { path, size, mtimeMs, lines, sha256 } = file;
     return { path, form: 'unchanged', size, mtimeMs, lines, sha256 };
@@ -99,56 +99,56 @@ function recordsFor({ thread }: ThreadedCall, files: readonly FileRecord[], [{ m
 }
 
 /** How many models are asked at the same time. */
-export const atOnce = 5;
+export const maxConcurrentModels = 5;
 
 /**
  * The second round: each model that gave a verdict sees those of the others, by letters instead of names, and gives its own
  * anew. The prompt goes on from the first one, so that vendors' caches take the files. A model that fails keeps its verdict.
  */
-export async function revise(
-  session: PanelRun,
-  shape: PanelMode,
-  voices: readonly PanelistResponse[],
-  tell: (voice: PanelistResponse) => void,
+export async function reviseVerdicts(
+  run: PanelRun,
+  mode: PanelMode,
+  responses: readonly PanelistResponse[],
+  report: (response: PanelistResponse) => void,
 ): Promise<PanelistResponse[]> {
-  const seats = voices.map(({ seat }) => seat);
-  const proposal = voices.find(({ prompt }) => prompt)?.prompt?.plan.contribution ?? '';
-  const texts = voices.flatMap((voice): Labelled[] => {
-    const verdict = verdictOf(voice);
-    return verdict ? [{ label: voice.seat.label, text: anonymize(verdict.text, seats, proposal) }] : [];
+  const panelists = responses.map(({ panelist }) => panelist);
+  const proposal = responses.find(({ prompt }) => prompt)?.prompt?.plan.contribution ?? '';
+  const texts = responses.flatMap((response): Labelled[] => {
+    const verdict = verdictOf(response);
+    return verdict ? [{ label: response.panelist.label, text: anonymize(verdict.text, panelists, proposal) }] : [];
   });
-  if (texts.length < 2) return [...voices];
+  if (texts.length < 2) return [...responses];
   let sharers = texts.length;
-  const questions = voices.map(voice => {
+  const questions = responses.map(response => {
     // Its own verdict too goes without names: what it calls itself must not tell it who else sits there.
-    const own = texts.find(({ label }) => label === voice.seat.label);
-    if (!voice.prompt || !own) return undefined;
-    const others = texts.filter(({ label }) => label !== voice.seat.label);
-    const { candidates, budget } = voice.prompt;
-    const messages = secondPrompt(shape, voice, { prompt: voice.prompt, own: own.text, others });
-    return askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers-- });
+    const own = texts.find(({ label }) => label === response.panelist.label);
+    if (!response.prompt || !own) return undefined;
+    const others = texts.filter(({ label }) => label !== response.panelist.label);
+    const { candidates, budget } = response.prompt;
+    const messages = secondPrompt(mode, response, { prompt: response.prompt, own: own.text, others });
+    return askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers-- });
   });
-  return inParallel([...voices.entries()], atOnce, async ([index, voice]) => {
+  return inParallel([...responses.entries()], maxConcurrentModels, async ([index, response]) => {
     const ask = questions[index];
-    if (!ask) return voice;
-    const revised = after(voice, await ask());
-    tell(revised);
+    if (!ask) return response;
+    const revised = withRevision(response, await ask());
+    report(revised);
     return revised;
   });
 }
 
-function after(voice: PanelistResponse, outcome: Outcome): PanelistResponse {
-  const next = { ...voice, outcome, round: voice.round + 1 };
-  return verdictOf(next) ? next : { ...voice, notRevised: complaintOf(next) };
+function withRevision(response: PanelistResponse, outcome: PanelOutcome): PanelistResponse {
+  const next = { ...response, outcome, round: response.round + 1 };
+  return verdictOf(next) ? next : { ...response, notRevised: complaintOf(next) };
 }
 
 function secondPrompt(
-  shape: PanelMode,
-  { seat }: PanelistResponse,
+  mode: PanelMode,
+  { panelist }: PanelistResponse,
   { prompt, own, others }: { prompt: PreparedCall; own: string; others: readonly Labelled[] },
 ): Message[] {
   const first = prompt.messages.filter(({ section }) => section !== 'tail');
-  const tail = `${tailHeading}\n${shape.review}\n\n${tailFor(shape, seat)}`;
+  const tail = `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`;
   const ownTurn: Message = { role: 'assistant', section: 'turn', parts: [{ type: 'text', text: own }] };
   const fixed = [...first, ownTurn, message('tail', tail)];
   const { window } = prompt.candidates[0].model;

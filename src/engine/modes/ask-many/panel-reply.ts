@@ -3,12 +3,12 @@ import { documentTokens, replyMargin } from '../../../calls/format-reply.ts';
 import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
 import { isAppError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { ModelMetadata, Thread, Turn, VoiceRecord, WorkflowState } from '../../../core/thread.ts';
+import type { ModelMetadata, PanelistRecord, Thread, Turn, WorkflowState } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
 import type { ModeServices } from '../mode.ts';
-import type { Outcome, PanelRun } from './consult.ts';
+import type { PanelOutcome, PanelRun } from './consult.ts';
 import { storedTurn } from './panel-prompts.ts';
-import { seatName } from './seats.ts';
+import { panelistName } from './seats.ts';
 import { type Synthesis, synthesisDocument } from './synthesis.ts';
 import { confidenceDocument, type Tally } from './verdicts.ts';
 import {
@@ -16,32 +16,32 @@ import {
   costOf,
   nameOf,
   type PanelistResponse,
+  panelistRecord,
   panelMetadata,
   responseOf,
   verdictOf,
-  voiceRecord,
 } from './voice.ts';
 
 /** An exchange under way: the question is in the store, the answer is not yet. */
-export interface Pending {
+export interface PendingPanelTurn {
   thread: Thread;
   turn: Turn;
 }
 
 /** Makes the question durable before anybody is paid to answer it. */
-export async function begin(
+export async function storePanelQuestion(
   { threads, newExchange, clock }: ModeServices,
   call: ThreadedCall,
   content: string,
   prompts: readonly PreparedCall[],
-): Promise<Pending> {
+): Promise<PendingPanelTurn> {
   const blank = { exchange: newExchange(), timestamp: clock.now() };
   const { turn, blobs } = storedTurn(call, content, prompts, blank);
   const thread = await threads.add(call.thread, turn.exchange, { turns: [turn], status: 'pending', blobs });
   return { thread, turn };
 }
 
-export interface Ending {
+export interface PanelAnswer {
   content: string;
   modelProvider?: string;
   modelName?: string;
@@ -50,12 +50,12 @@ export interface Ending {
 }
 
 /** Stores the answer. What was paid for reaches the caller even when the store fails, with the word that it is not kept. */
-export async function end(
-  session: PanelRun,
-  { thread, turn }: Pending,
-  ending: Ending,
+export async function storePanelAnswer(
+  run: PanelRun,
+  { thread, turn }: PendingPanelTurn,
+  ending: PanelAnswer,
 ): Promise<{ thread: Thread; warnings: string[] }> {
-  const { services, spent, call } = session;
+  const { services, spent, call } = run;
   const { content, modelProvider, modelName, metadata, workflow } = ending;
   const answer: Turn = {
     seq: turn.seq + 1,
@@ -82,7 +82,7 @@ export async function end(
 }
 
 /** Marks an exchange that nobody answered. */
-export async function abandon({ services, call }: PanelRun, { thread, turn }: Pending): Promise<void> {
+export async function abandonPanel({ services, call }: PanelRun, { thread, turn }: PendingPanelTurn): Promise<void> {
   try {
     const status = call.signal.aborted ? 'interrupted' : 'failed';
     await services.threads.add(thread, turn.exchange, { turns: [], status });
@@ -97,11 +97,11 @@ export async function abandon({ services, call }: PanelRun, { thread, turn }: Pe
 }
 
 /** What a panel came to. */
-export interface Result {
-  voices: readonly PanelistResponse[];
+export interface PanelResult {
+  responses: readonly PanelistResponse[];
   tally: Tally;
   /** Who was asked to bring the verdicts together, and how that ended. */
-  synthesizer?: { name: string; outcome: Outcome };
+  synthesizer?: { name: string; outcome: PanelOutcome };
   synthesis?: Synthesis;
 }
 
@@ -111,13 +111,13 @@ const noteTokens = 200;
 const leastTokens = 60;
 
 /** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */
-export async function panelReply(session: PanelRun, pending: Pending, result: Result): Promise<Reply> {
-  const { services, call } = session;
-  const { voices, synthesizer } = result;
+export async function panelReply(run: PanelRun, pending: PendingPanelTurn, result: PanelResult): Promise<Reply> {
+  const { services, call } = run;
+  const { responses, synthesizer } = result;
   const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;
-  const asked = voices.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
-  const { content, voices: kept } = turnText(result);
-  const ended = await end(session, pending, {
+  const asked = responses.filter(({ outcome }) => outcome.status !== 'skipped').map(nameOf);
+  const { content, records: kept } = turnText(result);
+  const ended = await storePanelAnswer(run, pending, {
     content,
     modelProvider: answer?.model.provider,
     modelName: answer?.model.id,
@@ -131,14 +131,14 @@ export async function panelReply(session: PanelRun, pending: Pending, result: Re
       voices: kept,
     },
   });
-  const warnings = [...voices.flatMap(warningsOf), ...ended.warnings];
-  const prompts = voices.flatMap(({ prompt }) => (prompt ? [prompt] : []));
-  const names = voices.map(({ seat }) => seatName(seat));
-  const around: JsonObject = {
+  const warnings = [...responses.flatMap(warningsOf), ...ended.warnings];
+  const prompts = responses.flatMap(({ prompt }) => (prompt ? [prompt] : []));
+  const names = responses.map(({ panelist }) => panelistName(panelist));
+  const envelope: JsonObject = {
     ...bodyOf(result),
     continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
     metadata: {
-      ...panelMetadata(session, prompts, warnings),
+      ...panelMetadata(run, prompts, warnings),
       model_used: answer?.model.id,
       provider_used: answer?.model.provider,
       models_consulted: names,
@@ -146,33 +146,33 @@ export async function panelReply(session: PanelRun, pending: Pending, result: Re
     },
   };
   return successReply(
-    fitting(around, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, services.replyTokens),
+    fitting(envelope, result, { thread: ended.thread.id, seq: pending.turn.seq + 1 }, services.replyTokens),
   );
 }
 
-function warningsOf({ seat, outcome }: PanelistResponse): string[] {
+function warningsOf({ panelist, outcome }: PanelistResponse): string[] {
   const own = outcome.status === 'success' ? outcome.answer.warnings : [];
-  return [...seat.warnings, ...own].map(warning => `${seat.model}: ${warning}`);
+  return [...panelist.warnings, ...own].map(warning => `${panelist.model}: ${warning}`);
 }
 
-function bodyOf(result: Result): JsonObject {
-  const { voices, tally, synthesizer, synthesis } = result;
-  const pleas = voices.flatMap(({ outcome }) =>
+function bodyOf(result: PanelResult): JsonObject {
+  const { responses, tally, synthesizer, synthesis } = result;
+  const pleas = responses.flatMap(({ outcome }) =>
     outcome.status === 'success' ? (readControlStatus(outcome.answer.text) ?? []) : [],
   );
-  const verdicts = voices.filter(verdictOf);
+  const verdicts = responses.filter(verdictOf);
   const plea = verdicts.length === 0 ? pleas[0] : undefined;
   return {
-    status: plea?.status ?? (verdicts.length === voices.length ? 'consensus_complete' : 'partial'),
+    status: plea?.status ?? (verdicts.length === responses.length ? 'consensus_complete' : 'partial'),
     content: plea && JSON.stringify(plea.object),
     content_type: plea && 'json',
     consensus: {
       ...(synthesis && synthesisDocument(synthesis)),
       confidence: confidenceDocument(tally),
       positions: Object.fromEntries([...tally.positions].map(([position, labels]) => [position, [...labels]])),
-      minority: minorityOf(result).map(({ seat, facts }) => ({
-        expert: seat.label,
-        model: seat.model,
+      minority: minorityOf(result).map(({ panelist, facts }) => ({
+        expert: panelist.label,
+        model: panelist.model,
         position: facts.position,
         verdict: facts.short,
       })),
@@ -190,35 +190,37 @@ function bodyOf(result: Result): JsonObject {
   };
 }
 
-function minorityOf({ voices, tally }: Result) {
-  return voices.flatMap(voice => {
-    const verdict = verdictOf(voice);
-    return verdict && tally.minority.includes(voice.seat.label) ? [{ seat: voice.seat, facts: verdict.facts }] : [];
+function minorityOf({ responses, tally }: PanelResult) {
+  return responses.flatMap(response => {
+    const verdict = verdictOf(response);
+    return verdict && tally.minority.includes(response.panelist.label)
+      ? [{ panelist: response.panelist, facts: verdict.facts }]
+      : [];
   });
 }
 
-function skippedForCost({ voices, synthesizer }: Result): string[] | undefined {
-  const isDear = (outcome: Outcome) => outcome.status === 'skipped' && outcome.because === 'cost';
-  const names = voices.filter(({ outcome }) => isDear(outcome)).map(({ seat }) => seatName(seat));
+function skippedForCost({ responses, synthesizer }: PanelResult): string[] | undefined {
+  const isDear = (outcome: PanelOutcome) => outcome.status === 'skipped' && outcome.because === 'cost';
+  const names = responses.filter(({ outcome }) => isDear(outcome)).map(({ panelist }) => panelistName(panelist));
   const all = synthesizer && isDear(synthesizer.outcome) ? [...names, `${synthesizer.name} (synthesis)`] : names;
   return all.length > 0 ? all : undefined;
 }
 
 /** The reply with all verdicts, or, where they are too long, with their beginnings and the place of the rest. */
 function fitting(
-  around: JsonObject,
-  result: Result,
+  envelope: JsonObject,
+  result: PanelResult,
   place: { thread: string; seq: number },
   limit: number,
 ): JsonObject {
   const withVerdicts = (show: (text: string) => string): JsonObject => {
-    const { status, consensus, ...rest } = around;
-    return { status, consensus, responses: result.voices.map(voice => entryOf(voice, show)), ...rest };
+    const { status, consensus, ...rest } = envelope;
+    return { status, consensus, responses: result.responses.map(response => entryOf(response, show)), ...rest };
   };
   const whole = withVerdicts(text => text);
   if (documentTokens(whole) <= limit) return whole;
   const room = limit - documentTokens(withVerdicts(() => '')) - noteTokens;
-  const each = Math.max(leastTokens, Math.floor(room / replyMargin / Math.max(1, result.voices.length)));
+  const each = Math.max(leastTokens, Math.floor(room / replyMargin / Math.max(1, result.responses.length)));
   return {
     ...withVerdicts(text =>
       estimateTokens(JSON.stringify(text)) <= each ? text : `${prefixWithin(text, each - 8)}… [cut]`,
@@ -232,13 +234,13 @@ function fitting(
   };
 }
 
-function entryOf(voice: PanelistResponse, show: (text: string) => string): JsonObject {
-  const { seat, round, notRevised, outcome } = voice;
-  const verdict = verdictOf(voice);
+function entryOf(response: PanelistResponse, show: (text: string) => string): JsonObject {
+  const { panelist, round, notRevised, outcome } = response;
+  const verdict = verdictOf(response);
   const plea = !verdict && outcome.status === 'success' ? readControlStatus(outcome.answer.text)?.status : undefined;
   return {
-    expert: seat.label,
-    ...responseOf(voice, verdict || plea ? show(outcome.status === 'success' ? outcome.answer.text : '') : ''),
+    expert: panelist.label,
+    ...responseOf(response, verdict || plea ? show(outcome.status === 'success' ? outcome.answer.text : '') : ''),
     confidence: verdict?.facts.confidence,
     position: verdict?.facts.position,
     round: verdict && round,
@@ -248,10 +250,10 @@ function entryOf(voice: PanelistResponse, show: (text: string) => string): JsonO
 }
 
 /** The assistant's turn: what everybody after it reads, and where in it each voice stands. */
-function turnText(result: Result): { content: string; voices: VoiceRecord[] } {
-  const { voices, tally, synthesis, synthesizer } = result;
+function turnText(result: PanelResult): { content: string; records: PanelistRecord[] } {
+  const { responses, tally, synthesis, synthesizer } = result;
   const minority = minorityOf(result).map(
-    ({ seat, facts }) => `- Expert ${seat.label} (${seat.model}): ${facts.short}`,
+    ({ panelist, facts }) => `- Expert ${panelist.label} (${panelist.model}): ${facts.short}`,
   );
   const { level, mean, lowest, highest } = tally;
   const numbers = mean === undefined ? '' : `: ${mean} of 10 on average (${lowest} to ${highest})`;
@@ -266,14 +268,14 @@ function turnText(result: Result): { content: string; voices: VoiceRecord[] } {
     '## Verdicts',
   ];
   let content = ['# Consensus', ...sections].filter(part => part !== '').join('\n\n');
-  const kept = voices.map(voice => {
-    const { seat, outcome } = voice;
-    content += `\n\n### Expert ${seat.label}: ${nameOf(voice)} (stance: ${seat.stance})\n\n`;
+  const kept = responses.map(response => {
+    const { panelist, outcome } = response;
+    content += `\n\n### Expert ${panelist.label}: ${nameOf(response)} (stance: ${panelist.stance})\n\n`;
     const from = content.length;
-    content += (outcome.status === 'success' ? outcome.answer.text : `No verdict. ${complaintOf(voice)}`).trim();
-    return voiceRecord(voice, from, content.length);
+    content += (outcome.status === 'success' ? outcome.answer.text : `No verdict. ${complaintOf(response)}`).trim();
+    return panelistRecord(response, from, content.length);
   });
-  return { content, voices: kept };
+  return { content, records: kept };
 }
 
 function section(title: string, text: string): string {

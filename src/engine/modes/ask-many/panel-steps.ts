@@ -4,124 +4,124 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ModeServices } from '../mode.ts';
-import { askPanelist, type Outcome, openSession, type PanelRun, purseFor } from './consult.ts';
+import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './consult.ts';
 import type { StepCall } from './panel-arguments.ts';
-import { agendaState, type HeardPanelist, type PanelProgress, readPanelProgress } from './panel-arguments.ts';
-import { prepare } from './panel-prompts.ts';
-import { abandon, begin, end, type Pending } from './panel-reply.ts';
-import { labelOf, type Panelist, resolvePanelists, seatName } from './seats.ts';
+import { type HeardPanelist, type PanelProgress, panelProgressState, readPanelProgress } from './panel-arguments.ts';
+import { preparePanelPrompt } from './panel-prompts.ts';
+import { abandonPanel, type PendingPanelTurn, storePanelAnswer, storePanelQuestion } from './panel-reply.ts';
+import { labelOf, type Panelist, panelistName, resolvePanelists } from './seats.ts';
 import { factsOf, tallyOf } from './verdicts.ts';
 import {
   complaintOf,
   nameOf,
   type PanelistResponse,
+  panelistRecord,
   panelMetadata,
   reportFiles,
   responseOf,
-  voiceRecord,
 } from './voice.ts';
 
 interface StepRun {
-  session: PanelRun;
+  run: PanelRun;
   wanted: StepCall;
-  agenda: PanelProgress;
-  voice: PanelistResponse;
-  pending: Pending;
+  progress: PanelProgress;
+  response: PanelistResponse;
+  pending: PendingPanelTurn;
 }
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
 export async function panelStep(
   services: ModeServices,
-  shape: PanelMode,
+  mode: PanelMode,
   call: ThreadedCall,
   wanted: StepCall,
 ): Promise<Reply> {
-  const agenda = readPanelProgress(
+  const progress = readPanelProgress(
     wanted,
     call.thread.workflows[call.tool.name],
     call.common.continuationId !== undefined,
   );
-  const session = openSession(services, call, purseFor(services, wanted.maxCostUsd));
-  const seat = await seatOf(services, shape, call, agenda);
-  const prompt = await prepare(services, call, shape, seat, agenda);
+  const run = startPanelRun(services, call, panelBudget(services, wanted.maxCostUsd));
+  const panelist = await nextPanelist(services, mode, call, progress);
+  const prompt = await preparePanelPrompt(services, call, mode, panelist, progress);
   const prompts = 'failure' in prompt ? [] : [prompt];
-  reportFiles(session, prompts);
-  const pending = await begin(services, call, contributionOf(wanted, agenda), prompts);
+  reportFiles(run, prompts);
+  const pending = await storePanelQuestion(services, call, contributionOf(wanted, progress), prompts);
   try {
-    call.progress.stage(`asking ${seat.model} (${wanted.stepNumber} of ${agenda.models.length})`);
-    const outcome = await ask(session, prompt);
-    const voice: PanelistResponse = { seat, prompt: prompts[0], outcome, round: 1 };
-    return await reply({ session, wanted, agenda, voice, pending });
+    call.progress.stage(`asking ${panelist.model} (${wanted.stepNumber} of ${progress.models.length})`);
+    const outcome = await ask(run, prompt);
+    const response: PanelistResponse = { panelist, prompt: prompts[0], outcome, round: 1 };
+    return await reply({ run, wanted, progress, response, pending });
   } catch (error) {
-    await abandon(session, pending);
+    await abandonPanel(run, pending);
     throw error;
   }
 }
 
 /** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
-async function seatOf(
+async function nextPanelist(
   services: ModeServices,
-  shape: PanelMode,
+  mode: PanelMode,
   call: ThreadedCall,
-  agenda: PanelProgress,
+  progress: PanelProgress,
 ): Promise<Panelist> {
-  const { models, heard, images } = agenda;
+  const { models, heard, images } = progress;
   const at = heard.length;
   const request = {
-    category: shape.category,
+    category: mode.category,
     needs: { vision: images.length > 0 },
-    effort: call.common.effort ?? shape.effort,
+    effort: call.common.effort ?? mode.effort,
   };
-  const seats = await resolvePanelists(services.route, at === 0 ? models : models.slice(at, at + 1), request);
-  const [seat] = seats;
-  if (!seat) throw new TypeError('a step without a model');
-  return { ...seat, label: labelOf(at) };
+  const panelists = await resolvePanelists(services.route, at === 0 ? models : models.slice(at, at + 1), request);
+  const [panelist] = panelists;
+  if (!panelist) throw new TypeError('a step without a model');
+  return { ...panelist, label: labelOf(at) };
 }
 
-async function ask(session: PanelRun, prompt: Awaited<ReturnType<typeof prepare>>): Promise<Outcome> {
-  throwIfAborted(session.call.signal);
+async function ask(run: PanelRun, prompt: Awaited<ReturnType<typeof preparePanelPrompt>>): Promise<PanelOutcome> {
+  throwIfAborted(run.call.signal);
   if ('failure' in prompt) return { status: 'error', error: prompt.failure, latencyMs: 0 };
   const { candidates, messages, budget } = prompt;
-  return askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+  return askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
 }
 
 function contributionOf({ stepNumber, step, findings }: StepCall, { models }: PanelProgress): string {
   const own = findings && `The caller’s own view: ${findings}`;
-  const panel = `Models to judge it: ${models.map(seatName).join(', ')}`;
+  const panel = `Models to judge it: ${models.map(panelistName).join(', ')}`;
   const head =
     stepNumber === 1 ? `Proposal for a consensus: ${step}` : `Step ${stepNumber} of ${models.length}, notes: ${step}`;
   return [head, own, stepNumber === 1 && panel].filter(Boolean).join('\n\n');
 }
 
-async function reply({ session, wanted, agenda, voice, pending }: StepRun): Promise<Reply> {
-  const { call, services } = session;
-  const { outcome, seat, prompt } = voice;
-  const next: PanelProgress = { ...agenda, heard: [...agenda.heard, heardOf(voice, pending.turn.seq + 1)] };
-  const last = next.heard.length >= agenda.models.length;
+async function reply({ run, wanted, progress, response, pending }: StepRun): Promise<Reply> {
+  const { call, services } = run;
+  const { outcome, panelist, prompt } = response;
+  const next: PanelProgress = { ...progress, heard: [...progress.heard, heardOf(response, pending.turn.seq + 1)] };
+  const last = next.heard.length >= progress.models.length;
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
-  const planned = 'candidates' in seat.who ? seat.who.candidates[0].model : undefined;
+  const planned = 'candidates' in panelist.who ? panelist.who.candidates[0].model : undefined;
   const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
-  const content = answer?.text ?? `[${nameOf(voice)} gave no verdict: ${complaintOf(voice)}]`;
-  const ended = await end(session, pending, {
+  const content = answer?.text ?? `[${nameOf(response)} gave no verdict: ${complaintOf(response)}]`;
+  const ended = await storePanelAnswer(run, pending, {
     content,
     modelProvider: asked?.provider,
     modelName: asked?.id,
     metadata: {
-      requested: seat.model,
+      requested: panelist.model,
       effort: answer?.candidate.effort,
       thinkingBudget: answer?.candidate.thinkingBudget,
       finishReason: answer && (answer.finish.raw ?? answer.finish.kind),
       latencyMs: answer && Math.round(answer.latencyMs),
-      voices: [voiceRecord(voice, 0, content.length)],
+      voices: [panelistRecord(response, 0, content.length)],
     },
-    workflow: { tool: call.tool.name, state: last ? null : agendaState(next) },
+    workflow: { tool: call.tool.name, state: last ? null : panelProgressState(next) },
   });
-  const warnings = [...seat.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
+  const warnings = [...panelist.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
   return successReply({
-    ...stepDocument(wanted, next, voice, last),
+    ...stepDocument(wanted, next, response, last),
     continuation_offer: continuationOffer(ended.thread, services.maxTurns, ended.thread.turns.length),
     metadata: {
-      ...panelMetadata(session, prompt ? [prompt] : [], warnings),
+      ...panelMetadata(run, prompt ? [prompt] : [], warnings),
       ...stepMetadata(next, last),
       model_used: asked?.id,
       provider_used: asked?.provider,
@@ -129,24 +129,24 @@ async function reply({ session, wanted, agenda, voice, pending }: StepRun): Prom
   });
 }
 
-function heardOf(voice: PanelistResponse, turn: number): HeardPanelist {
-  const { seat, outcome } = voice;
-  const { model, stance } = seat;
-  if (outcome.status !== 'success') return { model, stance, status: outcome.status, text: complaintOf(voice), turn };
+function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
+  const { panelist, outcome } = response;
+  const { model, stance } = panelist;
+  if (outcome.status !== 'success') return { model, stance, status: outcome.status, text: complaintOf(response), turn };
   const { short, confidence, position } = factsOf(outcome.answer.text);
   const plea = readControlStatus(outcome.answer.text);
   const shared = { model, stance, status: 'success', turn };
-  return plea ? { ...shared, text: complaintOf(voice) } : { ...shared, text: short, confidence, position };
+  return plea ? { ...shared, text: complaintOf(response) } : { ...shared, text: short, confidence, position };
 }
 
 function stepDocument(
   { step, stepNumber, findings }: StepCall,
-  agenda: PanelProgress,
-  voice: PanelistResponse,
+  progress: PanelProgress,
+  response: PanelistResponse,
   last: boolean,
 ): JsonObject {
-  const { seat, outcome } = voice;
-  const { heard, models } = agenda;
+  const { panelist, outcome } = response;
+  const { heard, models } = progress;
   const plea = outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
   const status = last
     ? 'consensus_workflow_complete'
@@ -157,10 +157,10 @@ function stepDocument(
     status,
     step_number: stepNumber,
     total_steps: models.length,
-    model_consulted: seat.model,
-    model_stance: seat.stance,
+    model_consulted: panelist.model,
+    model_stance: panelist.stance,
     model_response: {
-      ...responseOf(voice, outcome.status === 'success' ? outcome.answer.text : ''),
+      ...responseOf(response, outcome.status === 'success' ? outcome.answer.text : ''),
       ...(plea && { asks_for: plea.status }),
       // Callers of the stepwise form know two words.
       ...(outcome.status === 'skipped' && { status: 'error' }),
@@ -168,14 +168,14 @@ function stepDocument(
     current_model_index: heard.length,
     next_step_required: !last,
     agent_analysis: stepNumber === 1 ? { initial_analysis: step, findings } : undefined,
-    ...(last && completion(agenda)),
+    ...(last && completion(progress)),
     accumulated_responses: heard.map(shortResponse),
     consensus_workflow_status: last
       ? 'ready_for_synthesis'
       : stepNumber === 1
         ? 'initial_analysis_complete'
         : 'consulting_models',
-    next_steps: nextSteps(agenda, last),
+    next_steps: nextSteps(progress, last),
   };
 }
 
@@ -193,7 +193,7 @@ function completion({ proposal, models, heard }: PanelProgress): JsonObject {
     consensus_complete: true,
     complete_consensus: {
       initial_prompt: proposal,
-      models_consulted: models.map(seatName),
+      models_consulted: models.map(panelistName),
       total_responses: heard.length,
       responses_with_verdict: given.length,
       consensus_confidence: tallyOf(votes).level,
@@ -202,7 +202,7 @@ function completion({ proposal, models, heard }: PanelProgress): JsonObject {
 }
 
 function stepMetadata({ models, heard }: PanelProgress, last: boolean): JsonObject {
-  const names = models.map(seatName);
+  const names = models.map(panelistName);
   return last
     ? { models_consulted: names, consensus_complete: true, total_models: names.length }
     : { models_to_consult: names, consultation_step: heard.length, total_consultation_steps: names.length };
@@ -213,5 +213,5 @@ function nextSteps({ models, heard }: PanelProgress, last: boolean): string {
   if (last || !next) {
     return 'All models were heard. Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).';
   }
-  return `Note in your own words what this verdict adds. Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${seatName(next)}, who sees the proposal and the files alone.`;
+  return `Note in your own words what this verdict adds. Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${panelistName(next)}, who sees the proposal and the files alone.`;
 }

@@ -4,10 +4,10 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { Mode, ModeServices } from '../mode.ts';
-import { askPanelist, type Outcome, openSession, type PanelRun, purseFor } from './consult.ts';
-import { type AtOnceCall, panelCallOf } from './panel-arguments.ts';
-import { atOnce, prepare, revise } from './panel-prompts.ts';
-import { abandon, begin, panelReply, type Result } from './panel-reply.ts';
+import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './consult.ts';
+import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
+import { maxConcurrentModels, preparePanelPrompt, reviseVerdicts } from './panel-prompts.ts';
+import { abandonPanel, type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
 import { panelStep } from './panel-steps.ts';
 import {
   type Candidates,
@@ -15,8 +15,8 @@ import {
   chooseSynthesizer,
   modelName,
   type Panelist,
+  panelistName,
   resolvePanelists,
-  seatName,
   validatePanelists,
 } from './seats.ts';
 import { synthesize } from './synthesis.ts';
@@ -24,116 +24,125 @@ import { tallyOf } from './verdicts.ts';
 import { complaintOf, nameOf, type PanelistResponse, reportFiles, responseOf, verdictOf } from './voice.ts';
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
-export async function panelAtOnce(
+export async function panelInOneCall(
   services: ModeServices,
-  shape: PanelMode,
+  mode: PanelMode,
   call: ThreadedCall,
-  wanted: AtOnceCall,
+  wanted: SingleCallPanel,
 ): Promise<Reply> {
   const { proposal, files = [], images = [] } = wanted;
-  const session = openSession(services, call, purseFor(services, wanted.maxCostUsd));
-  const { seats, synthesizer } = await invite(services, shape, call, wanted);
+  const run = startPanelRun(services, call, panelBudget(services, wanted.maxCostUsd));
+  const { panelists, synthesizer } = await choosePanelists(services, mode, call, wanted);
   call.progress.stage('reading files');
   const prompts: Prepared[] = [];
-  for (const seat of seats) prompts.push(await prepare(services, call, shape, seat, { proposal, files, images }));
+  for (const panelist of panelists)
+    prompts.push(await preparePanelPrompt(services, call, mode, panelist, { proposal, files, images }));
   const made = prompts.filter(prompt => 'messages' in prompt);
-  reportFiles(session, made);
-  const pending = await begin(services, call, contributionOf(wanted, seats), made);
+  reportFiles(run, made);
+  const pending = await storePanelQuestion(services, call, contributionOf(wanted, panelists), made);
   try {
-    const voices = await hear(session, shape, { seats, prompts, rounds: wanted.rounds });
-    if (voices.every(({ outcome }) => outcome.status !== 'success')) {
-      await abandon(session, pending);
-      return errorReply(nobodyAnswered(voices), {
+    const responses = await askPanelists(run, mode, { panelists, prompts, rounds: wanted.rounds });
+    if (responses.every(({ outcome }) => outcome.status !== 'success')) {
+      await abandonPanel(run, pending);
+      return errorReply(nobodyAnswered(responses), {
         toolName: call.tool.name,
         reqId: call.reqId,
-        local: { continuation_id: pending.thread.id, responses: voices.map(voice => responseOf(voice, '')) },
+        local: { continuation_id: pending.thread.id, responses: responses.map(response => responseOf(response, '')) },
       });
     }
-    const result = await conclude(session, shape, { voices, synthesizer, proposal });
-    return await panelReply(session, pending, result);
+    const result = await conclude(run, mode, { responses, synthesizer, proposal });
+    return await panelReply(run, pending, result);
   } catch (error) {
-    await abandon(session, pending);
+    await abandonPanel(run, pending);
     throw error;
   }
 }
 
-type Prepared = Awaited<ReturnType<typeof prepare>>;
+type Prepared = Awaited<ReturnType<typeof preparePanelPrompt>>;
 
-async function invite(
+async function choosePanelists(
   { route }: ModeServices,
-  shape: PanelMode,
+  mode: PanelMode,
   { common }: ThreadedCall,
-  { models, images = [], synthesizer: name }: AtOnceCall,
-): Promise<{ seats: Panelist[]; synthesizer?: Candidates }> {
-  const { category } = shape;
-  const effort = common.effort ?? shape.effort;
+  { models, images = [], synthesizer: name }: SingleCallPanel,
+): Promise<{ panelists: Panelist[]; synthesizer?: Candidates }> {
+  const { category } = mode;
+  const effort = common.effort ?? mode.effort;
   const request = { category, needs: { vision: images.length > 0 }, effort };
   if (models) validatePanelists(models);
-  const seats = models?.length ? await resolvePanelists(route, models, request) : await choosePanel(route, request);
-  const synthesizer = await chooseSynthesizer(route, name, seats, { category, needs: {}, effort });
-  return { seats, ...(synthesizer && { synthesizer }) };
+  const panelists = models?.length ? await resolvePanelists(route, models, request) : await choosePanel(route, request);
+  const synthesizer = await chooseSynthesizer(route, name, panelists, { category, needs: {}, effort });
+  return { panelists, ...(synthesizer && { synthesizer }) };
 }
 
-function contributionOf({ proposal, findings }: AtOnceCall, seats: readonly Panelist[]): string {
+function contributionOf({ proposal, findings }: SingleCallPanel, panelists: readonly Panelist[]): string {
   const own = findings && `The caller’s own view: ${findings}`;
-  return [`Proposal for a consensus: ${proposal}`, own, `Models to judge it: ${seats.map(seatName).join(', ')}`]
+  return [`Proposal for a consensus: ${proposal}`, own, `Models to judge it: ${panelists.map(panelistName).join(', ')}`]
     .filter(Boolean)
     .join('\n\n');
 }
 
-async function hear(
-  session: PanelRun,
-  shape: PanelMode,
-  { seats, prompts, rounds }: { seats: readonly Panelist[]; prompts: readonly Prepared[]; rounds: number },
+async function askPanelists(
+  run: PanelRun,
+  mode: PanelMode,
+  { panelists, prompts, rounds }: { panelists: readonly Panelist[]; prompts: readonly Prepared[]; rounds: number },
 ): Promise<PanelistResponse[]> {
-  const { progress, signal } = session.call;
+  const { progress, signal } = run.call;
   throwIfAborted(signal);
   let sharers = prompts.filter(prompt => 'messages' in prompt).length;
-  const questions = prompts.map(prompt => questionOf(session, prompt, () => sharers--));
-  progress.stage(`asking ${seats.length} models`);
+  const questions = prompts.map(prompt => questionOf(run, prompt, () => sharers--));
+  progress.stage(`asking ${panelists.length} models`);
   let ready = 0;
-  const tell = (voice: PanelistResponse) => progress.stage(`${told(voice)} (${++ready} of ${seats.length})`);
-  const voices = await inParallel([...seats.entries()], atOnce, async ([index, seat]) => {
+  const report = (response: PanelistResponse) =>
+    progress.stage(`${outcomeText(response)} (${++ready} of ${panelists.length})`);
+  const responses = await inParallel([...panelists.entries()], maxConcurrentModels, async ([index, panelist]) => {
     const prompt = prompts[index];
-    const outcome = (await questions[index]?.()) ?? missed(seat);
-    const voice: PanelistResponse = { seat, outcome, round: 1, ...(prompt && 'messages' in prompt && { prompt }) };
-    tell(voice);
-    return voice;
+    const outcome = (await questions[index]?.()) ?? missed(panelist);
+    const response: PanelistResponse = {
+      panelist,
+      outcome,
+      round: 1,
+      ...(prompt && 'messages' in prompt && { prompt }),
+    };
+    report(response);
+    return response;
   });
-  if (rounds < 2) return voices;
+  if (rounds < 2) return responses;
   ready = 0;
-  return revise(session, shape, voices, voice => progress.stage(`round 2: ${told(voice)} (${++ready})`));
+  return reviseVerdicts(run, mode, responses, response =>
+    progress.stage(`round 2: ${outcomeText(response)} (${++ready})`),
+  );
 }
 
-function questionOf(session: PanelRun, prompt: Prepared, sharers: () => number): () => Promise<Outcome> {
+function questionOf(run: PanelRun, prompt: Prepared, sharers: () => number): () => Promise<PanelOutcome> {
   if ('failure' in prompt) return async () => ({ status: 'error', error: prompt.failure, latencyMs: 0 });
   const { candidates, messages, budget } = prompt;
-  return askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers() });
+  return askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers() });
 }
 
-function missed({ model }: Panelist): Outcome {
+function missed({ model }: Panelist): PanelOutcome {
   return { status: 'skipped', because: 'deadline', message: `${model} was not asked.` };
 }
 
-function told(voice: PanelistResponse): string {
-  const name = nameOf(voice);
-  switch (voice.outcome.status) {
+function outcomeText(response: PanelistResponse): string {
+  const name = nameOf(response);
+  switch (response.outcome.status) {
     case 'success':
-      return `${name} answered in ${(voice.outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
+      return `${name} answered in ${(response.outcome.answer.latencyMs / 1_000).toFixed(1)} s`;
     case 'error':
       return `${name} failed`;
     case 'skipped':
-      return `${name} was not asked (${voice.outcome.because})`;
+      return `${name} was not asked (${response.outcome.because})`;
   }
 }
 
-function nobodyAnswered(voices: readonly PanelistResponse[]): AppError {
-  const told = voices.map(voice => `${voice.seat.model}: ${complaintOf(voice)}`).join(' · ');
-  const errors = voices.flatMap(({ outcome }) => (outcome.status === 'error' ? [outcome.error] : []));
+function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
+  const reasons = responses.map(response => `${response.panelist.model}: ${complaintOf(response)}`).join(' · ');
+  const errors = responses.flatMap(({ outcome }) => (outcome.status === 'error' ? [outcome.error] : []));
   const [first] = errors;
-  const message = `None of the ${voices.length} models gave a verdict. ${told}`;
+  const message = `None of the ${responses.length} models gave a verdict. ${reasons}`;
   if (!first) {
-    const [dear] = voices.flatMap(({ outcome }) =>
+    const [dear] = responses.flatMap(({ outcome }) =>
       outcome.status === 'skipped' && outcome.because === 'cost' ? [outcome] : [],
     );
     return new AppError('limit', message, {
@@ -153,26 +162,26 @@ function nobodyAnswered(voices: readonly PanelistResponse[]): AppError {
 }
 
 async function conclude(
-  session: PanelRun,
-  shape: PanelMode,
+  run: PanelRun,
+  mode: PanelMode,
   {
-    voices,
+    responses,
     synthesizer,
     proposal,
-  }: { voices: readonly PanelistResponse[]; synthesizer?: Candidates; proposal: string },
-): Promise<Result> {
-  const votes = voices.flatMap(voice => {
-    const verdict = verdictOf(voice);
-    return verdict ? [{ label: voice.seat.label, ...verdict.facts }] : [];
+  }: { responses: readonly PanelistResponse[]; synthesizer?: Candidates; proposal: string },
+): Promise<PanelResult> {
+  const votes = responses.flatMap(response => {
+    const verdict = verdictOf(response);
+    return verdict ? [{ label: response.panelist.label, ...verdict.facts }] : [];
   });
-  const result: Result = { voices, tally: tallyOf(votes) };
+  const result: PanelResult = { responses, tally: tallyOf(votes) };
   // One verdict has nothing to be brought together with.
   if (!synthesizer || votes.length < 2) return result;
-  const { progress } = session.call;
+  const { progress } = run.call;
   progress.stage(`bringing ${votes.length} verdicts together (${modelName(synthesizer[0])})`);
-  const { outcome, synthesis } = await synthesize(session, shape, {
+  const { outcome, synthesis } = await synthesize(run, mode, {
     candidates: synthesizer,
-    voices,
+    responses,
     proposal,
     tally: result.tally,
   });
@@ -182,13 +191,13 @@ async function conclude(
 /** Several models judge one proposal, none of them seeing the others: all in one call, or one model a call. */
 export const panel: Mode<PanelMode> = { thread: 'one', execute: executePanel };
 
-async function executePanel(shape: PanelMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
+async function executePanel(mode: PanelMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { warnings, ...wanted } = panelCallOf(call.args);
   const noted = { ...call, warnings: [...call.warnings, ...warnings] };
   try {
     return await (wanted.kind === 'step'
-      ? panelStep(services, shape, noted, wanted)
-      : panelAtOnce(services, shape, noted, wanted));
+      ? panelStep(services, mode, noted, wanted)
+      : panelInOneCall(services, mode, noted, wanted));
   } catch (error) {
     if (!isAppError(error)) throw error;
     return errorReply(error, { toolName: call.tool.name, reqId: call.reqId });

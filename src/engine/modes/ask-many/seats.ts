@@ -25,9 +25,9 @@ export interface Panelist extends PanelistRequest {
 
 export type Route = (request: ModelRequest) => Promise<Resolution>;
 
-const mostSeats = 12;
+const maxPanelists = 12;
 
-export function seatName({ model, stance }: Pick<PanelistRequest, 'model' | 'stance'>): string {
+export function panelistName({ model, stance }: Pick<PanelistRequest, 'model' | 'stance'>): string {
   return `${model}:${stance}`;
 }
 
@@ -41,9 +41,9 @@ export function labelOf(index: number): string {
 
 /** Refuses what would ask one model for one side twice; names are compared as they were typed. */
 export function validatePanelists(requests: readonly PanelistRequest[]): void {
-  if (requests.length > mostSeats) {
-    throw limitError('size', `${requests.length} models were named; a consensus asks at most ${mostSeats}.`, {
-      next: `Name at most ${mostSeats} models.`,
+  if (requests.length > maxPanelists) {
+    throw limitError('size', `${requests.length} models were named; a consensus asks at most ${maxPanelists}.`, {
+      next: `Name at most ${maxPanelists} models.`,
     });
   }
   refuseTwins(requests, request => `${request.model.toLowerCase()}:${request.stance}`);
@@ -55,19 +55,19 @@ export async function resolvePanelists(
   requests: readonly PanelistRequest[],
   request: Omit<ModelRequest, 'name'>,
 ): Promise<Panelist[]> {
-  const seats: Panelist[] = [];
+  const panelists: Panelist[] = [];
   for (const [index, wanted] of requests.entries()) {
-    seats.push({
+    panelists.push({
       ...wanted,
       label: labelOf(index),
       ...(await resolvePanelist(route, { ...request, name: wanted.model })),
     });
   }
   refuseTwins(
-    seats.filter(seat => 'candidates' in seat.who),
-    seat => identityOf(seat),
+    panelists.filter(panelist => 'candidates' in panelist.who),
+    panelist => identityOf(panelist),
   );
-  return seats;
+  return panelists;
 }
 
 /** Who a name stands for, with those who serve the same model elsewhere; or why nobody can be asked. */
@@ -112,14 +112,14 @@ function refuseTwins<Item extends PanelistRequest>(items: readonly Item[], key: 
         twin.model === item.model ? `"${item.model}"` : `"${twin.model}" and "${item.model}" are one model and`;
       throw inputError(`${same} would be asked twice with the stance "${item.stance}".`, {
         next: 'Give each mention of a model a stance of its own (for, against, neutral), or name another model.',
-        validationErrors: [{ field: 'models', error: `duplicate: ${seatName(item)}` }],
+        validationErrors: [{ field: 'models', error: `duplicate: ${panelistName(item)}` }],
       });
     }
     seen.set(key(item), item);
   }
 }
 
-const usualSeats = 3;
+const defaultPanelists = 3;
 
 type Request = Omit<ModelRequest, 'name' | 'avoid'>;
 
@@ -127,7 +127,7 @@ type Request = Omit<ModelRequest, 'name' | 'avoid'>;
 export async function choosePanel(route: Route, request: Request): Promise<Panelist[]> {
   const chosen: Candidate[] = [];
   for (const byVendor of [true, false]) {
-    while (chosen.length < usualSeats) {
+    while (chosen.length < defaultPanelists) {
       const taken = (model: ModelInfo) =>
         chosen.some(other => isSame(other.model, model) || (byVendor && vendorOf(other.model) === vendorOf(model)));
       const [next] = (await chosenWithout(route, request, taken, chosen.length > 0)) ?? [];
@@ -148,11 +148,11 @@ export async function choosePanel(route: Route, request: Request): Promise<Panel
 export async function chooseSynthesizer(
   route: Route,
   name: string | undefined,
-  seats: readonly Pick<Panelist, 'who'>[],
+  panelists: readonly Pick<Panelist, 'who'>[],
   request: Request,
 ): Promise<Candidates | undefined> {
   if (name !== undefined) return asCandidates((await route({ ...request, name })).candidates);
-  const panel = seats.flatMap(({ who }) => ('candidates' in who ? [who.candidates[0]] : []));
+  const panel = panelists.flatMap(({ who }) => ('candidates' in who ? [who.candidates[0]] : []));
   const onPanel = (model: ModelInfo) => panel.some(other => isSame(other.model, model));
   const outsider = await chosenWithout(route, request, onPanel, panel.length > 0);
   const best = panel.toSorted((a, b) => b.model.score - a.model.score)[0];

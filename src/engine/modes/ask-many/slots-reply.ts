@@ -5,11 +5,11 @@ import type { JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import type { Turn } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import { type FanoutRun, nameOf, type Response } from './ask-each.ts';
+import { type FanoutRun, nameOf, type TargetResponse } from './ask-each.ts';
 import { costOf } from './voice.ts';
 
 /** A slot of a reply, and the answer that stands in it under `response`. */
-export interface SlotEntry {
+export interface TargetEntry {
   facts: JsonObject;
   text?: string;
 }
@@ -27,11 +27,14 @@ const shortTokens = 60;
 /** What a slot's words on its cut cost. */
 const noteTokens = 90;
 
-export function documentWith(entries: readonly SlotEntry[], make: (slots: JsonObject[]) => JsonObject): JsonObject {
+export function documentWith(
+  entries: readonly TargetEntry[],
+  make: (documents: JsonObject[]) => JsonObject,
+): JsonObject {
   return make(entries.map(whole));
 }
 
-function whole({ facts, text }: SlotEntry): JsonObject {
+function whole({ facts, text }: TargetEntry): JsonObject {
   const { model, requested, ...rest } = facts;
   return text === undefined ? facts : { model, requested, response: text, ...rest };
 }
@@ -41,15 +44,15 @@ function whole({ facts, text }: SlotEntry): JsonObject {
  * parts of what is left. No slot is lost; where its whole answer is kept, a cut one has the cursor to read on.
  */
 export function truncateResponses(
-  entries: readonly SlotEntry[],
-  make: (slots: JsonObject[]) => JsonObject,
+  entries: readonly TargetEntry[],
+  make: (documents: JsonObject[]) => JsonObject,
   limit: number,
   kept: readonly (Kept | undefined)[],
 ): JsonObject {
   const sizes = entries.map(({ text = '' }) => estimateTokens(JSON.stringify(text)));
   const empty = entries.map(entry => (entry.text === undefined ? entry : { ...entry, text: '' }));
-  const around = documentTokens(documentWith(empty, make)) + noteTokens * entries.length;
-  for (let room = limit - around; ; room = Math.floor(room * 0.8)) {
+  const overhead = documentTokens(documentWith(empty, make)) + noteTokens * entries.length;
+  for (let room = limit - overhead; ; room = Math.floor(room * 0.8)) {
     const share = Math.max(shortTokens, equalShare(sizes, room));
     const document = make(entries.map((entry, index) => cut(entry, sizes[index] ?? 0, share, kept[index])));
     if (documentTokens(document) <= limit || share <= shortTokens) return document;
@@ -68,7 +71,7 @@ function equalShare(sizes: readonly number[], room: number): number {
   return Math.max(0, ...sizes);
 }
 
-function cut(entry: SlotEntry, size: number, share: number, kept: Kept | undefined): JsonObject {
+function cut(entry: TargetEntry, size: number, share: number, kept: Kept | undefined): JsonObject {
   const { facts, text } = entry;
   if (text === undefined || size <= share) return whole(entry);
   const beginning = prefixWithin(text, share);
@@ -86,16 +89,16 @@ function cut(entry: SlotEntry, size: number, share: number, kept: Kept | undefin
 }
 
 /** A slot as replies show it, without the answer's text. */
-export function factsOf({ slot, outcome }: Response): JsonObject {
-  const corrected = 'candidates' in slot.who && slot.who.corrected ? { ...slot.who.corrected } : undefined;
-  const facts = { model: nameOf(slot, outcome), requested: slot.requested, model_corrected: corrected };
-  if ('error' in outcome) return { ...facts, ...listed(slot.warnings), error: errorOf(outcome.error) };
+export function factsOf({ target, outcome }: TargetResponse): JsonObject {
+  const corrected = 'candidates' in target.who && target.who.corrected ? { ...target.who.corrected } : undefined;
+  const facts = { model: nameOf(target, outcome), requested: target.requested, model_corrected: corrected };
+  if ('error' in outcome) return { ...facts, ...listed(target.warnings), error: errorOf(outcome.error) };
   const { answer } = outcome;
   const { usage } = answer;
   return {
     ...facts,
     partial: answer.partial || answer.finish.kind === 'length' ? true : undefined,
-    ...listed([...slot.warnings, ...answer.warnings]),
+    ...listed([...target.warnings, ...answer.warnings]),
     citations: answer.citations.length > 0 ? answer.citations.map(citation => ({ ...citation })) : undefined,
     latency_ms: Math.round(answer.latencyMs),
     tokens: { input: usage.input, output: usage.output },
@@ -126,18 +129,18 @@ const note =
  * for all the same: only then a thread is written, which has them whole.
  */
 export async function replyWith(
-  fan: FanoutRun,
-  entries: readonly SlotEntry[],
-  make: (slots: JsonObject[]) => JsonObject,
+  run: FanoutRun,
+  entries: readonly TargetEntry[],
+  make: (documents: JsonObject[]) => JsonObject,
 ): Promise<JsonObject> {
-  const { replyTokens } = fan.services;
-  const document = { ...documentWith(entries, make), metadata: metadataOf(fan) };
+  const { replyTokens } = run.services;
+  const document = { ...documentWith(entries, make), metadata: metadataOf(run) };
   if (documentTokens(document) <= replyTokens) return document;
-  const { kept, warnings } = await keep(fan, entries);
+  const { kept, warnings } = await keep(run, entries);
   const thread = kept.find(place => place)?.thread;
-  const metadata = metadataOf(fan, warnings);
-  const full = (slots: JsonObject[]) => ({
-    ...make(slots),
+  const metadata = metadataOf(run, warnings);
+  const full = (documents: JsonObject[]) => ({
+    ...make(documents),
     ...(thread !== undefined && { continuation_id: thread, truncated: { note } }),
     metadata,
   });
@@ -145,10 +148,10 @@ export async function replyWith(
 }
 
 async function keep(
-  fan: FanoutRun,
-  entries: readonly SlotEntry[],
+  run: FanoutRun,
+  entries: readonly TargetEntry[],
 ): Promise<{ kept: readonly (Kept | undefined)[]; warnings: string[] }> {
-  const { services, call, text, spent } = fan;
+  const { services, call, text, spent } = run;
   const { threads, clock } = services;
   const { content, offsets } = joined(entries);
   const { owner, root } = call.request.principal;
@@ -186,7 +189,7 @@ async function keep(
 }
 
 /** All answers as one text, each below its model's name, and where each begins. */
-function joined(entries: readonly SlotEntry[]): { content: string; offsets: ({ offset: number } | undefined)[] } {
+function joined(entries: readonly TargetEntry[]): { content: string; offsets: ({ offset: number } | undefined)[] } {
   let content = '';
   const offsets = entries.map(({ facts, text }) => {
     if (text === undefined) return undefined;

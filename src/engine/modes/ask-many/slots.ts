@@ -5,22 +5,22 @@ import { estimateTokens } from '../../../core/tokens.ts';
 import { findProvider, type ModelRequest } from '../../../models/routing/roster.ts';
 import type { ModeServices } from '../mode.ts';
 import {
-  askingFor,
   askTarget,
   type FanoutRun,
   type FanoutTarget,
   nameOf,
-  type Outcome,
-  type Response,
+  promptForTargets,
+  type TargetOutcome,
+  type TargetResponse,
 } from './ask-each.ts';
 import { choosePanel, chooseSynthesizer, modelName, resolvePanelist } from './seats.ts';
 
 export const modelsField = 'models_prefixed_by_provider';
 
-const mostModels = 24;
+const maxModels = 24;
 
 /** Characters of a name, in an error. */
-const longestShown = 200;
+const maxShownLength = 200;
 
 /** The part of a window that a text may take at the most; the rest is the answer's. */
 const textShare = 0.6;
@@ -29,23 +29,24 @@ const textShare = 0.6;
  * Who is asked, in the order of the request: the named models, else the operator's DEFAULT_MODELS, else the default model or
  * one that is chosen (several of different vendors, where a decision follows). A name that leads nowhere keeps its slot.
  */
-export async function resolveTargets(fan: FanoutRun, shape: FanoutMode): Promise<FanoutTarget[]> {
-  const { services, call, text } = fan;
-  const request = { category: shape.category, needs: {}, effort: call.common.effort };
+export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<FanoutTarget[]> {
+  const { services, call, text } = run;
+  const request = { category: mode.category, needs: {}, effort: call.common.effort };
   const named = namesIn(call.args[modelsField]);
-  if (named.length > mostModels) {
-    throw limitError('size', `${named.length} models were named; one call asks at most ${mostModels}.`, {
-      next: `Name at most ${mostModels} models.`,
+  if (named.length > maxModels) {
+    throw limitError('size', `${named.length} models were named; one call asks at most ${maxModels}.`, {
+      next: `Name at most ${maxModels} models.`,
     });
   }
-  await refuseUnprefixed(services, modelsField, named, request);
-  if (named.length > 0) return takeNamed(services, named, request);
+  await assertPrefixed(services, modelsField, named, request);
+  if (named.length > 0) return resolveNamed(services, named, request);
   const { defaultModels } = services.fanout;
-  if (defaultModels.length > 0) return Promise.all(defaultModels.map(name => takeSlot(services, { ...request, name })));
+  if (defaultModels.length > 0)
+    return Promise.all(defaultModels.map(name => resolveTarget(services, { ...request, name })));
   const needs = { window: Math.ceil(estimateTokens(text) / textShare) };
-  if (shape.decision !== undefined) {
-    const seats = await choosePanel(services.route, { ...request, needs });
-    return seats.map(({ model, who, warnings }) => ({ requested: model, who, warnings }));
+  if (mode.decision !== undefined) {
+    const panelists = await choosePanel(services.route, { ...request, needs });
+    return panelists.map(({ model, who, warnings }) => ({ requested: model, who, warnings }));
   }
   const { candidates, requested, corrected, warnings } = await services.route({ ...request, needs });
   const [first, ...others] = candidates;
@@ -56,7 +57,7 @@ export async function resolveTargets(fan: FanoutRun, shape: FanoutMode): Promise
 }
 
 /** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
-export function takeNamed(
+export function resolveNamed(
   services: ModeServices,
   names: readonly string[],
   request: Omit<ModelRequest, 'name'>,
@@ -64,13 +65,13 @@ export function takeNamed(
   return Promise.all(
     names.map(async name =>
       hasProvider(services, name)
-        ? takeSlot(services, { ...request, name })
+        ? resolveTarget(services, { ...request, name })
         : { requested: name, who: { failure: noProvider(services, name) }, warnings: [] },
     ),
   );
 }
 
-async function takeSlot({ route }: ModeServices, request: ModelRequest & { name: string }): Promise<FanoutTarget> {
+async function resolveTarget({ route }: ModeServices, request: ModelRequest & { name: string }): Promise<FanoutTarget> {
   const { who, warnings } = await resolvePanelist(route, request);
   return { requested: request.name, who: 'failure' in who ? { failure: withForm(who.failure) } : who, warnings };
 }
@@ -93,7 +94,7 @@ function hasProvider({ fanout }: ModeServices, name: string): boolean {
 
 function noProvider({ fanout }: ModeServices, name: string): AppError {
   const allowed = fanout.prefixes.map(({ id, names: [short] }) => (short ? `${id} (${short})` : id));
-  return new AppError('input', `"${safeCut(name, longestShown)}" names no provider of this installation.`, {
+  return new AppError('input', `"${safeCut(name, maxShownLength)}" names no provider of this installation.`, {
     code: 'PROVIDER_NOT_FOUND',
     class: 'unknown',
     next: `Before the colon may stand ${allowed.join(', ')}.`,
@@ -101,7 +102,7 @@ function noProvider({ fanout }: ModeServices, name: string): AppError {
 }
 
 /** Throws for names without a provider in front, with the names that they probably stand for. */
-export async function refuseUnprefixed(
+export async function assertPrefixed(
   services: ModeServices,
   field: string,
   names: readonly string[],
@@ -115,13 +116,13 @@ export async function refuseUnprefixed(
     if (prefixOf(name) !== undefined && meant === undefined) continue;
     errors.push({
       field,
-      error: `"${safeCut(name, longestShown)}" names no provider`,
+      error: `"${safeCut(name, maxShownLength)}" names no provider`,
       allowed: [meant ?? 'provider:model'],
     });
   }
   if (errors.length === 0) return;
-  const told = errors.map(({ error }) => error).join(', ');
-  throw inputError(`${told}: every model is written as provider:model.`, {
+  const messages = errors.map(({ error }) => error).join(', ');
+  throw inputError(`${messages}: every model is written as provider:model.`, {
     next: `Write ${errors.flatMap(({ allowed = [] }) => allowed).join(', ')}; "list_providers" and "list_models" have the names. Leave ${field} out to have the default asked.`,
     validationErrors: errors,
   });
@@ -148,37 +149,37 @@ function namesIn(value: unknown): string[] {
 const field = 'ceo_model';
 
 /** Who decides: the named model, else one that is not on the board, else the best of the board. Throws when it can't be asked. */
-export async function takeDecider(
-  fan: FanoutRun,
+export async function resolveDecider(
+  run: FanoutRun,
   { category }: FanoutMode,
   board: readonly FanoutTarget[],
 ): Promise<FanoutTarget> {
-  const { services, call } = fan;
+  const { services, call } = run;
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];
   if (typeof name === 'string') {
-    await refuseUnprefixed(services, field, [name], request);
-    const [slot] = await takeNamed(services, [name], request);
-    if (slot && 'candidates' in slot.who) return slot;
-    if (slot && 'failure' in slot.who) throw slot.who.failure;
+    await assertPrefixed(services, field, [name], request);
+    const [target] = await resolveNamed(services, [name], request);
+    if (target && 'candidates' in target.who) return target;
+    if (target && 'failure' in target.who) throw target.who.failure;
   }
   const candidates = await chooseSynthesizer(services.route, undefined, board, request);
   if (!candidates) throw new TypeError('a board with a model has one that can decide');
   return { requested: modelName(candidates[0]), who: { candidates }, warnings: [] };
 }
 
-export async function decide(fan: FanoutRun, slot: FanoutTarget, prompt: string): Promise<Outcome> {
-  const { progress } = fan.call;
-  progress.stage(`${nameOf(slot)} decides`);
-  const outcome = await askTarget(fan, slot, askingFor(fan, prompt));
-  progress.stage(`${nameOf(slot, outcome)} ${'answer' in outcome ? 'decided' : 'failed'}`);
+export async function decide(run: FanoutRun, target: FanoutTarget, prompt: string): Promise<TargetOutcome> {
+  const { progress } = run.call;
+  progress.stage(`${nameOf(target)} decides`);
+  const outcome = await askTarget(run, target, promptForTargets(run, prompt));
+  progress.stage(`${nameOf(target, outcome)} ${'answer' in outcome ? 'decided' : 'failed'}`);
   return outcome;
 }
 
 /** What the deciding model reads: its task, the question, each answer with its model, and who is absent and why. */
-export function decisionPrompt(task: string, question: string, board: readonly Response[]): string {
-  const members = board.map(({ slot, outcome }) => {
-    const model = attribute(nameOf(slot, outcome));
+export function decisionPrompt(task: string, question: string, board: readonly TargetResponse[]): string {
+  const members = board.map(({ target, outcome }) => {
+    const model = attribute(nameOf(target, outcome));
     if ('error' in outcome) return `  <absent model="${model}">${escaped(outcome.error.message)}</absent>`;
     return `  <response model="${model}">${literal(outcome.answer.text)}</response>`;
   });

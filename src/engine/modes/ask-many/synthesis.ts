@@ -4,7 +4,7 @@ import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
-import { askPanelist, type Outcome, type PanelRun } from './consult.ts';
+import { askPanelist, type PanelOutcome, type PanelRun } from './consult.ts';
 import type { Candidates } from './seats.ts';
 import type { Tally } from './verdicts.ts';
 import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
@@ -23,23 +23,23 @@ export interface Synthesis {
 
 /** Asks one model, that need not be on the panel, what the verdicts have in common and where they part. */
 export async function synthesize(
-  session: PanelRun,
-  shape: PanelMode,
+  run: PanelRun,
+  mode: PanelMode,
   {
     candidates,
-    voices,
+    responses,
     proposal,
     tally,
-  }: { candidates: Candidates; voices: readonly PanelistResponse[]; proposal: string; tally: Tally },
-): Promise<{ outcome: Outcome; synthesis?: Synthesis }> {
+  }: { candidates: Candidates; responses: readonly PanelistResponse[]; proposal: string; tally: Tally },
+): Promise<{ outcome: PanelOutcome; synthesis?: Synthesis }> {
   const { model } = candidates[0];
-  const seats = voices.map(({ seat }) => seat);
-  const verdicts = voices.flatMap((voice): Labelled[] => {
-    const verdict = verdictOf(voice);
-    return verdict ? [{ label: voice.seat.label, text: anonymize(verdict.text, seats, proposal) }] : [];
+  const panelists = responses.map(({ panelist }) => panelist);
+  const verdicts = responses.flatMap((response): Labelled[] => {
+    const verdict = verdictOf(response);
+    return verdict ? [{ label: response.panelist.label, text: anonymize(verdict.text, panelists, proposal) }] : [];
   });
-  const { preamble } = session.services;
-  const tail = [tailHeading, shape.synthesis, facts(voices, tally)].join('\n');
+  const { preamble } = run.services;
+  const tail = [tailHeading, mode.synthesis, facts(responses, tally)].join('\n');
   const fixed =
     [preamble, proposal, tail].reduce((sum, text) => sum + estimateTokens(text), 100) * tokenFactor(model.id);
   const budget = planBudget({ window: model.window, maxOutput: model.maxOutput, reserved: Math.ceil(fixed) });
@@ -49,14 +49,14 @@ export async function synthesize(
     { role: 'user', section: 'turn', parts: [{ type: 'text', text: question }] },
     { role: 'user', section: 'tail', parts: [{ type: 'text', text: tail }] },
   ];
-  const outcome = await askPanelist(session, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+  const outcome = await askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
   return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
 }
 
 /** What was counted, so that nobody has to count again: and no voice that stands alone is lost. */
-function facts(voices: readonly PanelistResponse[], { positions, minority, mean }: Tally): string {
-  const sides = voices.flatMap(({ seat }) =>
-    seat.stance === 'neutral' ? [] : [`Expert ${seat.label} was told to argue ${seat.stance} it`],
+function facts(responses: readonly PanelistResponse[], { positions, minority, mean }: Tally): string {
+  const sides = responses.flatMap(({ panelist }) =>
+    panelist.stance === 'neutral' ? [] : [`Expert ${panelist.label} was told to argue ${panelist.stance} it`],
   );
   return [
     ...[...positions].map(

@@ -13,9 +13,9 @@ export interface VerdictFacts {
   position?: string;
 }
 
-const longestShort = 400;
+const maxSummaryLength = 400;
 
-const longestPosition = 80;
+const maxPositionLength = 80;
 
 const marks = '[\\s#*_>-]*';
 
@@ -29,7 +29,7 @@ export function factsOf(text: string): VerdictFacts {
   const confidence = confidenceIn(text);
   const position = positionIn(text);
   return {
-    short: cutMiddle(shortOf(text), longestShort),
+    short: cutMiddle(shortOf(text), maxSummaryLength),
     ...(confidence !== undefined && { confidence }),
     ...(position !== undefined && { position }),
   };
@@ -51,7 +51,7 @@ function positionIn(text: string): string | undefined {
   if (!found) return undefined;
   const rest = [found[1] ?? '', ...text.slice(found.index + found[0].length).split('\n')];
   const word = rest.map(bare).find(line => line !== '');
-  if (word === undefined || word.length > longestPosition) return undefined;
+  if (word === undefined || word.length > maxPositionLength) return undefined;
   const flat = word.toLowerCase().replace(/[.!\s]+$/, '');
   if (/^support/.test(flat)) return 'support';
   return /^oppos/.test(flat) ? 'oppose' : flat;
@@ -145,18 +145,18 @@ const brandWord = new RegExp(`(?<![\\p{L}\\p{N}])(?:${brands})(?![\\p{L}])[\\p{L
  * A verdict without the names of models and their makers, so that it is weighed by what it says. Names that the proposal
  * itself is about stay: without them the verdict would make no sense.
  */
-export function anonymize(text: string, seats: readonly Panelist[], proposal: string): string {
+export function anonymize(text: string, panelists: readonly Panelist[], proposal: string): string {
   const subject = proposal.toLowerCase();
   let out = text;
-  for (const name of namesOf(seats)) {
+  for (const name of namesOf(panelists)) {
     if (!subject.includes(name.toLowerCase())) out = out.replaceAll(new RegExp(bounded(name), 'giu'), withheld);
   }
   return out.replaceAll(brandWord, word => (subject.includes(word.toLowerCase()) ? word : withheld));
 }
 
 /** Longest first, so that no name is cut out of a longer one. Plain words are left: they may mean anything. */
-function namesOf(seats: readonly Panelist[]): string[] {
-  const names = seats.flatMap(({ model, who }) => [
+function namesOf(panelists: readonly Panelist[]): string[] {
+  const names = panelists.flatMap(({ model, who }) => [
     model,
     ...('candidates' in who ? who.candidates.flatMap(next => [modelName(next), next.model.id, next.model.name]) : []),
   ]);

@@ -1,18 +1,18 @@
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fileFacts, localMetadata, readControlStatus, usageDocument } from '../../../calls/reply.ts';
 import type { Json, JsonObject } from '../../../core/json.ts';
-import type { VoiceRecord } from '../../../core/thread.ts';
+import type { PanelistRecord } from '../../../core/thread.ts';
 import { roundedUsd } from '../../../core/usage.ts';
-import type { Outcome, PanelRun } from './consult.ts';
+import type { PanelOutcome, PanelRun } from './consult.ts';
 import { modelName, type Panelist } from './seats.ts';
 import { factsOf, type VerdictFacts } from './verdicts.ts';
 
 /** One seat of a panel with what came of asking it. */
 export interface PanelistResponse {
-  seat: Panelist;
+  panelist: Panelist;
   /** Absent: the model could not be asked at all. */
   prompt?: PreparedCall;
-  outcome: Outcome;
+  outcome: PanelOutcome;
   /** The round that the verdict is of. */
   round: number;
   /** Why a second round brought no new verdict. */
@@ -26,9 +26,9 @@ export function verdictOf({ outcome }: PanelistResponse): { text: string; facts:
 }
 
 /** The model that answered, or that would have: as it is served, else as it was typed. */
-export function nameOf({ seat, outcome }: Pick<PanelistResponse, 'seat' | 'outcome'>): string {
+export function nameOf({ panelist, outcome }: Pick<PanelistResponse, 'panelist' | 'outcome'>): string {
   if (outcome.status === 'success') return modelName(outcome.answer.candidate);
-  return 'candidates' in seat.who ? modelName(seat.who.candidates[0]) : seat.model;
+  return 'candidates' in panelist.who ? modelName(panelist.who.candidates[0]) : panelist.model;
 }
 
 /** One sentence on a model without a verdict. */
@@ -44,9 +44,9 @@ export function complaintOf({ outcome }: PanelistResponse): string {
 }
 
 /** A voice as replies show it; `text` is its verdict, whole or as much as there is room for. */
-export function responseOf(voice: PanelistResponse, text: string): JsonObject {
-  const { seat, outcome } = voice;
-  const shared = { model: seat.model, stance: seat.stance };
+export function responseOf(response: PanelistResponse, text: string): JsonObject {
+  const { panelist, outcome } = response;
+  const shared = { model: panelist.model, stance: panelist.stance };
   switch (outcome.status) {
     case 'success': {
       const { answer } = outcome;
@@ -58,7 +58,11 @@ export function responseOf(voice: PanelistResponse, text: string): JsonObject {
         latency_ms: Math.round(answer.latencyMs),
         tokens: { input: answer.usage.input, output: answer.usage.output },
         cost_usd: costOf(answer.costUsd),
-        metadata: { provider: answer.model.provider, model_name: answer.model.id, model_corrected: correctedOf(seat) },
+        metadata: {
+          provider: answer.model.provider,
+          model_name: answer.model.id,
+          model_corrected: correctedOf(panelist),
+        },
       };
     }
     case 'error': {
@@ -72,7 +76,7 @@ export function responseOf(voice: PanelistResponse, text: string): JsonObject {
         next,
         retryable,
         latency_ms: Math.round(outcome.latencyMs),
-        metadata: plannedOf(seat),
+        metadata: plannedOf(panelist),
       };
     }
     case 'skipped':
@@ -81,21 +85,21 @@ export function responseOf(voice: PanelistResponse, text: string): JsonObject {
         status: 'skipped',
         reason: outcome.because,
         error: outcome.message,
-        metadata: plannedOf(seat),
+        metadata: plannedOf(panelist),
       };
   }
 }
 
 /** A voice as the turn keeps it; its text is what stands between `from` and `to` of the content. */
-export function voiceRecord(voice: PanelistResponse, from: number, to: number): VoiceRecord {
-  const { seat, outcome } = voice;
-  const { position, confidence } = verdictOf(voice)?.facts ?? {};
+export function panelistRecord(response: PanelistResponse, from: number, to: number): PanelistRecord {
+  const { panelist, outcome } = response;
+  const { position, confidence } = verdictOf(response)?.facts ?? {};
   const latencyMs = outcome.status === 'success' ? outcome.answer.latencyMs : undefined;
   const costUsd = outcome.status === 'success' ? costOf(outcome.answer.costUsd) : undefined;
   return {
-    expert: seat.label,
-    model: nameOf(voice),
-    stance: seat.stance,
+    expert: panelist.label,
+    model: nameOf(response),
+    stance: panelist.stance,
     status: outcome.status,
     ...(position !== undefined && { position }),
     ...(confidence !== undefined && { confidence }),
@@ -120,13 +124,13 @@ function plannedOf({ who }: Panelist): JsonObject {
   return { provider, model_name: id };
 }
 
-/** What every reply of a panel says of itself, beside the shape's own facts. */
+/** What every reply of a panel says of itself, beside the mode's own facts. */
 export function panelMetadata(
-  session: PanelRun,
+  run: PanelRun,
   prompts: readonly PreparedCall[],
   warnings: readonly string[],
 ): JsonObject {
-  const { call, services, spent } = session;
+  const { call, services, spent } = run;
   const { usage, costUsd } = spent;
   const elapsed = services.clock.monotonic() - call.startedAt;
   const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;

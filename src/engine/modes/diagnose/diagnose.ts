@@ -70,12 +70,12 @@ function appliedPlan(files: string[], backup: string): LocalTurn {
   };
 }
 
-const mostNamed = 100;
+const maxNamed = 100;
 
 /** The files that a patch names, of whatever form it is: where it can't be applied, nothing better is known. */
 function pathsIn(patch: string, root: string): string[] {
   const named = [...patch.matchAll(/^(?:---|\+\+\+) (?:[ab]\/)?([^\t\r\n]{1,1000})/gm)].map(([, name = '']) => name);
-  return [...new Set(named.filter(name => name !== '/dev/null'))].slice(0, mostNamed).map(name => resolve(root, name));
+  return [...new Set(named.filter(name => name !== '/dev/null'))].slice(0, maxNamed).map(name => resolve(root, name));
 }
 
 function lastPatch({ thread, tool }: ThreadedCall): string | undefined {
@@ -196,7 +196,7 @@ function sentence(reason: string): string {
 }
 
 /** More of one message says nothing new: its beginning and its end are what matters. */
-const mostChars = 60_000;
+const maxChars = 60_000;
 
 /** An error message, with the files it names, becomes a diagnosis; or the patch of the last one is applied. */
 export const diagnose: Mode<DiagnoseMode> = {
@@ -232,7 +232,7 @@ async function planQuestion(definition: DiagnoseMode, call: ThreadedCall, servic
 
 function diagnosisQuestion(stderr: string, command: string | undefined): string {
   const what = command === undefined ? 'This failed:' : `This failed: ${command}`;
-  return `${what}\n\n=== ERROR OUTPUT ===\n${cutMiddle(stderr.trimEnd(), mostChars)}\n=== END OF ERROR OUTPUT ===`;
+  return `${what}\n\n=== ERROR OUTPUT ===\n${cutMiddle(stderr.trimEnd(), maxChars)}\n=== END OF ERROR OUTPUT ===`;
 }
 
 /** What is made of the answer. One that is no diagnosis is handed on as it is. */

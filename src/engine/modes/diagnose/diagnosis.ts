@@ -39,7 +39,7 @@ export const patchForm =
 
 export const noPatchForm = 'Leave the key "patch" out.';
 
-const mostEvidence = 20;
+const maxEvidence = 20;
 
 /** The diagnosis in a model's answer; undefined where it holds none. */
 export function readDiagnosis(text: string): Diagnosis | undefined {
@@ -68,7 +68,7 @@ function evidenceIn(value: unknown): Diagnosis['evidence'] {
     .filter(isRecord)
     .map(({ file, line, text }) => ({ file: textIn(file).trim(), line: Number(line), text: textIn(text).trim() }))
     .filter(({ file, line }) => file !== '' && Number.isInteger(line) && line > 0)
-    .slice(0, mostEvidence);
+    .slice(0, maxEvidence);
 }
 
 function listIn(value: unknown): string[] {

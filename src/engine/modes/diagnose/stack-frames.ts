@@ -14,12 +14,12 @@ export interface Frame {
   folder?: string;
 }
 
-const mostFrames = 200;
+const maxFrames = 200;
 
 /** Of one kind; what comes after so many is no news. */
-const mostMatches = 2_000;
+const maxMatches = 2_000;
 
-const longestPath = 1_000;
+const maxPathLength = 1_000;
 
 // Each begins with what is rare, and the path is read backwards from there: the work grows with the text and no faster.
 /** Python puts the line into words. */
@@ -57,20 +57,20 @@ export function readFrames(text: string): Frame[] {
   }
   found.sort((a, b) => a.at - b.at);
   const unique = new Map(found.map(({ frame }) => [`${frame.folder ?? ''} ${frame.path} ${frame.line}`, frame]));
-  return [...unique.values()].slice(0, mostFrames);
+  return [...unique.values()].slice(0, maxFrames);
 }
 
 function* matches(text: string, pattern: RegExp): Generator<RegExpExecArray> {
   let count = 0;
   for (const match of text.matchAll(pattern)) {
-    if (++count > mostMatches) return;
+    if (++count > maxMatches) return;
     yield match;
   }
 }
 
 /** What stands on the same line before a place. */
 function before(text: string, index: number): string {
-  const from = Math.max(0, index - longestPath);
+  const from = Math.max(0, index - maxPathLength);
   const lead = text.slice(from, index);
   return lead.slice(lead.lastIndexOf('\n') + 1);
 }
@@ -115,9 +115,9 @@ export interface FindOptions {
   signal: AbortSignal;
 }
 
-const mostFiles = 8;
+const maxFiles = 8;
 
-const mostListed = 20_000;
+const maxListed = 20_000;
 
 /** Of longer files, only the surroundings of the lines go along. */
 const wholeLines = 800;
@@ -145,7 +145,7 @@ export async function findFrames(options: FindOptions, frames: readonly Frame[])
     const file = files.get(path) ?? { path, lines: [] };
     file.lines.push(frame.line);
     files.set(path, file);
-    if (files.size >= mostFiles) break;
+    if (files.size >= maxFiles) break;
   }
   return [...files.values()];
 }
@@ -176,7 +176,7 @@ type Sources = ReadonlyMap<string, readonly { path: string; own: string }[]>;
 async function sourcesOf({ sandbox, root, home, signal }: FindOptions): Promise<Sources> {
   const byName = new Map<string, { path: string; own: string }[]>();
   try {
-    for (const path of await listSourceFiles(sandbox, [root], { root, home, maxFiles: mostListed, signal })) {
+    for (const path of await listSourceFiles(sandbox, [root], { root, home, maxFiles: maxListed, signal })) {
       const named = byName.get(basename(path)) ?? [];
       named.push({ path, own: relative(root, path).split(sep).join('/') });
       byName.set(basename(path), named);

@@ -4,25 +4,25 @@ import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../c
 import type { JsonObject } from '../../../core/json.ts';
 import type { Thread } from '../../../core/thread.ts';
 
-type Shape = WorkflowMode<Record<string, unknown>>;
+type Definition = WorkflowMode<Record<string, unknown>>;
 type Facts = StepFacts<Record<string, unknown>>;
 
 /** The keys that every reply to a step has. */
-export function stepDocument(tool: string, shape: Shape, step: Step, progress: WorkflowProgress): JsonObject {
+export function stepDocument(tool: string, mode: Definition, step: Step, progress: WorkflowProgress): JsonObject {
   return {
     status: `${tool}_in_progress`,
     step_number: step.stepNumber,
     total_steps: progress.totalSteps,
     next_step_required: step.nextStepRequired,
-    [shape.words.status]: {
+    [mode.words.status]: {
       files_checked: progress.filesChecked.length,
       relevant_files: progress.relevantFiles.length,
       relevant_context: progress.relevantContext.length,
       issues_found: progress.issuesFound.length,
       images_collected: progress.images.length,
       current_confidence: progress.confidence,
-      ...(shape.words.bySeverity && { [shape.words.bySeverity]: bySeverity(progress.issuesFound) }),
-      ...shape.counters?.(step, progress),
+      ...(mode.words.bySeverity && { [mode.words.bySeverity]: bySeverity(progress.issuesFound) }),
+      ...mode.counters?.(step, progress),
     },
   };
 }
@@ -37,11 +37,16 @@ function bySeverity(issues: readonly Record<string, unknown>[]): JsonObject {
 }
 
 /** The reply to a step after which the caller works on. */
-export function pauseDocument(tool: string, shape: Shape, { step, args, progress }: Facts, stale: boolean): JsonObject {
-  const actions = shape.requiredActions(step, args, progress);
+export function pauseDocument(
+  tool: string,
+  mode: Definition,
+  { step, args, progress }: Facts,
+  stale: boolean,
+): JsonObject {
+  const actions = mode.requiredActions(step, args, progress);
   return {
-    status: shape.words.pause,
-    [shape.words.required]: true,
+    status: mode.words.pause,
+    [mode.words.required]: true,
     required_actions: actions,
     next_steps:
       `Do the ${actions.length} required actions first, with your own tools. Then call ${tool} again with ` +
@@ -83,12 +88,12 @@ export function jsonOf(value: Record<string, unknown>): JsonObject {
 }
 
 /** The reply to the last step when the caller's own certainty was enough. */
-export function skippedDocument(shape: Shape, { step, progress }: Facts, summary: JsonObject): JsonObject {
-  const words = shape.words.skipped ?? { status: 'local_work_complete', reason: 'skipped' };
+export function skippedDocument(mode: Definition, { step, progress }: Facts, summary: JsonObject): JsonObject {
+  const words = mode.words.skipped ?? { status: 'local_work_complete', reason: 'skipped' };
   return {
     status: words.status,
-    [shape.words.complete]: true,
-    [shape.words.summary]: {
+    [mode.words.complete]: true,
+    [mode.words.summary]: {
       ...summary,
       final_analysis: step.hypothesis ?? step.findings,
       confidence_level: words.level ?? progress.confidence,
@@ -103,12 +108,17 @@ export function skippedDocument(shape: Shape, { step, progress }: Facts, summary
 }
 
 /** The reply to the last step when no expert was wanted, or none can be had. */
-export function declinedDocument(shape: Shape, why: string): JsonObject {
-  return { status: 'local_work_complete', [shape.words.complete]: true, next_steps: why };
+export function declinedDocument(mode: Definition, why: string): JsonObject {
+  return { status: 'local_work_complete', [mode.words.complete]: true, next_steps: why };
 }
 
 /** The reply to the last step with the expert's view. */
-export function expertDocument(shape: Shape, summary: JsonObject, compat: boolean, answered: AnsweredCall): JsonObject {
+export function expertDocument(
+  mode: Definition,
+  summary: JsonObject,
+  compat: boolean,
+  answered: AnsweredCall,
+): JsonObject {
   const { text } = answered.answer;
   const { embedded, unchanged, changed } = answered.files;
   const document: JsonObject = {
@@ -117,8 +127,8 @@ export function expertDocument(shape: Shape, summary: JsonObject, compat: boolea
       files_embedded: embedded.length + changed.length,
       context_optimization: `${unchanged.length} more stood in the conversation already.`,
     },
-    [shape.words.complete]: true,
-    [shape.words.summary]: summary,
+    [mode.words.complete]: true,
+    [mode.words.summary]: summary,
   };
   const special = readControlStatus(text);
   if (special && special.status !== 'no_bug_found') {
@@ -132,7 +142,7 @@ export function expertDocument(shape: Shape, summary: JsonObject, compat: boolea
   return {
     ...document,
     status: compat ? 'calling_expert_analysis' : 'expert_analysis_complete',
-    expert_analysis: expertAnalysis(shape, text),
+    expert_analysis: expertAnalysis(mode, text),
     next_steps:
       'Present both views. Check the expert’s points against the code before you act on them, the gravest first.',
     important_considerations: 'The expert saw only what it was sent. Say so where you disagree, and why.',
@@ -147,8 +157,8 @@ function afterSpecial({ status, object }: { status: string; object: Record<strin
     : 'The expert did not go through with it: "content" says why. Do as it says, or narrow the task, and send this step again with the same continuation_id.';
 }
 
-function expertAnalysis(shape: Shape, text: string): JsonObject {
-  const object = shape.expert?.json ? objectIn(text) : undefined;
+function expertAnalysis(mode: Definition, text: string): JsonObject {
+  const object = mode.expert?.json ? objectIn(text) : undefined;
   if (object) return jsonOf(object);
   return { status: 'analysis_complete', raw_analysis: text, format: 'text', note: 'The answer is plain text.' };
 }

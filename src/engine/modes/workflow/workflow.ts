@@ -59,18 +59,18 @@ function textOf(description: unknown): string {
   return typeof description === 'object' ? JSON.stringify(description) : String(description);
 }
 
-type Shape = WorkflowMode<Record<string, unknown>>;
+type Definition = WorkflowMode<Record<string, unknown>>;
 
 /** What the tool finds out by itself; nothing of it goes anywhere unmasked. */
 async function ownEvidence(
   services: ModeServices,
-  shape: Shape,
+  mode: Definition,
   { request, thread, signal }: ThreadedCall,
   settings: Partial<Record<string, unknown>>,
 ): Promise<Evidence | undefined> {
-  if (!shape.evidence) return undefined;
+  if (!mode.evidence) return undefined;
   const { mask, workflow } = services;
-  const found = await shape.evidence(settings, {
+  const found = await mode.evidence(settings, {
     git: workflow.git,
     trace: createTracer(services),
     root: request.principal.root,
@@ -122,7 +122,7 @@ function stringsIn(list: unknown): string[] {
 }
 
 interface StepCall {
-  shape: Shape;
+  mode: Definition;
   step: Step & { useExpert?: boolean };
   facts: StepFacts<Record<string, unknown>>;
   call: ThreadedCall;
@@ -131,82 +131,82 @@ interface StepCall {
 }
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
-export const workflow: Mode<Shape> = {
+export const workflow: Mode<Definition> = {
   thread: 'one',
-  async execute(shape, call, services) {
-    const plan = await planStep(shape, call, services);
+  async execute(mode, call, services) {
+    const plan = await planStep(mode, call, services);
     return plan.kind === 'ask' ? askModelTurn(services, call, plan) : recordLocalTurn(services, call, plan);
   },
 };
 
-async function planStep(shape: Shape, call: ThreadedCall, services: ModeServices): Promise<TurnPlan> {
+async function planStep(mode: Definition, call: ThreadedCall, services: ModeServices): Promise<TurnPlan> {
   const tool = call.tool.name;
-  const step = stepOf(call.args, shape.unsure);
+  const step = stepOf(call.args, mode.unsure);
   const before = readProgress(call.thread.workflows[tool], call.tool.fields);
   checkOrder(tool, step, before, call.common.continuationId !== undefined);
-  if (step.revises === undefined || !before) checkFirst(tool, shape, step, call.args);
-  const stepCall = await record(shape, call, services, { step, before });
+  if (step.revises === undefined || !before) checkFirst(tool, mode, step, call.args);
+  const stepCall = await record(mode, call, services, { step, before });
   if (step.nextStepRequired) return local(stepCall, pause(stepCall, before), true);
-  const unfinished = shape.unfinished?.(stepCall.facts);
+  const unfinished = mode.unfinished?.(stepCall.facts);
   if (unfinished) return local(stepCall, unfinished, true);
-  if (shape.finish) return finish(stepCall, shape.finish(stepCall.facts));
+  if (mode.finish) return finish(stepCall, mode.finish(stepCall.facts));
   const summary = summaryOf(stepCall.facts);
   if (step.useExpert === false)
     return local(stepCall, {
-      ...declinedDocument(shape, 'Present what you found, with its evidence.'),
-      ...shape.verdict?.(stepCall.facts),
+      ...declinedDocument(mode, 'Present what you found, with its evidence.'),
+      ...mode.verdict?.(stepCall.facts),
     });
-  const certain = shape.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
-  if (certain && shape.words.skipped && step.useExpert !== true && !services.workflow.expertAtCertain) {
-    return local(stepCall, { ...skippedDocument(shape, stepCall.facts, summary), ...shape.verdict?.(stepCall.facts) });
+  const certain = mode.certain?.(step, call.args, stepCall.facts.progress.settings) ?? false;
+  if (certain && mode.words.skipped && step.useExpert !== true && !services.workflow.expertAtCertain) {
+    return local(stepCall, { ...skippedDocument(mode, stepCall.facts, summary), ...mode.verdict?.(stepCall.facts) });
   }
   return ask(stepCall, summary, services.workflow);
 }
 
 /** The step with all that is known after it. */
 async function record(
-  shape: Shape,
+  mode: Definition,
   call: ThreadedCall,
   services: ModeServices,
   { step, before }: Pick<StepCall, 'step'> & { before?: WorkflowProgress },
 ): Promise<StepCall> {
   const tool = call.tool.name;
-  const { missing, found } = await stepFiles(call, services, shape.countsFiles);
-  const news = settingsIn(shape, call.args);
+  const { missing, found } = await stepFiles(call, services, mode.countsFiles);
+  const news = settingsIn(mode, call.args);
   const advanced = advance(before, step, call.thread.seq);
   const held = { ...advanced.settings, ...news };
   const looks = step.stepNumber === 1 || !step.nextStepRequired || !isDeepStrictEqual(held, advanced.settings);
-  const evidence = looks ? await ownEvidence(services, shape, call, held) : undefined;
+  const evidence = looks ? await ownEvidence(services, mode, call, held) : undefined;
   const progress: WorkflowProgress = {
     ...withOwnIssues(advanced, tool, evidence),
     settings: held,
-    kept: shape.keep?.(advanced.kept, step, call.args, found) ?? {},
+    kept: mode.keep?.(advanced.kept, step, call.args, found) ?? {},
   };
-  const brief = Object.keys(news).length > 0 ? (shape.brief?.(progress.settings) ?? []) : [];
+  const brief = Object.keys(news).length > 0 ? (mode.brief?.(progress.settings) ?? []) : [];
   const lines = [...brief, ...(evidence?.turn ?? [])];
   const contribution = contributionOf(step, { brief: lines, sure: call.args.confidence !== undefined });
   const work = [...workSince(call.thread, tool, progress.afterSeq), contribution];
   const facts = { step, args: call.args, progress, work, evidence };
   const document: JsonObject = {
-    ...stepDocument(tool, shape, step, progress),
+    ...stepDocument(tool, mode, step, progress),
     ...(missing.length > 0 && { files_not_found: [...missing] }),
     ...evidence?.document,
   };
-  return { shape, step, facts, call, contribution, document };
+  return { mode, step, facts, call, contribution, document };
 }
 
-function settingsIn({ settings = [] }: Shape, args: Record<string, unknown>): JsonObject {
+function settingsIn({ settings = [] }: Definition, args: Record<string, unknown>): JsonObject {
   return jsonOf(Object.fromEntries(settings.flatMap(name => (args[name] === undefined ? [] : [[name, args[name]]]))));
 }
 
-function pause({ shape, step, facts, call }: StepCall, before: WorkflowProgress | undefined): JsonObject {
+function pause({ mode, step, facts, call }: StepCall, before: WorkflowProgress | undefined): JsonObject {
   const evidence = call.args.findings !== undefined;
-  return pauseDocument(call.tool.name, shape, facts, evidence && bringsNothingNew(before, step));
+  return pauseDocument(call.tool.name, mode, facts, evidence && bringsNothingNew(before, step));
 }
 
-function checkFirst(tool: string, shape: Shape, step: Step, args: Record<string, unknown>): void {
+function checkFirst(tool: string, mode: Definition, step: Step, args: Record<string, unknown>): void {
   if (step.stepNumber !== 1) return;
-  const absent = (shape.neededAtFirst ?? []).filter(name => args[name] === undefined || isEmptyList(args[name]));
+  const absent = (mode.neededAtFirst ?? []).filter(name => args[name] === undefined || isEmptyList(args[name]));
   if (absent.length === 0) return;
   throw inputError(`The first step of ${tool} needs ${absent.join(', ')}.`, {
     code: 'MISSING_PARAMETER',
@@ -221,62 +221,62 @@ function isEmptyList(value: unknown): boolean {
 
 /** A run that is over leaves no state: the next step 1 begins anew anyway, and a stray step is told so. */
 function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalTurn {
-  const { call, shape, facts, contribution, document } = stepCall;
+  const { call, mode, facts, contribution, document } = stepCall;
   return {
     kind: 'local',
     contribution,
     workflow: { tool: call.tool.name, state: goesOn ? writeProgress(facts.progress) : null },
-    document: { ...document, ...ending, ...shape.keys?.(facts) },
-    metadata: shape.metadata?.(facts),
+    document: { ...document, ...ending, ...mode.keys?.(facts) },
+    metadata: mode.metadata?.(facts),
   };
 }
 
 function finish(stepCall: StepCall, { document, turn }: { document: JsonObject; turn: string }): LocalTurn {
-  return { ...local(stepCall, { [stepCall.shape.words.complete]: true, ...document }), contribution: turn };
+  return { ...local(stepCall, { [stepCall.mode.words.complete]: true, ...document }), contribution: turn };
 }
 
 function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowSettings, 'compat'>): ModelTurn {
-  const { call, shape, facts, contribution } = stepCall;
+  const { call, mode, facts, contribution } = stepCall;
   const { progress } = facts;
-  const document = { ...stepCall.document, ...shape.keys?.(facts) };
+  const document = { ...stepCall.document, ...mode.keys?.(facts) };
   return {
     kind: 'ask',
     contribution,
-    tail: tailOf(shape, facts),
-    files: [...new Set([...progress.relevantFiles, ...(shape.files?.(progress.settings) ?? [])])],
+    tail: tailOf(mode, facts),
+    files: [...new Set([...progress.relevantFiles, ...(mode.files?.(progress.settings) ?? [])])],
     evidence: facts.evidence?.forExpert,
     images: progress.images,
-    category: shape.category ?? 'extended_reasoning',
-    effort: shape.effort ?? 'high',
+    category: mode.category ?? 'extended_reasoning',
+    effort: mode.effort ?? 'high',
     // What the expert wants first is known only from its answer: so the last step may be sent again.
     workflow: { tool: call.tool.name, state: writeProgress({ ...progress, asked: true }) },
-    local: { ...document, [shape.words.complete]: true, [shape.words.summary]: summary },
+    local: { ...document, [mode.words.complete]: true, [mode.words.summary]: summary },
     withoutModel: {
       ...document,
       ...declinedDocument(
-        shape,
+        mode,
         'Present what you found. No model is configured, so no expert was asked: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to have one.',
       ),
-      ...shape.verdict?.(facts),
+      ...mode.verdict?.(facts),
     },
     conclude: answered => ({
       ...document,
-      ...expertDocument(shape, summary, compat, answered),
-      ...shape.verdict?.(facts, answered.answer.text),
+      ...expertDocument(mode, summary, compat, answered),
+      ...mode.verdict?.(facts, answered.answer.text),
       ...(answered.evidenceLeftOut.length > 0 && { evidence_left_out: answered.evidenceLeftOut }),
     }),
   };
 }
 
-function tailOf(shape: Shape, { step, progress }: StepFacts<Record<string, unknown>>): string {
+function tailOf(mode: Definition, { step, progress }: StepFacts<Record<string, unknown>>): string {
   const hypotheses = progress.hypotheses.map(
     ({ step: number, hypothesis, confidence }) => `step ${number} (${confidence}): ${hypothesis}`,
   );
   const bare = progress.lastStep === 1 && step.findings === '';
   return [
-    shape.expert?.role,
+    mode.expert?.role,
     `The task, as it was given: ${progress.request}`,
-    shape.brief?.(progress.settings).join('\n'),
+    mode.brief?.(progress.settings).join('\n'),
     hypotheses.length > 0 && `Hypotheses so far:\n${hypotheses.join('\n')}`,
     bare
       ? 'The caller brings a question and no findings of its own: judge by the files.'

@@ -70,13 +70,13 @@ export function defineCli(definition: CliDefinition): CliDefinition {
   return definition;
 }
 
-const longestDetail = 500;
+const maxDetailLength = 500;
 
 /** Anything that an event brings along, as a short text for the log. */
 export function detailOf(value: unknown): string {
   if (value === undefined || value === null) return '';
   const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return cutMiddle(text, longestDetail);
+  return cutMiddle(text, maxDetailLength);
 }
 
 /** An event when there is something to tell. */

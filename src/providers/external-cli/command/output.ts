@@ -6,7 +6,7 @@ import { addUsage, type Usage } from '../../../core/usage.ts';
 import type { CliDefinition, CliEvent } from '../clis/cli.ts';
 
 /** Longer ones are left out: no event of a CLI that matters is that long, and each is held in memory whole. */
-export const longestLine = 8 * 1024 * 1024;
+export const maxLineLength = 8 * 1024 * 1024;
 
 /** Bytes, cut anywhere, → whole lines. */
 export function splitLines(onLine: (line: string) => void): { push(chunk: Buffer): void; end(): void } {
@@ -15,12 +15,12 @@ export function splitLines(onLine: (line: string) => void): { push(chunk: Buffer
   let length = 0;
   const add = (text: string) => {
     length += text.length;
-    if (length <= longestLine) pieces.push(text);
+    if (length <= maxLineLength) pieces.push(text);
     else pieces = [];
   };
   const close = () => {
     const line = pieces.join('');
-    const whole = length <= longestLine;
+    const whole = length <= maxLineLength;
     pieces = [];
     length = 0;
     if (whole && line.trim() !== '') onLine(line);
@@ -75,16 +75,16 @@ export interface OutputListener {
 }
 
 /** Characters of an answer that are kept; what is shown of them is less. */
-const mostText = 400_000;
+const maxText = 400_000;
 
 /** Bytes that a CLI may print in all, events of its tools included. */
-export const mostBytes = 64 * 1024 * 1024;
+export const maxBytes = 64 * 1024 * 1024;
 
-const mostNoise = 4_000;
+const maxNoise = 4_000;
 
-const mostMessages = 20;
+const maxMessages = 20;
 
-const longestMessage = 2_000;
+const maxMessageLength = 2_000;
 
 /** Reads what a CLI prints while it prints it. */
 export function readOutput(cli: CliDefinition, listener: OutputListener): OutputReader {
@@ -94,10 +94,10 @@ export function readOutput(cli: CliDefinition, listener: OutputListener): Output
   let bytes = 0;
   return {
     push(chunk) {
-      if (bytes > mostBytes) return;
+      if (bytes > maxBytes) return;
       bytes += chunk.length;
       feed.push(chunk);
-      if (bytes > mostBytes) listener.onFull();
+      if (bytes > maxBytes) listener.onFull();
     },
     end() {
       feed.end();
@@ -116,15 +116,15 @@ interface Collector {
 function collect(out: CliOutput, listener: OutputListener): Collector {
   let final = '';
   const text = (delta: string) => {
-    const room = mostText - out.text.length;
+    const room = maxText - out.text.length;
     if (room <= 0) return;
     const kept = safeCut(clean(delta), room);
     out.text += kept;
     if (kept !== '') listener.onText(kept);
-    if (out.text.length >= mostText - 1) listener.onFull();
+    if (out.text.length >= maxText - 1) listener.onFull();
   };
   const note = (list: string[], message: string) => {
-    if (message.trim() !== '' && list.length < mostMessages) list.push(safeCut(clean(message).trim(), longestMessage));
+    if (message.trim() !== '' && list.length < maxMessages) list.push(safeCut(clean(message).trim(), maxMessageLength));
   };
   const takeEvent = (event: CliEvent) => {
     if (event.type === 'text') text(event.block && out.text.trim() !== '' ? `\n\n${event.text}` : event.text);
@@ -139,7 +139,7 @@ function collect(out: CliOutput, listener: OutputListener): Collector {
     text,
     event: takeEvent,
     noise(line) {
-      if (out.noise.length < mostNoise) out.noise += `${safeCut(clean(line), mostNoise)}\n`;
+      if (out.noise.length < maxNoise) out.noise += `${safeCut(clean(line), maxNoise)}\n`;
     },
     done() {
       if (out.text.trim() === '' && final !== '') text(final);
@@ -190,7 +190,7 @@ function plainFeed(onText: (delta: string) => void): { push(chunk: Buffer): void
   };
 }
 
-const mostUnread = 4 * 1024 * 1024;
+const maxUnread = 4 * 1024 * 1024;
 
 /** One object a line. Where no line was one, the output as a whole may be: some print one document over several lines. */
 function jsonFeed(cli: CliDefinition, to: Collector): { push(chunk: Buffer): void; end(): void } {
@@ -207,7 +207,7 @@ function jsonFeed(cli: CliDefinition, to: Collector): { push(chunk: Buffer): voi
     const value = jsonIn(line);
     if (isRecord(value) || Array.isArray(value)) return take(value);
     to.noise(line);
-    if (!understood && unread.length + line.length < mostUnread) unread += `${line}\n`;
+    if (!understood && unread.length + line.length < maxUnread) unread += `${line}\n`;
   });
   return {
     push: lines.push,

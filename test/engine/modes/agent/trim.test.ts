@@ -6,7 +6,7 @@ import {
   type Exchange,
   messagesOf,
   said,
-  trimmed,
+  trimConversation,
   trimRule,
 } from '../../../../src/engine/modes/agent/run-agent.ts';
 import { modelInfo } from '../../../models/scripted-model.ts';
@@ -40,23 +40,23 @@ describe('a conversation that has grown', () => {
   it('loses its oldest rounds above 180,000 tokens at Anthropic and MiniMax, never the task or the newest', () => {
     const rounds = Array.from({ length: 8 }, (_, index) => round(`r${index}`, 30_000));
     for (const provider of ['anthropic', 'minimax']) {
-      const { conversation: left, entries } = trimmed(conversation(rounds), model(provider), room);
+      const { conversation: left, entries } = trimConversation(conversation(rounds), model(provider), room);
       expect(entries).toBeGreaterThan(1);
       expect(left.exchanges.at(-1)).toBe(rounds.at(-1));
       expect(left.exchanges).toEqual(rounds.slice(entries));
       expect(isPaired(messagesOf(left, room.truncLimit))).toBe(true);
       expect(left.task).toEqual(conversation([]).task);
     }
-    expect(trimmed(conversation(rounds.slice(0, 3)), model('anthropic'), room).entries).toBe(0);
+    expect(trimConversation(conversation(rounds.slice(0, 3)), model('anthropic'), room).entries).toBe(0);
   });
 
   it('goes from 40 % of 900,000 down to 30 % at Google, and keeps four entries', () => {
     const rounds = Array.from({ length: 12 }, (_, index) => round(`r${index}`, 30_000));
-    const { conversation: left, entries } = trimmed(conversation(rounds), model('google'), room);
+    const { conversation: left, entries } = trimConversation(conversation(rounds), model('google'), room);
     expect(entries).toBeGreaterThan(2);
     expect(left.exchanges.length).toBeGreaterThanOrEqual(4);
     const few = Array.from({ length: 4 }, (_, index) => round(`r${index}`, 120_000));
-    expect(trimmed(conversation(few), model('google'), room).conversation.exchanges).toHaveLength(4);
+    expect(trimConversation(conversation(few), model('google'), room).conversation.exchanges).toHaveLength(4);
     expect(trimRule(model('google'), 8_000)).toEqual({ above: 360_000, downTo: 270_000, least: 4 });
   });
 
@@ -68,7 +68,7 @@ describe('a conversation that has grown', () => {
       said('assistant', 'turn', 'So it was.'),
     ];
     const rounds = [round('r0', 10_000), round('r1', 10_000)];
-    const { conversation: left } = trimmed(conversation(rounds, earlier), model('openai', 64_000), room);
+    const { conversation: left } = trimConversation(conversation(rounds, earlier), model('openai', 64_000), room);
     expect(left.exchanges).toEqual(rounds);
     expect(left.history.length).toBeLessThan(4);
     const messages = messagesOf(left, room.truncLimit);
@@ -79,7 +79,7 @@ describe('a conversation that has grown', () => {
   it('loses a stale block of changed files before anything else', () => {
     const rounds = Array.from({ length: 6 }, (_, index) => round(`r${index}`, 20_000));
     const stale = { ...conversation(rounds), refresh: { after: rounds[2]!, text: words(80_000) } };
-    const { conversation: left, entries } = trimmed(stale, model('anthropic'), room);
+    const { conversation: left, entries } = trimConversation(stale, model('anthropic'), room);
     expect(left.refresh).toBeUndefined();
     expect(entries).toBeLessThan(3);
   });

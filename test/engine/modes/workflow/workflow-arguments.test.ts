@@ -88,7 +88,7 @@ describe('a list of objects with fields', () => {
     tier: 'user',
     effects: { writes: false, destroys: false, network: false, idempotent: true },
     fields: { members: z.array(z.object({ model: z.string(), weight: z.int().optional() })) },
-    shape: { kind: 'action', run: async () => ({}) },
+    mode: { kind: 'action', run: async () => ({}) },
   });
 
   it('takes a text for the one field that it needs, and mends the fields of each', () => {

@@ -5,13 +5,13 @@ import { printablePath } from '../../../../core/text.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { commandProblem } from './command-policy.ts';
 import { defineLocalTool, type LocalToolServices, pathIn } from './local-tool.ts';
-import { runProgram } from './run-program.ts';
+import { runProcess } from './run-program.ts';
 
-const mostBytes = 400_000;
+const maxBytes = 400_000;
 /** What a system takes as a path. */
-const longestPlace = 4_096;
+const maxPathLength = 4_096;
 /** A command that names more is not looked through. */
-const mostPlaces = 1_000;
+const maxPlaces = 1_000;
 /** What programs need to find their way; keys and tokens stay here. */
 const passedOn = [
   'PATH',
@@ -57,13 +57,13 @@ export function commandTool(parts: LocalToolServices): AgentTool {
     },
     async run({ argv: [program = '', ...args], cwd = '.' }, { signal, callId }) {
       const folder = await parts.sandbox.assertWithin(pathIn(parts, cwd));
-      const { exitCode, output, late } = await runProgram({
+      const { exitCode, output, late } = await runProcess({
         clock: parts.clock,
         argv: [program, ...args],
         cwd: folder,
-        env: environment(parts.programEnv),
+        env: environment(parts.childEnv),
         timeMs: parts.commandMs,
-        mostBytes,
+        maxBytes,
         signal,
         mark: `${parts.reqId}-${callId.replace(/[^\w-]/g, '_')}-${++count}`,
         platform: process.platform,
@@ -81,8 +81,8 @@ function ownTarget(parts: LocalToolServices, argv: readonly string[], cwd: strin
   const folder = pathIn(parts, cwd);
   const named = argv.flatMap(word => [word, word.slice(word.indexOf('=') + 1), word.replace(/^--?[a-z]/i, '')]);
   const places = new Set(['.', ...named, ...named.flatMap(word => word.split(/[,:;]/))]);
-  const likely = [...places].filter(place => place !== '' && place.length <= longestPlace);
-  if (likely.length > mostPlaces) throw tooMuch();
+  const likely = [...places].filter(place => place !== '' && place.length <= maxPathLength);
+  if (likely.length > maxPlaces) throw tooMuch();
   return likely.find(place => isOwn(parts, resolve(folder, place)));
 }
 
@@ -97,12 +97,12 @@ function inOwnFolder(place: string): Error {
 }
 
 function tooMuch(): Error {
-  return inputError(`The command names more than ${mostPlaces} things; it was not looked through, and is not run.`, {
+  return inputError(`The command names more than ${maxPlaces} things; it was not looked through, and is not run.`, {
     next: 'Name fewer of them: a folder, or a part of them at a time.',
   });
 }
 
-function environment(own: LocalToolServices['programEnv']): Record<string, string> {
+function environment(own: LocalToolServices['childEnv']): Record<string, string> {
   const kept = passedOn.flatMap(name => (own[name] === undefined ? [] : [[name, own[name]] as const]));
   return { ...Object.fromEntries(kept), CI: '1', NO_COLOR: '1', GIT_TERMINAL_PROMPT: '0' };
 }

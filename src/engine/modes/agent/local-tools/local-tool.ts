@@ -17,7 +17,7 @@ export interface LocalToolServices {
   sandbox: Sandbox;
   git: Git;
   history: GitHistory;
-  condenser: FileShortener;
+  fileShortener: FileShortener;
   clock: Clock;
   mask: Mask;
   emit: Emit;
@@ -37,7 +37,7 @@ export interface LocalToolServices {
   /** Folder for what was there before a change; absolute. */
   backups: string;
   /** The environment as programs that are started may see it. */
-  programEnv: Readonly<Record<string, string | undefined>>;
+  childEnv: Readonly<Record<string, string | undefined>>;
   /** Commands that may be run: words that the command begins with, `*` for any one. */
   commands: readonly string[];
   /** Milliseconds of one command. */
@@ -90,16 +90,16 @@ async function realOf(sandbox: LocalToolServices['sandbox'], path: string): Prom
   }
 }
 
-interface HandSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'name' | 'description' | 'effect'> {
+interface LocalToolSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'name' | 'description' | 'effect'> {
   fields: Fields;
   show?(args: z.output<z.ZodObject<Fields>>): string;
   /** See `AgentTool`. */
-  verify?(args: z.output<z.ZodObject<Fields>>, around: ToolSurroundings): Promise<string | undefined>;
-  run(args: z.output<z.ZodObject<Fields>>, around: ToolSurroundings): Promise<string | ToolOutput>;
+  verify?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<string | undefined>;
+  run(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<string | ToolOutput>;
 }
 
 /** A tool whose arguments are described by fields: their schema, their check and their types come from them. */
-export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: HandSpec<Fields>): AgentTool {
+export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: LocalToolSpec<Fields>): AgentTool {
   const schema = z.strictObject(spec.fields);
   const { name, description, effect, show, verify } = spec;
   return {
@@ -112,8 +112,8 @@ export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: HandSp
       return parsed.success ? { args } : { problem: problemOf(parsed.error) };
     },
     ...(show && { show: args => show(schema.parse(args)) }),
-    ...(verify && { verify: async (args, around) => verify(schema.parse(args), around) }),
-    run: async (args, around) => spec.run(schema.parse(args), around),
+    ...(verify && { verify: async (args, context) => verify(schema.parse(args), context) }),
+    run: async (args, context) => spec.run(schema.parse(args), context),
   };
 }
 
@@ -124,9 +124,9 @@ function schemaOf(schema: z.ZodType): JsonObject & { type: 'object' } {
 }
 
 function problemOf(error: z.ZodError): string {
-  const told = error.issues.slice(0, 5).map(({ path, message }) => {
+  const problems = error.issues.slice(0, 5).map(({ path, message }) => {
     const where = path.map(String).join('.');
     return where === '' ? message : `"${where}": ${message}`;
   });
-  return `${told.join('; ')}.`;
+  return `${problems.join('; ')}.`;
 }

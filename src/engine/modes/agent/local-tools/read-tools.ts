@@ -10,12 +10,12 @@ import { readTextFile } from '../../../../workspace/read-file.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
 
-const mostCommits = 50;
+const maxCommits = 50;
 
 const usualCommits = 10;
 
 /** Hands that look at the repository. */
-export function gitHands({ git, history, ...parts }: LocalToolServices): AgentTool[] {
+export function gitTools({ git, history, ...parts }: LocalToolServices): AgentTool[] {
   const { root, scope } = parts;
   return [
     defineLocalTool({
@@ -40,14 +40,14 @@ export function gitHands({ git, history, ...parts }: LocalToolServices): AgentTo
       fields: {
         path: z.string().optional(),
         ref: z.string().optional(),
-        most: z.int().min(1).max(mostCommits).optional(),
+        most: z.int().min(1).max(maxCommits).optional(),
       },
-      run: ({ path, ref, most = usualCommits }, { signal }) =>
+      run: ({ path, ref, most: max = usualCommits }, { signal }) =>
         history.log({
           folder: root,
           scope,
           signal,
-          most,
+          max,
           ...(ref !== undefined && { ref }),
           ...(path !== undefined && { path: pathIn({ ...parts, git, history }, path) }),
         }),
@@ -66,16 +66,16 @@ function changeText({ path, area, status, patch, withheld }: ChangedFile): strin
   return `${area}, ${status}: ${printablePath(path)}\n${patch ?? withheld ?? ''}`;
 }
 
-const mostFound = 500;
+const maxFound = 500;
 
-const mostMatches = 200;
+const maxMatches = 200;
 
-const longestMatch = 300;
+const maxMatchLength = 300;
 
 const folder = z.string().describe('Folder; default: the project').optional();
 
 /** Hands that find files and places in them. */
-export function searchingHands(parts: LocalToolServices): AgentTool[] {
+export function searchTools(parts: LocalToolServices): AgentTool[] {
   const { sandbox, root } = parts;
   const hidden = async (text: string) => (await parts.mask(text, parts.scope)).text;
   const shown = (path: string) => printablePath(relative(root, path) || '.');
@@ -90,8 +90,8 @@ export function searchingHands(parts: LocalToolServices): AgentTool[] {
         const found = await findFiles(sandbox, { start: pathIn(parts, path), glob: pattern, signal });
         if (isSkip(found)) throw refused(found);
         if (found.length === 0) return 'No file matches.';
-        const more = found.length > mostFound ? [`… and ${found.length - mostFound} more`] : [];
-        return [...found.slice(0, mostFound).map(shown), ...more].join('\n');
+        const more = found.length > maxFound ? [`… and ${found.length - maxFound} more`] : [];
+        return [...found.slice(0, maxFound).map(shown), ...more].join('\n');
       },
     }),
     defineLocalTool({
@@ -105,20 +105,20 @@ export function searchingHands(parts: LocalToolServices): AgentTool[] {
         same_case: z.boolean().optional(),
       },
       async run({ texts, path = '.', glob, same_case: sameCase = false }, { signal }) {
-        const request = { start: pathIn(parts, path), words: texts, sameCase, most: mostMatches, signal };
+        const request = { start: pathIn(parts, path), words: texts, sameCase, max: maxMatches, signal };
         const found = await findText(sandbox, { ...request, ...(glob !== undefined && { glob }) }, hidden);
         if (isSkip(found)) throw refused(found);
         if (found.matches.length === 0) return 'Nothing was found.';
         const lines = found.matches.map(
-          ({ path: file, line, text }) => `${shown(file)}:${line}: ${safeCut(text.trim(), longestMatch)}`,
+          ({ path: file, line, text }) => `${shown(file)}:${line}: ${safeCut(text.trim(), maxMatchLength)}`,
         );
-        return [...lines, ...(found.complete ? [] : [`… only the first ${mostMatches} are shown`])].join('\n');
+        return [...lines, ...(found.complete ? [] : [`… only the first ${maxMatches} are shown`])].join('\n');
       },
     }),
   ];
 }
 
-const mostEntries = 1_000;
+const maxEntries = 1_000;
 
 const summaryTokens = 2_000;
 
@@ -160,7 +160,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
       effect: 'read',
       fields: { path: folder },
       async run({ path = '.' }) {
-        const listing = await sandbox.list(pathIn(parts, path), mostEntries);
+        const listing = await sandbox.list(pathIn(parts, path), maxEntries);
         if (isSkip(listing)) throw refused(listing);
         const names = listing.entries.map(({ name, kind }) => printablePath(name) + (kind === 'directory' ? '/' : ''));
         return [`${shown(listing.path)}:`, ...names, ...(listing.complete ? [] : ['… and more'])].join('\n');
@@ -174,7 +174,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
       async run({ path }, { signal }) {
         const { file, text } = await read(path, signal);
         const hash = sha256(createHash('sha256').update(text).digest('hex'));
-        const short = await parts.condenser.condense({ path: file.path, text, hash }, summaryTokens, signal);
+        const short = await parts.fileShortener.condense({ path: file.path, text, hash }, summaryTokens, signal);
         return short ? `${short.form} of ${shown(file.path)}:\n${short.text}` : text;
       },
     }),

@@ -3,7 +3,7 @@ import { configError, throwIfAborted } from '../../../../core/errors.ts';
 import type { Clock } from '../../../../core/ports.ts';
 import { endProcesses } from '../../../../workspace/process-tree.ts';
 
-export interface ProgramRun {
+export interface ProcessRun {
   clock: Clock;
   argv: readonly [string, ...string[]];
   cwd: string;
@@ -13,14 +13,14 @@ export interface ProgramRun {
   /** Milliseconds. */
   timeMs: number;
   /** Bytes that are kept of its output: the first half and the last. */
-  mostBytes: number;
+  maxBytes: number;
   signal: AbortSignal;
   /** Its processes bear this in their environment, and are ended in whatever group or session they are; absent: those of its group. */
   mark?: string;
   platform?: string;
 }
 
-export interface ProgramOutput {
+export interface ProcessOutput {
   /** Undefined when it was ended from outside. */
   exitCode: number | undefined;
   /** What it wrote to both of its outputs, as it came. */
@@ -33,7 +33,7 @@ export interface ProgramOutput {
 const lingerMs = 500;
 
 /** Runs a program without a shell, in a process group of its own, all of which ends with the time limit or the signal. */
-export function runProgram(run: ProgramRun): Promise<ProgramOutput> {
+export function runProcess(run: ProcessRun): Promise<ProcessOutput> {
   throwIfAborted(run.signal);
   const [program, ...args] = run.argv;
   return new Promise((resolve, reject) => {
@@ -44,7 +44,7 @@ export function runProgram(run: ProgramRun): Promise<ProgramOutput> {
       detached: true,
       windowsHide: true,
     });
-    const kept = createKept(run.mostBytes);
+    const kept = createKept(run.maxBytes);
     let late = false;
     const end = () => {
       killGroup(child.pid);
@@ -95,8 +95,8 @@ export function runProgram(run: ProgramRun): Promise<ProgramOutput> {
   });
 }
 
-function createKept(most: number) {
-  const half = Math.floor(most / 2);
+function createKept(limit: number) {
+  const half = Math.floor(limit / 2);
   const head: Buffer[] = [];
   let headBytes = 0;
   let tail = Buffer.alloc(0);
@@ -120,7 +120,7 @@ function createKept(most: number) {
 
 const markName = 'POLYLOGUE_COMMAND_RUN';
 
-async function endFamily({ mark, platform = 'linux', clock }: ProgramRun, pid: number | undefined): Promise<void> {
+async function endFamily({ mark, platform = 'linux', clock }: ProcessRun, pid: number | undefined): Promise<void> {
   if (mark === undefined || pid === undefined) return;
   await endProcesses({ pid, mark: `${markName}=${mark}` }, { platform, clock, graceMs: 0 });
 }

@@ -10,13 +10,13 @@ import { findSecrets, placeholdersIn, restoreSecretsInPatch } from '../../../../
 import { type ChangedPlace, type FileChange, writeChanges } from '../../../../workspace/write-changes.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused, targetNamed } from './local-tool.ts';
-import { type ProgramOutput, runProgram } from './run-program.ts';
+import { type ProcessOutput, runProcess } from './run-program.ts';
 
 const applyMs = 30_000;
 
 const outputBytes = 100_000;
 
-const mostFiles = 200;
+const maxFiles = 200;
 
 const mark = '\uFEFF';
 
@@ -56,12 +56,12 @@ export async function gitApply(parts: LocalToolServices, patch: string, signal: 
   }
 }
 
-async function pathsIn(git: (args: readonly string[]) => Promise<ProgramOutput>): Promise<string[]> {
+async function pathsIn(git: (args: readonly string[]) => Promise<ProcessOutput>): Promise<string[]> {
   const { exitCode, output } = await git(['--numstat', '-z']);
   if (exitCode !== 0) throw unfit(`it is no unified diff: ${safeCut(output.trim(), 500)}`);
   const names = new Set(output.split('\0').flatMap(entry => entry.split('\t').slice(2).join('\t') || []));
   if (names.size === 0) throw unfit('it changes no file');
-  if (names.size > mostFiles) throw unfit(`it changes more than ${mostFiles} files`);
+  if (names.size > maxFiles) throw unfit(`it changes more than ${maxFiles} files`);
   return [...names];
 }
 
@@ -111,14 +111,14 @@ async function changeOf({ path, copied, before, crlf, marked }: Copy): Promise<F
 }
 
 function runGitApply(
-  { clock, programEnv }: LocalToolServices,
+  { clock, childEnv }: LocalToolServices,
   folder: string,
   args: readonly string[],
   input: string,
   signal: AbortSignal,
-): Promise<ProgramOutput> {
+): Promise<ProcessOutput> {
   const env = {
-    PATH: programEnv.PATH ?? '',
+    PATH: childEnv.PATH ?? '',
     HOME: folder,
     // No repository, and nobody's settings.
     GIT_CEILING_DIRECTORIES: dirname(folder),
@@ -127,7 +127,7 @@ function runGitApply(
     LC_ALL: 'C',
   };
   const argv = ['git', 'apply', '--whitespace=nowarn', ...args, '-'] as const;
-  return runProgram({ clock, argv, cwd: folder, env, input, timeMs: applyMs, mostBytes: outputBytes, signal });
+  return runProcess({ clock, argv, cwd: folder, env, input, timeMs: applyMs, maxBytes: outputBytes, signal });
 }
 
 function unfit(why: string): Error {
@@ -140,7 +140,7 @@ function outside(name: string): Error {
   return securityError(`${printablePath(name)} is outside of the project.`, { next: 'Name files of the project.' });
 }
 
-const longestText = 1_000_000;
+const maxTextLength = 1_000_000;
 
 /** Hands that change files. What was there before is kept. */
 export function writeTools(parts: LocalToolServices): AgentTool[] {
@@ -150,7 +150,7 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
       name: 'write_file',
       description: 'Writes a whole text file; one that is there is replaced, and kept in a backup.',
       effect: 'write',
-      fields: { path: z.string().min(1), content: z.string().max(longestText) },
+      fields: { path: z.string().min(1), content: z.string().max(maxTextLength) },
       show: ({ path, content }) => `${path}\n${content}`,
       async verify({ path }, { signal, callId }) {
         await judged.look(callId, await targetNamed(parts, pathIn(parts, path)), signal);
@@ -167,7 +167,7 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
       description:
         'Applies a unified diff (--- a/src/x.ts, +++ b/src/x.ts, @@) with paths from the project on, wholly or not at all.',
       effect: 'write',
-      fields: { patch: z.string().min(1).max(longestText) },
+      fields: { patch: z.string().min(1).max(maxTextLength) },
       show: ({ patch }) => patch,
       async verify({ patch }, { signal }) {
         await changesOf(parts, patch, signal);
@@ -178,7 +178,7 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
   ];
 }
 
-const mostJudged = 50;
+const maxJudged = 50;
 
 /** What stood at a place when a call was judged: what somebody did there until it was approved is not overwritten. */
 function createJudged({ sandbox, maxFileBytes: maxBytes }: LocalToolServices) {
@@ -191,7 +191,7 @@ function createJudged({ sandbox, maxFileBytes: maxBytes }: LocalToolServices) {
       if (before !== null && !Buffer.isBuffer(before)) return;
       known.set(callId, { path, before });
       const [oldest] = known.keys();
-      if (known.size > mostJudged && oldest !== undefined) known.delete(oldest);
+      if (known.size > maxJudged && oldest !== undefined) known.delete(oldest);
     },
     before(callId: string, path: string): Pick<FileChange, 'before'> {
       const found = known.get(callId);

@@ -63,13 +63,13 @@ afterEach(async () => {
 function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
   const { root } = project;
   const sandbox = createSandbox({ roots: [root], allowSecrets: false });
-  const programEnv = { PATH: process.env.PATH, HOME: root, OPENAI_API_KEY: 'sk-not-for-others' };
-  const git = { sandbox, homeDir: root, mask, clock, programEnv };
+  const childEnv = { PATH: process.env.PATH, HOME: root, OPENAI_API_KEY: 'sk-not-for-others' };
+  const git = { sandbox, homeDir: root, mask, clock, childEnv: childEnv };
   return {
-    ...{ sandbox, clock, mask, programEnv, root },
+    ...{ sandbox, clock, mask, childEnv, root },
     git: createGit(git),
     history: createGitHistory(git),
-    condenser: createFileShortener(pool),
+    fileShortener: createFileShortener(pool),
     emit: () => {},
     reqId: 'run',
     scope: 'run',
