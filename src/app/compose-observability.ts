@@ -57,7 +57,7 @@ function gaugeLoad(gauge: Telemetry['gauge'], { load }: Pick<ModelService, 'load
   gauge({ name: 'polylogue_questions_waiting', help: waiting, labels: [] }, () => [[[], load().waiting]]);
 }
 
-/** What the daemon's doors know. */
+/** What the daemon's endpoints know. */
 export function gaugeDaemon(
   gauge: Telemetry['gauge'],
   { load }: { load(): { sessions: number; callsRunning: number; callsWaiting: number } },

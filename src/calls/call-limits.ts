@@ -58,7 +58,7 @@ export function assertArgumentLengths(tool: string, args: Record<string, unknown
   }
 }
 
-/** Characters of all texts in a value, the names in it included; it stops counting above `most`. */
+/** Characters of all texts in a value, the names in it included; it stops counting above `max`. */
 function textLength(value: unknown, max: number): number {
   const left: unknown[] = [value];
   let length = 0;

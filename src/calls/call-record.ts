@@ -113,7 +113,7 @@ export interface ModelTurn {
   cli?: CliOptions;
   /** Who may answer; absent: as the AI manager plans it. */
   choose?(request: ModelRequest): Promise<Resolution>;
-  /** Comes to the answer, masked, in more than one question. It may put `standing` elsewhere; absent: the prompt is one question. */
+  /** Comes to the answer, masked, in more than one question. It may move `pending`; absent: the prompt is one question. */
   work?(gathered: PreparedCall, pending: PendingExchange): Promise<ModelAnswer>;
   /** Images as the caller named them: paths or data URLs. */
   images?: readonly string[];

@@ -7,7 +7,7 @@ import type { Tracer } from '../workspace/call-graph/tracer.ts';
 import type { Git } from '../workspace/git/git.ts';
 import type { ActionContext } from './action-context.ts';
 
-/** One text to several models at once, each by itself and without a thread; every model has a slot of its own in the reply. */
+/** One text to several models at once, each by itself and without a thread; every model has an entry of its own in the reply. */
 export interface FanoutMode {
   kind: 'fanout';
   /** Which model suits where none is named. */

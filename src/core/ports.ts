@@ -46,7 +46,7 @@ export type LogExchange = (note: ExchangeNote) => void;
 export interface ExchangeLine extends Omit<ExchangeNote, 'kind' | 'payload'> {
   /** Epoch milliseconds. */
   at: number;
-  /** A `CommsNote` kind, as far as this version wrote it. */
+  /** An `ExchangeNote` kind, as far as this version wrote it. */
   kind: string;
   /** Long texts and bytes are missing in a list, and in their places in what `find` answers. */
   payload: Readonly<Record<string, unknown>>;

@@ -18,32 +18,32 @@ export interface SpendScope {
   owner: string;
   day: string;
   thread?: ThreadId;
-  /** Epoch milliseconds: what was put aside until earlier does not count. */
+  /** Epoch milliseconds: what was reserved until earlier does not count. */
   now: number;
 }
 
-/** US dollars that are spent, or put aside for calls under way. */
+/** US dollars that are spent, or reserved for calls under way. */
 export interface SpendUsed {
   day: number;
   /** 0 without a thread. */
   thread: number;
 }
 
-/** Money put aside before a call, by whichever process makes it. */
+/** Money reserved before a call, by whichever process makes it. */
 export interface SpendHold extends SpendScope {
   id: string;
   usd: number;
   /** Epoch milliseconds: a process that died holds nothing for longer. */
   expiresAt: number;
-  /** The most that may be spent and put aside then; absent: any amount. */
+  /** The most that may be spent and reserved then; absent: any amount. */
   dayLimit?: number;
   threadLimit?: number;
 }
 
-/** What calls cost: sums by day, tool, model and thread, and what is put aside for calls under way. Part of every store. */
+/** What calls cost: sums by day, tool, model and thread, and what is reserved for calls under way. Part of every store. */
 export interface SpendLedger {
   /**
-   * Adds a call to the sums (absent: it cost nothing) and frees what was put aside under `hold`, as one step. `unhurried`:
+   * Adds a call to the sums (absent: it cost nothing) and frees what was reserved under `hold`, as one step. `unhurried`:
    * nothing waits for it, as in `FactSwap`.
    */
   add(entry: SpendEntry | undefined, hold?: string, unhurried?: boolean): Promise<void>;

@@ -211,7 +211,7 @@ export interface ReservationRequest {
 export interface BudgetShare {
   /** The most that the answer may cost in tokens; absent: no limit was set. */
   maxOutputTokens?: number;
-  /** Says what was really paid. Undefined: nobody knows; then what was put aside counts. */
+  /** Says what was really paid. Undefined: nobody knows; then what was reserved counts. */
   settle(paidUsd: number | undefined): void;
 }
 

@@ -132,7 +132,7 @@ export function feeFor(provider: string, kind: FeeKind, used: string, amount: nu
 }
 
 /**
- * US dollars to put aside for the searches of one call: at the dearest known engine, where the model does not tell which one it
+ * US dollars to reserve for the searches of one call: at the dearest known engine, where the model does not tell which one it
  * is. Vendors that don't let one limit how often they search may take more; 0 where no price is known.
  */
 export function searchBound({ provider, id }: ModelInfo, { maxRounds }: WebSearch): number {
@@ -173,7 +173,7 @@ export const countedSearches: UsesIn = part => {
 };
 
 /**
- * What the uses of one attempt come to. `told`: the vendor says itself what all of it cost, so that no price is missing.
+ * What the uses of one attempt come to. `counted`: the vendor says itself what all of it cost, so that no price is missing.
  */
 export function feesOf({ provider, id }: ModelInfo, uses: readonly Use[], counted: boolean): Fees | undefined {
   // Together first: some are charged once, however often they came.

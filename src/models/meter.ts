@@ -23,11 +23,11 @@ import {
 /** The money of one call of a tool. */
 export interface CallSpend {
   limit?: CallLimit;
-  /** Spent, or put aside for questions under way. */
+  /** Spent, or reserved for questions under way. */
   used: number;
 }
 
-/** What was put aside for one question. */
+/** What was reserved for one question. */
 export interface Reservation {
   usd: number;
   /** The most that the answer may come to; `limited`: less than was asked for. */
@@ -55,7 +55,7 @@ const rounding = 1e-9;
 const maxTries = 20;
 
 /**
- * Puts aside what a question may cost at the worst, before anybody is asked: so calls under way can't pass a limit together.
+ * Reserves what a question may cost at the worst, before anybody is asked: so calls under way can't pass a limit together.
  * Where only a shorter answer can be paid, it is limited to that. Undefined: nothing limits this question, or it is free.
  */
 export async function reserveForQuestion(
@@ -204,7 +204,7 @@ class ModelMeter implements Meter {
   readonly ask: AskModel = async given => {
     const account = this.#accounts.get(given.reqId) ?? this.#accountFor(undefined);
     const question = this.#within(given, account);
-    // What earlier calls put aside and did not need must be free by now.
+    // What earlier calls reserved and did not need must be free by now.
     if (!this.#isUnlimited()) await this.flush();
     const held = await reserveForQuestion(this.#options, question, account);
     const asked = this.#watched(question, account, held);
@@ -229,7 +229,7 @@ class ModelMeter implements Meter {
     return { ...question, candidates: withKnownPrices(question.candidates, this.#options.pricing) };
   }
 
-  /** The question with what was put aside as its limit, and attempts that failed counted as they happen. */
+  /** The question with what was reserved as its limit, and attempts that failed counted as they happen. */
   #watched(question: ModelQuestion, account: CallSpend, held: Reservation | undefined): ModelQuestion {
     const stop = new AbortController();
     const onWaste = (waste: Waste) => {
@@ -238,7 +238,7 @@ class ModelMeter implements Meter {
       this.#write(this.#entryOf(question, { ...waste, costUsd }));
       if (!costUsd) return;
       account.used += costUsd;
-      // What was put aside is enough for one attempt; the other limits may have no more.
+      // What was reserved is enough for one attempt; the other limits may have no more.
       const over = account.limit !== undefined && account.used > account.limit.usd;
       if (held && (held.id !== undefined || over)) stop.abort(refuseRetry(waste));
     };

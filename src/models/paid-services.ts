@@ -57,7 +57,7 @@ export function createServiceMeter(parts: ServiceMeterParts): MeterService {
       throw error;
     } finally {
       const entry = amount > 0 ? entryOf(parts, service, free) : undefined;
-      // What was broken off may be charged all the same: it stays put aside until its time is over.
+      // What was broken off may be charged all the same: it stays reserved until its time is over.
       if (entry || failure === undefined || !isInterrupted(failure)) await write(parts, entry?.(amount), held?.id);
     }
   };

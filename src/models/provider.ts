@@ -149,7 +149,7 @@ export interface AccountBalance {
   cash: number;
 }
 
-/** An open door to one vendor. Holds no request state; any number of calls may use it at once. */
+/** An open connection to one vendor. Holds no request state; any number of calls may use it at once. */
 export interface Connection {
   /** The model behind the AI SDK's contract; only `doStream` is used. */
   languageModel(model: ModelInfo): LanguageModelV4;
@@ -209,7 +209,7 @@ export interface ProviderDefinition {
   options: Readonly<Record<string, OptionSpec>>;
   /** Whether the settings are enough to try. Placeholders were dropped before. */
   configured(settings: ProviderSettings): boolean;
-  /** Loads the vendor's package and connects; called once, on first use. Without `around` nothing is kept at the vendor. */
+  /** Loads the vendor's package and connects; called once, on first use. Without `context` nothing is kept at the vendor. */
   connect(settings: ProviderSettings, context?: ConnectContext): Promise<Connection>;
   /** Models that the settings bring along (a custom endpoint's, the offline ones), `known` being the others: those of the catalogue. */
   models?(settings: ProviderSettings, known: readonly ModelInfo[]): ModelInfo[];

@@ -7,7 +7,7 @@ import { isCode } from './file-logs.ts';
 /** More files than a log of the largest size has; the first that is missing ends it. */
 const maxFiles = 1_000;
 
-/** Reads what `createCommsLog` wrote into a folder of logs, by whichever process. Lines that make no sense are left out. */
+/** Reads what `createExchangeLog` wrote into a folder of logs, by whichever process. Lines that make no sense are left out. */
 export function createExchangeReader(folder: string): ExchangeReader {
   const places = exchangeLogPaths(folder);
   const files = (): string[] =>
@@ -17,7 +17,7 @@ export function createExchangeReader(folder: string): ExchangeReader {
   async function* batches(): AsyncGenerator<ExchangeLine[]> {
     for (const [index, file] of files().entries()) {
       const text = await textOf(file);
-      // The youngest is missing for a moment while it is put aside.
+      // The youngest is missing for a moment while it is rotated.
       if (text === undefined && index > 0) return;
       yield (text ?? '').split('\n').flatMap(line => lineOf(line) ?? []);
     }

@@ -79,18 +79,18 @@ export function isCode(error: unknown, code: string): boolean {
 export interface LogRules {
   /** The directory of the logs; made with the first line, for its owner alone. */
   folder: string;
-  /** A file that reached this size is put aside before the next lines; 20 MiB. */
+  /** A file that reached this size is rotated before the next lines; 20 MiB. */
   maxBytes?: number;
   /** So is one whose first line is older than this many milliseconds; 7 days. */
   maxAgeMs?: number;
-  /** How many files that were put aside are kept; `NAME.jsonl.1` is the youngest; 5. */
+  /** How many rotated files are kept; `NAME.jsonl.1` is the youngest; 5. */
   keep?: number;
 }
 
 export interface RotatingLog {
   /** The file that is written now. */
   file: string;
-  /** The paths of it and of those that were put aside, the youngest first, whether they are there or not. */
+  /** The paths of it and of the rotated ones, the youngest first, whether they are there or not. */
   files(): string[];
   /**
    * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
@@ -110,7 +110,7 @@ export interface LogRecord {
 
 const week = 7 * 24 * 3_600_000;
 
-/** A file of JSON lines, `NAME.jsonl`. Several processes may write to one. `onPutAside` runs after this one put it aside. */
+/** A file of JSON lines, `NAME.jsonl`. Several processes may write to one. `onRotated` runs after this process rotated it. */
 export function createRotatingLog(
   name: string,
   { folder, maxBytes = 20 * 1024 * 1024, maxAgeMs = week, keep = 5 }: LogRules,
@@ -119,7 +119,7 @@ export function createRotatingLog(
   const file = join(folder, `${name}.jsonl`);
   let begun: FileStart | undefined;
 
-  /** Whether the file as it stands is to be put aside before a line of this time. */
+  /** Whether the file as it stands is to be rotated before a line of this time. */
   const isFull = async (at: number): Promise<boolean> => {
     const current = await fileStateOf(file);
     if (current.size === 0) return false;
@@ -145,7 +145,7 @@ export function createRotatingLog(
   };
 }
 
-/** Opens the file anew for each batch: another process may have put it aside in between. */
+/** Opens the file anew for each batch: another process may have rotated it in between. */
 async function write(file: string, text: string): Promise<void> {
   try {
     await appendFile(file, text, { mode: 0o600 });

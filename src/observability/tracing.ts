@@ -32,7 +32,7 @@ const maxTextLength = 16_384;
 export function createSpanContent(mask: Mask): SpanContent {
   const waiting = new Map<string, ExchangeNote[]>();
 
-  /** Takes the notes of an attempt out of what waits; several seats of a panel may be the same model, and then come in turn. */
+  /** Takes the notes of an attempt out of what waits; several panelists may be the same model, and then come in turn. */
   const take = ({ reqId, provider, model, attempt }: Attempt): ExchangeNote[] => {
     const notes = waiting.get(reqId) ?? [];
     const first = notes.find(

@@ -194,7 +194,7 @@ export interface Store {
    */
   mark(): Promise<string>;
 
-  /** What calls cost, and what is put aside for those under way. */
+  /** What calls cost, and what is reserved for those under way. */
   readonly spend: SpendLedger;
 
   /** What an operator should know of a server behind the store; absent where there is none. Rejects when it can't be reached. */

@@ -230,7 +230,7 @@ export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindR
   return files.filter(path => matches(relative(located.path, path).split(sep).join('/')));
 }
 
-/** The lines of those files that hold one of the words, at most `most`; `masked` sees the text of each file before anybody else. */
+/** The lines of those files that hold one of the words, at most `max`; `masked` sees the text of each file before anybody else. */
 export async function findText(
   sandbox: Sandbox,
   request: FindRequest & { words: readonly string[]; sameCase: boolean; max: number },

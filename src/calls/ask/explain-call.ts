@@ -111,7 +111,7 @@ const searches = ['use_websearch', 'use_search'];
 const maxModels = 10;
 
 /**
- * What a call is expected to be, for doors that have to say beforehand how long they wait. Never rejects: what can't be said is
+ * What a call is expected to be, for endpoints that have to say beforehand how long they wait. Never rejects: what can't be said is
  * found out by the call itself.
  */
 export function createCallKind(

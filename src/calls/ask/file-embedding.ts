@@ -80,7 +80,7 @@ export function costOf({ factor }: Pick<FileInclusion, 'factor'>, record: FileRe
   return Math.ceil(estimateTokens(`${texts.join('\n\n')}\n\n`) * factor);
 }
 
-/** Adds a record if it costs no more than `most`, which is all that is left unless told. */
+/** Adds a record if it costs no more than `limit`, which is all that is left unless told. */
 export function take(
   request: FileInclusion,
   out: IncludedFiles,

@@ -302,7 +302,7 @@ async function placeParts(
   );
 }
 
-/** What ranges of a text cost, about; more than `most` where their length alone tells. */
+/** What ranges of a text cost, about; more than `max` where their length alone tells. */
 function rangeCosts(
   text: string,
   { max, overhead, factor }: { max: number; overhead: number; factor: number },

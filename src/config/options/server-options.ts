@@ -194,7 +194,7 @@ export const networkOptions = {
   },
 } as const satisfies Record<string, OptionSpec>;
 
-/** The WebSocket door of the daemon, at `/ws`. The names in EXAI_WS are those that clients of another server know. */
+/** The WebSocket endpoint of the daemon, at `/ws`. The names in EXAI_WS are those that clients of another server know. */
 export const wsOptions = {
   wsHelloSeconds: {
     env: ['POLYLOGUE_WS_HELLO_TIMEOUT', 'EXAI_WS_HELLO_TIMEOUT'],

@@ -14,7 +14,7 @@ export interface Caller {
 /** Everybody on this machine, where no token is set. */
 export const operator: Caller = { name: 'operator', owner: 'local', permissions: { readOnly: false } };
 
-/** Why a request gets no further than the door. */
+/** Why a request is refused before it is handled. */
 export interface Refusal {
   /** HTTP status. */
   status: 400 | 401 | 403 | 404 | 405 | 406 | 408 | 413 | 415 | 421 | 426 | 429 | 431 | 500 | 503;
@@ -29,7 +29,7 @@ export interface Refusal {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** A refusal as every door writes it, with the headers that go along. */
+/** A refusal as every endpoint writes it, with the headers that go along. */
 export function refusalResponse(refusal: Refusal): Response {
   const { status, message, next, retryAfterSeconds } = refusal;
   const error = {

@@ -26,7 +26,7 @@ export interface TokenChange {
 }
 
 export interface Tokens {
-  /** How many there are; with none, everybody who reaches the door is the operator of this machine. */
+  /** How many there are; with none, everybody who reaches the endpoint is the operator of this machine. */
   count(): number;
   /** Who sends this `Authorization` header. */
   identify(authorization: string | undefined): Caller | Refusal;

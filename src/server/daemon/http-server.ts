@@ -179,7 +179,7 @@ type UpgradeGuards = Pick<HttpOptions, 'tokens' | 'upgrades' | 'admit'> & {
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
 };
 
-/** Hands a connection over to the door at its path, past the same guards as any request. */
+/** Hands a connection over to the handler at its path, past the same guards as any request. */
 function upgradeThrough(
   { tokens, upgrades, admit, checkAddress }: UpgradeGuards,
   incoming: IncomingMessage,

@@ -125,7 +125,7 @@ export interface DashboardParts {
 }
 
 /**
- * Answers what belongs to the dashboard; undefined for other paths. `caller` is whom the door knows already: the holder of a
+ * Answers what belongs to the dashboard; undefined for other paths. `caller` is whom the endpoint knows already: the holder of a
  * token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
  */
 export type Dashboard = (request: Request, caller: Caller | undefined) => Promise<Response | undefined>;

@@ -32,7 +32,7 @@ export function cookiesOf(request: Request): ReadonlyMap<string, string> {
 }
 
 export interface SignIn {
-  /** Who asks; `known` is whom the door knew by other means. Undefined: nobody yet. */
+  /** Who asks; `known` is whom the endpoint knew by other means. Undefined: nobody yet. */
   who(request: Request, known: Caller | undefined): Signed | undefined;
   /** Tells, for as long as an answer lasts, whether who asked would still be let in, as the same owner. */
   watch(request: Request, known: Caller | undefined): () => boolean;

@@ -8,7 +8,7 @@ import { cutTo, said } from './turn-parts.ts';
 
 const maxVerdictChars = 12_000;
 
-/** A voice with its own words. */
+/** A response with its own words. */
 interface ShownResponse {
   record: PanelistRecord;
   text: string;
@@ -69,7 +69,7 @@ function moodOf(position: string): Mood {
   return position === 'support' ? 'good' : position === 'oppose' ? 'bad' : 'plain';
 }
 
-/** Panels that were asked at once stand in one turn, others in one turn a voice, from expert A on. */
+/** Panels that were asked at once stand in one turn, others in one turn a response, from expert A on. */
 export function panelsOf({ turns }: Pick<Thread, 'turns'>): Panel[] {
   const panels: Panel[] = [];
   for (const turn of turns) {

@@ -30,7 +30,7 @@ export const unsupportedEncoding: Refusal = {
   headers: { 'Accept-Encoding': 'identity' },
 };
 
-/** At the path of a door that takes connections of another protocol alone; a proxy on the way may have taken that out. */
+/** At the path of an endpoint that takes connections of another protocol alone; a proxy on the way may have taken that out. */
 export const upgradeRequired: Refusal = {
   status: 426,
   class: 'upgrade',
@@ -107,7 +107,7 @@ const formBytes = 65_536;
 
 const readOnly = ['GET', 'HEAD'];
 
-/** One of the daemon's own doors, which take JSON. */
+/** One of the daemon's own endpoints, which take JSON. */
 interface JsonEndpoint {
   methods: readonly string[];
   open(guarded: GuardedRequest): Promise<Exchange>;

@@ -17,7 +17,7 @@ export interface GuardedRequest {
   root: string | undefined;
 }
 
-/** What a door answers. */
+/** What an endpoint answers. */
 export interface Exchange {
   response: Response;
   /** It lasts for as long as its client likes, and nobody waits for its end. */
@@ -34,7 +34,7 @@ export interface CallerProduct {
   instructions: string;
 }
 
-/** What every door of the daemon is made of. */
+/** What every endpoint of the daemon is made of. */
 export interface RouteServices {
   version: string;
   clock: Clock;

@@ -248,7 +248,7 @@ export interface StatelessHandlers {
 /** Callers and projects that are remembered while nobody of them asks for anything. */
 const maxHandlers = 256;
 
-/** One leg for each caller and project. */
+/** One handler for each caller and project. */
 export function createStatelessHandlers(make: (from: From) => Promise<StatelessHandler>): StatelessHandlers {
   // The one that was used longest ago stands first.
   const handlers = new Map<string, HandlerEntry>();

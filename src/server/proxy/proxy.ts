@@ -13,14 +13,14 @@ export interface ProxyOptions {
   url: string;
   /**
    * What lets the client in: a token that the operator gave, or none where he named the daemon; else the token of daemons that
-   * bridges start, which is shown to one alone that told of itself in this user's data folder.
+   * proxies start, which is shown to one alone that told of itself in this user's data folder.
    */
   access: { token: string | undefined } | { isOurs(): Promise<boolean> };
   /** The client's project; absent: he is in none. */
   root: string | undefined;
   /** The project is but where the client was started: roots that he lists come before it. */
   isGuess: boolean;
-  /** Folder in which this user's bridges keep the token and agree on who starts a daemon. */
+  /** Folder in which this user's proxies keep the token and agree on who starts a daemon. */
   home: string;
   /** How to start a daemon where there is none; absent: none is started. Its token is added to the environment. */
   daemon: DaemonCommand | undefined;

@@ -8,7 +8,7 @@ import { type AppError, configError, storageError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 
-/** The token of daemons that bridges start, in a file that only their user can read. */
+/** The token of daemons that proxies start, in a file that only their user can read. */
 export interface KeptToken {
   /** Undefined where no daemon was started yet. */
   read(): string | undefined;
@@ -36,7 +36,7 @@ export function createKeptToken(path: string): KeptToken {
         // Whatever the umask made of it.
         chmodSync(path, 0o600);
       } catch (error) {
-        // Another bridge was faster: its token is as good.
+        // Another proxy was faster: its token is as good.
         if (codeOf(error) !== 'EEXIST') throw error;
       }
       return read() ?? '';
@@ -130,7 +130,7 @@ export function readinessOf(url: string): Promise<Readiness> {
 export interface ReachOptions {
   /** As `http://127.0.0.1:8765`. */
   url: string;
-  /** Starts a daemon, or answers undefined when another bridge is at it; absent: none may be started. */
+  /** Starts a daemon, or answers undefined when another proxy is at it; absent: none may be started. */
   start?: (() => { daemon: StartedDaemon; release(): void } | undefined) | undefined;
   clock: Pick<Clock, 'sleep' | 'monotonic'>;
   onRemark(text: string): void;
@@ -192,7 +192,7 @@ function unreachable(url: string, state: Readiness): AppError {
 const maxStartMs = 60_000;
 
 /**
- * Sees to it that of several bridges one starts the daemon: undefined when another one is at it, else how to let go. Where two
+ * Sees to it that of several proxies one starts the daemon: undefined when another one is at it, else how to let go. Where two
  * take a lock that was left behind at the same moment, the second daemon finds its port taken and ends.
  */
 export function takeStartLock(path: string, pid: number, now: number): (() => void) | undefined {

@@ -63,7 +63,7 @@ export const frameError = z.strictObject({
   message: z.string(),
   /** Null where the error is about no tool. */
   tool: z.string().nullable(),
-  /** The error as other doors write it, and at least `next`: what to do now. */
+  /** The error as other endpoints write it, and at least `next`: what to do now. */
   detail: z.looseObject({ next: z.string().nullish() }),
   /** Seconds. */
   retry_after: z.number().optional(),
@@ -219,7 +219,7 @@ interface Own {
   retryAfterSeconds?: number;
 }
 
-/** An error that this door itself has to tell. */
+/** An error that this endpoint itself has to report. */
 export function ownError({ code, class: kind, message, next, tool, retryAfterSeconds }: Own): FrameError {
   return {
     code,

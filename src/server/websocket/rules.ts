@@ -1,7 +1,7 @@
 import type { FrameServerOptions } from './frame-server.ts';
 import type { WebSocketRules } from './websocket.ts';
 
-/** The door's settings as an operator writes them, in seconds. */
+/** The endpoint's settings as an operator writes them, in seconds. */
 export interface WsSettings {
   helloSeconds: number;
   pingSeconds: number;

@@ -113,7 +113,7 @@ function extensionIn(value: unknown): string {
   });
 }
 
-/** A slot whose answer is in a file; where writing failed, the answer is in the slot. */
+/** A response whose answer is in a file; where writing failed, the answer is in the reply. */
 export interface WrittenAnswer extends TargetEntry {
   path?: string;
 }

@@ -87,7 +87,7 @@ export async function askTarget(run: FanoutRun, { who }: FanoutTarget, prompt: T
       : { answer: await maskAnswer(mask, call.reqId, answer), said: answer.text.toWellFormed() };
   } catch (error) {
     throwIfAborted(call.signal);
-    // One model's failure is told in its slot; the others are asked all the same.
+    // One model's failure is reported in its own entry; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;
     return { error: await withoutSecrets(mask, call.reqId, error), latencyMs: clock.monotonic() - began };
   }
@@ -154,7 +154,7 @@ function count({ spent }: FanoutRun, { usage, costUsd }: ModelAnswer): void {
   if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
 }
 
-/** Puts the text to every model, a few at a time; responses come in the order of the slots. */
+/** Puts the text to every model, a few at a time; responses come in the order of the targets. */
 export async function askTargets(run: FanoutRun, targets: readonly FanoutTarget[]): Promise<TargetResponse[]> {
   const { call, text } = run;
   // Only one answer can be shown while it comes.

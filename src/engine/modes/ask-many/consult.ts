@@ -40,7 +40,7 @@ export function tokensOf(messages: readonly Message[], { model }: Candidates[0])
 }
 
 /**
- * Prepares a question at once (its cost is put aside) and asks it when the result is called. Never throws for a model that
+ * Prepares a question at once (its cost is reserved) and asks it when the result is called. Never throws for a model that
  * fails; a call that was cancelled does.
  */
 export function askPanelist(run: PanelRun, question: PanelQuestion): () => Promise<PanelOutcome> {
@@ -122,7 +122,7 @@ export function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
   });
 }
 
-/** What a vendor charges for an answer that did not come in time is not told: what was put aside counts then. */
+/** What a vendor charges for an answer that did not come in time is not told: what was reserved counts then. */
 function paidFor(outcome: PanelOutcome): number | undefined {
   if (outcome.status === 'success') return outcome.answer.costUsd;
   if (outcome.status === 'error' && outcome.error.details.class === 'timeout') return undefined;

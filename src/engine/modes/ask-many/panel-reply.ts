@@ -249,7 +249,7 @@ function entryOf(response: PanelistResponse, show: (text: string) => string): Js
   };
 }
 
-/** The assistant's turn: what everybody after it reads, and where in it each voice stands. */
+/** The assistant's turn: what everybody after it reads, and where in it each response stands. */
 function turnText(result: PanelResult): { content: string; records: PanelistRecord[] } {
   const { responses, tally, synthesis, synthesizer } = result;
   const minority = minorityOf(result).map(

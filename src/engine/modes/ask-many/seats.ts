@@ -49,7 +49,7 @@ export function validatePanelists(requests: readonly PanelistRequest[]): void {
   refuseTwins(requests, request => `${request.model.toLowerCase()}:${request.stance}`);
 }
 
-/** Finds out who the names stand for. A name that leads nowhere leaves its seat empty; two that lead to one are refused. */
+/** Finds out who the names stand for. A name that leads nowhere leaves its panelist without a model; two that lead to one are refused. */
 export async function resolvePanelists(
   route: Route,
   requests: readonly PanelistRequest[],
@@ -96,7 +96,7 @@ function cannotSee(candidate: Candidate): AppError {
   });
 }
 
-/** The same model that is to think harder is another voice. */
+/** The same model that is to think harder is another panelist. */
 function identityOf({ who, stance }: Panelist): string {
   if (!('candidates' in who)) return '';
   const [first] = who.candidates;

@@ -8,13 +8,13 @@ import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
 import { type FanoutRun, nameOf, type TargetResponse } from './ask-each.ts';
 import { costOf } from './voice.ts';
 
-/** A slot of a reply, and the answer that stands in it under `response`. */
+/** An entry of a reply, and the answer that stands in it under `response`. */
 export interface TargetEntry {
   facts: JsonObject;
   text?: string;
 }
 
-/** Where the whole of a slot's answer is kept: a turn of a thread, and where in it the answer begins. */
+/** Where the whole of an entry's answer is kept: a turn of a thread, and where in it the answer begins. */
 export interface Kept {
   thread: string;
   seq: number;
@@ -24,7 +24,7 @@ export interface Kept {
 /** A text is never cut shorter than this many tokens. */
 const shortTokens = 60;
 
-/** What a slot's words on its cut cost. */
+/** What an entry's words on its cut cost. */
 const noteTokens = 90;
 
 export function documentWith(
@@ -41,7 +41,7 @@ function whole({ facts, text }: TargetEntry): JsonObject {
 
 /**
  * The reply with its answers cut so that it has at most `limit` tokens: the short ones stay whole, the long ones get equal
- * parts of what is left. No slot is lost; where its whole answer is kept, a cut one has the cursor to read on.
+ * parts of what is left. No entry is lost; where its whole answer is kept, a cut one has the cursor to read on.
  */
 export function truncateResponses(
   entries: readonly TargetEntry[],
@@ -88,7 +88,7 @@ function cut(entry: TargetEntry, size: number, share: number, kept: Kept | undef
   };
 }
 
-/** A slot as replies show it, without the answer's text. */
+/** A response as replies show it, without the answer's text. */
 export function factsOf({ target, outcome }: TargetResponse): JsonObject {
   const corrected = 'candidates' in target.who && target.who.corrected ? { ...target.who.corrected } : undefined;
   const facts = { model: nameOf(target, outcome), requested: target.requested, model_corrected: corrected };
@@ -125,7 +125,7 @@ const note =
   'Some answers are longer than a reply takes. Read on: call "threads" with action "read", this continuation_id and a slot\'s next_cursor as cursor. "prompt_from_file_to_file" writes answers into files instead.';
 
 /**
- * The keys of a reply around its slots: `result`, and what goes with it. Answers that are too long for one reply were paid
+ * The keys of a reply around its entries: `result`, and what goes with it. Answers that are too long for one reply were paid
  * for all the same: only then a thread is written, which has them whole.
  */
 export async function replyWith(

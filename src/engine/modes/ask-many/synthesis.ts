@@ -53,7 +53,7 @@ export async function synthesize(
   return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
 }
 
-/** What was counted, so that nobody has to count again: and no voice that stands alone is lost. */
+/** What was counted, so that nobody has to count again: and no minority view is lost. */
 function facts(responses: readonly PanelistResponse[], { positions, minority, mean }: Tally): string {
   const sides = responses.flatMap(({ panelist }) =>
     panelist.stance === 'neutral' ? [] : [`Expert ${panelist.label} was told to argue ${panelist.stance} it`],

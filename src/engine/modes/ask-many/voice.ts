@@ -7,7 +7,7 @@ import type { PanelOutcome, PanelRun } from './consult.ts';
 import { modelName, type Panelist } from './seats.ts';
 import { factsOf, type VerdictFacts } from './verdicts.ts';
 
-/** One seat of a panel with what came of asking it. */
+/** One panelist with what came of asking it. */
 export interface PanelistResponse {
   panelist: Panelist;
   /** Absent: the model could not be asked at all. */
@@ -43,7 +43,7 @@ export function complaintOf({ outcome }: PanelistResponse): string {
   }
 }
 
-/** A voice as replies show it; `text` is its verdict, whole or as much as there is room for. */
+/** A response as replies show it; `text` is its verdict, whole or as much as there is room for. */
 export function responseOf(response: PanelistResponse, text: string): JsonObject {
   const { panelist, outcome } = response;
   const shared = { model: panelist.model, stance: panelist.stance };
@@ -90,7 +90,7 @@ export function responseOf(response: PanelistResponse, text: string): JsonObject
   }
 }
 
-/** A voice as the turn keeps it; its text is what stands between `from` and `to` of the content. */
+/** A response as the turn keeps it; its text is what stands between `from` and `to` of the content. */
 export function panelistRecord(response: PanelistResponse, from: number, to: number): PanelistRecord {
   const { panelist, outcome } = response;
   const { position, confidence } = verdictOf(response)?.facts ?? {};

@@ -12,7 +12,7 @@ import type { Sandbox } from '../../../../workspace/sandbox.ts';
 import { targetInside } from '../../../../workspace/write-changes.ts';
 import type { AgentTool, ToolOutput, ToolSurroundings } from './agent-tool.ts';
 
-/** What the hands of one run work with. */
+/** What the local tools of one run work with. */
 export interface LocalToolServices {
   sandbox: Sandbox;
   git: Git;
