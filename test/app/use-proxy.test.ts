@@ -60,6 +60,8 @@ afterEach(async () => {
 
 const ask = (env: Record<string, string>) =>
   runProgram(['ask', 'Hello'], {
+    // A proxy holds for all that a process does from then on.
+    ownProcess: true,
     cwd: project.root,
     env: { ...vendorEnv({ openai: 'http://vendor.test/v1' }), ...env },
   });

@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import type { WarmNews, WarmRun } from './warm-program.ts';
 
 export const main = new URL('../../dist/main.js', import.meta.url).pathname;
 
@@ -16,10 +17,33 @@ export interface RunOptions {
   input?: string;
   /** Sent as soon as something is on stdout. */
   interrupt?: NodeJS.Signals;
+  /** Always starts a process, also where one that ran the command before could run it again. */
+  ownProcess?: boolean;
 }
 
-/** Runs the built program with nothing but this environment; HOME is the working directory unless told. */
-export function runProgram(args: string[], { cwd, env = {}, input, interrupt }: RunOptions): Promise<Run> {
+const started = new Set<string>();
+let warm: ChildProcess | undefined;
+let isWarmBusy = false;
+
+/**
+ * Runs the built program with nothing but this environment; HOME is the working directory unless told.
+ * The first run of each command within a test file has a process of its own, which has to end by itself.
+ * Later runs share one process that loaded the program once, because loading takes most of the time of a run.
+ */
+export async function runProgram(args: string[], options: RunOptions): Promise<Run> {
+  const command = args[0] ?? '';
+  const isFirst = !started.has(command);
+  started.add(command);
+  if (isFirst || options.interrupt || options.ownProcess || isWarmBusy) return runAlone(args, options);
+  isWarmBusy = true;
+  try {
+    return await runWarm(args, options);
+  } finally {
+    isWarmBusy = false;
+  }
+}
+
+function runAlone(args: string[], { cwd, env = {}, input, interrupt }: RunOptions): Promise<Run> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
     const child = spawn(process.execPath, [main, ...args], {
@@ -40,4 +64,31 @@ export function runProgram(args: string[], { cwd, env = {}, input, interrupt }: 
     child.on('close', code => resolve({ ...run, code }));
     child.stdin?.end(input);
   });
+}
+
+function runWarm(args: string[], { cwd, env = {}, input }: RunOptions): Promise<Run> {
+  const child = warm ?? startWarm();
+  const { promise, resolve, reject } = Promise.withResolvers<Run>();
+  const startedAt = performance.now();
+  const run: Run = { code: null, out: '', err: '', pieces: [] };
+  const onNews = (news: WarmNews) => {
+    if ('code' in news) return resolve({ ...run, code: news.code });
+    run[news.stream] += news.text;
+    if (news.stream === 'out') run.pieces.push({ text: news.text, at: performance.now() - startedAt });
+  };
+  const onExit = () => {
+    warm = undefined;
+    reject(new Error(`the process ended within "${args.join(' ')}": ${run.err}`));
+  };
+  child.on('message', onNews).once('exit', onExit);
+  const asked: WarmRun = { main, args, cwd, env: { HOME: cwd, ...env }, ...(input !== undefined && { input }) };
+  child.send(asked);
+  return promise.finally(() => child.off('message', onNews).off('exit', onExit));
+}
+
+/** Ends when the test file's own process does. */
+function startWarm(): ChildProcess {
+  const program = new URL('./warm-program.ts', import.meta.url).pathname;
+  warm = fork(program, { env: {}, execArgv: [], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  return warm;
 }

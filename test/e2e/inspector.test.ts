@@ -25,6 +25,9 @@ afterAll(async () => {
   await Promise.all([project.dispose(), home.dispose()]);
 });
 
+/** What Node compiled of the Inspector is kept from one of its many runs to the next. */
+const compiled = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
+
 interface Inspection {
   code: number;
   /** The protocol's result. */
@@ -50,7 +53,7 @@ function inspectWith(settingsOfServer: Record<string, string>, args: string[]): 
   });
   const settings = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
   const line = [inspector, '--cli', ...settings, command, ...server, ...args, '--format', 'json'];
-  const own = { PATH: process.env.PATH ?? '', HOME: home.root, MCP_STORAGE_DIR: home.path('inspector') };
+  const own = { PATH: process.env.PATH ?? '', HOME: home.root, MCP_STORAGE_DIR: home.path('inspector'), ...compiled };
   return new Promise(resolve => {
     execFile(command, line, { cwd, env: own }, (error, stdout, stderr) => {
       const result = JSON.parse(stdout || '{}').result;
@@ -78,10 +81,12 @@ describe('the Inspector', () => {
   it('finds nothing in the schemas that a host could stumble over', async () => {
     // Some tools are there only where their vendor is configured; listing tools asks no vendor.
     const all = { MOONSHOT_API_KEY: 'test-key', ZHIPUAI_API_KEY: 'test-key' };
-    const { code, result, errors } = await inspectWith(all, ['--method', 'tools/list', '--strict']);
+    const [{ code, result, errors }, { result: modern }] = await Promise.all([
+      inspectWith(all, ['--method', 'tools/list', '--strict']),
+      inspectWith(all, ['--method', 'tools/list', '--protocol-era', 'modern']),
+    ]);
     expect({ code, errors }).toEqual({ code: 0, errors: '' });
     expect(result.tools).toHaveLength(tools.length);
-    const { result: modern } = await inspectWith(all, ['--method', 'tools/list', '--protocol-era', 'modern']);
     expect(modern.tools).toEqual(result.tools);
   });
 
@@ -103,14 +108,16 @@ describe('the Inspector', () => {
     ['legacy', []],
     ['modern', ['--protocol-era', 'modern']],
   ])('gets prompts and reads resources in the %s era', async (_era, era) => {
-    const { result: listed } = await inspect('--method', 'prompts/list', ...era);
-    expect(listed.prompts.map(({ name }: { name: string }) => name)).toContain('review');
     const asked = ['--prompt-name', 'chat:auto', '--prompt-args', 'request=Hello.'];
-    const { result: got } = await inspect('--method', 'prompts/get', ...asked, ...era);
+    const [{ result: listed }, { result: got }, { result: found }, { result: read }] = await Promise.all([
+      inspect('--method', 'prompts/list', ...era),
+      inspect('--method', 'prompts/get', ...asked, ...era),
+      inspect('--method', 'resources/list', ...era),
+      inspect('--method', 'resources/read', '--uri', 'polylogue://models', ...era),
+    ]);
+    expect(listed.prompts.map(({ name }: { name: string }) => name)).toContain('review');
     expect(got.messages[0].content.text).toMatch(/"chat".*model "auto"[\s\S]*Hello\./);
-    const { result: found } = await inspect('--method', 'resources/list', ...era);
     expect(found.resources[0]).toMatchObject({ uri: 'polylogue://models', mimeType: 'application/json' });
-    const { result: read } = await inspect('--method', 'resources/read', '--uri', 'polylogue://models', ...era);
     expect(JSON.parse(read.contents[0].text).models.length).toBeGreaterThan(0);
   });
 
@@ -125,6 +132,7 @@ describe('the Inspector', () => {
       PATH: process.env.PATH ?? '',
       HOME: home.root,
       MCP_STORAGE_DIR: home.path('inspector'),
+      ...compiled,
       MCP_INSPECTOR_DAEMON_DIR: await mkdtemp(join(tmpdir(), 'mcpdo-')),
       MCP_INSPECTOR_DAEMON_TOKEN: 'of this test',
       MCP_INSPECTOR_SECRET_STORE: 'memory',

@@ -19,16 +19,19 @@ import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { changeOf, newExchangeId, start, threadWith, turnOf } from '../contracts/store-fixtures.ts';
 import { manualClock, realClock } from './clock.ts';
-import { redisStore } from './redis-store.ts';
 
 const [mode, file = '', ...rest] = process.argv.slice(2);
 // Straight to the descriptor: what the parent has read was said before the kill.
 const say = (line: string | number) => writeSync(1, `${line}\n`);
 
-function open(): Store {
+async function open(): Promise<Store> {
   const onWarning = (message: string) => void writeSync(2, `warning: ${message}\n`);
   const [url = '', prefix] = file.split('#');
-  if (prefix) return redisStore(url, { prefix, onWarning });
+  if (prefix) {
+    // Loaded only where it is used, because most of these processes are started for SQLite, and often.
+    const { redisStore } = await import('./redis-store.ts');
+    return redisStore(url, { prefix, onWarning });
+  }
   return createSqliteStore({ file, clock: realClock(), onWarning });
 }
 
@@ -99,7 +102,7 @@ if (mode === 'hold') {
   db.close();
   say('freed');
 } else {
-  const store = open();
+  const store = await open();
   if (mode === 'append') await append(store, rest);
   else if (mode === 'add') await add(store, rest);
   else if (mode === 'fill') await fill(store, rest);

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, writeFileSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -7,7 +6,7 @@ import { onTestFinished } from 'vitest';
 /** A directory of this test's own, by its real path, with the files given; it is removed when the test ends. */
 export function tempTree(files: Record<string, string | Uint8Array> = {}): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'polylogue-files-')));
-  onTestFinished(() => rm(root, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
   write(root, files);
   return root;
 }

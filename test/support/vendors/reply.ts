@@ -1,6 +1,7 @@
 import { decode } from 'gpt-tokenizer/encoding/o200k_base';
 import type { AnswerStep, BrokenStep, ReportedUsage } from './fake-vendor.ts';
 import { o200kTokens } from './o200k-tokens.ts';
+import { tokensOf } from './prompt.ts';
 import type { FakeCall } from './tool-calls.ts';
 import { type FoundPage, found } from './web-search.ts';
 
@@ -43,7 +44,7 @@ export function makeReply(step: AnswerStep | BrokenStep, facts: ReplyFacts): Rep
   const plan: AnswerStep = 'fault' in step ? {} : step;
   const reasoning = plan.reasoning ?? '';
   const thought = o200kTokens(reasoning).length;
-  const wanted = o200kTokens(facts.text);
+  const wanted = tokensOf(facts.text);
   const room = Math.max(0, (facts.maxOutput ?? Number.POSITIVE_INFINITY) - thought);
   const cut = wanted.length > room;
   const called = (facts.calls ?? []).reduce((sum, call) => sum + o200kTokens(call.name + call.text).length, 0);
