@@ -12,7 +12,7 @@ const files = await generatedFiles(root).catch((error: unknown) => {
 });
 const stale = [...files].filter(([path, text]) => {
   const file = join(root, path);
-  return !existsSync(file) || readFileSync(file, 'utf8') !== text;
+  return !existsSync(file) || !readFileSync(file).equals(Buffer.from(text));
 });
 
 if (values.check) {

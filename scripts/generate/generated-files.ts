@@ -53,16 +53,16 @@ async function allOptions(
   return { ...own, ...Object.fromEntries(theirs) };
 }
 
-/** Everything that is generated from a source tree: path → text. Parts whose definitions do not exist are left out. */
-export async function generatedFiles(root: string): Promise<Map<string, string>> {
-  const files = new Map<string, string>();
+/** Everything that is generated from a source tree: path → text or bytes. Parts whose definitions do not exist are left out. */
+export async function generatedFiles(root: string): Promise<Map<string, string | Buffer>> {
+  const files = new Map<string, string | Buffer>();
   const add = (path: string, text: string | undefined): void => {
     if (text !== undefined) files.set(path, text);
   };
-  if (existsSync(join(root, 'src/core/vocabulary.gen.ts'))) {
+  if (existsSync(join(root, 'src/core/vocabulary.gen.bin'))) {
     // The vocabulary is large: loaded only where something is made of it.
-    const { vocabularyFilterText } = await import('./vocabulary-filter.ts');
-    add('src/core/vocabulary.gen.ts', vocabularyFilterText());
+    const { vocabularyFilter } = await import('./vocabulary-filter.ts');
+    files.set('src/core/vocabulary.gen.bin', vocabularyFilter());
   }
   const lists = findLists(root);
   for (const { spec, members } of lists) add(`${spec.folder}/index.gen.ts`, listText(spec, members));

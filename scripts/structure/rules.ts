@@ -226,6 +226,8 @@ const builtins: StructureRules['builtins'] = {
     'calls/durable',
     'cli',
     'config',
+    // Data of the package itself, no file of the user.
+    'core/tokens.ts',
     'observability',
     'providers/external-cli',
     'server/daemon',

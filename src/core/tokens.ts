@@ -1,5 +1,5 @@
+import { readFileSync } from 'node:fs';
 import { safeCut } from './text.ts';
-import { vocabularyFilter } from './vocabulary.gen.ts';
 
 /** What one UTF-16 unit is to o200k, which cuts a text into pieces before it merges any. */
 const kinds = { unknown: 0, newline: 1, space: 2, upper: 3, lower: 4, letter: 5, digit: 6, mark: 7 } as const;
@@ -124,11 +124,12 @@ const patience = 2;
 
 const hash = new WordHash();
 
+/** A Bloom filter of o200k's vocabulary, made by `npm run generate` and read with the first word. */
 let filter: Buffer | undefined;
 
 /** Whether there is a word with the present hash; one in a hundred that are none is taken for one. */
 function isWord(): boolean {
-  filter ??= Buffer.from(vocabularyFilter, 'base64');
+  filter ??= readFileSync(new URL('./vocabulary.gen.bin', import.meta.url));
   const size = filter.length * 8;
   for (let probe = 0; probe < probes; probe++) {
     const bit = hash.bit(probe, size);
