@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { systemEnvironment } from '../src/app/surroundings.ts';
+import { systemEnvironment } from '../src/app/system-environment.ts';
 import { exchangeId, type ThreadId, threadId } from '../src/core/ids.ts';
 import type { Turn } from '../src/core/thread.ts';
 import { createSqliteStore } from '../src/storage/sqlite/sqlite.ts';

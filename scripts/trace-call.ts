@@ -8,7 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { loadAppConfig, type ProcessEnvironment, serveStdio } from '../src/app/app.ts';
-import { systemEnvironment } from '../src/app/surroundings.ts';
+import { systemEnvironment } from '../src/app/system-environment.ts';
 import type { Clock } from '../src/core/ports.ts';
 import { rules } from './structure/rules.ts';
 

@@ -22,7 +22,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'How is a misspelt model name corrected?',
-    answers: ['src/models/routing/resolve.ts', 'src/models/routing/lookup.ts', 'src/models/routing/names.ts'],
+    answers: ['src/models/routing/resolve.ts', 'src/models/routing/eligible-models.ts', 'src/models/routing/names.ts'],
   },
   {
     question: 'Where is the number of tokens of a text estimated?',

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createProduct, loadConfig, type Product, tables } from '../../src/app/app.ts';
-import { systemEnvironment } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { loadCatalogue } from '../../src/models/catalogue/catalogue.ts';
 import { usableSettings } from '../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';

@@ -14,7 +14,7 @@ import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts
 import { createReadiness, metricsRoute } from '../server/daemon/probes.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
-import { wsRules } from '../server/websocket/rules.ts';
+import { wsRules } from '../server/websocket/settings.ts';
 import { openWebSockets } from '../server/websocket/websocket.ts';
 import type { Store } from '../storage/store.ts';
 import type { Threads } from '../threads/threads.ts';

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ActionCall, type ActionParts, createActionContext } from '../calls/actions/actions.ts';
-import { languageOf, preambleOf } from '../calls/ask/gather.ts';
+import { languageOf, preambleOf } from '../calls/ask/prepare-context.ts';
 import { createFileShortener } from '../calls/ask/shorten-files.ts';
 import { createRateLimits } from '../calls/call-limits.ts';
 import {

@@ -5,8 +5,8 @@ import {
   createExplainer,
   type RouteQuestion,
 } from '../calls/ask/explain-call.ts';
+import { createIdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import { detachAfterMs } from '../calls/durable/long-calls.ts';
-import { createIdempotentCalls } from '../calls/durable/once.ts';
 import type { ToolDefinition } from '../calls/tool.ts';
 import { securityError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
@@ -18,7 +18,7 @@ import { catalogueVersion } from '../engine/tool-table.ts';
 import type { AskModel } from '../models/ask-model.ts';
 import type { ModelService } from '../models/call/models.ts';
 import type { Meter } from '../models/meter.ts';
-import { cliProviderId } from '../providers/external-cli/program.ts';
+import { cliProviderId } from '../providers/external-cli/contract.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { composeExposure, type ToolExposure } from './compose-catalog.ts';
 import { composeActions, composeEngine, composeMeter, type EngineParts } from './compose-engine.ts';

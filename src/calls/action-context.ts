@@ -6,7 +6,7 @@ import type { Thread, ThreadHead } from '../core/thread.ts';
 import type { Principal } from '../core/tool-host.ts';
 import type { SpendRow } from '../core/usage.ts';
 import type { ProviderState } from '../models/call/models.ts';
-import type { ProviderCapabilities } from '../models/catalogue/survey.ts';
+import type { ProviderCapabilities } from '../models/catalogue/capabilities.ts';
 import type { KeptDocument, SearchHit, SearchRequest, VendorCache } from '../models/vendor-services.ts';
 import type { ExportFormat } from '../threads/transfer/transfer.ts';
 

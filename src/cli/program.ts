@@ -1,6 +1,6 @@
 import { fstatSync, realpathSync } from 'node:fs';
 import { loadAppConfig } from '../app/settings.ts';
-import { systemEnvironment, useProxy } from '../app/surroundings.ts';
+import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { type AppError, inputError, isAppError } from '../core/errors.ts';
 import { type Invocation, isOn } from './command/command.ts';

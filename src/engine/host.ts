@@ -1,8 +1,8 @@
 import type { ModelActions } from '../calls/action-context.ts';
-import { idempotencyTraits } from '../calls/durable/call-log.ts';
+import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import type { Jobs } from '../calls/durable/jobs.ts';
 import { abortOnDisconnect, detachLong } from '../calls/durable/long-calls.ts';
-import type { IdempotentCalls } from '../calls/durable/once.ts';
+import { idempotencyTraits } from '../calls/durable/operation-log.ts';
 import { type ReplyFormat, renderReply } from '../calls/format-reply.ts';
 import { isAppError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';

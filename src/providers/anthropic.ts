@@ -19,7 +19,7 @@ import {
 } from '../models/provider.ts';
 import { type Fetch, postJson, reportedCount, requestBody } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
-import { answerFetch } from './shared/plain-answer.ts';
+import { answerFetch } from './shared/non-streaming.ts';
 
 /** The same model, each part of whose stream becomes what `map` makes of it. */
 export function mappedParts(

@@ -2,8 +2,8 @@ import { configError } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { type Connection, checkedBaseUrl, defineProvider, type ProviderSettings } from '../models/provider.ts';
 import type { Fetch } from './shared/http.ts';
+import { answerFetch } from './shared/non-streaming.ts';
 import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
-import { answerFetch } from './shared/plain-answer.ts';
 
 export interface AzureSettings {
   endpoint: string;

@@ -1,6 +1,6 @@
 import { usualWindow } from '../models/catalogue/overlay.ts';
 import { defineProvider, isLocalUrl, isLoopbackUrl, type ProviderSettings } from '../models/provider.ts';
-import { connectOwnServer, ownModel } from './shared/own-server.ts';
+import { connectOwnServer, ownModel } from './shared/self-hosted.ts';
 
 const group = 'Providers';
 

@@ -11,8 +11,8 @@ import {
   type ProviderSettings,
 } from '../models/provider.ts';
 import { type LiveListSource, listPage } from './shared/list-models.ts';
+import { answerFetch } from './shared/non-streaming.ts';
 import { chatUsage } from './shared/openai-dialect.ts';
-import { answerFetch } from './shared/plain-answer.ts';
 
 /** The deployments of `GET {baseUrl}/models` in DIAL's form that can be conversed with. Throws like `liveList`. */
 export async function dialList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {

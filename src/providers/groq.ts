@@ -8,7 +8,7 @@ import {
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
-import { answerFetch } from './shared/plain-answer.ts';
+import { answerFetch } from './shared/non-streaming.ts';
 import { withThoughtsApart } from './shared/stream-transforms.ts';
 
 const ownBaseUrl = 'https://api.groq.com/openai/v1';

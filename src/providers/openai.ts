@@ -10,8 +10,8 @@ import {
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
+import { answerFetch } from './shared/non-streaming.ts';
 import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
-import { answerFetch } from './shared/plain-answer.ts';
 
 /** The families that the vendor's documents name for its search; the small ones of older generations can't. */
 const searching = /^(?:gpt-4o|gpt-4\.1(?!-nano)|gpt-[5-9]|o3(?!-mini)|o4)/;

@@ -19,7 +19,7 @@ import {
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
-import { answerFetch } from './shared/plain-answer.ts';
+import { answerFetch } from './shared/non-streaming.ts';
 
 /**
  * The package's model with what it leaves out: a stream that ends without a reason is told as interrupted, the upstream

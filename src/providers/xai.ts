@@ -18,7 +18,7 @@ import {
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
-import { answerFetch } from './shared/plain-answer.ts';
+import { answerFetch } from './shared/non-streaming.ts';
 import { withInterruptedEnds } from './shared/stream-transforms.ts';
 
 /** From the fourth generation on. */

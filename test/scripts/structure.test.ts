@@ -532,4 +532,16 @@ describe('the rules', () => {
     const page = readFileSync(new URL('docs/architecture.md', root), 'utf8');
     expect(readFolderTable(page)).toEqual(Object.fromEntries(enforced));
   });
+
+  it('names files and functions that exist', () => {
+    const page = readFileSync(new URL('docs/architecture.md', root), 'utf8');
+    const named = [...page.matchAll(/`(src\/[\w./-]+\.ts)`(?:\s+`(\w+)`)?/g)];
+    expect(named.length).toBeGreaterThan(50);
+    const wrong = named.filter(([, file = '', name]) => {
+      if (!existsSync(new URL(file, root))) return true;
+      const declares = new RegExp(`^(?:export )?(?:async )?(?:function|const|interface|type) ${name}\\b`, 'm');
+      return name !== undefined && !declares.test(readFileSync(new URL(file, root), 'utf8'));
+    });
+    expect(wrong.map(([match]) => match)).toEqual([]);
+  });
 });

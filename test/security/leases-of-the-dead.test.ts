@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { systemEnvironment } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { threadId } from '../../src/core/ids.ts';
 import { processMarks } from '../../src/storage/process-mark.ts';
 import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';

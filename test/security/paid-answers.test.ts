@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemEnvironment } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { cancelledError, storageError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, tables } from '../../src/app/app.ts';
-import { systemEnvironment } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/system-environment.ts';
 import type { Clock, Random } from '../../src/core/ports.ts';
 import type { ProgressUpdate } from '../../src/core/tool-host.ts';
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { systemEnvironment } from '../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { createRedisStore, type RedisStoreOptions } from '../../src/storage/redis/redis.ts';
 import type { Store } from '../../src/storage/store.ts';
 

@@ -6,7 +6,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import type { ExchangeFilter, ExchangeRecord } from '../../core/ports.ts';
 import type { ProgressUpdate } from '../../core/tool-host.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
-import { systemEnvironment, useProxy } from '../surroundings.ts';
+import { systemEnvironment, useProxy } from '../system-environment.ts';
 import {
   type Conversation,
   type ConversationOptions,

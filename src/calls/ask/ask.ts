@@ -6,7 +6,7 @@ import type { ExchangeStatus, Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
-import { absentModel } from '../../models/call/call-run.ts';
+import { absentModel } from '../../models/call/call-context.ts';
 import { splitSuffix } from '../../models/routing/names.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import { turnTokens } from '../../threads/transcript.ts';
@@ -21,7 +21,7 @@ import type {
 } from '../call-record.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
-import { prepareContext } from './gather.ts';
+import { prepareContext } from './prepare-context.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
 import { planCall, searchFor } from './route-call.ts';
 import type { CallServices } from './services.ts';

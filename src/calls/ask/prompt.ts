@@ -32,6 +32,7 @@ import { checkDocument, checkFile, readImage } from '../../workspace/read-file.t
 import { questionWords } from '../../workspace/words.ts';
 import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
+import { fitNewFiles } from './fit-files.ts';
 import {
   costOf,
   countMasked,
@@ -42,8 +43,7 @@ import {
   recordOf,
   skipForRoom,
   take,
-} from './file-embedding.ts';
-import { fitNewFiles } from './place-files.ts';
+} from './included-files.ts';
 import type { FoundFile } from './search-files.ts';
 import type { CallServices } from './services.ts';
 

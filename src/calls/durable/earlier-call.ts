@@ -14,9 +14,9 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import { walkDirectory } from '../../workspace/walk.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, successReply } from '../reply.ts';
-import type { CallFingerprint, CallOperation, LoggedOperation, OperationLog } from './call-log.ts';
 import type { ProcessLease } from './jobs.ts';
 import type { SharedExecution } from './long-calls.ts';
+import type { CallFingerprint, CallOperation, LoggedOperation, OperationLog } from './operation-log.ts';
 
 export interface InputCheckOptions {
   threads: Threads;

@@ -7,7 +7,7 @@ import { isRecord, type JsonObject, textsIn } from '../../core/json.ts';
 import { printablePath, safeCut } from '../../core/text.ts';
 import type { Thread } from '../../core/thread.ts';
 import { type CliRegistry, guidance } from '../../providers/external-cli/cli-registry.ts';
-import { cliProviderId } from '../../providers/external-cli/program.ts';
+import { cliProviderId } from '../../providers/external-cli/contract.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import type { Mode, ModeServices } from './mode.ts';
 

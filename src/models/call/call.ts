@@ -4,13 +4,13 @@ import type { Candidate } from '../../core/model.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../ask-model.ts';
 import { feesOf } from '../fees.ts';
 import type { Connection } from '../provider.ts';
-import type { BreakerPermit } from '../resilience/breaker-board.ts';
+import type { BreakerPermit } from '../resilience/breaker-registry.ts';
 import { faultOf } from '../resilience/classify-error.ts';
 import { toModelError } from '../resilience/errors.ts';
 import { limitsFor, startTimeouts } from '../resilience/limiter.ts';
 import { maxAttempts, othersAfter, retryDelay } from '../resilience/policy.ts';
 import { attempt } from './attempt.ts';
-import type { AskModelParts, AttemptContext, CallContext } from './call-run.ts';
+import type { AskModelParts, AttemptContext, CallContext } from './call-context.ts';
 import {
   answerOf,
   failureOf,
@@ -19,7 +19,7 @@ import {
   logRequest,
   recordAttempt,
   reportWaste,
-} from './call-run.ts';
+} from './call-context.ts';
 import { createReplyAccumulator, toolsOf, toPrompt } from './messages.ts';
 import { fitImages, repairHistory, signerOf } from './repair-history.ts';
 

@@ -4,6 +4,13 @@ import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, LogExchange, Random, SharedState } from '../../core/ports.ts';
 import type { AskModel, CallLimits } from '../ask-model.ts';
+import {
+  capabilitiesOf,
+  type ProviderCapabilities,
+  settingFor,
+  type UnknownName,
+  unknownNames,
+} from '../catalogue/capabilities.ts';
 import { type ConfiguredProvider, configureProviders, createConnections, keyNames } from '../catalogue/connections.ts';
 import {
   createModelSources,
@@ -11,13 +18,6 @@ import {
   type ModelSources,
   type SourceOptions,
 } from '../catalogue/model-sources.ts';
-import {
-  capabilitiesOf,
-  type ProviderCapabilities,
-  settingFor,
-  type UnknownName,
-  unknownNames,
-} from '../catalogue/survey.ts';
 import type { AccountBalance, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { type Health, upstreamOf } from '../resilience/breaker.ts';
 import type { Load } from '../resilience/limiter.ts';

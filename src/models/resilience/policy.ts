@@ -2,7 +2,7 @@ import { AppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, Random, SharedState } from '../../core/ports.ts';
 import { type Health, RollingCounts, type Upstream } from './breaker.ts';
-import { type BreakerBlock, type BreakerPermit, createBreakerRegistry } from './breaker-board.ts';
+import { type BreakerBlock, type BreakerPermit, createBreakerRegistry } from './breaker-registry.ts';
 import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import { type EligibleModels, eligibleModels } from './lookup.ts';
+import { type EligibleModels, eligibleModels } from './eligible-models.ts';
 import type { ModelRequirements } from './requirements.ts';
 import { applyRequirements, type Resolution, resolveIn } from './resolve.ts';
 import type { ModelRequest, Refusal, Roster, RoutingPolicy } from './roster.ts';

@@ -1,6 +1,6 @@
 import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import { type EligibleModels, nearestNames } from './lookup.ts';
+import { type EligibleModels, nearestNames } from './eligible-models.ts';
 import { knownSuffixes, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
   isOffline,

@@ -8,7 +8,7 @@ import {
   interpretationsOf,
   isUnknownSuffix,
   type Match,
-} from './lookup.ts';
+} from './eligible-models.ts';
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
   malformedNameError,

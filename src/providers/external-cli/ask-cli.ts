@@ -6,8 +6,8 @@ import { withoutKeys } from '../../models/resilience/errors.ts';
 import type { CliDefinition, CliEvent } from './clis/cli.ts';
 import { type CliOutput, readOutput } from './command/output.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
+import type { CliRequest, CliResponse } from './contract.ts';
 import { asksForLogin, failureOf, maxLoginLength, notInstalled } from './failures.ts';
-import type { CliRequest, CliResponse } from './program.ts';
 import { type ChildEnv, type CliExit, cliEnvironment, findExecutable, markName, runCli } from './run-cli.ts';
 
 /** Arguments of a configuration without those that let a CLI do more than read. */

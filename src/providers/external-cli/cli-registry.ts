@@ -3,7 +3,7 @@ import { cancelledError, inputError } from '../../core/errors.ts';
 import { safeCut } from '../../core/text.ts';
 import type { AskCliParts } from './ask-cli.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
-import type { CliRunner, ExternalCli } from './program.ts';
+import type { CliRunner, ExternalCli } from './contract.ts';
 
 /** What an agent is told to be, where its configuration has no prompt of its own for the role. */
 export const builtInRoles: Readonly<Record<string, string>> = {

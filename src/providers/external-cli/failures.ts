@@ -3,7 +3,7 @@ import { cutMiddle } from '../../core/text.ts';
 import { withoutKeys } from '../../models/resilience/errors.ts';
 import type { CliDefinition } from './clis/cli.ts';
 import type { CliOutput } from './command/output.ts';
-import { sessionLost } from './program.ts';
+import { sessionLost } from './contract.ts';
 import type { CliExit } from './run-cli.ts';
 
 export interface FailedRun {

@@ -1,6 +1,6 @@
 import type { ModelInfo } from '../../core/model.ts';
 import { defineProvider, type ProviderDefinition } from '../../models/provider.ts';
-import { type CliRunner, cliProviderId, type ExternalCli, splitCliId } from './program.ts';
+import { type CliRunner, cliProviderId, type ExternalCli, splitCliId } from './contract.ts';
 
 /** Above any answer of an agent; it decides itself how much it writes. */
 const maxOutput = 32_000;
@@ -31,7 +31,7 @@ export function cliProvider(runner: CliRunner): ProviderDefinition {
       return { firstByteMs: totalMs + beyondMs, idleMs: totalMs + beyondMs, totalMs };
     },
     async connect(_settings, context) {
-      const { connectClis } = await import('./program-model.ts');
+      const { connectClis } = await import('./cli-model.ts');
       return connectClis(runner, context);
     },
   });

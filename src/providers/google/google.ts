@@ -20,7 +20,7 @@ import {
 } from '../../models/provider.ts';
 import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { type LiveListSource, listPage } from '../shared/list-models.ts';
-import { answerFetch } from '../shared/plain-answer.ts';
+import { answerFetch } from '../shared/non-streaming.ts';
 import { adjustedModel } from '../shared/stream-transforms.ts';
 import { cachedContents } from './cached-contents.ts';
 import { cachedModel, ofThread } from './cached-model.ts';

@@ -12,8 +12,8 @@ import {
 import type { Fetch } from '../shared/http.ts';
 import { postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
+import { answerFetch } from '../shared/non-streaming.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
-import { answerFetch } from '../shared/plain-answer.ts';
 import { codedModel } from '../shared/stream-transforms.ts';
 import { moonshotBalance, moonshotEndpoint, moonshotErrorCode } from './api.ts';
 import { createMoonshotCaching } from './caching.ts';

@@ -11,7 +11,7 @@ import {
   type ProviderDocs,
 } from '../../models/provider.ts';
 import { liveList } from './list-models.ts';
-import { answerFetch } from './plain-answer.ts';
+import { answerFetch } from './non-streaming.ts';
 
 interface ReportedUsage {
   prompt_tokens?: number | null;

@@ -10,7 +10,7 @@ import {
   type ProviderSettings,
 } from '../../models/provider.ts';
 import { liveList } from '../shared/list-models.ts';
-import { answerFetch } from '../shared/plain-answer.ts';
+import { answerFetch } from '../shared/non-streaming.ts';
 import { codedModel, withJoinedTexts } from '../shared/stream-transforms.ts';
 import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint, zhipuErrorCode } from './api.ts';
 

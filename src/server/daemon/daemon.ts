@@ -1,5 +1,5 @@
 import type { Clock, Random } from '../../core/ports.ts';
-import { createGate } from '../access/gate.ts';
+import { createGate } from '../access/admission.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
 import type { Tokens } from '../access/tokens.ts';
 import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';

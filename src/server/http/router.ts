@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AppError, isAppError } from '../../core/errors.ts';
+import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
-import type { Gate } from '../access/gate.ts';
 import type { Tokens } from '../access/tokens.ts';
 import { readJson } from '../mcp/messages.ts';
 import type { Cors } from './cors.ts';

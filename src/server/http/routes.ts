@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
+import type { Gate } from '../access/admission.ts';
 import type { Caller, Refusal } from '../access/caller.ts';
-import type { Gate } from '../access/gate.ts';
 import type { Tokens } from '../access/tokens.ts';
 import type { ListedRoots } from '../mcp/client-roots.ts';
 

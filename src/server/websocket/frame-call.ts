@@ -4,7 +4,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { ToolReply } from '../../core/tool-host.ts';
 import type { FrameError, ResultFrame, ServerFrame } from './protocol.ts';
 import { cancelled, errorOfReply, timedOut } from './protocol.ts';
-import type { Held, Work } from './work.ts';
+import type { Held, Work } from './shared-call.ts';
 
 export interface FrameCallOptions {
   requestId: string;

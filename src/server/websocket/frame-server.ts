@@ -24,7 +24,7 @@ import {
   type FrameSessions,
   type Link,
 } from './session.ts';
-import type { WorkOptions } from './work.ts';
+import type { WorkOptions } from './shared-call.ts';
 
 /** A connection that has said hello. */
 export interface OpenClient {

@@ -1,6 +1,6 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
-import type { Gate } from '../access/gate.ts';
+import type { Gate } from '../access/admission.ts';
 import { type FrameCall, openFrameCall } from './frame-call.ts';
 import {
   createKeptResults,
@@ -11,7 +11,7 @@ import {
   toolNameOf,
 } from './kept-results.ts';
 import { type CallFrame, ownError, type ResultFrame, type ServerFrame } from './protocol.ts';
-import { startWork, type Work, type WorkOptions } from './work.ts';
+import { startWork, type Work, type WorkOptions } from './shared-call.ts';
 
 export interface FrameSessionRules extends KeptRules {
   /** Milliseconds between two signs that a call goes on. */

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { testCliPath, testClis } from '../../../scripts/test-needs/provide-clis.ts';
-import { systemEnvironment } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
 import type { Clock } from '../../../src/core/ports.ts';
 import { type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { markedProcesses } from '../../support/stand-in-cli.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openStore } from '../../../src/app/compose-storage.ts';
-import { systemEnvironment } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { newThreadId, start, threadWith } from '../../contracts/store-fixtures.ts';
 import { freePort, type RedisServer, startRedis } from '../../support/redis-server.ts';

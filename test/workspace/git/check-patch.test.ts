@@ -1,7 +1,7 @@
 import { readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemEnvironment } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
 import { createGit, type Git } from '../../../src/workspace/git/git.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';

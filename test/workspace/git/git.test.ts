@@ -2,7 +2,7 @@ import { chmod, mkdir, mkdtemp, readdir, realpath, rm, symlink, writeFile } from
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { systemEnvironment } from '../../../src/app/surroundings.ts';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import type { ChangesRequest } from '../../../src/workspace/git/changes.ts';
 import { createGit, type Git } from '../../../src/workspace/git/git.ts';

@@ -10,7 +10,7 @@ import { cutMiddle, printablePath, safeCut } from '../../../core/text.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import { isOffline, type ModelRequest } from '../../../models/routing/roster.ts';
-import { cliProviderId } from '../../../providers/external-cli/program.ts';
+import { cliProviderId } from '../../../providers/external-cli/contract.ts';
 import { unifiedDiff } from '../../../workspace/diff.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import { checkFile, type KnownFile, readFile } from '../../../workspace/read-file.ts';

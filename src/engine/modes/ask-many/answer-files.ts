@@ -17,8 +17,8 @@ import {
   writeInside,
 } from '../../../workspace/write-file.ts';
 import type { ModeServices } from '../mode.ts';
-import { type FanoutRun, nameOf, type TargetResponse } from './ask-each.ts';
-import { factsOf, type TargetEntry } from './slots-reply.ts';
+import { type FanoutRun, nameOf, type TargetResponse } from './ask-targets.ts';
+import { factsOf, type TargetEntry } from './fanout-reply.ts';
 
 /** Where the answers of a call are written. */
 export interface OutputPlan {

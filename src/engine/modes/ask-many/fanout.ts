@@ -17,9 +17,9 @@ import {
   prepareOutput,
   type WrittenAnswer,
 } from './answer-files.ts';
-import { askTargets, type FanoutRun, type FanoutTarget, startFanout, type TargetResponse } from './ask-each.ts';
-import { decide, decisionPrompt, resolveDecider, resolveTargets } from './slots.ts';
-import { factsOf, replyWith } from './slots-reply.ts';
+import { askTargets, type FanoutRun, type FanoutTarget, startFanout, type TargetResponse } from './ask-targets.ts';
+import { factsOf, replyWith } from './fanout-reply.ts';
+import { decide, decisionPrompt, resolveDecider, resolveTargets } from './targets.ts';
 
 /** What the models are asked, masked, and the file that it was in. */
 export interface Question {

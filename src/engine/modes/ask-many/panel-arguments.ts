@@ -3,7 +3,7 @@ import { panelFields, quietPanelFields } from '../../../calls/fields.ts';
 import { inputError } from '../../../core/errors.ts';
 import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
-import { type PanelistRequest, validatePanelists } from './seats.ts';
+import { type PanelistRequest, validatePanelists } from './panelists.ts';
 import type { Vote } from './verdicts.ts';
 
 const fields = z.object({ ...panelFields, ...quietPanelFields });

@@ -1,4 +1,4 @@
-import { prepareContext } from '../../../calls/ask/gather.ts';
+import { prepareContext } from '../../../calls/ask/prepare-context.ts';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import type { ModelTurn, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
@@ -10,10 +10,10 @@ import type { Turn } from '../../../core/thread.ts';
 import { tokensPerMessage } from '../../../core/tokens.ts';
 import { windowClass } from '../../../threads/compaction.ts';
 import { covers, promptFiles, selectTurns, turnTokens } from '../../../threads/transcript.ts';
-import { askPanelist, type PanelOutcome, type PanelRun, tokensOf } from './consult.ts';
-import type { Candidates, Panelist, PanelistRequest } from './seats.ts';
+import { askPanelist, type PanelOutcome, type PanelRun, tokensOf } from './ask-panelist.ts';
+import { complaintOf, type PanelistResponse, verdictOf } from './panelist-response.ts';
+import type { Candidates, Panelist, PanelistRequest } from './panelists.ts';
 import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
-import { complaintOf, type PanelistResponse, verdictOf } from './voice.ts';
 
 /** What every model of a panel is shown: this and nothing else. */
 export interface Evidence {

@@ -6,11 +6,8 @@ import type { JsonObject } from '../../../core/json.ts';
 import type { ModelMetadata, PanelistRecord, Thread, Turn, WorkflowState } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
 import type { ModeServices } from '../mode.ts';
-import type { PanelOutcome, PanelRun } from './consult.ts';
+import type { PanelOutcome, PanelRun } from './ask-panelist.ts';
 import { storedTurn } from './panel-prompts.ts';
-import { panelistName } from './seats.ts';
-import { type Synthesis, synthesisDocument } from './synthesis.ts';
-import { confidenceDocument, type Tally } from './verdicts.ts';
 import {
   complaintOf,
   costOf,
@@ -20,7 +17,10 @@ import {
   panelMetadata,
   responseOf,
   verdictOf,
-} from './voice.ts';
+} from './panelist-response.ts';
+import { panelistName } from './panelists.ts';
+import { type Synthesis, synthesisDocument } from './synthesis.ts';
+import { confidenceDocument, type Tally } from './verdicts.ts';
 
 /** An exchange under way: the question is in the store, the answer is not yet. */
 export interface PendingPanelTurn {

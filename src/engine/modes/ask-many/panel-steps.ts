@@ -4,13 +4,11 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ModeServices } from '../mode.ts';
-import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './consult.ts';
+import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './ask-panelist.ts';
 import type { StepCall } from './panel-arguments.ts';
 import { type HeardPanelist, type PanelProgress, panelProgressState, readPanelProgress } from './panel-arguments.ts';
 import { preparePanelPrompt } from './panel-prompts.ts';
 import { abandonPanel, type PendingPanelTurn, storePanelAnswer, storePanelQuestion } from './panel-reply.ts';
-import { labelOf, type Panelist, panelistName, resolvePanelists } from './seats.ts';
-import { factsOf, tallyOf } from './verdicts.ts';
 import {
   complaintOf,
   nameOf,
@@ -19,7 +17,9 @@ import {
   panelMetadata,
   reportFiles,
   responseOf,
-} from './voice.ts';
+} from './panelist-response.ts';
+import { labelOf, type Panelist, panelistName, resolvePanelists } from './panelists.ts';
+import { factsOf, tallyOf } from './verdicts.ts';
 
 interface StepRun {
   run: PanelRun;

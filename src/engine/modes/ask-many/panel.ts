@@ -4,11 +4,12 @@ import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { Mode, ModeServices } from '../mode.ts';
-import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './consult.ts';
+import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './ask-panelist.ts';
 import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
 import { maxConcurrentModels, preparePanelPrompt, reviseVerdicts } from './panel-prompts.ts';
 import { abandonPanel, type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
 import { panelStep } from './panel-steps.ts';
+import { complaintOf, nameOf, type PanelistResponse, reportFiles, responseOf, verdictOf } from './panelist-response.ts';
 import {
   type Candidates,
   choosePanel,
@@ -18,10 +19,9 @@ import {
   panelistName,
   resolvePanelists,
   validatePanelists,
-} from './seats.ts';
+} from './panelists.ts';
 import { synthesize } from './synthesis.ts';
 import { tallyOf } from './verdicts.ts';
-import { complaintOf, nameOf, type PanelistResponse, reportFiles, responseOf, verdictOf } from './voice.ts';
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
 export async function panelInOneCall(

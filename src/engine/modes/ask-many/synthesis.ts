@@ -4,11 +4,11 @@ import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
-import { askPanelist, type PanelOutcome, type PanelRun } from './consult.ts';
-import type { Candidates } from './seats.ts';
+import { askPanelist, type PanelOutcome, type PanelRun } from './ask-panelist.ts';
+import { type PanelistResponse, verdictOf } from './panelist-response.ts';
+import type { Candidates } from './panelists.ts';
 import type { Tally } from './verdicts.ts';
 import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
-import { type PanelistResponse, verdictOf } from './voice.ts';
 
 /** What the verdicts come to, in the words of the model that brought them together. */
 export interface Synthesis {

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import { prefixWithin } from '../../../core/tokens.ts';
-import { modelName, type Panelist } from './seats.ts';
+import { modelName, type Panelist } from './panelists.ts';
 
 /** What can be read from a verdict that keeps to the form it was asked for. */
 export interface VerdictFacts {

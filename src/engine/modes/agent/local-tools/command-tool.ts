@@ -5,7 +5,7 @@ import { printablePath } from '../../../../core/text.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { commandProblem } from './command-policy.ts';
 import { defineLocalTool, type LocalToolServices, pathIn } from './local-tool.ts';
-import { runProcess } from './run-program.ts';
+import { runProcess } from './run-process.ts';
 
 const maxBytes = 400_000;
 /** What a system takes as a path. */

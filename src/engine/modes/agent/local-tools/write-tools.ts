@@ -10,7 +10,7 @@ import { findSecrets, placeholdersIn, restoreSecretsInPatch } from '../../../../
 import { type ChangedPlace, type FileChange, writeChanges } from '../../../../workspace/write-changes.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused, targetNamed } from './local-tool.ts';
-import { type ProcessOutput, runProcess } from './run-program.ts';
+import { type ProcessOutput, runProcess } from './run-process.ts';
 
 const applyMs = 30_000;
 

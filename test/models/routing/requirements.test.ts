@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { eligibleModels } from '../../../src/models/routing/eligible-models.ts';
 import { freshnessOf } from '../../../src/models/routing/freshness.ts';
-import { eligibleModels } from '../../../src/models/routing/lookup.ts';
 import type { ManagerRequest, TaskProfile } from '../../../src/models/routing/requirements.ts';
 import { requirementsOf } from '../../../src/models/routing/requirements.ts';
 import { applyRequirements, resolveModel } from '../../../src/models/routing/resolve.ts';

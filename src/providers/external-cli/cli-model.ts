@@ -18,7 +18,7 @@ import {
   cliProviderId,
   sessionLost,
   splitCliId,
-} from './program.ts';
+} from './contract.ts';
 
 /** One text of a prompt, in its order. */
 export interface PromptPart {

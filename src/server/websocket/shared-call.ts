@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/ports.ts';
 import type { CallKind, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import type { Gate } from '../access/gate.ts';
+import type { Gate } from '../access/admission.ts';
 
 /** Milliseconds that a call may run, by what it is expected to be. */
 export type Ceilings = Readonly<Record<CallKind, number>>;

@@ -3,8 +3,8 @@ import { fileFacts, localMetadata, readControlStatus, usageDocument } from '../.
 import type { Json, JsonObject } from '../../../core/json.ts';
 import type { PanelistRecord } from '../../../core/thread.ts';
 import { roundedUsd } from '../../../core/usage.ts';
-import type { PanelOutcome, PanelRun } from './consult.ts';
-import { modelName, type Panelist } from './seats.ts';
+import type { PanelOutcome, PanelRun } from './ask-panelist.ts';
+import { modelName, type Panelist } from './panelists.ts';
 import { factsOf, type VerdictFacts } from './verdicts.ts';
 
 /** One panelist with what came of asking it. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import { answerFetch } from '../../../src/providers/shared/plain-answer.ts';
+import { answerFetch } from '../../../src/providers/shared/non-streaming.ts';
 
 const servers: Server[] = [];
 

@@ -5,8 +5,8 @@ import type { JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import type { Turn } from '../../../core/thread.ts';
 import { estimateTokens, prefixWithin } from '../../../core/tokens.ts';
-import { type FanoutRun, nameOf, type TargetResponse } from './ask-each.ts';
-import { costOf } from './voice.ts';
+import { type FanoutRun, nameOf, type TargetResponse } from './ask-targets.ts';
+import { costOf } from './panelist-response.ts';
 
 /** An entry of a reply, and the answer that stands in it under `response`. */
 export interface TargetEntry {

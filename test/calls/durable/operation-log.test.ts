@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { createProcessLease } from '../../../src/calls/durable/jobs.ts';
 import {
   type CallOperation,
   createOperationLog,
   hashOf,
   type OperationLog,
-} from '../../../src/calls/durable/call-log.ts';
-import { createProcessLease } from '../../../src/calls/durable/jobs.ts';
+} from '../../../src/calls/durable/operation-log.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';
 import { manualClock } from '../../support/clock.ts';

@@ -12,8 +12,8 @@ import {
   promptForTargets,
   type TargetOutcome,
   type TargetResponse,
-} from './ask-each.ts';
-import { choosePanel, chooseSynthesizer, modelName, resolvePanelist } from './seats.ts';
+} from './ask-targets.ts';
+import { choosePanel, chooseSynthesizer, modelName, resolvePanelist } from './panelists.ts';
 
 export const modelsField = 'models_prefixed_by_provider';
 

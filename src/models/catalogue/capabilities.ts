@@ -1,6 +1,6 @@
 import type { ModelInfo } from '../../core/model.ts';
 import type { ProviderDefinition } from '../provider.ts';
-import { correctName, nearestNames } from '../routing/lookup.ts';
+import { correctName, nearestNames } from '../routing/eligible-models.ts';
 import {
   mayServeMore,
   names,

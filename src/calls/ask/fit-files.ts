@@ -19,7 +19,7 @@ import {
   recordOf,
   skipForRoom,
   take,
-} from './file-embedding.ts';
+} from './included-files.ts';
 import type { FoundFile } from './search-files.ts';
 
 /** Places that had no room which are named. */

@@ -10,9 +10,9 @@ import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import type { ModeServices } from '../mode.ts';
-import { emptyAnswer, withoutSecrets } from './consult.ts';
+import { emptyAnswer, withoutSecrets } from './ask-panelist.ts';
 import { maxConcurrentModels } from './panel-prompts.ts';
-import { type Candidates, modelName, type Panelist } from './seats.ts';
+import { type Candidates, modelName, type Panelist } from './panelists.ts';
 
 /** One model that was asked for, and who that is; or why it can't be asked. */
 export interface FanoutTarget extends Pick<Panelist, 'who' | 'warnings'> {

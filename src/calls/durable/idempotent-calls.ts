@@ -5,19 +5,6 @@ import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { Store } from '../../storage/store.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
-import type { IdempotencyTraits } from './call-log.ts';
-import {
-  type CallFingerprint,
-  type CallOperation,
-  createOperationLog,
-  endedOperation,
-  fingerprintCall,
-  type IdentifyOptions,
-  keyInUse,
-  type LoggedOperation,
-  type OperationLog,
-  replayedReply,
-} from './call-log.ts';
 import type { InputCheckOptions } from './earlier-call.ts';
 import {
   awaitElsewhere,
@@ -32,6 +19,19 @@ import type { Jobs } from './jobs.ts';
 import { createProcessLease, type ProcessLease } from './jobs.ts';
 import type { LongCall } from './long-calls.ts';
 import { abortOnDisconnect, type SharedExecution, shareExecution } from './long-calls.ts';
+import type { IdempotencyTraits } from './operation-log.ts';
+import {
+  type CallFingerprint,
+  type CallOperation,
+  createOperationLog,
+  endedOperation,
+  fingerprintCall,
+  type IdentifyOptions,
+  keyInUse,
+  type LoggedOperation,
+  type OperationLog,
+  replayedReply,
+} from './operation-log.ts';
 
 type Call = ToolHost['call'];
 

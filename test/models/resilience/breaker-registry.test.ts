@@ -7,7 +7,7 @@ import {
   type BreakerRegistry,
   type CountedFault,
   createBreakerRegistry,
-} from '../../../src/models/resilience/breaker-board.ts';
+} from '../../../src/models/resilience/breaker-registry.ts';
 import { createLocalState } from '../../../src/storage/shared-state.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';

@@ -9,7 +9,7 @@ import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import { type CallBudget, callLimit, createCallBudget, promptTokens } from '../../../models/budget.ts';
 import type { ModeServices } from '../mode.ts';
-import { type Candidates, modelName } from './seats.ts';
+import { type Candidates, modelName } from './panelists.ts';
 
 /** How one question to one model ended. */
 export type PanelOutcome =
