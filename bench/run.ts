@@ -1,4 +1,5 @@
 import { cpus, platform, release } from 'node:os';
+import { builds } from './builds.ts';
 import { consensus } from './consensus.ts';
 import { daemon } from './daemon.ts';
 import { openBenchFolder } from './measure/bench-folder.ts';
@@ -21,6 +22,7 @@ const parts = {
   'tokens-estimate': tokensEstimate,
   recall,
   daemon,
+  builds,
 };
 
 const wanted = process.argv.slice(2);
@@ -36,7 +38,10 @@ console.log('Medians over rounds in which all contenders take turns; ratios are 
 const folder = openBenchFolder();
 try {
   for (const [name, part] of Object.entries(parts)) {
-    if (wanted.length === 0 || wanted.includes(name)) console.log(`\n${printable(await part(folder))}`);
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const table = await part(folder);
+    if (table) console.log(`\n${printable(table)}`);
+    else if (wanted.length > 0) console.error('Set BENCH_BASELINE to another built checkout.');
   }
 } catch (error) {
   console.error(error);
