@@ -196,7 +196,7 @@ export interface AgentParts {
   meter: Meter;
   files: Pick<FileParts, 'git'>;
   /** The environment as programs that are started may see it. */
-  programEnv: LocalToolServices['childEnv'];
+  childEnv: LocalToolServices['childEnv'];
   version: string;
 }
 
@@ -225,7 +225,7 @@ function composeAgent(parts: AgentParts, services: AgentServices): ComposedAgent
 }
 
 async function openRunner(
-  { config, values, meter, files: { git }, programEnv: childEnv, version }: AgentParts,
+  { config, values, meter, files: { git }, childEnv, version }: AgentParts,
   services: AgentServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');

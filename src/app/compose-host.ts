@@ -117,7 +117,7 @@ export function composeHost(
   const { services, agent } = composeEngine({
     ...shared,
     ...{ values, context, table, models, meter, files },
-    programEnv: shared.fileContext.childEnv,
+    childEnv: shared.fileContext.childEnv,
     version: facts.version,
   });
   const engine = createEngine(services);
