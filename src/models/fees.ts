@@ -21,88 +21,48 @@ interface FeePrice {
   source: string;
 }
 
+const googlePricing = 'https://ai.google.dev/gemini-api/docs/pricing';
+
+const openAiPricing = 'https://developers.openai.com/api/docs/pricing';
+
 /**
  * The first that fits counts. What the vendors give away (Google's first searches of a month) is not taken off: nobody but them
  * knows how much of it is left. Kimi reads and keeps files for nothing; OpenRouter's searches are in the cost that it tells.
  */
 const prices: readonly FeePrice[] = [
-  {
-    provider: 'openai',
-    kind: 'web_search',
-    usd: 10,
-    per: 1_000,
-    source: 'https://developers.openai.com/api/docs/pricing',
-  },
-  {
-    provider: 'anthropic',
-    kind: 'web_search',
-    usd: 10,
-    per: 1_000,
-    source: 'https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool',
-  },
-  { provider: 'xai', kind: 'web_search', usd: 5, per: 1_000, source: 'https://docs.x.ai/developers/pricing' },
+  searchPrice('openai', 10, openAiPricing),
+  searchPrice('anthropic', 10, 'https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool'),
+  searchPrice('xai', 5, 'https://docs.x.ai/developers/pricing'),
   // Up to the second generation a prompt that is grounded is charged, later each query.
-  {
-    provider: 'google',
-    kind: 'web_search',
-    of: /^gemini-[12]\b/,
-    usd: 35,
-    per: 1_000,
-    oncePerCall: true,
-    source: 'https://ai.google.dev/gemini-api/docs/pricing',
-  },
-  {
-    provider: 'google',
-    kind: 'web_search',
-    usd: 14,
-    per: 1_000,
-    source: 'https://ai.google.dev/gemini-api/docs/pricing',
-  },
-  {
-    provider: 'google',
-    kind: 'cache_storage',
-    of: /flash/,
-    usd: 1,
-    per: 1_000_000,
-    source: 'https://ai.google.dev/gemini-api/docs/pricing',
-  },
-  {
-    provider: 'google',
-    kind: 'cache_storage',
-    of: /pro/,
-    usd: 4.5,
-    per: 1_000_000,
-    source: 'https://ai.google.dev/gemini-api/docs/pricing',
-  },
-  {
-    provider: 'moonshot',
-    kind: 'web_search',
-    usd: 5,
-    per: 1_000,
-    source: 'https://platform.kimi.ai/docs/pricing/tools',
-  },
+  searchPrice('google', 35, googlePricing, { of: /^gemini-[12]\b/, oncePerCall: true }),
+  searchPrice('google', 14, googlePricing),
+  ...pricesByModel('google', 'cache_storage', googlePricing, [
+    [/flash/, 1],
+    [/pro/, 4.5],
+  ]),
+  searchPrice('moonshot', 5, 'https://platform.kimi.ai/docs/pricing/tools'),
   // The engines of BigModel are paid in yuan, at prices that change apart from these.
-  {
-    provider: 'zhipu',
-    kind: 'web_search',
-    of: /^search-prime$/,
-    usd: 10,
-    per: 1_000,
-    max: 1,
-    source: 'https://docs.z.ai/guides/overview/pricing',
-  },
-  ...embeddings({ 'text-embedding-3-small': 0.02, 'text-embedding-3-large': 0.13, 'text-embedding-ada-002': 0.1 }),
+  searchPrice('zhipu', 10, 'https://docs.z.ai/guides/overview/pricing', { of: /^search-prime$/, max: 1 }),
+  ...pricesByModel('openai', 'embedding', openAiPricing, [
+    [/^text-embedding-3-small$/, 0.02],
+    [/^text-embedding-3-large$/, 0.13],
+    [/^text-embedding-ada-002$/, 0.1],
+  ]),
 ];
 
-function embeddings(byModel: Readonly<Record<string, number>>): FeePrice[] {
-  return Object.entries(byModel).map(([id, usd]) => ({
-    provider: 'openai',
-    kind: 'embedding',
-    of: new RegExp(`^${id}$`),
-    usd,
-    per: 1_000_000,
-    source: 'https://developers.openai.com/api/docs/pricing',
-  }));
+/** `usd` for a thousand searches. */
+function searchPrice(provider: string, usd: number, source: string, more: Partial<FeePrice> = {}): FeePrice {
+  return { provider, kind: 'web_search', usd, per: 1_000, source, ...more };
+}
+
+/** US dollars for a million, by what is used. */
+function pricesByModel(
+  provider: string,
+  kind: FeeKind,
+  source: string,
+  rows: readonly (readonly [of: RegExp, usd: number])[],
+): FeePrice[] {
+  return rows.map(([of, usd]) => ({ provider, kind, of, usd, per: 1_000_000, source }));
 }
 
 /** Something beside tokens that a vendor did. */

@@ -14,10 +14,10 @@ import type { UsesIn } from './fees.ts';
 
 /**
  * The supported effort nearest to the wanted one: itself, else the next lower, else the next higher. `none` never stands
- * in for another effort, because that would switch thinking off. Undefined when nothing fits.
+ * in for another effort, because that would switch thinking off. Undefined when nothing is wanted or nothing fits.
  */
-export function closestEffort(wanted: Effort, supported: readonly Effort[]): Effort | undefined {
-  if (supported.includes(wanted)) return wanted;
+export function closestEffort(wanted: Effort | undefined, supported: readonly Effort[]): Effort | undefined {
+  if (wanted === undefined || supported.includes(wanted)) return wanted;
   const at = efforts.indexOf(wanted);
   const lower = efforts.slice(0, at).reverse();
   const higher = efforts.slice(at + 1);
@@ -251,4 +251,45 @@ export interface ProviderDefinition {
 /** Typed identity; a provider is one file that exports one of these. */
 export function defineProvider<Definition extends ProviderDefinition>(definition: Definition): Definition {
   return definition;
+}
+
+/** A model of which little is known: what is not said of it here, it can't do. */
+export function plainModel(
+  facts: Pick<ModelInfo, 'provider' | 'id' | 'window' | 'maxOutput' | 'score'> & Partial<ModelInfo>,
+): ModelInfo {
+  return {
+    name: facts.id,
+    aliases: [],
+    input: ['text'],
+    efforts: [],
+    reasoning: false,
+    temperature: 'range',
+    tools: false,
+    allowCodeGeneration: false,
+    status: 'active',
+    ...facts,
+  };
+}
+
+/** One setting of a provider: a text, unless `more` says otherwise. The first name in `env` is canonical. */
+export function setting(env: readonly string[], doc: string, more: Partial<OptionSpec> = {}): OptionSpec {
+  return { env, type: 'string', doc, group: 'Providers', ...more };
+}
+
+export function keySetting(env: readonly string[], doc: string): OptionSpec {
+  return setting(env, doc, { secret: true });
+}
+
+/** An address that keys are sent to: only the operator may set it. */
+export function addressSetting(env: readonly string[], doc: string, more: Partial<OptionSpec> = {}): OptionSpec {
+  return setting(env, doc, { type: 'url', operatorOnly: true, ...more });
+}
+
+/**
+ * What a vendor's package connects with. Key and address are always given to it: what is left out, the package would take from
+ * the environment.
+ */
+export function accessOf({ apiKey = '', baseUrl }: ProviderSettings, ownBaseUrl: string, envName: string) {
+  const bearer = { authorization: `Bearer ${apiKey}` };
+  return { apiKey, baseUrl: checkedBaseUrl(baseUrl ?? ownBaseUrl, envName), bearer };
 }

@@ -9,40 +9,20 @@ import { isRecord } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import {
+  accessOf,
+  addressSetting,
   budgetFor,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
 } from '../models/provider.ts';
 import { type Fetch, postJson, reportedCount, requestBody } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-
-/** The same model, each part of whose stream becomes what `map` makes of it. */
-export function mappedParts(
-  model: LanguageModelV4,
-  map: (part: LanguageModelV4StreamPart) => LanguageModelV4StreamPart[],
-): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
-    doGenerate: options => model.doGenerate(options),
-    async doStream(options) {
-      const result = await model.doStream(options);
-      const mapping = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
-        transform(part, controller) {
-          for (const mapped of map(part)) controller.enqueue(mapped);
-        },
-      });
-      return { ...result, stream: result.stream.pipeThrough(mapping) };
-    },
-  };
-}
+import { adjustedModel, mappedParts } from './shared/stream-transforms.ts';
 
 const tooOld = /^claude-(?:2|instant|3-(?:opus|sonnet|haiku)-|3-5-sonnet-20240620)/;
 
@@ -62,11 +42,11 @@ export function anthropicSearchTools({ webSearch }: CallParams): LanguageModelV4
  * paused a long search instead of ending the answer.
  */
 export function withQuotes(model: LanguageModelV4): LanguageModelV4 {
-  const quoting = mappedParts(model, part => {
+  const quoting = mappedParts(model, () => part => {
     if (part.type === 'source') return [dated(part)];
     return part.type === 'text-end' ? [part, ...quotes(part)] : [part];
   });
-  return { ...quoting, doStream: options => mappedParts(quoting, withPauses()).doStream(options) };
+  return mappedParts(quoting, withPauses);
 }
 
 /** `pause_turn`: what came is no whole answer. With a text it can be gone on with; without one it has to be asked for again. */
@@ -111,8 +91,6 @@ const smallestBudget = 1024;
 /** What must be left for the answer beside the thinking. */
 const smallestAnswer = 1000;
 
-const group = 'Providers';
-
 export const anthropic = defineProvider({
   id: 'anthropic',
   names: ['a'],
@@ -127,20 +105,11 @@ export const anthropic = defineProvider({
     source: 'https://platform.claude.com/docs/en/api/messages',
   },
   options: {
-    apiKey: {
-      env: ['ANTHROPIC_API_KEY'],
-      type: 'string',
-      doc: 'Key of the Anthropic API; with it the Claude models can be asked.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['ANTHROPIC_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address, version path included, of a server that speaks like Anthropic; unset: Anthropic itself.',
-      group,
-      operatorOnly: true,
-    },
+    apiKey: keySetting(['ANTHROPIC_API_KEY'], 'Key of the Anthropic API; with it the Claude models can be asked.'),
+    baseUrl: addressSetting(
+      ['ANTHROPIC_BASE_URL'],
+      'Whole base address, version path included, of a server that speaks like Anthropic; unset: Anthropic itself.',
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -149,9 +118,7 @@ export const anthropic = defineProvider({
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createAnthropic } = await import('@ai-sdk/anthropic');
-  // Both are always given: what is left out, the package would take from the environment.
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'ANTHROPIC_BASE_URL');
+  const { apiKey, baseUrl } = accessOf(settings, ownBaseUrl, 'ANTHROPIC_BASE_URL');
   const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
   return {
@@ -210,21 +177,13 @@ function budgetOf(
  * budget + 1,000 and what the model may write, for every id.
  */
 function withRoomForThinking(vendorModel: LanguageModelV4, model: ModelInfo): LanguageModelV4 {
-  const roomy = (options: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
+  return adjustedModel(vendorModel, options => {
     const budget = sentBudget(options);
     if (budget === undefined) return options;
     const max = Math.max(smallestAnswer, model.maxOutput - budget);
     const answer = Math.max(smallestAnswer, options.maxOutputTokens ?? max);
     return { ...options, maxOutputTokens: Math.min(answer, max) };
-  };
-  return {
-    specificationVersion: 'v4',
-    provider: vendorModel.provider,
-    modelId: vendorModel.modelId,
-    supportedUrls: vendorModel.supportedUrls,
-    doGenerate: options => vendorModel.doGenerate(roomy(options)),
-    doStream: options => vendorModel.doStream(roomy(options)),
-  };
+  });
 }
 
 function sentBudget({ providerOptions }: LanguageModelV4CallOptions): number | undefined {

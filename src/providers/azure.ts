@@ -1,6 +1,15 @@
 import { configError } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
-import { type Connection, checkedBaseUrl, defineProvider, type ProviderSettings } from '../models/provider.ts';
+import {
+  addressSetting,
+  type Connection,
+  checkedBaseUrl,
+  defineProvider,
+  keySetting,
+  type ProviderSettings,
+  plainModel,
+  setting,
+} from '../models/provider.ts';
 import type { Fetch } from './shared/http.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
@@ -80,30 +89,11 @@ function deployed(name: string, model: string, thinks: boolean, all: readonly Mo
   const known = all.find(
     ({ provider, id, aliases }) => provider === 'openai' && (id.toLowerCase() === wanted || aliases.includes(wanted)),
   );
-  const facts = known ?? unknown(model);
+  const facts = known ?? plainModel({ provider: 'azure', id: model, ...assumed });
   const efforts = thinks && facts.efforts.length === 0 ? (['low', 'medium', 'high'] as const) : facts.efforts;
   const own = { provider: 'azure', id: name, name: `${facts.name} (${name})`, aliases: [] };
   return { ...facts, ...own, efforts, reasoning: thinks || facts.reasoning };
 }
-
-function unknown(name: string): ModelInfo {
-  return {
-    provider: 'azure',
-    id: name,
-    name,
-    aliases: [],
-    ...assumed,
-    input: ['text'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'range',
-    tools: false,
-    allowCodeGeneration: false,
-    status: 'active',
-  };
-}
-
-const group = 'Providers';
 
 export const azure = defineProvider({
   id: 'azure',
@@ -120,45 +110,31 @@ export const azure = defineProvider({
     source: 'https://learn.microsoft.com/azure/ai-foundry/openai/reference',
   },
   options: {
-    apiKey: {
-      env: ['AZURE_OPENAI_API_KEY'],
-      type: 'string',
-      doc: 'Key of an Azure OpenAI resource; with it and the endpoint its deployments can be asked.',
-      group,
-      secret: true,
-    },
-    endpoint: {
-      env: ['AZURE_OPENAI_ENDPOINT'],
-      type: 'url',
-      doc: 'Address of the Azure OpenAI resource, such as https://NAME.openai.azure.com.',
-      group,
-      operatorOnly: true,
-    },
-    apiVersion: {
-      env: ['AZURE_OPENAI_API_VERSION'],
-      type: 'string',
-      doc: 'Version of the interface: unset or `v1` for the undated one, `preview`, or a date such as 2024-10-21 for deployment addresses.',
-      group,
-    },
-    deployments: {
-      env: ['AZURE_OPENAI_DEPLOYMENTS'],
-      type: 'string',
-      doc: 'Deployments of the Azure OpenAI resource by comma, each `name=model` with the model as OpenAI calls it, or the name alone where they are the same: `prod=gpt-5.1,gpt-5-mini`.',
-      group,
-    },
-    reasoningDeployments: {
-      env: ['AZURE_OPENAI_REASONING_DEPLOYMENTS'],
-      type: 'string',
-      doc: 'Names by comma of deployments on Azure that think and take an effort, where the model does not tell it.',
-      group,
-    },
-    apiStyle: {
-      env: ['AZURE_OPENAI_API_STYLE'],
-      type: 'string',
-      choices: ['responses', 'chat'],
-      doc: 'Which interface Azure OpenAI is asked through; unset: `responses`, but `chat` with versions from before there was one (2025-03-01).',
-      group,
-    },
+    apiKey: keySetting(
+      ['AZURE_OPENAI_API_KEY'],
+      'Key of an Azure OpenAI resource; with it and the endpoint its deployments can be asked.',
+    ),
+    endpoint: addressSetting(
+      ['AZURE_OPENAI_ENDPOINT'],
+      'Address of the Azure OpenAI resource, such as https://NAME.openai.azure.com.',
+    ),
+    apiVersion: setting(
+      ['AZURE_OPENAI_API_VERSION'],
+      'Version of the interface: unset or `v1` for the undated one, `preview`, or a date such as 2024-10-21 for deployment addresses.',
+    ),
+    deployments: setting(
+      ['AZURE_OPENAI_DEPLOYMENTS'],
+      'Deployments of the Azure OpenAI resource by comma, each `name=model` with the model as OpenAI calls it, or the name alone where they are the same: `prod=gpt-5.1,gpt-5-mini`.',
+    ),
+    reasoningDeployments: setting(
+      ['AZURE_OPENAI_REASONING_DEPLOYMENTS'],
+      'Names by comma of deployments on Azure that think and take an effort, where the model does not tell it.',
+    ),
+    apiStyle: setting(
+      ['AZURE_OPENAI_API_STYLE'],
+      'Which interface Azure OpenAI is asked through; unset: `responses`, but `chat` with versions from before there was one (2025-03-01).',
+      { choices: ['responses', 'chat'] },
+    ),
   },
   unlisted: true,
   configured: settings => settings.apiKey !== undefined && settings.endpoint !== undefined,

@@ -1,8 +1,14 @@
 import { usualWindow } from '../models/catalogue/overlay.ts';
-import { defineProvider, isLocalUrl, isLoopbackUrl, type ProviderSettings } from '../models/provider.ts';
+import {
+  addressSetting,
+  defineProvider,
+  isLocalUrl,
+  isLoopbackUrl,
+  keySetting,
+  type ProviderSettings,
+  setting,
+} from '../models/provider.ts';
 import { connectOwnServer, ownModel } from './shared/self-hosted.ts';
-
-const group = 'Providers';
 
 export const custom = defineProvider({
   id: 'custom',
@@ -18,41 +24,25 @@ export const custom = defineProvider({
     source: 'https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html',
   },
   options: {
-    apiUrl: {
-      env: ['CUSTOM_API_URL'],
-      type: 'url',
-      doc: 'Whole base address of a server with an OpenAI chat interface (vLLM, LM Studio, llama.cpp), such as http://127.0.0.1:8000/v1.',
-      group,
-      operatorOnly: true,
-    },
-    apiKey: {
-      env: ['CUSTOM_API_KEY'],
-      type: 'string',
-      doc: 'Key of that server, where it wants one.',
-      group,
-      secret: true,
-    },
-    modelName: {
-      env: ['CUSTOM_MODEL_NAME'],
-      type: 'string',
-      doc: 'Id of the model there, as the server lists it; an id with a colon is kept whole.',
-      group,
-    },
-    runsHere: {
-      env: ['CUSTOM_RUNS_HERE'],
-      type: 'boolean',
-      default: false,
-      doc: 'The models behind a CUSTOM_API_URL of this machine (localhost) run on it, and are no gateway to others: secrets in files are not masked for them.',
-      group,
-      operatorOnly: true,
-    },
-    contextWindow: {
-      env: ['CUSTOM_CONTEXT_WINDOW'],
-      type: 'number',
-      min: 1024,
-      doc: 'Context window in tokens of models of servers of your own that do not tell it; unset: 32,768, and the reply says so.',
-      group,
-    },
+    apiUrl: addressSetting(
+      ['CUSTOM_API_URL'],
+      'Whole base address of a server with an OpenAI chat interface (vLLM, LM Studio, llama.cpp), such as http://127.0.0.1:8000/v1.',
+    ),
+    apiKey: keySetting(['CUSTOM_API_KEY'], 'Key of that server, where it wants one.'),
+    modelName: setting(
+      ['CUSTOM_MODEL_NAME'],
+      'Id of the model there, as the server lists it; an id with a colon is kept whole.',
+    ),
+    runsHere: setting(
+      ['CUSTOM_RUNS_HERE'],
+      'The models behind a CUSTOM_API_URL of this machine (localhost) run on it, and are no gateway to others: secrets in files are not masked for them.',
+      { type: 'boolean', default: false, operatorOnly: true },
+    ),
+    contextWindow: setting(
+      ['CUSTOM_CONTEXT_WINDOW'],
+      'Context window in tokens of models of servers of your own that do not tell it; unset: 32,768, and the reply says so.',
+      { type: 'number', min: 1024 },
+    ),
   },
   openEnded: true,
   configured: settings => settings.apiUrl !== undefined,

@@ -1,10 +1,12 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import {
+  accessOf,
+  addressSetting,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
@@ -12,7 +14,6 @@ import { answerFetch } from './shared/non-streaming.ts';
 import { withInterruptedEnds, withJoinedTexts, withThoughtsApart } from './shared/stream-transforms.ts';
 
 const ownBaseUrl = 'https://api.deepseek.com';
-const group = 'Providers';
 
 export const deepseek = defineProvider({
   id: 'deepseek',
@@ -27,20 +28,11 @@ export const deepseek = defineProvider({
     source: 'https://api-docs.deepseek.com',
   },
   options: {
-    apiKey: {
-      env: ['DEEPSEEK_API_KEY'],
-      type: 'string',
-      doc: 'Key of the DeepSeek API; with it the DeepSeek models can be asked.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['DEEPSEEK_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address of a server that speaks like DeepSeek; unset: DeepSeek itself.',
-      group,
-      operatorOnly: true,
-    },
+    apiKey: keySetting(['DEEPSEEK_API_KEY'], 'Key of the DeepSeek API; with it the DeepSeek models can be asked.'),
+    baseUrl: addressSetting(
+      ['DEEPSEEK_BASE_URL'],
+      'Whole base address of a server that speaks like DeepSeek; unset: DeepSeek itself.',
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -48,22 +40,20 @@ export const deepseek = defineProvider({
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createDeepSeek } = await import('@ai-sdk/deepseek');
-  // Both are always given: what is left out, the package would take from the environment.
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'DEEPSEEK_BASE_URL');
+  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'DEEPSEEK_BASE_URL');
   const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
     languageModel: ({ id }) => withThoughtsApart(withInterruptedEnds(withJoinedTexts(vendor.chat(id)))),
     providerOptions: params => ({ deepseek: thinkingOptions(params) }),
     tailRole: () => 'user',
     echoesThoughts: true,
-    list: signal => liveList({ provider: 'deepseek', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+    list: signal => liveList({ provider: 'deepseek', baseUrl, headers: bearer }, signal),
   };
 }
 
 /** On by itself; how hard is told beside it. Models without efforts either always think or never do. */
 function thinkingOptions({ model, effort }: CallParams): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
   if (sent === 'none') return { thinking: { type: 'disabled' } };
   return { thinking: { type: 'enabled' }, reasoningEffort: sent };

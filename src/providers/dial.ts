@@ -1,14 +1,17 @@
 import { isRecord } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
 import {
+  addressSetting,
   type CallParams,
   type Connection,
   checkedBaseUrl,
   closestEffort,
   defineProvider,
   isLocalUrl,
+  keySetting,
   type LiveModel,
   type ProviderSettings,
+  setting,
 } from '../models/provider.ts';
 import { type LiveListSource, listPage } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
@@ -44,8 +47,6 @@ const ownHost = 'https://core.dialx.ai';
 
 const usualVersion = '2024-12-01-preview';
 
-const group = 'Providers';
-
 export const dial = defineProvider({
   id: 'dial',
   names: [],
@@ -60,28 +61,17 @@ export const dial = defineProvider({
     source: 'https://dialx.ai/dial_api',
   },
   options: {
-    apiKey: {
-      env: ['DIAL_API_KEY'],
-      type: 'string',
-      doc: 'Key of a DIAL server; with it the deployments of that server can be asked.',
-      group,
-      secret: true,
-    },
-    host: {
-      env: ['DIAL_API_HOST', 'DIAL_BASE_URL'],
-      type: 'url',
-      default: ownHost,
-      doc: 'Address of the DIAL server, without the path `/openai`.',
-      group,
-      operatorOnly: true,
-    },
-    apiVersion: {
-      env: ['DIAL_API_VERSION'],
-      type: 'string',
-      default: usualVersion,
-      doc: 'Version of the interface that is asked for, as `YYYY-MM-DD` or `YYYY-MM-DD-preview`.',
-      group,
-    },
+    apiKey: keySetting(['DIAL_API_KEY'], 'Key of a DIAL server; with it the deployments of that server can be asked.'),
+    host: addressSetting(
+      ['DIAL_API_HOST', 'DIAL_BASE_URL'],
+      'Address of the DIAL server, without the path `/openai`.',
+      { default: ownHost },
+    ),
+    apiVersion: setting(
+      ['DIAL_API_VERSION'],
+      'Version of the interface that is asked for, as `YYYY-MM-DD` or `YYYY-MM-DD-preview`.',
+      { default: usualVersion },
+    ),
   },
   openEnded: true,
   servesOthers: true,

@@ -23,14 +23,7 @@ function createEmbedder(endpoint: VendorEndpoint, model: string): VendorEmbedder
         // Vendors refuse an empty text; a space stands for nothing as well.
         const body: JsonObject = { model, input: input.map(text => text || ' ') };
         const what = `embeddings of ${model}`;
-        const answer = await vendorJson(endpoint, {
-          method: 'POST',
-          path: '/embeddings',
-          body,
-          what,
-          timeoutMs,
-          signal,
-        });
+        const answer = await vendorJson(endpoint, { path: '/embeddings', body, what, timeoutMs, signal });
         report?.(tokensOf(answer.usage, input));
         vectors.push(...vectorsOf(answer.data, input.length));
       }

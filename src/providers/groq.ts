@@ -1,10 +1,12 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import {
+  accessOf,
+  addressSetting,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
@@ -12,7 +14,6 @@ import { answerFetch } from './shared/non-streaming.ts';
 import { withThoughtsApart } from './shared/stream-transforms.ts';
 
 const ownBaseUrl = 'https://api.groq.com/openai/v1';
-const group = 'Providers';
 
 export const groq = defineProvider({
   id: 'groq',
@@ -27,20 +28,11 @@ export const groq = defineProvider({
     source: 'https://console.groq.com/docs/api-reference',
   },
   options: {
-    apiKey: {
-      env: ['GROQ_API_KEY'],
-      type: 'string',
-      doc: 'Key of the Groq API; with it the open models that Groq serves can be asked.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['GROQ_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address, version path included, of a server that speaks like Groq; unset: Groq itself.',
-      group,
-      operatorOnly: true,
-    },
+    apiKey: keySetting(['GROQ_API_KEY'], 'Key of the Groq API; with it the open models that Groq serves can be asked.'),
+    baseUrl: addressSetting(
+      ['GROQ_BASE_URL'],
+      'Whole base address, version path included, of a server that speaks like Groq; unset: Groq itself.',
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -48,9 +40,7 @@ export const groq = defineProvider({
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createGroq } = await import('@ai-sdk/groq');
-  // Both are always given: what is left out, the package would take from the environment.
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GROQ_BASE_URL');
+  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'GROQ_BASE_URL');
   const vendor = createGroq({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
     languageModel: ({ id }) => withThoughtsApart(vendor.languageModel(id)),
@@ -58,7 +48,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     // The chat templates of open models often refuse instructions after the conversation.
     tailRole: () => 'user',
     imageLimits: () => ({ max: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
-    list: signal => liveList({ provider: 'groq', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+    list: signal => liveList({ provider: 'groq', baseUrl, headers: bearer }, signal),
   };
 }
 
@@ -66,7 +56,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
 function reasoningOptions({ model, effort }: CallParams): JSONObject {
   if (!model.reasoning) return {};
   const apart = model.id.includes('gpt-oss') ? {} : { reasoningFormat: 'parsed' };
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return apart;
   // Models that can only be switched have one word for on.
   const switched = !model.efforts.some(word => word === 'low' || word === 'medium');

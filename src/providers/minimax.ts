@@ -1,10 +1,12 @@
-import type { JSONObject, LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
+import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
 import {
+  accessOf,
+  addressSetting,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
@@ -15,7 +17,6 @@ const ownBaseUrl = 'https://api.minimax.io/anthropic/v1';
 const apiVersion = '2023-06-01';
 /** The vendor takes temperatures above 0 and up to 1. */
 const smallestTemperature = 0.01;
-const group = 'Providers';
 
 export const minimax = defineProvider({
   id: 'minimax',
@@ -31,55 +32,39 @@ export const minimax = defineProvider({
     source: 'https://platform.minimax.io/docs/api-reference/text-anthropic-api',
   },
   options: {
-    apiKey: {
-      env: ['MINIMAX_API_KEY'],
-      type: 'string',
-      doc: 'Key of the MiniMax API; with it the MiniMax models can be asked.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['MINIMAX_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address, version path included: MiniMax is asked like Anthropic where it holds `/anthropic`, like OpenAI elsewhere (https://api.minimax.io/v1); unset: like Anthropic.',
-      group,
-      operatorOnly: true,
-    },
+    apiKey: keySetting(['MINIMAX_API_KEY'], 'Key of the MiniMax API; with it the MiniMax models can be asked.'),
+    baseUrl: addressSetting(
+      ['MINIMAX_BASE_URL'],
+      'Whole base address, version path included: MiniMax is asked like Anthropic where it holds `/anthropic`, like OpenAI elsewhere (https://api.minimax.io/v1); unset: like Anthropic.',
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
 });
 
-interface Access {
-  apiKey: string;
-  baseUrl: string;
-  headers: Record<string, string>;
-}
+type Access = ReturnType<typeof accessOf>;
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'MINIMAX_BASE_URL');
-  const headers = { authorization: `Bearer ${apiKey}` };
-  const access = { apiKey, baseUrl, headers };
-  return new URL(baseUrl).pathname.includes('/anthropic') ? likeAnthropic(access) : likeOpenAi(access);
+  const access = accessOf(settings, ownBaseUrl, 'MINIMAX_BASE_URL');
+  return new URL(access.baseUrl).pathname.includes('/anthropic') ? likeAnthropic(access) : likeOpenAi(access);
 }
 
-async function likeAnthropic({ apiKey, baseUrl, headers }: Access): Promise<Connection> {
+async function likeAnthropic({ apiKey, baseUrl, bearer }: Access): Promise<Connection> {
   const { createMiniMax } = await import('@ai-sdk/minimax');
   // One of its regions takes the key in the one header alone, another in the other.
-  const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
-  const listHeaders = { ...headers, 'x-api-key': apiKey, 'anthropic-version': apiVersion };
+  const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers: bearer, fetch: answerFetch });
+  const listHeaders = { ...bearer, 'x-api-key': apiKey, 'anthropic-version': apiVersion };
   // Its model is the one of Anthropic's package and reads its options.
   return {
     languageModel: ({ id }) => temperate(vendor.chat(id)),
-    providerOptions: params => ({ anthropic: messagesOptions(params) }),
+    providerOptions: params => ({ anthropic: thinkingOptions(params, 'effort') }),
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
     list: signal => liveList({ provider: 'minimax', baseUrl, headers: listHeaders }, signal),
   };
 }
 
-async function likeOpenAi({ apiKey, baseUrl, headers }: Access): Promise<Connection> {
+async function likeOpenAi({ apiKey, baseUrl, bearer }: Access): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const vendor = createOpenAICompatible({
     name: 'minimax',
@@ -93,31 +78,23 @@ async function likeOpenAi({ apiKey, baseUrl, headers }: Access): Promise<Connect
   return {
     // There the thoughts stand in front of the answer, in tags.
     languageModel: ({ id }) => withThoughtsApart(temperate(vendor.chatModel(id))),
-    providerOptions: params => ({ minimax: chatOptions(params) }),
+    providerOptions: params => ({ minimax: thinkingOptions(params, 'reasoningEffort') }),
     tailRole: () => 'user',
-    list: signal => liveList({ provider: 'minimax', baseUrl, headers }, signal),
+    list: signal => liveList({ provider: 'minimax', baseUrl, headers: bearer }, signal),
   };
 }
 
-/** Thinking that can be switched, thinking that can be weighed, or thinking that nobody asks about. */
-function messagesOptions({ model, effort }: CallParams): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+/** Thinking that can be switched, thinking that can be weighed (under this name), or thinking that nobody asks about. */
+function thinkingOptions({ model, effort }: CallParams, name: 'effort' | 'reasoningEffort'): JSONObject {
+  const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
   if (sent === 'none') return { thinking: { type: 'disabled' } };
-  return { thinking: { type: 'adaptive' }, ...(weighs(model) ? { effort: sent } : {}) };
+  const weighs = model.efforts.filter(word => word !== 'none').length > 1;
+  return { thinking: { type: 'adaptive' }, ...(weighs ? { [name]: sent } : {}) };
 }
-
-function chatOptions({ model, effort }: CallParams): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
-  if (sent === undefined) return {};
-  if (sent === 'none') return { thinking: { type: 'disabled' } };
-  return { thinking: { type: 'adaptive' }, ...(weighs(model) ? { reasoningEffort: sent } : {}) };
-}
-
-const weighs = ({ efforts }: CallParams['model']) => efforts.filter(word => word !== 'none').length > 1;
 
 function temperate(model: LanguageModelV4): LanguageModelV4 {
-  return adjustedModel(model, (options: LanguageModelV4CallOptions) => {
+  return adjustedModel(model, options => {
     const { temperature } = options;
     if (temperature === undefined) return options;
     return { ...options, temperature: Math.min(1, Math.max(smallestTemperature, temperature)) };

@@ -3,11 +3,14 @@ import { isRecord } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { type UsesIn, use } from '../models/fees.ts';
 import {
+  accessOf,
+  addressSetting,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   defineProvider,
+  keySetting,
   type ProviderSettings,
+  setting,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
@@ -45,8 +48,6 @@ export function withEffortForSearch(params: CallParams): CallParams {
 
 const ownBaseUrl = 'https://api.openai.com/v1';
 
-const group = 'Providers';
-
 export const openai = defineProvider({
   id: 'openai',
   names: ['o'],
@@ -60,28 +61,16 @@ export const openai = defineProvider({
     source: 'https://platform.openai.com/docs/api-reference/responses',
   },
   options: {
-    apiKey: {
-      env: ['OPENAI_API_KEY'],
-      type: 'string',
-      doc: 'Key of the OpenAI API; with it the models of OpenAI can be asked.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['OPENAI_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address, version path included, of a server that speaks like OpenAI; unset: OpenAI itself.',
-      group,
-      operatorOnly: true,
-    },
-    apiStyle: {
-      env: ['OPENAI_API_STYLE'],
-      type: 'string',
-      default: 'responses',
-      choices: ['responses', 'chat'],
-      doc: 'Which of its interfaces the OpenAI server is asked through: `responses`, or `chat` for servers that lack it.',
-      group,
-    },
+    apiKey: keySetting(['OPENAI_API_KEY'], 'Key of the OpenAI API; with it the models of OpenAI can be asked.'),
+    baseUrl: addressSetting(
+      ['OPENAI_BASE_URL'],
+      'Whole base address, version path included, of a server that speaks like OpenAI; unset: OpenAI itself.',
+    ),
+    apiStyle: setting(
+      ['OPENAI_API_STYLE'],
+      'Which of its interfaces the OpenAI server is asked through: `responses`, or `chat` for servers that lack it.',
+      { default: 'responses', choices: ['responses', 'chat'] },
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -90,9 +79,7 @@ export const openai = defineProvider({
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAI } = await import('@ai-sdk/openai');
-  // Both are always given: what is left out, the package would take from the environment.
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'OPENAI_BASE_URL');
+  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'OPENAI_BASE_URL');
   const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const chat = settings.apiStyle === 'chat';
   return {
@@ -107,6 +94,6 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     // Chat templates of other servers often refuse instructions after the conversation.
     imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
     tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
-    list: signal => liveList({ provider: 'openai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+    list: signal => liveList({ provider: 'openai', baseUrl, headers: bearer }, signal),
   };
 }

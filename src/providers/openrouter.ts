@@ -1,7 +1,6 @@
 import type {
   JSONObject,
   LanguageModelV4,
-  LanguageModelV4CallOptions,
   LanguageModelV4ProviderTool,
   LanguageModelV4StreamPart,
   LanguageModelV4Usage,
@@ -11,48 +10,41 @@ import { configError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
 import { countedSearches } from '../models/fees.ts';
 import {
+  accessOf,
+  addressSetting,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
+  setting,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
+import { changedModel, mappedParts } from './shared/stream-transforms.ts';
 
 /**
  * The package's model with what it leaves out: a stream that ends without a reason is told as interrupted, the upstream
  * provider's own words stand in errors, and what the call cost is in the metadata as `costUsd`.
  */
 export function withCostAndErrors(model: LanguageModelV4): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
-    doGenerate: options => model.doGenerate(options),
-    doStream: options => stream(model, options),
-  };
+  const mapped = mappedParts(model, () => part => [mappedPart(part)]);
+  return changedModel(model, {
+    async doStream(options) {
+      try {
+        return await mapped.doStream(options);
+      } catch (error) {
+        throw withUpstreamWords(error);
+      }
+    },
+  });
 }
 
-async function stream(model: LanguageModelV4, options: LanguageModelV4CallOptions) {
-  try {
-    const result = await model.doStream(options);
-    return { ...result, stream: result.stream.pipeThrough(new TransformStream({ transform: transformPart })) };
-  } catch (error) {
-    throw withUpstreamWords(error);
-  }
-}
-
-function transformPart(
-  part: LanguageModelV4StreamPart,
-  controller: TransformStreamDefaultController<LanguageModelV4StreamPart>,
-): void {
-  if (part.type === 'error') controller.enqueue({ ...part, error: streamError(part.error) });
-  else if (part.type === 'finish') controller.enqueue(finish(part));
-  else if (part.type === 'source') controller.enqueue(source(part));
-  else controller.enqueue(part);
+function mappedPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart {
+  if (part.type === 'error') return { ...part, error: streamError(part.error) };
+  if (part.type === 'finish') return finish(part);
+  return part.type === 'source' ? source(part) : part;
 }
 
 type Source = Extract<LanguageModelV4StreamPart, { type: 'source' }>;
@@ -132,8 +124,6 @@ const smallestBudget = 1_024;
 
 const smallestAnswer = 1_000;
 
-const group = 'Providers';
-
 export const openrouter = defineProvider({
   id: 'openrouter',
   names: ['r'],
@@ -148,32 +138,16 @@ export const openrouter = defineProvider({
     source: 'https://openrouter.ai/docs/api-reference/overview',
   },
   options: {
-    apiKey: {
-      env: ['OPENROUTER_API_KEY'],
-      type: 'string',
-      doc: 'Key of OpenRouter; with it the models of many vendors can be asked, as `vendor/model`.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['OPENROUTER_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address, version path included, of a server that speaks like OpenRouter; unset: OpenRouter itself.',
-      group,
-      operatorOnly: true,
-    },
-    referer: {
-      env: ['OPENROUTER_REFERER'],
-      type: 'string',
-      doc: 'Address that OpenRouter shows as the app that asks; unset: none.',
-      group,
-    },
-    appTitle: {
-      env: ['OPENROUTER_TITLE'],
-      type: 'string',
-      doc: 'Name that OpenRouter shows as the app that asks; unset: none.',
-      group,
-    },
+    apiKey: keySetting(
+      ['OPENROUTER_API_KEY'],
+      'Key of OpenRouter; with it the models of many vendors can be asked, as `vendor/model`.',
+    ),
+    baseUrl: addressSetting(
+      ['OPENROUTER_BASE_URL'],
+      'Whole base address, version path included, of a server that speaks like OpenRouter; unset: OpenRouter itself.',
+    ),
+    referer: setting(['OPENROUTER_REFERER'], 'Address that OpenRouter shows as the app that asks; unset: none.'),
+    appTitle: setting(['OPENROUTER_TITLE'], 'Name that OpenRouter shows as the app that asks; unset: none.'),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -186,9 +160,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     ...header('HTTP-Referer', settings.referer, 'OPENROUTER_REFERER'),
     ...header('X-Title', settings.appTitle, 'OPENROUTER_TITLE'),
   };
-  // Both are always given: what is left out, the package would take from the environment.
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'OPENROUTER_BASE_URL');
+  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'OPENROUTER_BASE_URL');
   const { createOpenRouter } = await import('@openrouter/ai-sdk-provider');
   const vendor = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
   return {
@@ -199,8 +171,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     // Taken by the vendors that want marks (Anthropic, Gemini, Qwen), left out on the way to the others.
     cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
-    list: signal =>
-      liveList({ provider: 'openrouter', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+    list: signal => liveList({ provider: 'openrouter', baseUrl, headers: bearer }, signal),
   };
 }
 
@@ -229,6 +200,6 @@ function reasoningOption({ model, effort, thinkingBudget, maxOutputTokens }: Cal
     const max = maxOutputTokens - smallestAnswer;
     return max < smallestBudget ? undefined : { max_tokens: Math.min(max, Math.max(smallestBudget, thinkingBudget)) };
   }
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   return sent === undefined ? undefined : { effort: sent };
 }

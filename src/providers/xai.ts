@@ -1,7 +1,6 @@
 import type {
   JSONObject,
   LanguageModelV4,
-  LanguageModelV4CallOptions,
   LanguageModelV4Message,
   LanguageModelV4ProviderTool,
   LanguageModelV4ReasoningPart,
@@ -10,16 +9,18 @@ import type {
 import type { ModelInfo } from '../core/model.ts';
 import { type UsesIn, use } from '../models/fees.ts';
 import {
+  accessOf,
+  addressSetting,
   type CallParams,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { withInterruptedEnds } from './shared/stream-transforms.ts';
+import { changedModel, withInterruptedEnds } from './shared/stream-transforms.ts';
 
 /** From the fourth generation on. */
 export function xaiSearches({ id }: ModelInfo): boolean {
@@ -77,22 +78,18 @@ export function createEchoedThoughts(vendor: string): (model: LanguageModelV4) =
     return { ...message, content };
   }
 
-  return model => ({
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
-    doGenerate: options => model.doGenerate(options),
-    async doStream(options: LanguageModelV4CallOptions) {
-      const thread = options.providerOptions?.[vendor]?.promptCacheKey;
-      if (typeof thread !== 'string') return model.doStream(options);
-      const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
-      const prompt = options.prompt.map(message => withThoughts(message, keyOf));
-      const result = await model.doStream({ ...options, prompt });
-      const stream = result.stream.pipeThrough(collected(vendor, (text, thoughts) => keep(keyOf(text), thoughts)));
-      return { ...result, stream };
-    },
-  });
+  return model =>
+    changedModel(model, {
+      async doStream(options) {
+        const thread = options.providerOptions?.[vendor]?.promptCacheKey;
+        if (typeof thread !== 'string') return model.doStream(options);
+        const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
+        const prompt = options.prompt.map(message => withThoughts(message, keyOf));
+        const result = await model.doStream({ ...options, prompt });
+        const stream = result.stream.pipeThrough(collected(vendor, (text, thoughts) => keep(keyOf(text), thoughts)));
+        return { ...result, stream };
+      },
+    });
 }
 
 function sizeOf(key: string, thoughts: readonly LanguageModelV4ReasoningPart[]): number {
@@ -125,8 +122,6 @@ function collected(
 
 const ownBaseUrl = 'https://api.x.ai/v1';
 
-const group = 'Providers';
-
 export const xai = defineProvider({
   id: 'xai',
   names: ['x'],
@@ -140,20 +135,11 @@ export const xai = defineProvider({
     source: 'https://docs.x.ai/docs/api-reference',
   },
   options: {
-    apiKey: {
-      env: ['XAI_API_KEY'],
-      type: 'string',
-      doc: 'Key of the xAI API; with it the Grok models can be asked.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['XAI_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address, version path included, of a server that speaks like xAI (Responses); unset: xAI itself.',
-      group,
-      operatorOnly: true,
-    },
+    apiKey: keySetting(['XAI_API_KEY'], 'Key of the xAI API; with it the Grok models can be asked.'),
+    baseUrl: addressSetting(
+      ['XAI_BASE_URL'],
+      'Whole base address, version path included, of a server that speaks like xAI (Responses); unset: xAI itself.',
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -162,9 +148,7 @@ export const xai = defineProvider({
 
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createXai } = await import('@ai-sdk/xai');
-  // Both are always given: what is left out, the package would take from the environment.
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'XAI_BASE_URL');
+  const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'XAI_BASE_URL');
   const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   const echoed = createEchoedThoughts('xai');
   return {
@@ -175,12 +159,12 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     // xAI takes roles in any order.
     tailRole: () => 'system',
     imageLimits: () => ({ max: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
-    list: signal => liveList({ provider: 'xai', baseUrl, headers: { authorization: `Bearer ${apiKey}` } }, signal),
+    list: signal => liveList({ provider: 'xai', baseUrl, headers: bearer }, signal),
   };
 }
 
 function vendorOptions({ model, effort, cacheKey }: CallParams): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   return {
     store: false,
     ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),

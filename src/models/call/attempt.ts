@@ -136,21 +136,13 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       outcome.warnings.push(...part.warnings.map(warning => warningText(warning, input.provider)));
       return;
     case 'text-delta':
-      input.clocks.progress(part.delta.length);
-      input.onProgress?.(part.delta);
-      takeText(part.delta, input, outcome);
-      checkSize(input, outcome);
-      return;
     case 'reasoning-delta':
-      input.clocks.progress(part.delta.length);
-      input.onProgress?.(part.delta);
-      outcome.reasoningChars += part.delta.length;
-      checkSize(input, outcome);
-      return;
     case 'tool-input-delta':
       input.clocks.progress(part.delta.length);
       input.onProgress?.(part.delta);
-      outcome.callChars += part.delta.length;
+      if (part.type === 'text-delta') takeText(part.delta, input, outcome);
+      else if (part.type === 'reasoning-delta') outcome.reasoningChars += part.delta.length;
+      else outcome.callChars += part.delta.length;
       checkSize(input, outcome);
       return;
     case 'source':

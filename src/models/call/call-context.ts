@@ -7,7 +7,7 @@ import type { Citation } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
 import type { AttemptRecord, CallLimits, ModelAnswer, ModelQuestion } from '../ask-model.ts';
-import type { Connection } from '../provider.ts';
+import { type Connection, plainModel } from '../provider.ts';
 import type { Resilience } from '../resilience/policy.ts';
 import type { AttemptOutcome } from './attempt.ts';
 
@@ -141,23 +141,16 @@ export function failureOf(run: CallContext): AppError {
 }
 
 /** Stands where an answer names its provider: nobody was reached. */
-export const absentModel: ModelInfo = {
+export const absentModel = plainModel({
   provider: 'nobody',
   id: 'no-model',
   name: 'No model answered',
-  aliases: [],
   window: 1_000_000,
   maxOutput: 1_000,
-  input: ['text'],
-  efforts: [],
-  reasoning: false,
   temperature: 'none',
-  tools: false,
   price: { in: 0, out: 0 },
   score: 1,
-  allowCodeGeneration: false,
-  status: 'active',
-};
+});
 
 /** What the caller has to mend himself is told as the error that it is. */
 const callersOwn = new Set(['content_filter', 'context_length', 'bad_request', 'config', 'over_capacity']);

@@ -240,9 +240,7 @@ function withoutUnreadable(message: LanguageModelV4Message, signer: string): Lan
     }
     case 'assistant': {
       const content = message.content.flatMap(part => readablePart(part, signer));
-      const same =
-        content.length === message.content.length && content.every((part, at) => part === message.content[at]);
-      return same ? message : { ...message, content };
+      return same(content, message.content) ? message : { ...message, content };
     }
   }
 }

@@ -1,5 +1,5 @@
 import type { ModelInfo } from '../../core/model.ts';
-import type { LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import { type LiveModel, type ProviderDefinition, type ProviderSettings, plainModel } from '../provider.ts';
 import { sameModel } from '../routing/names.ts';
 import type { Roster, RosterProvider } from '../routing/roster.ts';
 import { priorityOf } from '../routing/roster.ts';
@@ -124,24 +124,12 @@ function makersRow(
 
 /** A listed model of which little is known: like the one that was configured or its maker's, else careful guesses. */
 function modelFrom({ id: provider }: ProviderDefinition, like: ModelInfo | undefined, id: string): ModelInfo {
-  const own = like?.provider === provider;
-  return {
-    provider,
-    id,
-    name: like && !own ? like.name : id,
-    aliases: [],
-    window: like && !own ? like.window : usualWindow,
-    ...(like && !own ? {} : { windowAssumed: true }),
-    maxOutput: like?.maxOutput ?? 8_192,
-    input: like?.input ?? ['text'],
-    efforts: like && !own ? like.efforts : [],
-    reasoning: like && !own ? like.reasoning : false,
-    temperature: like?.temperature ?? 'range',
-    tools: like?.tools ?? false,
-    score: like?.score ?? 5,
-    allowCodeGeneration: like?.allowCodeGeneration ?? false,
-    status: 'active',
-  };
+  if (!like) return plainModel({ provider, id, window: usualWindow, windowAssumed: true, maxOutput: 8_192, score: 5 });
+  const { name, window, efforts, reasoning, maxOutput, input, temperature, tools, score, allowCodeGeneration } = like;
+  const shared = { provider, id, maxOutput, input, temperature, tools, score, allowCodeGeneration };
+  return like.provider === provider
+    ? plainModel({ ...shared, window: usualWindow, windowAssumed: true })
+    : plainModel({ ...shared, name, window, efforts, reasoning });
 }
 
 /** With the window that the operator gave it, else the server tells, else is taken for all of its models. */

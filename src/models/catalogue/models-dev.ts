@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Effort, efforts, type InputKind, type ModelInfo, type Price } from '../../core/model.ts';
+import { plainModel } from '../provider.ts';
 import { isChatId } from '../routing/names.ts';
 
 /** What models.dev tells of one model, in our words. */
@@ -185,14 +186,12 @@ function renewed(model: ModelInfo, facts: ModelFacts): ModelInfo {
 
 function added(provider: string, facts: ModelFacts): ModelInfo {
   const { deprecated, temperature, maxOutput = Math.min(32_768, Math.floor(facts.window / 2)), ...rest } = facts;
-  return {
+  return plainModel({
     provider,
     ...rest,
-    aliases: [],
     maxOutput,
     temperature: temperature ? 'range' : 'none',
     score: strangerScore,
-    allowCodeGeneration: false,
     status: deprecated ? 'deprecated' : 'active',
-  };
+  });
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isRecord } from '../../core/json.ts';
 import { efforts, type InputKind, type ModelInfo } from '../../core/model.ts';
-import type { LiveModel } from '../provider.ts';
+import { type LiveModel, plainModel } from '../provider.ts';
 import { isChatId } from '../routing/names.ts';
 
 /** Taken for models of which nothing but the name is known. */
@@ -9,25 +9,6 @@ const assumed = { window: 32_768, maxOutput: 8_192, score: 10 };
 
 /** Of a vendor's model we know nothing of; it is there to be named, not to be chosen. */
 const strangerScore = 1;
-
-function unknownModel(provider: string, id: string, score: number): ModelInfo {
-  return {
-    provider,
-    id,
-    name: id,
-    aliases: [],
-    window: assumed.window,
-    maxOutput: assumed.maxOutput,
-    input: ['text'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'range',
-    tools: false,
-    score,
-    allowCodeGeneration: false,
-    status: 'active',
-  };
-}
 
 /** A vendor's live list, laid over what is known of the vendor. */
 export interface Listing {
@@ -54,7 +35,9 @@ export function overlayListing(
     .map(model => (model.provider === provider ? withWindow(model, windows.get(model.id)) : model));
   const added = [...windows]
     .filter(([id]) => !known.has(id) && !(id.endsWith(':latest') && known.has(id.slice(0, -':latest'.length))))
-    .map(([id, window]) => withWindow(unknownModel(provider, id, exhaustive ? assumed.score : strangerScore), window));
+    .map(([id, window]) =>
+      withWindow(plainModel({ ...assumed, provider, id, ...(!exhaustive && { score: strangerScore }) }), window),
+    );
   return [...kept, ...added];
 }
 
@@ -171,7 +154,7 @@ function isEntryFor(model: ModelInfo, provider: string, entry: Entry): boolean {
 function withEntry(models: readonly ModelInfo[], provider: string, entry: Entry): ModelInfo[] {
   const taken = new Set([...(entry.aliases ?? []), entry.model_name.toLowerCase()]);
   const before = models.find(model => isEntryFor(model, provider, entry));
-  const row = merge(before ?? unknownModel(provider, entry.model_name, assumed.score), entry);
+  const row = merge(before ?? plainModel({ ...assumed, provider, id: entry.model_name }), entry);
   const freed = models.map(model => {
     if (model === before) return row;
     if (!model.aliases.some(alias => taken.has(alias))) return model;

@@ -1,5 +1,6 @@
 import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
+import { plainModel } from '../provider.ts';
 import { type EligibleModels, nearestNames } from './eligible-models.ts';
 import { knownSuffixes, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
@@ -190,11 +191,7 @@ export interface Passed {
 export const passedOnReason = 'asked for by name, passed on as typed';
 
 /** Assumed of a model nothing is known of; small enough to be safe. */
-const assumedWindow = 32_768;
-
-const assumedMaxOutput = 8_192;
-
-const assumedScore = 5;
+const assumed = { window: 32_768, maxOutput: 8_192, score: 5 };
 
 /** Ids go into addresses of some vendors: nothing may lead out of their place. */
 const idPattern = /^[\p{L}\p{N}~][\p{L}\p{N}._:@/+~-]*$/u;
@@ -214,24 +211,15 @@ export function passThrough(
   if (!idPattern.test(id) || id.includes('..')) throw malformedNameError('has characters that no model id has');
   const effort = suffix?.ask?.effort;
   return {
-    model: {
+    model: plainModel({
       provider: provider.id,
       id,
-      name: id,
-      aliases: [],
-      window: assumedWindow,
-      maxOutput: assumedMaxOutput,
-      input: ['text'],
+      ...assumed,
       efforts: effort ? [effort] : [],
       reasoning: effort !== undefined && effort !== 'none',
-      temperature: 'range',
-      tools: false,
-      score: assumedScore,
-      allowCodeGeneration: false,
-      status: 'active',
-    },
+    }),
     ...(suffix ? { suffix } : {}),
-    warning: `"${id}" is not in the list of ${provider.id} known here; it is passed on as typed, with a window of ${assumedWindow} tokens assumed.`,
+    warning: `"${id}" is not in the list of ${provider.id} known here; it is passed on as typed, with a window of ${assumed.window} tokens assumed.`,
   };
 }
 

@@ -146,12 +146,8 @@ export function cliModel(parts: ModelParts, modelId: string): LanguageModelV4 {
     provider: cliProviderId,
     modelId,
     supportedUrls: {},
-    async doGenerate() {
-      throw new TypeError('programs are only asked for streams');
-    },
-    async doStream(call) {
-      return { stream: streamOf(parts, modelId, call) };
-    },
+    doGenerate: () => Promise.reject(new TypeError('programs are only asked for streams')),
+    doStream: async call => ({ stream: streamOf(parts, modelId, call) }),
   };
 }
 

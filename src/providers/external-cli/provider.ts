@@ -1,5 +1,5 @@
 import type { ModelInfo } from '../../core/model.ts';
-import { defineProvider, type ProviderDefinition } from '../../models/provider.ts';
+import { defineProvider, type ProviderDefinition, plainModel } from '../../models/provider.ts';
 import { type CliRunner, cliProviderId, type ExternalCli, splitCliId } from './contract.ts';
 
 /** Above any answer of an agent; it decides itself how much it writes. */
@@ -38,20 +38,6 @@ export function cliProvider(runner: CliRunner): ProviderDefinition {
 }
 
 function infoOf({ name, window }: ExternalCli): ModelInfo {
-  return {
-    provider: cliProviderId,
-    id: name,
-    name,
-    aliases: [],
-    window,
-    maxOutput: Math.min(maxOutput, Math.floor(window / 2)),
-    input: ['text'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'none',
-    tools: false,
-    score: 5,
-    allowCodeGeneration: false,
-    status: 'active',
-  };
+  const most = Math.min(maxOutput, Math.floor(window / 2));
+  return plainModel({ provider: cliProviderId, id: name, window, maxOutput: most, temperature: 'none', score: 5 });
 }

@@ -56,42 +56,12 @@ async function isRunnable(path: string, windows: boolean): Promise<boolean> {
 
 /** What any program needs to find itself, its settings, its language and its way out. Nobody's keys are among it. */
 const everybodys = [
-  'PATH',
-  'HOME',
-  'USER',
-  'LOGNAME',
-  'SHELL',
-  'LANG',
-  'LC_*',
-  'TZ',
-  'TMPDIR',
-  'TEMP',
-  'TMP',
-  'XDG_*',
-  'HTTP_PROXY',
-  'HTTPS_PROXY',
-  'NO_PROXY',
-  'ALL_PROXY',
-  'http_proxy',
-  'https_proxy',
-  'no_proxy',
-  'all_proxy',
-  'NODE_EXTRA_CA_CERTS',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-  'SYSTEMROOT',
-  'SYSTEMDRIVE',
-  'WINDIR',
-  'COMSPEC',
-  'PATHEXT',
-  'USERPROFILE',
-  'HOMEDRIVE',
-  'HOMEPATH',
-  'APPDATA',
-  'LOCALAPPDATA',
-  'PROGRAMDATA',
-  'PROGRAMFILES',
-];
+  'PATH HOME USER LOGNAME SHELL LANG LC_* TZ TMPDIR TEMP TMP XDG_*',
+  'HTTP_PROXY HTTPS_PROXY NO_PROXY ALL_PROXY http_proxy https_proxy no_proxy all_proxy',
+  'NODE_EXTRA_CA_CERTS SSL_CERT_FILE SSL_CERT_DIR',
+  'SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT USERPROFILE HOMEDRIVE HOMEPATH',
+  'APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES',
+].flatMap(names => names.split(' '));
 
 /** Set for whatever a CLI starts: its processes are known by the value, and a server of ours among them by the name. */
 export const markName = 'POLYLOGUE_CLI_RUN';

@@ -7,6 +7,7 @@ import type {
 import { isRecord } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import type { Fetch } from '../shared/http.ts';
+import { changedModel } from '../shared/stream-transforms.ts';
 import type { CacheInUse, GoogleCaches, PromptOfThread } from './context-cache.ts';
 
 const own = 'polylogueCache';
@@ -31,11 +32,7 @@ export interface CachedModelParts {
  */
 export function cachedModel(parts: CachedModelParts): LanguageModelV4 {
   const plain = parts.connect(parts.fetch);
-  return {
-    specificationVersion: 'v4',
-    provider: plain.provider,
-    modelId: plain.modelId,
-    supportedUrls: plain.supportedUrls,
+  return changedModel(plain, {
     doGenerate: options => plain.doGenerate(withoutOwn(options)),
     async doStream(options) {
       const thread = threadOf(options);
@@ -47,7 +44,7 @@ export function cachedModel(parts: CachedModelParts): LanguageModelV4 {
       const { written, stored } = account;
       return written + stored === 0 ? answer : { ...answer, stream: answer.stream.pipeThrough(counting(account)) };
     },
-  };
+  });
 }
 
 /** What was bought on the way to an answer: tokens written, and tokens times hours of storage. */

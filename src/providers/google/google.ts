@@ -8,15 +8,18 @@ import { isRecord } from '../../core/json.ts';
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import { passedUse, type UsesIn, use } from '../../models/fees.ts';
 import {
+  accessOf,
+  addressSetting,
   budgetFor,
   type CallParams,
   type ConnectContext,
   type Connection,
-  checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type LiveModel,
   type ProviderSettings,
+  setting,
 } from '../../models/provider.ts';
 import { type Fetch, postJson, reportedCount, requestBody } from '../shared/http.ts';
 import { type LiveListSource, listPage } from '../shared/list-models.ts';
@@ -94,8 +97,6 @@ const smallestThinking = 128;
 /** What must be left for the answer beside the thinking. */
 const smallestAnswer = 1000;
 
-const group = 'Providers';
-
 export const google = defineProvider({
   id: 'google',
   names: ['g', 'gemini'],
@@ -110,28 +111,19 @@ export const google = defineProvider({
     source: 'https://ai.google.dev/api/generate-content',
   },
   options: {
-    apiKey: {
-      env: ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
-      type: 'string',
-      doc: 'Key of the Gemini API; with it the Gemini models can be asked.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['GEMINI_BASE_URL'],
-      type: 'url',
-      doc: 'Whole base address, version path included, of a server that speaks like the Gemini API; unset: Google itself.',
-      group,
-      operatorOnly: true,
-    },
-    cache: {
-      env: ['GEMINI_CACHE'],
-      type: 'string',
-      default: 'auto',
-      choices: ['auto', 'off'],
-      doc: 'Whether the beginning of a thread is kept at Google from its second call on, which costs storage and saves most of the input: `auto`, or `off`.',
-      group,
-    },
+    apiKey: keySetting(
+      ['GEMINI_API_KEY', 'GOOGLE_API_KEY'],
+      'Key of the Gemini API; with it the Gemini models can be asked.',
+    ),
+    baseUrl: addressSetting(
+      ['GEMINI_BASE_URL'],
+      'Whole base address, version path included, of a server that speaks like the Gemini API; unset: Google itself.',
+    ),
+    cache: setting(
+      ['GEMINI_CACHE'],
+      'Whether the beginning of a thread is kept at Google from its second call on, which costs storage and saves most of the input: `auto`, or `off`.',
+      { default: 'auto', choices: ['auto', 'off'] },
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   cachesApart: settings => settings.cache !== 'off',
@@ -141,9 +133,7 @@ export const google = defineProvider({
 
 async function connect(settings: ProviderSettings, context?: ConnectContext): Promise<Connection> {
   const { createGoogle } = await import('@ai-sdk/google');
-  // Both are always given: what is left out, the package would take from the environment.
-  const apiKey = settings.apiKey ?? '';
-  const baseUrl = checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, 'GEMINI_BASE_URL');
+  const { apiKey, baseUrl } = accessOf(settings, ownBaseUrl, 'GEMINI_BASE_URL');
   const headers = { 'x-goog-api-key': apiKey };
   const model = (id: string, fetch: Fetch) => createGoogle({ apiKey, baseURL: baseUrl, fetch }).languageModel(id);
   const wanted = settings.cache !== 'off' && context;

@@ -8,7 +8,7 @@ const timeoutMs = 15_000;
 /** US dollars at moonshot.ai, yuan at moonshot.cn. Throws an `AppError`. */
 export async function moonshotBalance(endpoint: VendorEndpoint, signal: AbortSignal): Promise<AccountBalance> {
   const path = '/users/me/balance';
-  const { data } = await vendorJson(endpoint, { method: 'GET', path, what: 'its balance', timeoutMs, signal });
+  const { data } = await vendorJson(endpoint, { path, what: 'its balance', timeoutMs, signal });
   if (!isRecord(data) || typeof data.available_balance !== 'number') throw badUpstream('The balance has no amount.');
   const { available_balance: available, voucher_balance: voucher, cash_balance: cash } = data;
   return { available, voucher: amount(voucher), cash: amount(cash) };

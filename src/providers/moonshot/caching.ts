@@ -4,6 +4,7 @@ import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { readVendorError } from '../../models/resilience/classify-error.ts';
 import { type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.ts';
+import { changedModel } from '../shared/stream-transforms.ts';
 
 /** The paid cache of the moonshot-v1 family: the beginning of a prompt, kept at the vendor for a time. */
 export interface MoonshotCaching {
@@ -42,12 +43,12 @@ export function createMoonshotCaching(endpoint: VendorEndpoint, seconds: number)
       messages: messages.map(message => ({ ...message })),
       ttl: seconds,
     };
-    return storedOf(await vendorJson(endpoint, { method: 'POST', path: '/caching', body, what, timeoutMs, signal }));
+    return storedOf(await vendorJson(endpoint, { path: '/caching', body, what, timeoutMs, signal }));
   }
 
   async function status(id: string, signal: AbortSignal): Promise<StoredCache> {
     const path = `/caching/${encodeURIComponent(id)}`;
-    return storedOf(await vendorJson(endpoint, { method: 'GET', path, what, timeoutMs, signal }));
+    return storedOf(await vendorJson(endpoint, { path, what, timeoutMs, signal }));
   }
 
   /** The cache of a prompt's beginning, made when there is none yet. Undefined: this call goes without. */
@@ -80,26 +81,22 @@ export function createMoonshotCaching(endpoint: VendorEndpoint, seconds: number)
       const path = `/caching/${encodeURIComponent(id)}`;
       await vendorRequest(endpoint, { method: 'DELETE', path, what, timeoutMs, signal, expects: [404] });
     },
-    cached: model => ({
-      specificationVersion: 'v4',
-      provider: model.provider,
-      modelId: model.modelId,
-      supportedUrls: model.supportedUrls,
-      doGenerate: options => model.doGenerate(options),
-      async doStream(options) {
-        const beginning = seconds > 0 ? beginningOf(options) : undefined;
-        const id = beginning && (await ready(beginning, options.abortSignal ?? new AbortController().signal));
-        if (!beginning || id === undefined) return model.doStream(options);
-        try {
-          return await model.doStream(withCache(options, id, seconds));
-        } catch (error) {
-          if (!isGone(error)) throw error;
-          // Its time ended: the prompt is whole, so the vendor can do without.
-          known.delete(keyOf(beginning));
-          return model.doStream(options);
-        }
-      },
-    }),
+    cached: model =>
+      changedModel(model, {
+        async doStream(options) {
+          const beginning = seconds > 0 ? beginningOf(options) : undefined;
+          const id = beginning && (await ready(beginning, options.abortSignal ?? new AbortController().signal));
+          if (!beginning || id === undefined) return model.doStream(options);
+          try {
+            return await model.doStream(withCache(options, id, seconds));
+          } catch (error) {
+            if (!isGone(error)) throw error;
+            // Its time ended: the prompt is whole, so the vendor can do without.
+            known.delete(keyOf(beginning));
+            return model.doStream(options);
+          }
+        },
+      }),
   };
 }
 

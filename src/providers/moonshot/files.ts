@@ -15,14 +15,7 @@ export function createMoonshotFiles(endpoint: VendorEndpoint, maxBytes: number):
       if (!isFileId(id)) return undefined;
       const path = `/files/${id}/content`;
       const what = 'the text of a file';
-      const answer = await vendorRequest(endpoint, {
-        method: 'GET',
-        path,
-        what,
-        timeoutMs: extractMs,
-        signal,
-        expects: [404],
-      });
+      const answer = await vendorRequest(endpoint, { path, what, timeoutMs: extractMs, signal, expects: [404] });
       return answer.status === 404 ? undefined : textOf(answer.text);
     },
   };

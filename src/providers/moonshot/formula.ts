@@ -33,7 +33,7 @@ export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string): Mo
   return {
     async tools(signal) {
       if (known) return known;
-      const answer = await vendorJson(endpoint, { method: 'GET', path: `${path}/tools`, what, timeoutMs, signal });
+      const answer = await vendorJson(endpoint, { path: `${path}/tools`, what, timeoutMs, signal });
       const declared = toolsOf(answer.tools);
       // Asked for again with the next call where the vendor told of none.
       if (declared.length > 0) known = declared;
@@ -42,15 +42,7 @@ export function createMoonshotFormula(endpoint: VendorEndpoint, uri: string): Mo
     async run({ toolName: name, input }, signal) {
       const body = { name, arguments: input };
       try {
-        const fiber = await vendorJson(endpoint, {
-          method: 'POST',
-          path: `${path}/fibers`,
-          body,
-          what,
-          timeoutMs,
-          signal,
-        });
-        return resultOf(fiber);
+        return resultOf(await vendorJson(endpoint, { path: `${path}/fibers`, body, what, timeoutMs, signal }));
       } catch (error) {
         // The model is told, and answers with what it has.
         if (signal.aborted || !isAppError(error)) throw error;

@@ -3,11 +3,14 @@ import { isRecord } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse } from '../../models/fees.ts';
 import {
+  addressSetting,
   type CallParams,
   type Connection,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
+  setting,
 } from '../../models/provider.ts';
 import type { Fetch } from '../shared/http.ts';
 import { postJson, reportedCount, requestBody } from '../shared/http.ts';
@@ -19,8 +22,6 @@ import { moonshotBalance, moonshotEndpoint, moonshotErrorCode } from './api.ts';
 import { createMoonshotCaching } from './caching.ts';
 import { createMoonshotFormula, webSearchFormula } from './formula.ts';
 import { type SearchWords, searchingModel, webSearchTool } from './web-search.ts';
-
-const group = 'Providers';
 
 export const moonshot = defineProvider({
   id: 'moonshot',
@@ -38,45 +39,30 @@ export const moonshot = defineProvider({
     source: 'https://platform.moonshot.ai/docs',
   },
   options: {
-    apiKey: {
-      env: ['MOONSHOT_API_KEY', 'KIMI_API_KEY'],
-      type: 'string',
-      doc: 'Key of Moonshot; with it the Kimi models can be asked, also about PDF and Office documents.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['MOONSHOT_BASE_URL', 'KIMI_API_URL'],
-      type: 'url',
-      doc: 'Whole base address of Kimi, version path included; unset: https://api.moonshot.ai/v1. In China: https://api.moonshot.cn/v1.',
-      group,
-      operatorOnly: true,
-    },
-    trace: {
-      env: ['MOONSHOT_TRACE'],
-      type: 'boolean',
-      default: false,
-      doc: "Asks Moonshot's tracing proxy, where one stands at the base address, to record the calls.",
-      group,
-    },
-    cacheSeconds: {
-      env: ['MOONSHOT_CACHE_SECONDS'],
-      type: 'number',
-      default: 0,
-      min: 0,
-      max: 3_600,
-      doc: 'How long moonshot-v1 models keep a long beginning of a prompt in a paid cache after its last use; 0: not at all. Kimi models cache by themselves.',
-      group,
-    },
-    filesMaxMb: {
-      env: ['KIMI_FILES_MAX_SIZE_MB'],
+    apiKey: keySetting(
+      ['MOONSHOT_API_KEY', 'KIMI_API_KEY'],
+      'Key of Moonshot; with it the Kimi models can be asked, also about PDF and Office documents.',
+    ),
+    baseUrl: addressSetting(
+      ['MOONSHOT_BASE_URL', 'KIMI_API_URL'],
+      'Whole base address of Kimi, version path included; unset: https://api.moonshot.ai/v1. In China: https://api.moonshot.cn/v1.',
+    ),
+    trace: setting(
+      ['MOONSHOT_TRACE'],
+      "Asks Moonshot's tracing proxy, where one stands at the base address, to record the calls.",
+      { type: 'boolean', default: false },
+    ),
+    cacheSeconds: setting(
+      ['MOONSHOT_CACHE_SECONDS'],
+      'How long moonshot-v1 models keep a long beginning of a prompt in a paid cache after its last use; 0: not at all. Kimi models cache by themselves.',
+      { type: 'number', default: 0, min: 0, max: 3_600 },
+    ),
+    filesMaxMb: setting(['KIMI_FILES_MAX_SIZE_MB'], 'The largest document that is uploaded to Kimi, in megabytes.', {
       type: 'number',
       default: 100,
       min: 1,
       max: 100,
-      doc: 'The largest document that is uploaded to Kimi, in megabytes.',
-      group,
-    },
+    }),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -146,7 +132,7 @@ function cacheSecondsOf({ cacheSeconds }: ProviderSettings): number {
 function thinking({ model, effort, webSearch }: CallParams): JSONObject {
   const switches = model.efforts.includes('none');
   if (webSearch && canSearch(model) && switches) return { thinking: { type: 'disabled' } };
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
   if (switches) return { thinking: { type: sent === 'none' ? 'disabled' : 'enabled' } };
   return { reasoningEffort: sent };

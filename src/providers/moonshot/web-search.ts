@@ -13,6 +13,7 @@ import { isRecord } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { parsedJson } from '../shared/http.ts';
+import { changedModel } from '../shared/stream-transforms.ts';
 import type { MoonshotFormula } from './formula.ts';
 
 /** The tokens of several requests that make one answer. */
@@ -72,12 +73,7 @@ export function searchingModel(
   { allowanceOf, withoutSearch }: SearchWords,
   formula: MoonshotFormula,
 ): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
-    doGenerate: options => model.doGenerate(options),
+  return changedModel(model, {
     async doStream(options) {
       const allowance = allowanceOf(options);
       if (!allowance) return model.doStream(options);
@@ -96,7 +92,7 @@ export function searchingModel(
       };
       return { ...first, stream: ReadableStream.from(conversation(options.prompt, allowance, asking)) };
     },
-  };
+  });
 }
 
 /** How a model searches. */

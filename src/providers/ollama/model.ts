@@ -8,7 +8,8 @@ import type {
 } from '@ai-sdk/provider';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { vendorFetch } from '../shared/http.ts';
+import { parsedJson, vendorFetch } from '../shared/http.ts';
+import { streamingModel } from '../shared/stream-transforms.ts';
 import { type OllamaServer, ollamaFailure, ollamaStreamFailure } from './list-models.ts';
 
 /** Far above any real line; without a line end the memory would fill. */
@@ -34,18 +35,9 @@ export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>
 
 function take(line: string, controller: TransformStreamDefaultController<Record<string, unknown>>): void {
   if (line.trim() === '') return;
-  const value = parsed(line);
+  const value = parsedJson(line);
   if (!isRecord(value)) throw badUpstream('The answer has a line that is no JSON object.');
   controller.enqueue(value);
-}
-
-function parsed(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    // Told to the caller as the one thing that matters: the line is no JSON object.
-    return undefined;
-  }
 }
 
 /** A message as the interface takes it: one text, images and calls beside it; each result is a message of its own. */
@@ -203,18 +195,7 @@ function usageOf({ prompt_eval_count: input, eval_count: output }: Line) {
 
 /** A model of an Ollama server, asked through its own chat interface. */
 export function ollamaModel(server: OllamaServer, id: string): LanguageModelV4 {
-  const doStream = (options: LanguageModelV4CallOptions) => stream(server, id, options);
-  return {
-    specificationVersion: 'v4',
-    provider: 'ollama',
-    modelId: id,
-    supportedUrls: {},
-    doStream,
-    async doGenerate(options) {
-      const { stream: parts } = await doStream(options);
-      return whole(parts);
-    },
-  };
+  return streamingModel({ provider: 'ollama', modelId: id, doStream: options => stream(server, id, options) });
 }
 
 async function stream({ baseUrl, headers }: OllamaServer, id: string, options: LanguageModelV4CallOptions) {
@@ -269,20 +250,4 @@ function unsupported(options: LanguageModelV4CallOptions): SharedV4Warning[] {
   if (options.tools?.some(tool => tool.type !== 'function')) features.push('provider tools');
   if (options.responseFormat?.type === 'json') features.push('responseFormat');
   return features.map(feature => ({ type: 'unsupported', feature }));
-}
-
-/** The answer of a stream that was read to its end. */
-async function whole(parts: ReadableStream<LanguageModelV4StreamPart>) {
-  let text = '';
-  let warnings: SharedV4Warning[] = [];
-  for await (const part of parts) {
-    if (part.type === 'text-delta') text += part.delta;
-    if (part.type === 'stream-start') warnings = part.warnings;
-    if (part.type === 'error') throw part.error;
-    if (part.type === 'finish') {
-      const { finishReason, usage } = part;
-      return { content: [{ type: 'text' as const, text }], finishReason, usage, warnings };
-    }
-  }
-  throw badUpstream('The stream ended before the answer was finished.');
 }

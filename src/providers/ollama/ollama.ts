@@ -8,7 +8,9 @@ import {
   defineProvider,
   isLocalUrl,
   isLoopbackUrl,
+  keySetting,
   type ProviderSettings,
+  setting,
 } from '../../models/provider.ts';
 import { createOllamaList, isCloudName } from './list-models.ts';
 import { ollamaModel } from './model.ts';
@@ -37,8 +39,6 @@ function withPort(text: string): string {
 
 const defaultWindow = 32_768;
 
-const group = 'Providers';
-
 export const ollama = defineProvider({
   id: 'ollama',
   names: ['l'],
@@ -53,37 +53,22 @@ export const ollama = defineProvider({
     source: 'https://docs.ollama.com/api/chat',
   },
   options: {
-    host: {
-      env: ['OLLAMA_HOST', 'OLLAMA_BASE_URL'],
-      type: 'string',
-      doc: 'Address of an Ollama server, such as 127.0.0.1:11434; with it the models that are pulled there can be asked.',
-      group,
-      operatorOnly: true,
-    },
-    apiKey: {
-      env: ['OLLAMA_API_KEY'],
-      type: 'string',
-      doc: 'Key of that server, where it wants one, as ollama.com does.',
-      group,
-      secret: true,
-    },
-    numCtx: {
-      env: ['OLLAMA_NUM_CTX'],
-      type: 'number',
-      default: defaultWindow,
-      min: 2048,
-      max: 10_000_000,
-      doc: 'The widest context window in tokens that Ollama models are loaded with; wider ones need more memory.',
-      group,
-    },
-    cloudModels: {
-      env: ['OLLAMA_CLOUD_MODELS'],
-      type: 'boolean',
-      default: false,
-      doc: 'Also asks models that the Ollama server forwards to ollama.com; it then no longer counts as local.',
-      group,
-      operatorOnly: true,
-    },
+    host: setting(
+      ['OLLAMA_HOST', 'OLLAMA_BASE_URL'],
+      'Address of an Ollama server, such as 127.0.0.1:11434; with it the models that are pulled there can be asked.',
+      { operatorOnly: true },
+    ),
+    apiKey: keySetting(['OLLAMA_API_KEY'], 'Key of that server, where it wants one, as ollama.com does.'),
+    numCtx: setting(
+      ['OLLAMA_NUM_CTX'],
+      'The widest context window in tokens that Ollama models are loaded with; wider ones need more memory.',
+      { type: 'number', default: defaultWindow, min: 2048, max: 10_000_000 },
+    ),
+    cloudModels: setting(
+      ['OLLAMA_CLOUD_MODELS'],
+      'Also asks models that the Ollama server forwards to ollama.com; it then no longer counts as local.',
+      { type: 'boolean', default: false, operatorOnly: true },
+    ),
   },
   configured: settings => settings.host !== undefined,
   connect,
@@ -115,7 +100,7 @@ const levels = ['low', 'medium', 'high', 'max'] as const;
 
 /** A level where the model knows several, else on or off; nothing for models that don't think or whose ways are unknown. */
 function thinkOption({ model, effort }: CallParams): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
   if (sent === 'none') return { think: false };
   const several = model.efforts.filter(word => word !== 'none').length > 1;

@@ -34,14 +34,7 @@ export function filesApi(api: FilesApi): VendorFiles {
       body.set('purpose', purpose);
       body.set('file', new Blob([Uint8Array.from(bytes)]), plainName(name));
       try {
-        const answer = await vendorJson(endpoint, {
-          method: 'POST',
-          path: '/files',
-          body,
-          what,
-          timeoutMs: uploadMs,
-          signal,
-        });
+        const answer = await vendorJson(endpoint, { path: '/files', body, what, timeoutMs: uploadMs, signal });
         return uploaded(endpoint.provider, name, answer);
       } catch (error) {
         throw isAppError(error) ? limitOf(error, api, name, bytes.byteLength) : error;
@@ -52,13 +45,7 @@ export function filesApi(api: FilesApi): VendorFiles {
       let after: string | undefined;
       for (let page = 0; page < maxPages; page++) {
         const path = `/files?purpose=${purpose}${after === undefined ? '' : `&after=${encodeURIComponent(after)}`}`;
-        const { data, has_more: more } = await vendorJson(endpoint, {
-          method: 'GET',
-          path,
-          what,
-          timeoutMs: askMs,
-          signal,
-        });
+        const { data, has_more: more } = await vendorJson(endpoint, { path, what, timeoutMs: askMs, signal });
         const rows = (Array.isArray(data) ? data : []).flatMap(fileOf);
         for (const file of rows) files.set(file.id, file);
         const last = rows.at(-1)?.id;
@@ -69,15 +56,8 @@ export function filesApi(api: FilesApi): VendorFiles {
     },
     async remove(id, signal) {
       if (!isFileId(id)) return false;
-      const path = `/files/${id}`;
-      const { status } = await vendorRequest(endpoint, {
-        method: 'DELETE',
-        path,
-        what,
-        timeoutMs: askMs,
-        signal,
-        expects: [404],
-      });
+      const file = { path: `/files/${id}`, what, timeoutMs: askMs, signal, expects: [404] };
+      const { status } = await vendorRequest(endpoint, { method: 'DELETE', ...file });
       return status !== 404;
     },
   };

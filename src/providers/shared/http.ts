@@ -151,7 +151,8 @@ export interface VendorEndpoint {
 }
 
 export interface VendorRequest {
-  method: 'GET' | 'POST' | 'DELETE';
+  /** Absent: POST with a body, GET without one. */
+  method?: 'DELETE';
   /** From the base address on, with its slash. */
   path: string;
   body?: JsonObject | FormData;
@@ -171,11 +172,12 @@ export interface VendorResponse {
 }
 
 /** An extracted book fits; what never ends must not fill the memory. */
-const maxBytes = 64 * 1024 * 1024;
+export const maxBytes = 64 * 1024 * 1024;
 
 /** Asks once. Throws an `AppError` of kind `model`, or `CANCELLED` when the caller gave up. */
 export async function vendorRequest(endpoint: VendorEndpoint, request: VendorRequest): Promise<VendorResponse> {
-  const { method, path, body, signal, timeoutMs, what } = request;
+  const { path, body, signal, timeoutMs, what } = request;
+  const method = request.method ?? (body === undefined ? 'GET' : 'POST');
   throwIfAborted(signal);
   const isForm = body instanceof FormData;
   const headers = {
@@ -190,7 +192,7 @@ export async function vendorRequest(endpoint: VendorEndpoint, request: VendorReq
       body: isForm ? body : body === undefined ? null : JSON.stringify(body),
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     });
-    const text = await limitedText(response);
+    const text = await limitedText(response, `The answer has more than ${maxBytes} bytes.`);
     if (response.ok || request.expects?.includes(response.status)) return { status: response.status, text };
     const responseHeaders = Object.fromEntries(response.headers);
     throw Object.assign(new Error(`no answer about ${what}`), {
@@ -227,12 +229,13 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-async function limitedText(response: Response): Promise<string> {
+/** The text of an answer. Throws this message where it is longer than any real one. */
+export async function limitedText(response: Response, tooLong: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of response.body ?? []) {
     length += chunk.byteLength;
-    if (length > maxBytes) throw badUpstream(`The answer has more than ${maxBytes} bytes.`, false);
+    if (length > maxBytes) throw badUpstream(tooLong, false);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

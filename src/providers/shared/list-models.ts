@@ -1,7 +1,7 @@
 import { isRecord } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
-import { vendorFetch } from './http.ts';
+import { parsedJson, vendorFetch } from './http.ts';
 
 /** Where a vendor lists its models: `GET {baseUrl}/models`. */
 export interface LiveListSource {
@@ -38,21 +38,12 @@ export async function listPage(
   try {
     const response = await vendorFetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
     const text = await response.text();
-    const body = parsed(text);
+    const body = parsedJson(text);
     if (response.ok && isRecord(body)) return body;
     throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
   } catch (error) {
     signal.throwIfAborted();
     throw toModelError(error, { provider, model: 'its list of models', now: 0 });
-  }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // Then it is no list, and the error shows what came instead.
-    return undefined;
   }
 }
 

@@ -1,12 +1,8 @@
 import { isRecord } from '../../core/json.ts';
-import { badUpstream } from '../../models/resilience/errors.ts';
-import { type Fetch, vendorFetch } from './http.ts';
+import { type Fetch, limitedText, maxBytes, parsedJson, vendorFetch } from './http.ts';
 
 type Body = Record<string, unknown>;
 type Event = Body;
-
-/** Far above any answer in one piece; more would fill the memory before a clock runs out. */
-const maxBytes = 64 * 1024 * 1024;
 
 /**
  * fetch for the vendors' packages. Servers that don't stream answer with one JSON document all the same: a whole answer
@@ -16,8 +12,8 @@ export const answerFetch: Fetch = async (input, init) => {
   const response = await vendorFetch(input, init);
   const type = response.headers.get('content-type') ?? '';
   if (!response.ok || init?.method !== 'POST' || !/^application\/json\b/i.test(type)) return response;
-  const text = await textOf(response);
-  const body = parsed(text);
+  const text = await limitedText(response, `The answer did not end after ${maxBytes} bytes.`);
+  const body = parsedJson(text);
   const status = isRecord(body) ? failureStatus(body) : undefined;
   const events = status === undefined ? eventsOf(body) : undefined;
   const headers = withoutLength(response.headers);
@@ -25,26 +21,6 @@ export const answerFetch: Fetch = async (input, init) => {
   headers.set('content-type', 'text/event-stream');
   return new Response(events.map(event => `data: ${JSON.stringify(event)}\n\n`).join(''), { headers });
 };
-
-async function textOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw badUpstream(`The answer did not end after ${maxBytes} bytes.`, false);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The package says what is wrong with it.
-    return undefined;
-  }
-}
 
 /** They describe the bytes that came, and those are read. */
 function withoutLength(headers: Headers): Headers {

@@ -11,6 +11,7 @@ import { tailHeading } from '../../core/message.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { shownFiles } from '../../models/shown-files.ts';
+import { streamingModel } from './stream-transforms.ts';
 
 const chunkChars = 400;
 
@@ -23,22 +24,14 @@ interface OfflineOptions {
 
 /** A model that answers in this process, with an exact account of what it was given. */
 export function offlineModel(options: OfflineOptions): LanguageModelV4 {
-  const { vendor, id } = options;
-  return {
-    specificationVersion: 'v4',
-    provider: vendor,
-    modelId: id,
-    supportedUrls: {},
-    async doGenerate({ prompt }) {
-      const { text, usage } = answerTo(prompt, options);
-      return { content: [{ type: 'text', text }], finishReason: stop, usage, warnings: [] };
-    },
+  return streamingModel({
+    provider: options.vendor,
+    modelId: options.id,
     async doStream({ prompt, abortSignal }) {
       abortSignal?.throwIfAborted();
-      const parts = streamParts(answerTo(prompt, options));
-      return { stream: paced(parts, abortSignal) };
+      return { stream: paced(streamParts(answerTo(prompt, options)), abortSignal) };
     },
-  };
+  });
 }
 
 const stop = { unified: 'stop', raw: 'stop' } as const;

@@ -1,5 +1,4 @@
-import type { ModelInfo } from '../../core/model.ts';
-import { defineProvider, type ProviderDefinition } from '../../models/provider.ts';
+import { defineProvider, type ProviderDefinition, plainModel } from '../../models/provider.ts';
 
 /**
  * A provider without a network: its model answers with an exact account of what it was given. There are two of them under
@@ -7,7 +6,15 @@ import { defineProvider, type ProviderDefinition } from '../../models/provider.t
  */
 export function offlineProvider(side: 'east' | 'west'): ProviderDefinition {
   const vendor = `offline-${side}`;
-  const info = modelInfo(vendor, `echo-${side}`);
+  const info = plainModel({
+    provider: vendor,
+    id: `echo-${side}`,
+    window: 200_000,
+    maxOutput: 32_000,
+    input: ['text', 'image'],
+    price: { in: 0, out: 0 },
+    score: 1,
+  });
   return defineProvider({
     id: vendor,
     names: [],
@@ -33,24 +40,4 @@ export function offlineProvider(side: 'east' | 'west'): ProviderDefinition {
       };
     },
   });
-}
-
-function modelInfo(provider: string, id: string): ModelInfo {
-  return {
-    provider,
-    id,
-    name: id,
-    aliases: [],
-    window: 200_000,
-    maxOutput: 32_000,
-    input: ['text', 'image'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'range',
-    tools: false,
-    price: { in: 0, out: 0 },
-    score: 1,
-    allowCodeGeneration: false,
-    status: 'active',
-  };
 }

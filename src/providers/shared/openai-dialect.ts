@@ -1,11 +1,13 @@
 import type { JSONObject, LanguageModelV4Usage } from '@ai-sdk/provider';
 import type { OptionSpec } from '../../core/option.ts';
 import {
+  addressSetting,
   type CallParams,
   type Connection,
   checkedBaseUrl,
   closestEffort,
   defineProvider,
+  keySetting,
   type LiveModel,
   type ProviderDefinition,
   type ProviderDocs,
@@ -67,7 +69,7 @@ export function chatOptions(params: CallParams): JSONObject {
 }
 
 function sharedOptions({ model, effort, cacheKey }: CallParams, known: CallParams['model']['efforts']): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, known);
+  const sent = closestEffort(effort, known);
   return {
     store: false,
     ...(cacheKey === undefined ? {} : { promptCacheKey: cacheKey }),
@@ -118,7 +120,7 @@ export async function connectChatServer(server: ChatServer): Promise<Connection>
 
 /** Only for models that are known to take one: servers refuse words that they do not know. */
 function effortOption({ model, effort }: CallParams): { reasoningEffort?: string } {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   return sent === undefined ? {} : { reasoningEffort: sent };
 }
 
@@ -142,27 +144,17 @@ interface ChatVendorOptions extends Record<string, OptionSpec> {
 /** The whole provider of such a vendor. */
 export function chatVendor(vendor: ChatVendor): ProviderDefinition & { options: ChatVendorOptions } {
   const { id, names, title, env, docs } = vendor;
-  const group = 'Providers';
   return defineProvider({
     id,
     names,
     title,
     docs,
     options: {
-      apiKey: {
-        env: [`${env}_API_KEY`],
-        type: 'string',
-        doc: `Key of ${title}; with it its models can be asked.`,
-        group,
-        secret: true,
-      },
-      baseUrl: {
-        env: [`${env}_BASE_URL`],
-        type: 'url',
-        doc: `Whole base address, version path included, of a server that speaks like ${title}; unset: ${title} itself.`,
-        group,
-        operatorOnly: true,
-      },
+      apiKey: keySetting([`${env}_API_KEY`], `Key of ${title}; with it its models can be asked.`),
+      baseUrl: addressSetting(
+        [`${env}_BASE_URL`],
+        `Whole base address, version path included, of a server that speaks like ${title}; unset: ${title} itself.`,
+      ),
     },
     configured: settings => settings.apiKey !== undefined,
     connect: async settings =>

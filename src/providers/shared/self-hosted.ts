@@ -7,6 +7,7 @@ import {
   isLocalUrl,
   type ProviderDefinition,
   type ProviderSettings,
+  plainModel,
 } from '../../models/provider.ts';
 import { serverList } from './list-models.ts';
 import { connectChatServer } from './openai-dialect.ts';
@@ -30,23 +31,8 @@ export function connectOwnServer({ provider, apiUrl, setting, apiKey, headers }:
 
 /** Nothing is known of it but its name; half of the window is the most it may answer. The server may tell the window. */
 export function ownModel(provider: string, id: string): ModelInfo {
-  return {
-    provider,
-    id,
-    name: id,
-    aliases: [],
-    window: usualWindow,
-    windowAssumed: true,
-    maxOutput: usualWindow / 2,
-    input: ['text'],
-    efforts: [],
-    reasoning: false,
-    temperature: 'range',
-    tools: false,
-    score: 5,
-    allowCodeGeneration: false,
-    status: 'active',
-  };
+  const maxOutput = usualWindow / 2;
+  return plainModel({ provider, id, window: usualWindow, windowAssumed: true, maxOutput, score: 5 });
 }
 
 export interface OwnEndpoints {

@@ -8,19 +8,58 @@ import type {
 } from '@ai-sdk/provider';
 import { type CodeOf, codedError } from './http.ts';
 
+type Part = LanguageModelV4StreamPart;
+
+/** The same model, asked in another way. */
+export function changedModel(
+  model: LanguageModelV4,
+  changes: Pick<LanguageModelV4, 'doStream'> & Partial<Pick<LanguageModelV4, 'doGenerate'>>,
+): LanguageModelV4 {
+  const { provider, modelId, supportedUrls } = model;
+  const doGenerate: LanguageModelV4['doGenerate'] = options => model.doGenerate(options);
+  return { specificationVersion: 'v4', provider, modelId, supportedUrls, doGenerate, ...changes };
+}
+
+/** A model of our own, which is only asked for streams. */
+export function streamingModel(model: Pick<LanguageModelV4, 'provider' | 'modelId' | 'doStream'>): LanguageModelV4 {
+  const doGenerate = () => Promise.reject(new TypeError('models are only asked for streams'));
+  return { specificationVersion: 'v4', supportedUrls: {}, doGenerate, ...model };
+}
+
 /** The same model, each call of which is changed before the vendor's package sees it. */
 export function adjustedModel(
   model: LanguageModelV4,
   adjust: (options: LanguageModelV4CallOptions) => LanguageModelV4CallOptions,
 ): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
+  return changedModel(model, {
     doGenerate: options => model.doGenerate(adjust(options)),
     doStream: options => model.doStream(adjust(options)),
-  };
+  });
+}
+
+/** The same model, each of whose streams goes through a transform of its own. */
+export function transformedModel(
+  model: LanguageModelV4,
+  transform: () => TransformStream<Part, Part>,
+): LanguageModelV4 {
+  return changedModel(model, {
+    async doStream(options) {
+      const result = await model.doStream(options);
+      return { ...result, stream: result.stream.pipeThrough(transform()) };
+    },
+  });
+}
+
+/** The same model, each part of whose streams becomes what the map of that stream makes of it. */
+export function mappedParts(model: LanguageModelV4, mapping: () => (part: Part) => Part[]): LanguageModelV4 {
+  return transformedModel(model, () => {
+    const map = mapping();
+    return new TransformStream({
+      transform(part, controller) {
+        for (const mapped of map(part)) controller.enqueue(mapped);
+      },
+    });
+  });
 }
 
 /** The same model, whose failures carry codes that the classifier understands. */
@@ -32,22 +71,13 @@ export function codedModel(model: LanguageModelV4, codeOf: CodeOf): LanguageMode
       throw codedError(error, codeOf);
     }
   };
-  return {
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
+  const inStream = mappedParts(model, () => part => [
+    part.type === 'error' ? { ...part, error: codedError(part.error, codeOf) } : part,
+  ]);
+  return changedModel(model, {
     doGenerate: options => coded(model.doGenerate(options)),
-    async doStream(options) {
-      const result = await coded(model.doStream(options));
-      const withCode = (part: LanguageModelV4StreamPart) =>
-        part.type === 'error' ? { ...part, error: codedError(part.error, codeOf) } : part;
-      const transform = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
-        transform: (part, controller) => controller.enqueue(withCode(part)),
-      });
-      return { ...result, stream: result.stream.pipeThrough(transform) };
-    },
-  };
+    doStream: options => coded(inStream.doStream(options)),
+  });
 }
 
 /**
@@ -70,26 +100,12 @@ function joined(message: LanguageModelV4Message): LanguageModelV4Message {
  * vendor, or with the one that is none, it is told as interrupted.
  */
 export function withInterruptedEnds(model: LanguageModelV4): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
-    doGenerate: options => model.doGenerate(options),
-    async doStream(options) {
-      const result = await model.doStream(options);
-      return { ...result, stream: result.stream.pipeThrough(new TransformStream({ transform: transformPart })) };
-    },
-  };
+  return mappedParts(model, () => part => [part.type === 'finish' ? markInterrupted(part) : part]);
 }
 
-type Controller = TransformStreamDefaultController<LanguageModelV4StreamPart>;
+type Controller = TransformStreamDefaultController<Part>;
 
-function transformPart(part: LanguageModelV4StreamPart, controller: Controller): void {
-  controller.enqueue(part.type === 'finish' ? markInterrupted(part) : part);
-}
-
-type Finish = Extract<LanguageModelV4StreamPart, { type: 'finish' }>;
+type Finish = Extract<Part, { type: 'finish' }>;
 
 function markInterrupted({ finishReason, usage, ...part }: Finish): Finish {
   return { ...part, finishReason: endOf(finishReason), usage: usage.inputTokens.total ? usage : unknownUsage };
@@ -121,23 +137,13 @@ const maxTagLength = 1_000;
  * reasoning. Later tags are text: an answer may speak of them.
  */
 export function withThoughtsApart(model: LanguageModelV4): LanguageModelV4 {
-  return {
-    specificationVersion: 'v4',
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
-    doGenerate: options => model.doGenerate(options),
-    async doStream(options: LanguageModelV4CallOptions) {
-      const result = await model.doStream(options);
-      return { ...result, stream: result.stream.pipeThrough(thoughtsApart()) };
-    },
-  };
+  return transformedModel(model, thoughtsApart);
 }
 
 /** `start`: nothing but white space so far. `thoughts`: inside of the tags. `gap`: the white space behind them. */
 type Place = 'start' | 'thoughts' | 'gap' | 'text';
 
-function thoughtsApart(): TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart> {
+function thoughtsApart(): TransformStream<Part, Part> {
   let place: Place = 'start';
   /** Came, but may be half of a tag. */
   let held = '';

@@ -5,34 +5,22 @@ import type { SearchHit } from '../../models/vendor-services.ts';
 import type { CodeOf, VendorEndpoint } from '../shared/http.ts';
 
 /** The numbers that Z.ai and BigModel put into error bodies, in words that the classifier knows; the status alone misleads. */
-const codes: Readonly<Record<string, string>> = {
-  1000: 'authentication',
-  1001: 'authentication',
-  1002: 'authentication',
-  1003: 'authentication',
-  1004: 'authentication',
-  1110: 'authentication',
-  1111: 'authentication',
-  1112: 'authentication',
-  1113: 'insufficient_balance',
-  1121: 'authentication',
-  1211: 'not_found',
-  1220: 'permission',
-  1261: 'context_length',
-  1301: 'content_filter',
-  1302: 'rate_limit',
-  1303: 'rate_limit',
-  1304: 'insufficient_quota',
-  1305: 'rate_limit',
-  1308: 'insufficient_quota',
-  1309: 'insufficient_quota',
-  1310: 'insufficient_quota',
-  1313: 'insufficient_quota',
+const codes: Readonly<Record<string, readonly number[]>> = {
+  authentication: [1000, 1001, 1002, 1003, 1004, 1110, 1111, 1112, 1121],
+  insufficient_balance: [1113],
+  not_found: [1211],
+  permission: [1220],
+  context_length: [1261],
+  content_filter: [1301],
+  rate_limit: [1302, 1303, 1305],
+  insufficient_quota: [1304, 1308, 1309, 1310, 1313],
 };
 
+const wordOf = new Map(Object.entries(codes).flatMap(([word, numbers]) => numbers.map(number => [`${number}`, word])));
+
 export const zhipuErrorCode: CodeOf = ({ words, message }) => {
-  const number = words.split(' ').find(word => Object.hasOwn(codes, word));
-  if (number !== undefined) return codes[number];
+  const number = words.split(' ').find(word => wordOf.has(word));
+  if (number !== undefined) return wordOf.get(number);
   return /prompt exceeds max length|exceeds the max(imum)? context/i.test(message) ? 'context_length' : undefined;
 };
 

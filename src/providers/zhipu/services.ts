@@ -33,15 +33,7 @@ export function createZhipuWebSearch(endpoint: VendorEndpoint, engine: string): 
       };
       const headers = { 'accept-language': 'en-US,en' };
       const what = 'a search of the web';
-      const answer = await vendorJson(endpoint, {
-        method: 'POST',
-        path: '/web_search',
-        body,
-        headers,
-        what,
-        timeoutMs,
-        signal,
-      });
+      const answer = await vendorJson(endpoint, { path: '/web_search', body, headers, what, timeoutMs, signal });
       return hitsOf(answer.search_result).slice(0, count);
     },
   };

@@ -3,15 +3,18 @@ import { isRecord } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { passedUse, usePart } from '../../models/fees.ts';
 import {
+  addressSetting,
   type CallParams,
   type Connection,
   closestEffort,
   defineProvider,
+  keySetting,
   type ProviderSettings,
+  setting,
 } from '../../models/provider.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
-import { codedModel, withJoinedTexts } from '../shared/stream-transforms.ts';
+import { adjustedModel, codedModel, mappedParts, withJoinedTexts } from '../shared/stream-transforms.ts';
 import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint, zhipuErrorCode } from './api.ts';
 
 /**
@@ -19,26 +22,17 @@ import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint, zhipuErrorCode } from
  * ended, its numbers in errors, and that it searched with this engine.
  */
 export function zhipuModel(model: LanguageModelV4, engine: string): LanguageModelV4 {
-  const coded = codedModel(model, zhipuErrorCode);
-  return {
-    ...coded,
-    async doStream(options) {
-      const result = await coded.doStream({ ...options, includeRawChunks: true });
-      let searched = false;
-      const transform = new TransformStream<LanguageModelV4StreamPart, LanguageModelV4StreamPart>({
-        transform(part, controller) {
-          for (const each of expandPart(part)) {
-            // Hits may come in several chunks; they are of one search.
-            if (each.type === 'source' && !searched)
-              controller.enqueue(usePart({ kind: 'web_search', amount: 1, of: engine }));
-            searched ||= each.type === 'source';
-            controller.enqueue(each);
-          }
-        },
-      });
-      return { ...result, stream: result.stream.pipeThrough(transform) };
-    },
-  };
+  const asking = adjustedModel(codedModel(model, zhipuErrorCode), options => ({ ...options, includeRawChunks: true }));
+  return mappedParts(asking, () => {
+    // Hits may come in several chunks; they are of one search.
+    let searched = false;
+    return part => {
+      const parts = expandPart(part);
+      if (searched || !parts.some(({ type }) => type === 'source')) return parts;
+      searched = true;
+      return [usePart({ kind: 'web_search', amount: 1, of: engine }), ...parts];
+    };
+  });
 }
 
 function expandPart(part: LanguageModelV4StreamPart): LanguageModelV4StreamPart[] {
@@ -71,8 +65,6 @@ function finish(part: Finish): Finish {
   return unified === undefined ? part : { ...part, finishReason: { unified, raw } };
 }
 
-const group = 'Providers';
-
 export const zhipu = defineProvider({
   id: 'zhipu',
   names: ['z', 'glm', 'zai'],
@@ -87,26 +79,18 @@ export const zhipu = defineProvider({
     source: 'https://docs.z.ai',
   },
   options: {
-    apiKey: {
-      env: ['ZHIPUAI_API_KEY', 'GLM_API_KEY', 'ZAI_API_KEY'],
-      type: 'string',
-      doc: 'Key of Z.ai or BigModel; with it the GLM models can be asked and the web can be searched.',
-      group,
-      secret: true,
-    },
-    baseUrl: {
-      env: ['ZHIPU_BASE_URL', 'GLM_API_URL'],
-      type: 'url',
-      doc: 'Whole base address of GLM, version path included; unset: Z.ai. In China: https://open.bigmodel.cn/api/paas/v4.',
-      group,
-      operatorOnly: true,
-    },
-    searchEngine: {
-      env: ['GLM_SEARCH_ENGINE'],
-      type: 'string',
-      doc: 'Search engine that GLM uses, by its id there; unset: search-prime at Z.ai, search_pro at BigModel.',
-      group,
-    },
+    apiKey: keySetting(
+      ['ZHIPUAI_API_KEY', 'GLM_API_KEY', 'ZAI_API_KEY'],
+      'Key of Z.ai or BigModel; with it the GLM models can be asked and the web can be searched.',
+    ),
+    baseUrl: addressSetting(
+      ['ZHIPU_BASE_URL', 'GLM_API_URL'],
+      'Whole base address of GLM, version path included; unset: Z.ai. In China: https://open.bigmodel.cn/api/paas/v4.',
+    ),
+    searchEngine: setting(
+      ['GLM_SEARCH_ENGINE'],
+      'Search engine that GLM uses, by its id there; unset: search-prime at Z.ai, search_pro at BigModel.',
+    ),
   },
   configured: settings => settings.apiKey !== undefined,
   connect,
@@ -136,7 +120,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
 
 /** Older models only switch it on and off; from 5.2 on it has levels, and from 5.3 on it can't be switched off. */
 function thinking({ model, effort }: CallParams): JSONObject {
-  const sent = effort === undefined ? undefined : closestEffort(effort, model.efforts);
+  const sent = closestEffort(effort, model.efforts);
   if (sent === undefined) return {};
   if (sent === 'none') return { thinking: { type: 'disabled' } };
   const levelled = model.efforts.some(known => known === 'max' || known === 'low');
