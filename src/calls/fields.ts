@@ -97,6 +97,16 @@ export function unadvertised(
   return Object.fromEntries(Object.entries(all).filter(([name]) => !Object.hasOwn(fields, name)));
 }
 
+/** What the tools share that work in steps and only read, beside what each says of itself; `renamed` are older names of its own. */
+export function inSteps<const Fields extends z.ZodRawShape>(fields: Fields, renamed: Record<string, string> = {}) {
+  return {
+    effects: { writes: false, destroys: false, network: true, idempotent: false },
+    fields,
+    accepts: unadvertised(fields),
+    renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', ...renamed },
+  };
+}
+
 /** Fields of the tools that put one text to several models. */
 export const modelsField = z.array(z.string()).optional();
 export const promptFile = z.string().min(1);

@@ -1,5 +1,5 @@
 import { jsonrepair } from 'jsonrepair';
-import { type AppError, bugError, type ErrorCode, isAppError } from '../core/errors.ts';
+import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Thread, ThreadTotals } from '../core/thread.ts';
 import type { UserQuestion } from '../core/tool-host.ts';
@@ -106,7 +106,7 @@ export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureC
       metadata: {
         tool_name: toolName,
         req_id: reqId,
-        ...(details.replyStatus && details.data && jsonRecord(details.data)),
+        ...(details.replyStatus && details.data && jsonOf(details.data)),
       },
     }),
   };
@@ -128,31 +128,26 @@ export function errorOf(error: AppError): JsonObject {
     retry_after_s: details.retryAfterSeconds,
     status: details.status,
     validation_errors: details.validationErrors?.map(field => ({ ...field })),
-    data: details.data && jsonRecord(details.data),
+    data: details.data && jsonOf(details.data),
   };
 }
 
-function nextFor(error: AppError): string {
-  switch (error.kind) {
-    case 'input':
-      return 'Correct the call and send it again.';
-    case 'security':
-      return 'Name something inside the project, or ask the operator to widen POLYLOGUE_ROOTS.';
-    case 'config':
-      return 'The operator has to change the configuration; "polylogue --help" lists the settings.';
-    case 'model':
-      return error.details.retryable
-        ? 'Send the same call again in a moment, or name another model.'
-        : 'Name another model.';
-    case 'limit':
-      return 'Ask for less in one call.';
-    case 'storage':
-      return 'Check the free space and the rights of the data folder, then send the call again.';
-    case 'cancelled':
-      return 'Send the call again when it is wanted after all.';
-    case 'bug':
-      return 'The log has the details under this req_id; please report it.';
-  }
+/** What to do about an error that says nothing of it itself. */
+const nexts: Record<ErrorKind, string> = {
+  input: 'Correct the call and send it again.',
+  security: 'Name something inside the project, or ask the operator to widen POLYLOGUE_ROOTS.',
+  config: 'The operator has to change the configuration; "polylogue --help" lists the settings.',
+  model: 'Name another model.',
+  limit: 'Ask for less in one call.',
+  storage: 'Check the free space and the rights of the data folder, then send the call again.',
+  cancelled: 'Send the call again when it is wanted after all.',
+  bug: 'The log has the details under this req_id; please report it.',
+};
+
+function nextFor({ kind, details }: AppError): string {
+  return kind === 'model' && details.retryable
+    ? 'Send the same call again in a moment, or name another model.'
+    : nexts[kind];
 }
 
 /** Everything about an answered call that a reader may want to know. */
@@ -242,8 +237,9 @@ function nonEmpty<Item extends Json>(items: readonly Item[]): Item[] | undefined
   return items.length > 0 ? [...items] : undefined;
 }
 
-function jsonRecord(data: Record<string, unknown>): JsonObject {
-  const copy: JsonObject = JSON.parse(JSON.stringify(data));
+/** What is left of a record when it is written as JSON. */
+export function jsonOf(record: object): JsonObject {
+  const copy: JsonObject = JSON.parse(JSON.stringify(record));
   return copy;
 }
 

@@ -341,11 +341,12 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   mode: ToolMode<z.output<z.ZodObject<Fields>>>;
 }
 
-/** Typed identity; a tool is one file that exports one of these. */
-export function defineTool<const Fields extends z.ZodRawShape>(
-  definition: ToolDefinition<Fields>,
-): ToolDefinition<Fields> {
-  return definition;
+type ToolDraft<Fields extends z.ZodRawShape> = Omit<ToolDefinition<Fields>, 'tier'> &
+  Partial<Pick<ToolDefinition, 'tier'>>;
+
+/** A tool is one file that exports one of these; it is of the tier `user` unless it says otherwise. */
+export function defineTool<const Fields extends z.ZodRawShape>(definition: ToolDraft<Fields>): ToolDefinition<Fields> {
+  return { tier: 'user', ...definition };
 }
 
 /** The steps of a tool that works in steps; undefined for any other. */

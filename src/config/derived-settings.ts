@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { OptionSpec } from '../core/option.ts';
 import { homeProblem } from './home.ts';
-import type { OptionValues } from './option-values.ts';
+import { decoded, type OptionValues } from './option-values.ts';
 import { options } from './options.ts';
 
 type Values = OptionValues<typeof options>;
@@ -178,15 +178,6 @@ function pairsIn(text = ''): Record<string, string> {
     return name === undefined || value === undefined ? [] : [[name, decoded(value)] as const];
   });
   return Object.fromEntries(pairs);
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // Not percent-encoded after all: as it stands it is the value.
-    return text;
-  }
 }
 
 /** Times and limits of WebSockets. */

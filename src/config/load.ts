@@ -2,7 +2,14 @@ import { type AppError, bugError, configError, type FieldError } from '../core/e
 import type { EndpointSettings, OptionSpec } from '../core/option.ts';
 import { absolutePath, type Environment, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
 import { type Flags, flagsLayer, type Layer, namesLayer, type Origin } from './layers.ts';
-import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
+import {
+  areValuesOf,
+  decoded,
+  type OptionTables,
+  type OptionValue,
+  parseValue,
+  type TableValues,
+} from './option-values.ts';
 import { type ReadFile, readSettings, type Settings } from './settings-files.ts';
 
 export interface ConfigSources<Tables extends OptionTables> extends MachineEnvironment {
@@ -129,13 +136,4 @@ function secretsOf(tables: OptionTables, settings: ReadonlyMap<string, ReadonlyM
     }
   }
   return [...secrets];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    // Not percent-encoded after all: as it stands it is the password.
-    return text;
-  }
 }

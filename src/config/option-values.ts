@@ -105,23 +105,18 @@ export function parseValue(spec: OptionSpec, raw: unknown, paths: PathRules): Pa
 /** What an option takes, as the end of a sentence. */
 export function allowedText(spec: OptionSpec): string {
   if (spec.choices) return `${isList(spec) ? 'a list of ' : ''}${spec.choices.join(', ')}`;
-  switch (spec.type) {
-    case 'boolean':
-      return 'on or off';
-    case 'number':
-      return `a ${spec.fractional ? '' : 'whole '}number${rangeText(spec)}`;
-    case 'list':
-      return 'words separated by commas';
-    case 'paths':
-      return 'paths separated by commas';
-    case 'path':
-      return 'a path';
-    case 'url':
-      return 'an address that begins with http:// or https://';
-    case 'string':
-      return 'a text on one line';
-  }
+  if (spec.type === 'number') return `a ${spec.fractional ? '' : 'whole '}number${rangeText(spec)}`;
+  return allowedTexts[spec.type];
 }
+
+const allowedTexts: Record<Exclude<OptionType, 'number'>, string> = {
+  boolean: 'on or off',
+  list: 'words separated by commas',
+  paths: 'paths separated by commas',
+  path: 'a path',
+  url: 'an address that begins with http:// or https://',
+  string: 'a text on one line',
+};
 
 function isList(spec: OptionSpec): boolean {
   return spec.type === 'list' || spec.type === 'paths';
@@ -198,4 +193,13 @@ function hasControlCharacter(text: string): boolean {
 function isWebAddress(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '';
+}
+
+/** A text without its percent-encoding; one that has none after all is as it stands. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

@@ -9,6 +9,20 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+type MapText = (text: string) => Promise<string>;
+
+/** A copy in which `text` has replaced every text; keys stay as they are. */
+export function mapTexts(value: JsonObject, text: MapText): Promise<JsonObject>;
+export function mapTexts(value: Record<string, unknown>, text: MapText): Promise<Record<string, unknown>>;
+export function mapTexts(value: unknown, text: MapText): Promise<unknown>;
+export async function mapTexts(value: unknown, text: MapText): Promise<unknown> {
+  if (typeof value === 'string') return text(value);
+  if (Array.isArray(value)) return Promise.all(value.map(item => mapTexts(item, text)));
+  if (!isRecord(value)) return value;
+  const entries = Object.entries(value).map(async ([key, inner]) => [key, await mapTexts(inner, text)] as const);
+  return Object.fromEntries(await Promise.all(entries));
+}
+
 /** A text where one should stand, as far as it does: what was stored may have been written by anybody. */
 export function textIn(value: unknown): string {
   return typeof value === 'string' ? value : '';

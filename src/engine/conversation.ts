@@ -9,6 +9,7 @@ import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
 import type { AskModel } from '../models/ask-model.ts';
 import type { Meter } from '../models/meter.ts';
+import { said } from '../threads/transcript.ts';
 import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { type AgentEvent, type AgentInput, type AgentResult, markFrom } from './modes/agent/agent.ts';
@@ -181,7 +182,7 @@ async function sendOne(
   const message = [...context, ...shown.texts, await mask(request.message)].join('\n\n');
   const layers = await Promise.all(request.system.map(layer => layerText(services, layer, root, signal)));
   const layerTexts = layers.filter(text => text.trim() !== '');
-  const preamble = await Promise.all(layerTexts.map(async text => system(await mask(text))));
+  const preamble = await Promise.all(layerTexts.map(async text => said('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
   const candidates = await candidatesFor(services, { ...request, tools }, [...preamble, ...request.history], message);
   const refreshing = tools.length > 0;
@@ -293,10 +294,6 @@ async function layerText(
   if (isSkip(reference)) return '';
   const read = await readTextFile(sandbox, reference, { maxBytes, signal });
   return read.ok ? read.file.text : '';
-}
-
-function system(text: string): Message {
-  return { role: 'system', section: 'preamble', parts: [{ type: 'text', text }] };
 }
 
 function emitFiles({ emit }: CallServices, reqId: RequestId, shown: { paths: string[]; skipped: Skip[] }): void {

@@ -2,7 +2,7 @@ import type { FileRecord, LineRange } from '../core/file.ts';
 import type { Sha256 } from '../core/ids.ts';
 import type { Message, Part } from '../core/message.ts';
 import { cutMiddle, linesBetween, numberLines, printablePath } from '../core/text.ts';
-import type { Compaction, StoredTurn, Thread, Trim, Turn } from '../core/thread.ts';
+import type { Citation, Compaction, StoredTurn, Thread, Trim, Turn } from '../core/thread.ts';
 import { estimateTokens, imageTokens, tokensPerMessage } from '../core/tokens.ts';
 
 /** Texts of the store by their hash. */
@@ -44,7 +44,7 @@ export function blobsOf({ compaction, turns }: Selection): Sha256[] {
 /** The stored part of a prompt: the same turns give the same bytes, whichever model or tool is asked next. */
 export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Message[] {
   const messages: Message[] = [];
-  if (compaction) messages.push(textMessage('user', compaction.summary));
+  if (compaction) messages.push(said('user', 'turn', compaction.summary));
   let previous: Turn | undefined;
   for (const turn of turns) {
     const text = renderTurn(turn, previous, blobs, trimOf(compaction, turn));
@@ -65,12 +65,13 @@ export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Mes
 function documentMessages({ files }: Pick<Turn, 'files'>, blobs: Blobs): Message[] {
   return files.flatMap(file => {
     const text = renderDocument(file, blobs);
-    return text === undefined ? [] : [{ ...textMessage('user', text), document: true }];
+    return text === undefined ? [] : [{ ...said('user', 'turn', text), document: true }];
   });
 }
 
-function textMessage(role: Message['role'], text: string): Message {
-  return { role, section: 'turn', parts: [{ type: 'text', text }] };
+/** A message of one text. */
+export function said(role: Message['role'], section: Message['section'], text: string): Message {
+  return { role, section, parts: [{ type: 'text', text }] };
 }
 
 function trimOf(compaction: Compaction | undefined, turn: Turn): Trim | undefined {
@@ -247,4 +248,18 @@ function merged(before: PromptFile | undefined, now: PromptFile): PromptFile {
 export function covers(inPrompt: PromptFile, wanted: LineRange | undefined): boolean {
   if (!inPrompt.range) return true;
   return wanted !== undefined && inPrompt.range.from <= wanted.from && inPrompt.range.to >= wanted.to;
+}
+
+/** Citations whose words `text` has replaced, as masking does. */
+export function mapCitations(
+  citations: readonly Citation[],
+  text: (words: string) => Promise<string>,
+): Promise<Citation[]> {
+  const mapped = citations.map(async citation => ({
+    ...citation,
+    title: await text(citation.title),
+    url: await text(citation.url),
+    ...(citation.snippet !== undefined && { snippet: await text(citation.snippet) }),
+  }));
+  return Promise.all(mapped);
 }

@@ -13,7 +13,6 @@ export const activity = defineTool({
   title: 'Activity',
   description: 'What your calls did lately in this process: calls, attempts at models, errors.',
   toolset: 'ops',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {
     filter: z.string().describe('Words that an event must hold, such as a req_id').optional(),

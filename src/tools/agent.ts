@@ -8,7 +8,6 @@ export const agent = defineTool({
   description:
     'A model works on a task with tools of its own: reads, searches, patches, runs tests, as far as the user approves.',
   toolset: 'agent',
-  tier: 'user',
   effects: { writes: true, destroys: true, network: true, idempotent: false },
   fields: {
     task: z.string().optional(),

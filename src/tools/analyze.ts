@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, webSearchField, workflowFields } from '../calls/fields.ts';
+import { inSteps, webSearchField, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You give the holistic second look at a code base that the caller has analysed step by step. You judge its structure and where it is heading; single bugs only where they show a pattern.
@@ -27,11 +27,7 @@ export const analyze = defineTool({
   title: 'Analyse code',
   description: 'Analyse architecture, performance, security or quality of code in steps; an expert model checks.',
   toolset: 'code',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
+  ...inSteps(fields),
   mode: {
     kind: 'workflow',
     words: {

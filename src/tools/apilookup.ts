@@ -7,7 +7,6 @@ export const apilookup = defineTool({
   description:
     'Use before relying on an API, SDK, library or OS version from memory: how to look up its current documentation.',
   toolset: 'code',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { prompt: z.string().min(1).describe('What to look up') },
   renamed: { question: 'prompt', query: 'prompt' },

@@ -16,7 +16,6 @@ export const ceoAndBoard = defineTool({
   title: 'CEO and board',
   description: 'Several models answer the question in a file, one reads all answers and decides; all goes into files.',
   toolset: 'wrapper',
-  tier: 'user',
   effects: { writes: true, destroys: true, network: true, idempotent: false },
   fields: {
     file_path: promptFile,

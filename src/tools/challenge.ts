@@ -7,7 +7,6 @@ export const challenge = defineTool({
   description:
     'Use when the user doubts or contradicts you: weigh the statement on its merits instead of agreeing at once.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { prompt: z.string().min(1).describe('The statement, word for word') },
   renamed: { statement: 'prompt', question: 'prompt' },

@@ -10,7 +10,6 @@ export const chat = defineTool({
   description:
     'Ask another model: second opinion, brainstorming, explanation, code questions; it remembers the thread and its files.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: true, destroys: false, network: true, idempotent: false },
   fields: {
     prompt: z.string().min(1).describe('The question; name files instead of pasting code'),

@@ -7,7 +7,6 @@ export const clink = defineTool({
   description:
     'Let another agent with a command line (Gemini CLI, Codex, Claude Code, OpenCode…) work on a request here; it only reads.',
   toolset: 'agent',
-  tier: 'user',
   effects: { writes: true, destroys: false, network: true, idempotent: false },
   fields: {
     prompt: z.string().min(1),

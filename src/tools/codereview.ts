@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { inSteps, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You are the second reviewer of code that the caller has reviewed step by step. Confirm what is right in its review, correct what is wrong, and find what it missed. Judge the code in the files you were given; the findings are a lead, not a proof.
@@ -50,11 +50,7 @@ export const codereview = defineTool({
   title: 'Review code',
   description: 'Review code for bugs, security, performance and quality in steps; an expert model makes a second pass.',
   toolset: 'code',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
+  ...inSteps(fields),
   mode: {
     kind: 'workflow',
     words: {

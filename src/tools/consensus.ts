@@ -55,7 +55,6 @@ export const consensus = defineTool({
   title: 'Consensus',
   description: 'Several models judge a proposal independently, for, against or neutral; their verdicts come together.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: panelFields,
   accepts: unadvertised(panelFields, { ...hiddenFields, ...quietPanelFields }),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, webSearchField, workflowFields } from '../calls/fields.ts';
+import { inSteps, webSearchField, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You find the root cause of a defect that the caller has investigated step by step. Judge by the code you were given and by the reported symptom alone; propose the smallest change that removes the cause, and say what it could break.
@@ -19,11 +19,7 @@ export const debug = defineTool({
   title: 'Debug',
   description: 'Find the root cause of a bug in steps with hypotheses and evidence; an expert model checks it.',
   toolset: 'code',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
+  ...inSteps(fields),
   mode: {
     kind: 'workflow',
     words: {
@@ -36,43 +32,43 @@ export const debug = defineTool({
     },
     certain: ({ confidence }) => confidence === 'certain',
     counters: (_step, progress) => ({ hypotheses_formed: progress.hypotheses.length }),
-    requiredActions({ stepNumber, confidence }) {
-      if (stepNumber === 1) {
-        return [
-          'Search the code for what the symptom touches; it may originate elsewhere, and there may be no bug',
-          'Read it, and learn how the project is laid out there',
-          'Write down what ought to happen instead',
-        ];
-      }
-      switch (confidence) {
-        case 'exploring':
-        case 'low':
-          return [
-            'Read the files on the failing path',
-            'Trace calls and data to where they first go wrong',
-            'Check edge cases, configuration and dependencies',
-          ];
-        case 'medium':
-        case 'high':
-        case 'very_high':
-          return [
-            'Name the exact lines, and follow the failing path through them',
-            'Verify the hypothesis with code, not with plausibility',
-            'Look for the same fault elsewhere',
-          ];
-        case 'almost_certain':
-          return [
-            'Write down the whole chain from cause to symptom, with evidence',
-            'Settle on the smallest change',
-            'End with next_step_required false to have an expert check it',
-          ];
-        default:
-          return [
-            'Test the conclusion against the code once more',
-            'Confirm or refute it, then end with next_step_required false',
-          ];
-      }
-    },
+    requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
     expert: { role, json: true },
   },
 });
+
+const first = [
+  'Search the code for what the symptom touches; it may originate elsewhere, and there may be no bug',
+  'Read it, and learn how the project is laid out there',
+  'Write down what ought to happen instead',
+];
+
+const early = [
+  'Read the files on the failing path',
+  'Trace calls and data to where they first go wrong',
+  'Check edge cases, configuration and dependencies',
+];
+
+const late = [
+  'Name the exact lines, and follow the failing path through them',
+  'Verify the hypothesis with code, not with plausibility',
+  'Look for the same fault elsewhere',
+];
+
+const byConfidence: Record<string, string[]> = {
+  exploring: early,
+  low: early,
+  medium: late,
+  high: late,
+  very_high: late,
+  almost_certain: [
+    'Write down the whole chain from cause to symptom, with evidence',
+    'Settle on the smallest change',
+    'End with next_step_required false to have an expert check it',
+  ],
+};
+
+const done = [
+  'Test the conclusion against the code once more',
+  'Confirm or refute it, then end with next_step_required false',
+];

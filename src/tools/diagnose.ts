@@ -7,7 +7,6 @@ export const diagnose = defineTool({
   title: 'Diagnose',
   description: 'Find the cause of an error from its output, with checked evidence and a patch that applies.',
   toolset: 'agent',
-  tier: 'user',
   effects: { writes: true, destroys: false, network: true, idempotent: false },
   fields: {
     stderr: z.string().describe('Error output, whole').optional(),

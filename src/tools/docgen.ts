@@ -28,7 +28,6 @@ export const docgen = defineTool({
   title: 'Document code',
   description: 'Document source code file by file; counts the files and does not let you end before all are done.',
   toolset: 'code',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   fields,
   accepts: { ...hiddenFields, ...quietWorkflowFields, model, files_checked, issues_found, use_assistant_model },

@@ -6,7 +6,6 @@ export const exportThread = defineTool({
   title: 'Save',
   description: 'Save a thread to file.',
   toolset: 'ops',
-  tier: 'user',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
   fields: {
     continuation_id: z.string(),

@@ -6,7 +6,6 @@ export const importThread = defineTool({
   title: 'Load',
   description: 'Restore saved threads.',
   toolset: 'ops',
-  tier: 'user',
   effects: { writes: true, destroys: false, network: false, idempotent: false },
   fields: {
     file_path: z.string(),

@@ -8,7 +8,6 @@ export const job = defineTool({
   title: 'Job',
   description: 'Get the reply of a call that answered status "running", wait for it, or cancel it.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {
     job_id: z.string(),

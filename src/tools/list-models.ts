@@ -7,7 +7,6 @@ export const listModels = defineTool({
   title: 'Models of a provider',
   description: 'The models of one provider, by the names that follow its colon.',
   toolset: 'wrapper',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { provider: z.string().min(1).describe('Name or short name') },
   mode: {

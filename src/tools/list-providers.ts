@@ -5,7 +5,6 @@ export const listProviders = defineTool({
   title: 'List providers',
   description: 'The providers, their short names, and which of them are configured.',
   toolset: 'wrapper',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
   mode: {

@@ -6,7 +6,6 @@ export const listmodels = defineTool({
   title: 'List models',
   description: 'The models that can be asked now, by provider: names, aliases, context window, what they can do.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
   mode: {

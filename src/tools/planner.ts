@@ -25,7 +25,6 @@ export const planner = defineTool({
   description:
     'Plan a larger piece of work in steps, with branches and revisions; the whole plan comes back and is stored.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: false },
   fields,
   accepts: { ...hiddenFields, model: workflowFields.model, use_assistant_model: z.boolean().optional() },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { inSteps, workflowFields } from '../calls/fields.ts';
 import {
   type ChangedFile,
   defineTool,
@@ -50,11 +50,7 @@ export const precommit = defineTool({
   title: 'Validate changes',
   description: 'Check git changes before a commit in steps: reads the diff, finds secrets; an expert says go or no-go.',
   toolset: 'code',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', review_type: 'focus_on' },
+  ...inSteps(fields, { review_type: 'focus_on' }),
   mode: {
     kind: 'workflow',
     words: {

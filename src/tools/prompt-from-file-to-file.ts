@@ -7,7 +7,6 @@ export const promptFromFileToFile = defineTool({
   title: 'Ask many, into files',
   description: 'Send the text of a file to several models at once; each answer becomes a file.',
   toolset: 'wrapper',
-  tier: 'user',
   effects: { writes: true, destroys: true, network: true, idempotent: false },
   fields: {
     file_path: promptFile,

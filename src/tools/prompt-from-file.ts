@@ -6,7 +6,6 @@ export const promptFromFile = defineTool({
   title: 'Ask many from a file',
   description: 'Send the text of a file to several models at once; the answers come in the reply.',
   toolset: 'wrapper',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: { file_path: promptFile, models_prefixed_by_provider: modelsField },
   accepts: hiddenFields,

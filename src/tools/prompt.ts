@@ -7,7 +7,6 @@ export const prompt = defineTool({
   title: 'Ask many models',
   description: 'Send one text as it is to several models at once; each answer has a slot of its own.',
   toolset: 'wrapper',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: { text: z.string().min(1), models_prefixed_by_provider: modelsField.describe('provider:model[:effort]') },
   accepts: hiddenFields,

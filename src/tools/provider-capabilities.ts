@@ -8,7 +8,6 @@ export const providerCapabilities = defineTool({
   title: 'Provider capabilities',
   description: 'By provider: whether its key is set, endpoints, models, what they can do.',
   toolset: 'ops',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { provider: z.string().optional() },
   mode: {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { inSteps, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You turn what the caller found step by step into a refactoring plan that can be carried out by hand, change by change. Judge the code in the files you were given; the findings are a lead, not a proof. Behaviour stays as it is: what changes it is a bug report, not a refactoring.
@@ -52,11 +52,7 @@ export const refactor = defineTool({
   description:
     'Find refactorings in steps: code smells, decomposition, modernisation; an expert model makes a plan with code.',
   toolset: 'code',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
+  ...inSteps(fields),
   mode: {
     kind: 'workflow',
     words: {

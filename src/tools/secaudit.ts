@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { inSteps, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You are the security auditor who checks what the caller has audited step by step. Find the weaknesses that an attacker could use, judge what they would cost, and say how to close them without breaking what works.
@@ -51,11 +51,7 @@ export const secaudit = defineTool({
   description:
     'Audit security in steps: OWASP, threats, dependencies, compliance; an expert model checks the findings.',
   toolset: 'code',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
+  ...inSteps(fields),
   mode: {
     kind: 'workflow',
     words: {

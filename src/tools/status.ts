@@ -9,7 +9,6 @@ export const status = defineTool({
   title: 'Status',
   description: 'How Polylogue is: store, providers, money spent today, running jobs, limits.',
   toolset: 'ops',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
   mode: {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, workflowFields } from '../calls/fields.ts';
+import { inSteps, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You write the tests that the caller has prepared step by step. The tests are for the code in the files you were given; the findings say what to test and how this project tests.
@@ -34,15 +34,7 @@ export const testgen = defineTool({
   title: 'Generate tests',
   description: 'Prepare tests for code in steps: paths, edge cases, failures; an expert model then writes them.',
   toolset: 'code',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: {
-    files: 'relevant_files',
-    absolute_file_paths: 'relevant_files',
-    test_examples: 'relevant_files',
-  },
+  ...inSteps(fields, { test_examples: 'relevant_files' }),
   mode: {
     kind: 'workflow',
     words: {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { unadvertised, webSearchField, workflowFields } from '../calls/fields.ts';
+import { inSteps, webSearchField, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 import { type JsonObject, textsIn } from '../core/json.ts';
 import { cutMiddle } from '../core/text.ts';
@@ -38,11 +38,7 @@ export const thinkdeep = defineTool({
   description:
     'Think through a hard problem or decision in steps; an expert model challenges and extends the reasoning.',
   toolset: 'core',
-  tier: 'user',
-  effects: { writes: false, destroys: false, network: true, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
+  ...inSteps(fields),
   mode: {
     kind: 'workflow',
     words: {

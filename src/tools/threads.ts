@@ -22,7 +22,6 @@ export const threads = defineTool({
   description:
     'List, search, read, fork or delete the stored threads of this project, and see what was sent to which model.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: true, destroys: true, network: false, idempotent: false },
   fields: {
     action: z.enum(actions),
@@ -35,24 +34,7 @@ export const threads = defineTool({
   },
   mode: {
     kind: 'action',
-    async run(args, context) {
-      switch (args.action) {
-        case 'list':
-          return list(context, args);
-        case 'search':
-          return search(context, args);
-        case 'read':
-          return read(await named(context, args), args.cursor, context.replyTokens);
-        case 'sent':
-          return sent(await named(context, args));
-        case 'fork':
-          return fork(context, await named(context, args), args.turn);
-        case 'delete':
-          return remove(context, args);
-        case 'delete_all':
-          return removeAll(context, args.confirm);
-      }
-    },
+    run: (args, context) => handlers[args.action](context, args),
   },
 });
 
@@ -60,8 +42,20 @@ interface Arguments {
   continuation_id?: string;
   query?: string;
   cursor?: string;
+  turn?: number;
+  confirm?: boolean;
   everywhere?: boolean;
 }
+
+const handlers: Record<(typeof actions)[number], (context: ActionContext, args: Arguments) => Promise<JsonObject>> = {
+  list,
+  search,
+  read: async (context, args) => read(await named(context, args), args.cursor, context.replyTokens),
+  sent: async (context, args) => sent(await named(context, args)),
+  fork: async (context, args) => fork(context, await named(context, args), args.turn),
+  delete: remove,
+  delete_all: removeAll,
+};
 
 async function named({ threads: store }: ActionContext, { continuation_id }: Arguments): Promise<Thread> {
   if (continuation_id !== undefined) return store.find(continuation_id);
@@ -206,10 +200,7 @@ async function fork({ threads: store }: ActionContext, thread: Thread, turn: num
   };
 }
 
-async function remove(
-  context: ActionContext,
-  { continuation_id, confirm }: Arguments & { confirm?: boolean },
-): Promise<JsonObject> {
+async function remove(context: ActionContext, { continuation_id, confirm }: Arguments): Promise<JsonObject> {
   const thread = await removable(context, continuation_id);
   if (confirm !== true) throw unconfirmed(`the thread "${thread.title}" with ${thread.seq} turns`);
   await context.threads.remove(thread);
@@ -243,7 +234,7 @@ function unread(head: ThreadHead): Thread {
   return { ...head, turns: [], compactions: [], workflows: {} };
 }
 
-async function removeAll({ threads: store }: ActionContext, confirm: boolean | undefined): Promise<JsonObject> {
+async function removeAll({ threads: store }: ActionContext, { confirm }: Arguments): Promise<JsonObject> {
   if (confirm !== true) throw unconfirmed('all threads of this project');
   const deleted: string[] = [];
   for (;;) {

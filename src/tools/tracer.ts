@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { stepFields, unadvertised, workflowFields } from '../calls/fields.ts';
+import { inSteps, stepFields, workflowFields } from '../calls/fields.ts';
 import { defineTool, type Evidence, type Step, type StepFacts, type TracedProject } from '../calls/tool.ts';
 import { inputError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
@@ -21,11 +21,8 @@ export const tracer = defineTool({
   title: 'Trace code',
   description: 'Trace call flow or dependencies in steps, along a call graph of the source (TS/JS, Python, Go).',
   toolset: 'code',
-  tier: 'user',
+  ...inSteps(fields),
   effects: { writes: false, destroys: false, network: false, idempotent: false },
-  fields,
-  accepts: unadvertised(fields),
-  renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files' },
   mode: {
     kind: 'workflow',
     words: {

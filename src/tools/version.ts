@@ -5,7 +5,6 @@ export const version = defineTool({
   title: 'Version',
   description: 'Polylogue’s version, where it keeps threads, which project it sees and which providers are configured.',
   toolset: 'core',
-  tier: 'user',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
   mode: {

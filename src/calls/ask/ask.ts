@@ -2,18 +2,19 @@ import { AppError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import { type Candidate, efforts, type ModelInfo } from '../../core/model.ts';
-import type { ExchangeStatus, Thread, Turn } from '../../core/thread.ts';
+import type { Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
 import { absentModel } from '../../models/call/call-context.ts';
 import { splitSuffix } from '../../models/routing/names.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
-import { turnTokens } from '../../threads/transcript.ts';
+import { said, turnTokens } from '../../threads/transcript.ts';
 import type {
   AnsweredCall,
   LocalTurn,
   ModelTurn,
+  ParsedCall,
   PendingExchange,
   PreparedCall,
   RoutedCall,
@@ -52,8 +53,8 @@ export async function continueTruncated(
     ...question.messages.map(message =>
       message.section === 'tail' ? { ...message, section: 'turn' as const } : message,
     ),
-    { role: 'assistant', section: 'turn', parts: [{ type: 'text', text: answer.text }] },
-    { role: 'user', section: 'turn', parts: [{ type: 'text', text: goOn }] },
+    said('assistant', 'turn', answer.text),
+    said('user', 'turn', goOn),
   ];
   let rest: ModelAnswer;
   try {
@@ -76,6 +77,19 @@ export async function continueTruncated(
     warnings: [
       ...new Set([...answer.warnings, ...rest.warnings, 'The answer was cut at its limit and continued once.']),
     ],
+  };
+}
+
+/** What every question to a model has of its call. */
+export function questionBase({ reqId, tool, request, common, signal, progress }: ParsedCall) {
+  return {
+    reqId,
+    tool: tool.name,
+    payer: { owner: request.principal.owner },
+    root: request.principal.root,
+    temperature: common.temperature,
+    signal,
+    onProgress: (delta: string) => progress.streamed(delta),
   };
 }
 
@@ -244,7 +258,7 @@ async function answer(
   gathered: PreparedCall,
   standing: PendingExchange,
 ): Promise<AnsweredCall | Reply> {
-  const { candidates, progress, reqId, tool, signal, common, messages, budget, plan } = gathered;
+  const { candidates, progress, reqId, tool, signal, messages, budget, plan } = gathered;
   const { model } = candidates[0];
   progress.stage(`asking ${model.provider}:${model.id}`);
   try {
@@ -257,20 +271,15 @@ async function answer(
     const { onText } = gathered.request;
     const stream = onText && !clear ? createMaskedStream(mask, gathered.thread.id, onText) : undefined;
     const question: ModelQuestion = {
-      reqId,
-      tool: tool.name,
+      ...questionBase(gathered),
       payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
-      root: gathered.request.principal.root,
       cli: plan.cli,
       candidates,
       webSearch: gathered.webSearch,
       messages: clear?.messages ?? messages,
       maxOutputTokens: budget.answer,
-      temperature: common.temperature,
       cacheKey: gathered.thread.id,
-      signal,
       onText: stream?.push,
-      onProgress: delta => progress.streamed(delta),
     };
     const used = budget.reserved + budget.historyUsed + budget.filesUsed;
     const answer = await continueTruncated(services.askModel, question, await services.askModel(question), used);
@@ -285,7 +294,7 @@ async function answer(
       services.emit({ type: 'warning', reqId, where: tool.name, message });
     }
     const { thread } = standing;
-    await close(services, standing, signal.aborted ? 'interrupted' : 'failed');
+    await closeExchange(services, standing, signal);
     const offer = continuationOffer(thread, services.maxTurns, gathered.history.sent);
     const keep = { ...plan.local, continuation_id: thread.id, continuation_offer: offer };
     return errorReply(error, { toolName: tool.name, reqId, local: keep });
@@ -293,11 +302,12 @@ async function answer(
 }
 
 /** Marks an exchange that got no answer. */
-async function close(
-  { threads, emit }: CallServices,
+export async function closeExchange(
+  { threads, emit }: Pick<CallServices, 'threads' | 'emit'>,
   { thread, turn }: PendingExchange,
-  status: ExchangeStatus,
+  signal: AbortSignal,
 ): Promise<void> {
+  const status = signal.aborted ? 'interrupted' : 'failed';
   try {
     await threads.add(thread, turn.exchange, { turns: [], status });
   } catch (error) {

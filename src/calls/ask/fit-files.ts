@@ -21,6 +21,7 @@ import {
   take,
 } from './included-files.ts';
 import type { FoundFile } from './search-files.ts';
+import { mostThatFit } from './shorten-files.ts';
 
 /** Places that had no room which are named. */
 const maxListed = 5;
@@ -325,14 +326,8 @@ function rangeCosts(
 
 /** The first lines of the file, or of the range that was asked for, that still fit. */
 function firstLines({ from, to }: LineRange, fits: (ranges: LineRange[]) => boolean): LineRange | undefined {
-  let low = 0;
-  let high = to - from + 1;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (fits([{ from, to: from + middle - 1 }])) low = middle;
-    else high = middle - 1;
-  }
-  return low >= leastLines ? { from, to: from + low - 1 } : undefined;
+  const count = mostThatFit(to - from + 1, lines => fits([{ from, to: from + lines - 1 }]));
+  return count >= leastLines ? { from, to: from + count - 1 } : undefined;
 }
 
 /** Puts an outline or a summary in the place of a file; answers which. What stands in the prompt already is not sent again. */

@@ -22,6 +22,7 @@ import {
   renderTurn,
   renderTurns,
   type Selection,
+  said,
   selectTurns,
   shownTexts,
   turnTokens,
@@ -46,6 +47,7 @@ import {
 } from './included-files.ts';
 import type { FoundFile } from './search-files.ts';
 import type { CallServices } from './services.ts';
+import { mostThatFit } from './shorten-files.ts';
 
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
 const smallFileLines = 200;
@@ -205,14 +207,8 @@ function beginning(name: string, text: string, tokens: number): string | undefin
   const lines = text.split('\n');
   const cut = (count: number) =>
     enclosed(name, lines.slice(0, count).join('\n'), ` (the first ${count} of ${lines.length} lines)`);
-  let low = 0;
-  let high = lines.length - 1;
-  while (low < high) {
-    const middle = Math.ceil((low + high) / 2);
-    if (estimateTokens(cut(middle)) <= tokens) low = middle;
-    else high = middle - 1;
-  }
-  return low >= leastLines ? cut(low) : undefined;
+  const count = mostThatFit(lines.length - 1, all => estimateTokens(cut(all)) <= tokens);
+  return count >= leastLines ? cut(count) : undefined;
 }
 
 export interface HistoryRequest {
@@ -358,7 +354,7 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const turn: Turn = { ...withFiles, tokens: turnTokens(withFiles, previous, blobs) };
   const { compaction, turns } = selection;
   const stable = renderTurns({ compaction, turns: [...turns, { ...turn, status: 'pending' }] }, blobs);
-  const messages = [text('system', 'preamble', preamble), ...stable, text('user', 'tail', `${tailHeading}\n${tail}`)];
+  const messages = [said('system', 'preamble', preamble), ...stable, said('user', 'tail', `${tailHeading}\n${tail}`)];
   return {
     ...history,
     turn,
@@ -375,10 +371,6 @@ function reservedTokens(preamble: string, { draft, factor }: PromptParts, tail: 
   const question = renderTurn(draft, undefined, new Map());
   const texts = estimateTokens(preamble) + estimateTokens(question) + estimateTokens(tail) + 60;
   return Math.ceil((texts + draft.images.length * imageTokens + 4 * tokensPerMessage) * factor);
-}
-
-function text(role: Message['role'], section: Message['section'], content: string): Message {
-  return { role, section, parts: [{ type: 'text', text: content }] };
 }
 
 /** Marks the ends of what stays the same in the next call: the preamble, the turns so far, the new turn. */

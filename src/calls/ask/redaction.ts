@@ -1,11 +1,13 @@
+import { AppError } from '../../core/errors.ts';
 import type { FileRecord } from '../../core/file.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { type JsonObject, mapTexts, textIn } from '../../core/json.ts';
 import { type Message, textOf } from '../../core/message.ts';
 import type { Mask } from '../../core/ports.ts';
 import type { Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import type { ModelAnswer } from '../../models/ask-model.ts';
 import { scopesOf } from '../../threads/threads.ts';
+import { mapCitations } from '../../threads/transcript.ts';
 import {
   findSecrets,
   placeholdersIn,
@@ -13,6 +15,7 @@ import {
   type SecretsByPlaceholder,
 } from '../../workspace/restore-secrets.ts';
 import type { PreparedCall } from '../call-record.ts';
+import { jsonOf } from '../reply.ts';
 import type { CallServices } from './services.ts';
 
 /**
@@ -20,27 +23,27 @@ import type { CallServices } from './services.ts';
  * of them, so that neither provider, store, log nor reply sees one. Halves of surrogate pairs, which some vendors refuse and
  * no store keeps, are replaced on the way.
  */
-export async function maskArguments(
+export function maskArguments(
   mask: Mask,
   args: Record<string, unknown>,
   scope: string,
 ): Promise<Record<string, unknown>> {
-  const entries = Object.entries(args).map(
-    async ([name, value]) => [name, await maskValue(mask, value, scope)] as const,
-  );
-  return Object.fromEntries(await Promise.all(entries));
+  return mapTexts(args, maskText(mask, scope));
 }
 
 /** The same for a document of ours: an error may quote what was refused before it was masked, or what a vendor said. */
-export async function maskDocument(mask: Mask, document: JsonObject, scope: string): Promise<JsonObject> {
-  const masked: JsonObject = JSON.parse(JSON.stringify(await maskArguments(mask, document, scope)));
-  return masked;
+export function maskDocument(mask: Mask, document: JsonObject, scope: string): Promise<JsonObject> {
+  return mapTexts(jsonOf(document), maskText(mask, scope));
 }
 
-async function maskValue(mask: Mask, value: unknown, scope: string): Promise<unknown> {
-  if (typeof value === 'string') return (await mask(value.toWellFormed(), scope)).text;
-  if (Array.isArray(value)) return Promise.all(value.map(item => maskValue(mask, item, scope)));
-  return isRecord(value) ? maskArguments(mask, value, scope) : value;
+/** An error becomes part of an ordinary reply and of the thread: what a vendor quotes of a key must not. */
+export async function withoutSecrets(mask: Mask, scope: string, error: AppError): Promise<AppError> {
+  const { message, next } = await maskDocument(mask, { message: error.message, next: error.details.next }, scope);
+  return new AppError(error.kind, textIn(message), { ...error.details, next: textIn(next) || undefined });
+}
+
+function maskText(mask: Mask, scope: string): (text: string) => Promise<string> {
+  return async text => (await mask(text.toWellFormed(), scope)).text;
 }
 
 export interface ThreadFiles {
@@ -119,17 +122,11 @@ export async function maskAnswer(
   shown: SecretsByPlaceholder = new Map(),
 ): Promise<ModelAnswer> {
   const hide = async (text: string) => (await mask(withoutShown(text, shown), scope, 'model')).text;
-  const citations = answer.citations.map(async citation => ({
-    ...citation,
-    title: await hide(citation.title),
-    url: await hide(citation.url),
-    ...(citation.snippet !== undefined && { snippet: await hide(citation.snippet) }),
-  }));
   return {
     ...answer,
     // As the store keeps it: half of a surrogate pair would come back as another character and change the prompt.
     text: await hide(answer.text.toWellFormed()),
-    citations: await Promise.all(citations),
+    citations: await mapCitations(answer.citations, hide),
     warnings: await Promise.all(answer.warnings.map(hide)),
   };
 }

@@ -40,15 +40,21 @@ function entry({ name, kind, from, to, depth }: FoundSymbol, source: string | un
 }
 
 function firstOf(entries: readonly string[], all: number, maxTokens: number): string | undefined {
-  let low = 0;
-  let high = entries.length;
   const cut = (count: number) => [...entries.slice(0, count), `… and ${all - count} more`].join('\n');
+  const count = mostThatFit(entries.length, count => estimateTokens(cut(count)) <= maxTokens);
+  return count === 0 ? undefined : cut(count);
+}
+
+/** The largest number up to `limit` that fits, where with each all smaller ones fit as well; 0 is taken to fit. */
+export function mostThatFit(limit: number, fits: (count: number) => boolean): number {
+  let low = 0;
+  let high = limit;
   while (low < high) {
     const middle = Math.ceil((low + high) / 2);
-    if (estimateTokens(cut(middle)) <= maxTokens) low = middle;
+    if (fits(middle)) low = middle;
     else high = middle - 1;
   }
-  return low === 0 ? undefined : cut(low);
+  return low;
 }
 
 /** One part of a text that is to be made short. */

@@ -1,12 +1,11 @@
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
-import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
 import type { Compaction, StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { averagePrice } from '../../models/routing/roster.ts';
 import { droppedTurns, summaryRoom, windowClass, withSummary } from '../../threads/compaction.ts';
-import { selectTurns } from '../../threads/transcript.ts';
+import { said, selectTurns } from '../../threads/transcript.ts';
 import type { RoutedCall, SummaryCost } from '../call-record.ts';
 import type { Prompt } from './prompt.ts';
 import type { CallServices } from './services.ts';
@@ -260,8 +259,8 @@ async function ask(services: SummaryServices, call: RoutedCall, writing: Writing
     sharers: 2,
     candidates: [candidate],
     messages: [
-      message('system', 'preamble', instructions),
-      message('user', 'turn', `Sum up this record in at most ${words} words.\n\n${text}\n\n=== END OF THE RECORD ===`),
+      said('system', 'preamble', instructions),
+      said('user', 'turn', `Sum up this record in at most ${words} words.\n\n${text}\n\n=== END OF THE RECORD ===`),
     ],
     maxOutputTokens: Math.min(candidate.model.maxOutput, Math.ceil(tokens * 1.5) + thinkingTokens),
     signal,
@@ -272,10 +271,6 @@ async function ask(services: SummaryServices, call: RoutedCall, writing: Writing
   if (answer.partial) throw new Error('the summary broke off.');
   const lastLine = answer.text.lastIndexOf('\n');
   return answer.finish.kind === 'length' && lastLine > 0 ? answer.text.slice(0, lastLine) : answer.text;
-}
-
-function message(role: Message['role'], section: Message['section'], text: string): Message {
-  return { role, section, parts: [{ type: 'text', text }] };
 }
 
 function nameOf({ provider, id }: ModelInfo): string {

@@ -3,6 +3,7 @@ import type { Mask } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import type { Thread } from '../../core/thread.ts';
 import type { ParsedCall, ThreadedCall } from '../call-record.ts';
+import { jsonOf } from '../reply.ts';
 import { maskArguments } from './redaction.ts';
 import type { CallServices } from './services.ts';
 
@@ -61,6 +62,5 @@ function contextOf({ args }: ParsedCall): JsonObject {
     images: _images,
     ...rest
   } = args;
-  const copy: JsonObject = JSON.parse(JSON.stringify(rest));
-  return copy;
+  return jsonOf(rest);
 }

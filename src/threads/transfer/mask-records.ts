@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
 import { type Sha256, sha256 } from '../../core/ids.ts';
-import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
+import { mapTexts } from '../../core/json.ts';
 import type { Mask } from '../../core/ports.ts';
 import type { StoredTurn } from '../../core/thread.ts';
+import { mapCitations } from '../transcript.ts';
 import type { FileRecordLine } from './records.ts';
 
 /** Masks what a file brings in, as everything is that comes into the store. What was masked before stays as it is. */
@@ -36,24 +37,7 @@ export function createRecordMask(
     return masked.text;
   }
 
-  async function json(value: Json | undefined): Promise<Json | undefined> {
-    if (typeof value === 'string') return text(value);
-    if (Array.isArray(value)) return (await Promise.all(value.map(json))).map(item => item ?? null);
-    return isRecord(value) ? object(value) : value;
-  }
-
-  async function object(value: JsonObject): Promise<JsonObject> {
-    const entries = Object.entries(value).map(async ([key, inner]) => [key, await json(inner)] as const);
-    return Object.fromEntries(await Promise.all(entries));
-  }
-
   async function turn(given: StoredTurn): Promise<StoredTurn> {
-    const citations = given.citations.map(async citation => ({
-      ...citation,
-      title: await text(citation.title),
-      url: await text(citation.url),
-      ...(citation.snippet !== undefined && { snippet: await text(citation.snippet) }),
-    }));
     const now = (sha: Sha256 | undefined) => (sha === undefined ? undefined : (renamed.get(sha) ?? sha));
     const files = given.files.map(file => ({
       ...file,
@@ -64,7 +48,7 @@ export function createRecordMask(
     return {
       ...given,
       content: await text(given.content, given.role === 'assistant' ? 'model' : undefined),
-      citations: await Promise.all(citations),
+      citations: await mapCitations(given.citations, text),
       files,
       images,
     };
@@ -89,7 +73,11 @@ export function createRecordMask(
           const { title, initialContext, ...rest } = line.head;
           return {
             kind: 'head',
-            head: { ...rest, title: await text(title), initialContext: await object(initialContext) },
+            head: {
+              ...rest,
+              title: await text(title),
+              initialContext: await mapTexts(initialContext, words => text(words)),
+            },
           };
         }
         case 'turn':
@@ -100,7 +88,7 @@ export function createRecordMask(
             compaction: { ...line.compaction, summary: await text(line.compaction.summary, 'model') },
           };
         case 'workflow':
-          return { ...line, state: await object(line.state) };
+          return { ...line, state: await mapTexts(line.state, words => text(words)) };
         case 'blob':
           return blob(line);
         case 'end':

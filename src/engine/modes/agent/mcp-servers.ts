@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonOf } from '../../../calls/reply.ts';
 import { isRecord, type JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
@@ -186,8 +187,7 @@ function schemaOf(schema: unknown): JsonObject & { type: 'object' } {
     not: _not,
     ...rest
   } = isRecord(schema) ? schema : {};
-  const copy: JsonObject = JSON.parse(JSON.stringify(rest));
-  return { ...copy, type: 'object' };
+  return { ...jsonOf(rest), type: 'object' };
 }
 
 function outputOf({ content, structuredContent, isError }: Awaited<ReturnType<Client['callTool']>>): ToolOutput {

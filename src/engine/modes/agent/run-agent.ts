@@ -7,6 +7,7 @@ import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tok
 import { addUsage, noUsage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import { thinksInAnswer } from '../../../models/budget.ts';
+import { said } from '../../../threads/transcript.ts';
 import {
   type AgentInput,
   type AgentLimits,
@@ -40,11 +41,6 @@ export interface Conversation {
   exchanges: readonly Exchange[];
   /** What changed in files, told with the results of the newest exchange that it was found at. */
   refresh?: { after: Exchange; text: string };
-}
-
-/** A text of the user's, or of whoever speaks for him. */
-export function said(role: Message['role'], section: Message['section'], text: string): Message {
-  return { role, section, parts: [{ type: 'text', text }] };
 }
 
 /**

@@ -15,6 +15,7 @@ import type { Meter } from '../../../models/meter.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
 import { scopesOf } from '../../../threads/threads.ts';
+import { said } from '../../../threads/transcript.ts';
 import type { AgentRunner } from '../mode.ts';
 import { type AgentInput, type AgentParts, type AgentResult, agentLimits, newMark, type PendingCall } from './agent.ts';
 import type { AgentTool } from './local-tools/agent-tool.ts';
@@ -22,7 +23,7 @@ import type { LocalToolServices } from './local-tools/local-tool.ts';
 import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
 import { createRefresher, planRun, type RunPrompt, type RunRecord, taskIn } from './plan-run.ts';
-import { runAgent, said } from './run-agent.ts';
+import { runAgent } from './run-agent.ts';
 import { createWaitingRuns, restoreRun, WaitingRun, type WaitingRuns } from './waiting-runs.ts';
 
 /** What is done without asking anybody: nothing, what only reads within the roots, or everything. */

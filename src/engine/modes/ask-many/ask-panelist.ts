@@ -1,9 +1,9 @@
-import { maskAnswer } from '../../../calls/ask/redaction.ts';
+import { questionBase } from '../../../calls/ask/ask.ts';
+import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import { askedSearch } from '../../../calls/ask/route-call.ts';
 import type { ThreadedCall } from '../../../calls/call-record.ts';
-import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
+import { AppError, type ErrorDetails, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
-import type { Mask } from '../../../core/ports.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
@@ -18,13 +18,18 @@ export type PanelOutcome =
   /** It was not asked: for its cost, or because no time was left. */
   | { status: 'skipped'; because: 'cost' | 'deadline'; message: string; next?: string };
 
+/** Tokens and dollars of all answers of a call so far. */
+export interface Spending {
+  usage: Usage;
+  costUsd?: number;
+}
+
 /** What the questions of one call have in common. */
 export interface PanelRun {
   services: ModeServices;
   call: ThreadedCall;
   budget: CallBudget;
-  /** Tokens and dollars of all answers so far. */
-  spent: { usage: Usage; costUsd?: number };
+  spent: Spending;
 }
 
 export interface PanelQuestion {
@@ -56,7 +61,7 @@ export function askPanelist(run: PanelRun, question: PanelQuestion): () => Promi
     const outcome = await ask(run, { ...question, maxOutputTokens: room(question, grant.maxOutputTokens) });
     grant.settle(paidFor(outcome));
     if (outcome.status !== 'success') return outcome;
-    count(run, outcome.answer);
+    addSpending(run.spent, outcome.answer);
     const { text, latencyMs } = outcome.answer;
     return text.trim() === '' ? { status: 'error', error: emptyAnswer(outcome.answer), latencyMs } : outcome;
   };
@@ -77,19 +82,14 @@ async function ask({ services, call }: PanelRun, question: PanelQuestion): Promi
   try {
     const { candidates, messages, maxOutputTokens } = question;
     const answer = await services.askModel({
-      reqId: call.reqId,
-      tool: call.tool.name,
+      ...questionBase(call),
       payer: { owner: call.request.principal.owner, thread: call.thread.id },
-      root: call.request.principal.root,
       candidates,
       webSearch: askedSearch(services.webSearch, call.common),
       messages,
       maxOutputTokens,
-      temperature: call.common.temperature,
       cacheKey: call.thread.id,
       limits: { totalMs: Math.min(services.panel.modelMs, left) },
-      signal: call.signal,
-      onProgress: delta => call.progress.streamed(delta),
     });
     return { status: 'success', answer: await maskAnswer(services.mask, call.thread.id, answer) };
   } catch (error) {
@@ -104,14 +104,6 @@ async function ask({ services, call }: PanelRun, question: PanelQuestion): Promi
   }
 }
 
-/** It becomes part of an ordinary reply and of the thread: what a vendor quotes of a key must not. */
-export async function withoutSecrets(mask: Mask, scope: string, error: AppError): Promise<AppError> {
-  const [message, next] = await Promise.all(
-    [error.message, error.details.next ?? ''].map(async text => (await mask(text, scope)).text),
-  );
-  return new AppError(error.kind, message ?? '', { ...error.details, next: next || undefined });
-}
-
 export function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
   return new AppError('model', `${modelName(candidate)} answered without a text (${finish.raw ?? finish.kind}).`, {
     code: 'API_ERROR',
@@ -122,6 +114,17 @@ export function emptyAnswer({ candidate, finish }: ModelAnswer): AppError {
   });
 }
 
+/** One error for models that all failed: of the first one's kind, and of its class where the others share that. */
+export function errorOfAll(
+  [first, ...others]: readonly [AppError, ...AppError[]],
+  message: string,
+  { next, retryable }: Pick<ErrorDetails, 'next' | 'retryable'>,
+): AppError {
+  const { code, class: kind } = first.details;
+  const alike = others.every(error => error.details.class === kind);
+  return new AppError(first.kind, message, { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable });
+}
+
 /** What a vendor charges for an answer that did not come in time is not told: what was reserved counts then. */
 function paidFor(outcome: PanelOutcome): number | undefined {
   if (outcome.status === 'success') return outcome.answer.costUsd;
@@ -129,7 +132,7 @@ function paidFor(outcome: PanelOutcome): number | undefined {
   return 0;
 }
 
-function count({ spent }: PanelRun, { usage, costUsd }: ModelAnswer): void {
+export function addSpending(spent: Spending, { usage, costUsd }: ModelAnswer): void {
   spent.usage = addUsage(spent.usage, usage);
   if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
 }

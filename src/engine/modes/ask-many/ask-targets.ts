@@ -1,16 +1,17 @@
-import { continueTruncated } from '../../../calls/ask/ask.ts';
-import { createMaskedStream, maskAnswer } from '../../../calls/ask/redaction.ts';
+import { continueTruncated, questionBase } from '../../../calls/ask/ask.ts';
+import { createMaskedStream, maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { type AppError, isAppError, limitError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import type { Candidate } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
-import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
+import { noUsage } from '../../../core/usage.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
+import { said } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
-import { emptyAnswer, withoutSecrets } from './ask-panelist.ts';
+import { addSpending, emptyAnswer, type Spending } from './ask-panelist.ts';
 import { maxConcurrentModels } from './panel-prompts.ts';
 import { type Candidates, modelName, type Panelist } from './panelists.ts';
 
@@ -20,7 +21,6 @@ export interface FanoutTarget extends Pick<Panelist, 'who' | 'warnings'> {
   requested: string;
 }
 
-/** What came of asking it. */
 /** `answer` has its secrets masked; `said` is what the model wrote, for files alone. */
 export type TargetOutcome = { answer: ModelAnswer; said: string } | { error: AppError; latencyMs: number };
 
@@ -36,8 +36,7 @@ export interface FanoutRun {
   call: ParsedCall;
   /** What every model is asked. */
   text: string;
-  /** Tokens and dollars of all answers so far. */
-  spent: { usage: Usage; costUsd?: number };
+  spent: Spending;
 }
 
 export function startFanout(services: ModeServices, call: ParsedCall, text: string): FanoutRun {
@@ -56,11 +55,6 @@ export interface TargetPrompt {
 /** The text as it is, without a word of ours but the language that the operator wants. */
 export function promptForTargets({ services }: FanoutRun, text: string): TargetPrompt {
   const { language } = services.fanout;
-  const said = (role: Message['role'], section: Message['section'], content: string): Message => ({
-    role,
-    section,
-    parts: [{ type: 'text', text: content }],
-  });
   const messages = [...(language ? [said('system', 'preamble', language)] : []), said('user', 'turn', text)];
   let count: Promise<number> | undefined;
   return {
@@ -81,7 +75,7 @@ export async function askTarget(run: FanoutRun, { who }: FanoutTarget, prompt: T
   try {
     throwIfAborted(call.signal);
     const answer = await ask(run, who.candidates, prompt);
-    count(run, answer);
+    addSpending(run.spent, answer);
     return answer.text.trim() === ''
       ? { error: emptyAnswer(answer), latencyMs: answer.latencyMs }
       : { answer: await maskAnswer(mask, call.reqId, answer), said: answer.text.toWellFormed() };
@@ -97,18 +91,12 @@ async function ask({ services, call }: FanoutRun, candidates: Candidates, prompt
   const { tokens, room } = await roomFor(candidates[0], prompt);
   const stream = prompt.onText && createMaskedStream(services.mask, call.reqId, prompt.onText);
   const question: ModelQuestion = {
-    reqId: call.reqId,
-    tool: call.tool.name,
-    payer: { owner: call.request.principal.owner },
-    root: call.request.principal.root,
+    ...questionBase(call),
     candidates,
     messages: prompt.messages,
     sharers: prompt.sharers,
     maxOutputTokens: room,
-    temperature: call.common.temperature,
-    signal: call.signal,
     onText: stream?.push,
-    onProgress: delta => call.progress.streamed(delta),
   };
   const answer = await continueTruncated(services.askModel, question, await services.askModel(question), tokens);
   await stream?.end();
@@ -147,11 +135,6 @@ function tooLong(candidate: Candidate, tokens: number, { free, room }: { free: n
       data: { window, tokens, answer: room },
     },
   );
-}
-
-function count({ spent }: FanoutRun, { usage, costUsd }: ModelAnswer): void {
-  spent.usage = addUsage(spent.usage, usage);
-  if (costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + costUsd;
 }
 
 /** Puts the text to every model, a few at a time; responses come in the order of the targets. */

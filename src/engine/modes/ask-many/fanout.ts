@@ -3,7 +3,14 @@ import { maskCall } from '../../../calls/ask/with-thread.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
 import { errorReply, type Reply, successReply } from '../../../calls/reply.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
-import { AppError, inputError, isAppError, limitError, securityError, throwIfAborted } from '../../../core/errors.ts';
+import {
+  type AppError,
+  inputError,
+  isAppError,
+  limitError,
+  securityError,
+  throwIfAborted,
+} from '../../../core/errors.ts';
 import type { Skip, SkipCode } from '../../../core/file.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
@@ -17,6 +24,7 @@ import {
   prepareOutput,
   type WrittenAnswer,
 } from './answer-files.ts';
+import { errorOfAll } from './ask-panelist.ts';
 import { askTargets, type FanoutRun, type FanoutTarget, startFanout, type TargetResponse } from './ask-targets.ts';
 import { factsOf, replyWith } from './fanout-reply.ts';
 import { decide, decisionPrompt, resolveDecider, resolveTargets } from './targets.ts';
@@ -173,15 +181,10 @@ function textOf({ outcome }: TargetResponse): string | undefined {
 /** No model answered: an error, with every slot's own beside it. */
 function noAnswer({ call }: FanoutRun, responses: readonly TargetResponse[]): Reply {
   throwIfAborted(call.signal);
-  const errors = responses.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []));
-  const [first] = errors;
+  const [first, ...others] = responses.flatMap(({ outcome }) => ('error' in outcome ? [outcome.error] : []));
   if (!first) throw new TypeError('nobody was asked');
   const local = { result: { responses: responses.map(factsOf) } };
-  const context = { toolName: call.tool.name, reqId: call.reqId, local };
-  if (errors.length === 1) return errorReply(first, context);
-  const { code, class: kind, next, retryable } = first.details;
-  const message = `None of the ${errors.length} models answered. The first: ${first.message}`;
-  const alike = errors.every(error => error.details.class === kind);
-  const details = { code, class: alike ? kind : 'exhausted_fallback_chain', next, retryable };
-  return errorReply(new AppError(first.kind, message, details), context);
+  const message = `None of the ${others.length + 1} models answered. The first: ${first.message}`;
+  const error = others.length === 0 ? first : errorOfAll([first, ...others], message, first.details);
+  return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local });
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { panelFields, quietPanelFields } from '../../../calls/fields.ts';
 import { inputError } from '../../../core/errors.ts';
-import { isRecord, type JsonObject, numberIn, textIn, textsIn } from '../../../core/json.ts';
+import { isRecord, numberIn, textIn, textsIn } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 import { type PanelistRequest, validatePanelists } from './panelists.ts';
 import type { Vote } from './verdicts.ts';
@@ -139,11 +139,6 @@ function withoutAgenda(stepNumber: number, threadGiven: boolean): Error {
       validationErrors: [{ field: 'continuation_id', error: 'missing', allowed: ['the id of step 1', 'last'] }],
     },
   );
-}
-
-export function panelProgressState(progress: PanelProgress): WorkflowState {
-  const copy: JsonObject = JSON.parse(JSON.stringify(progress));
-  return copy;
 }
 
 function readAgenda(state: WorkflowState | undefined): PanelProgress | undefined {

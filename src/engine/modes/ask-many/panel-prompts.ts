@@ -9,11 +9,11 @@ import { type Message, tailHeading } from '../../../core/message.ts';
 import type { Turn } from '../../../core/thread.ts';
 import { tokensPerMessage } from '../../../core/tokens.ts';
 import { windowClass } from '../../../threads/compaction.ts';
-import { covers, promptFiles, selectTurns, turnTokens } from '../../../threads/transcript.ts';
+import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../threads/transcript.ts';
 import { askPanelist, type PanelOutcome, type PanelRun, tokensOf } from './ask-panelist.ts';
-import { complaintOf, type PanelistResponse, verdictOf } from './panelist-response.ts';
+import { anonymousVerdicts, complaintOf, type PanelistResponse, verdictOf } from './panelist-response.ts';
 import type { Candidates, Panelist, PanelistRequest } from './panelists.ts';
-import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
+import { type Labelled, sideBySide } from './verdicts.ts';
 
 /** What every model of a panel is shown: this and nothing else. */
 export interface Evidence {
@@ -111,12 +111,8 @@ export async function reviseVerdicts(
   responses: readonly PanelistResponse[],
   report: (response: PanelistResponse) => void,
 ): Promise<PanelistResponse[]> {
-  const panelists = responses.map(({ panelist }) => panelist);
   const proposal = responses.find(({ prompt }) => prompt)?.prompt?.plan.contribution ?? '';
-  const texts = responses.flatMap((response): Labelled[] => {
-    const verdict = verdictOf(response);
-    return verdict ? [{ label: response.panelist.label, text: anonymize(verdict.text, panelists, proposal) }] : [];
-  });
+  const texts = anonymousVerdicts(responses, proposal);
   if (texts.length < 2) return [...responses];
   let sharers = texts.length;
   const questions = responses.map(response => {
@@ -149,13 +145,14 @@ function secondPrompt(
 ): Message[] {
   const first = prompt.messages.filter(({ section }) => section !== 'tail');
   const tail = `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`;
-  const ownTurn: Message = { role: 'assistant', section: 'turn', parts: [{ type: 'text', text: own }] };
-  const fixed = [...first, ownTurn, message('tail', tail)];
+  const ownTurn = said('assistant', 'turn', own);
+  const fixed = [...first, ownTurn, said('user', 'tail', tail)];
   const { window } = prompt.candidates[0].model;
   const used = tokensOf(fixed, prompt.candidates[0]) + (fixed.length + 1) * tokensPerMessage + prompt.budget.answer;
-  return [...first, ownTurn, message('turn', sideBySide(others, (window - used) / 1.5)), message('tail', tail)];
-}
-
-function message(section: Message['section'], text: string): Message {
-  return { role: 'user', section, parts: [{ type: 'text', text }] };
+  return [
+    ...first,
+    ownTurn,
+    said('user', 'turn', sideBySide(others, (window - used) / 1.5)),
+    said('user', 'tail', tail),
+  ];
 }

@@ -1,4 +1,4 @@
-import type { PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
+import type { PendingExchange, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { documentTokens, replyMargin } from '../../../calls/format-reply.ts';
 import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
 import { isAppError } from '../../../core/errors.ts';
@@ -22,19 +22,13 @@ import { panelistName } from './panelists.ts';
 import { type Synthesis, synthesisDocument } from './synthesis.ts';
 import { confidenceDocument, type Tally } from './verdicts.ts';
 
-/** An exchange under way: the question is in the store, the answer is not yet. */
-export interface PendingPanelTurn {
-  thread: Thread;
-  turn: Turn;
-}
-
 /** Makes the question durable before anybody is paid to answer it. */
 export async function storePanelQuestion(
   { threads, newExchange, clock }: ModeServices,
   call: ThreadedCall,
   content: string,
   prompts: readonly PreparedCall[],
-): Promise<PendingPanelTurn> {
+): Promise<PendingExchange> {
   const blank = { exchange: newExchange(), timestamp: clock.now() };
   const { turn, blobs } = storedTurn(call, content, prompts, blank);
   const thread = await threads.add(call.thread, turn.exchange, { turns: [turn], status: 'pending', blobs });
@@ -52,7 +46,7 @@ export interface PanelAnswer {
 /** Stores the answer. What was paid for reaches the caller even when the store fails, with the word that it is not kept. */
 export async function storePanelAnswer(
   run: PanelRun,
-  { thread, turn }: PendingPanelTurn,
+  { thread, turn }: PendingExchange,
   ending: PanelAnswer,
 ): Promise<{ thread: Thread; warnings: string[] }> {
   const { services, spent, call } = run;
@@ -81,21 +75,6 @@ export async function storePanelAnswer(
   }
 }
 
-/** Marks an exchange that nobody answered. */
-export async function abandonPanel({ services, call }: PanelRun, { thread, turn }: PendingPanelTurn): Promise<void> {
-  try {
-    const status = call.signal.aborted ? 'interrupted' : 'failed';
-    await services.threads.add(thread, turn.exchange, { turns: [], status });
-  } catch (error) {
-    // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
-    services.emit({
-      type: 'warning',
-      where: 'store',
-      message: isAppError(error) ? error.message : String(error),
-    });
-  }
-}
-
 /** What a panel came to. */
 export interface PanelResult {
   responses: readonly PanelistResponse[];
@@ -111,7 +90,7 @@ const noteTokens = 200;
 const leastTokens = 60;
 
 /** Stores what the panel came to, whole and readable, and answers with as much of it as a reply holds. */
-export async function panelReply(run: PanelRun, pending: PendingPanelTurn, result: PanelResult): Promise<Reply> {
+export async function panelReply(run: PanelRun, pending: PendingExchange, result: PanelResult): Promise<Reply> {
   const { services, call } = run;
   const { responses, synthesizer } = result;
   const answer = synthesizer?.outcome.status === 'success' ? synthesizer.outcome.answer : undefined;

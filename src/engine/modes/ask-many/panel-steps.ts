@@ -1,14 +1,15 @@
-import type { ThreadedCall } from '../../../calls/call-record.ts';
-import { continuationOffer, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
+import { closeExchange } from '../../../calls/ask/ask.ts';
+import type { PendingExchange, ThreadedCall } from '../../../calls/call-record.ts';
+import { continuationOffer, jsonOf, type Reply, readControlStatus, successReply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { ModeServices } from '../mode.ts';
 import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './ask-panelist.ts';
 import type { StepCall } from './panel-arguments.ts';
-import { type HeardPanelist, type PanelProgress, panelProgressState, readPanelProgress } from './panel-arguments.ts';
+import { type HeardPanelist, type PanelProgress, readPanelProgress } from './panel-arguments.ts';
 import { preparePanelPrompt } from './panel-prompts.ts';
-import { abandonPanel, type PendingPanelTurn, storePanelAnswer, storePanelQuestion } from './panel-reply.ts';
+import { storePanelAnswer, storePanelQuestion } from './panel-reply.ts';
 import {
   complaintOf,
   nameOf,
@@ -26,7 +27,7 @@ interface StepRun {
   wanted: StepCall;
   progress: PanelProgress;
   response: PanelistResponse;
-  pending: PendingPanelTurn;
+  pending: PendingExchange;
 }
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
@@ -53,7 +54,7 @@ export async function panelStep(
     const response: PanelistResponse = { panelist, prompt: prompts[0], outcome, round: 1 };
     return await reply({ run, wanted, progress, response, pending });
   } catch (error) {
-    await abandonPanel(run, pending);
+    await closeExchange(services, pending, call.signal);
     throw error;
   }
 }
@@ -114,7 +115,7 @@ async function reply({ run, wanted, progress, response, pending }: StepRun): Pro
       latencyMs: answer && Math.round(answer.latencyMs),
       voices: [panelistRecord(response, 0, content.length)],
     },
-    workflow: { tool: call.tool.name, state: last ? null : panelProgressState(next) },
+    workflow: { tool: call.tool.name, state: last ? null : jsonOf(next) },
   });
   const warnings = [...panelist.warnings, ...(answer?.warnings ?? []), ...ended.warnings];
   return successReply({

@@ -1,13 +1,21 @@
+import { closeExchange } from '../../../calls/ask/ask.ts';
 import type { ThreadedCall } from '../../../calls/call-record.ts';
 import { errorReply, type Reply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { Mode, ModeServices } from '../mode.ts';
-import { askPanelist, type PanelOutcome, type PanelRun, panelBudget, startPanelRun } from './ask-panelist.ts';
+import {
+  askPanelist,
+  errorOfAll,
+  type PanelOutcome,
+  type PanelRun,
+  panelBudget,
+  startPanelRun,
+} from './ask-panelist.ts';
 import { panelCallOf, type SingleCallPanel } from './panel-arguments.ts';
 import { maxConcurrentModels, preparePanelPrompt, reviseVerdicts } from './panel-prompts.ts';
-import { abandonPanel, type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
+import { type PanelResult, panelReply, storePanelQuestion } from './panel-reply.ts';
 import { panelStep } from './panel-steps.ts';
 import { complaintOf, nameOf, type PanelistResponse, reportFiles, responseOf, verdictOf } from './panelist-response.ts';
 import {
@@ -43,7 +51,7 @@ export async function panelInOneCall(
   try {
     const responses = await askPanelists(run, mode, { panelists, prompts, rounds: wanted.rounds });
     if (responses.every(({ outcome }) => outcome.status !== 'success')) {
-      await abandonPanel(run, pending);
+      await closeExchange(services, pending, call.signal);
       return errorReply(nobodyAnswered(responses), {
         toolName: call.tool.name,
         reqId: call.reqId,
@@ -53,7 +61,7 @@ export async function panelInOneCall(
     const result = await conclude(run, mode, { responses, synthesizer, proposal });
     return await panelReply(run, pending, result);
   } catch (error) {
-    await abandonPanel(run, pending);
+    await closeExchange(services, pending, call.signal);
     throw error;
   }
 }
@@ -138,8 +146,7 @@ function outcomeText(response: PanelistResponse): string {
 
 function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
   const reasons = responses.map(response => `${response.panelist.model}: ${complaintOf(response)}`).join(' · ');
-  const errors = responses.flatMap(({ outcome }) => (outcome.status === 'error' ? [outcome.error] : []));
-  const [first] = errors;
+  const [first, ...others] = responses.flatMap(({ outcome }) => (outcome.status === 'error' ? [outcome.error] : []));
   const message = `None of the ${responses.length} models gave a verdict. ${reasons}`;
   if (!first) {
     const [dear] = responses.flatMap(({ outcome }) =>
@@ -151,13 +158,9 @@ function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
       next: dear ? (dear.next ?? 'Name cheaper models.') : 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.',
     });
   }
-  const { code, class: kind, next } = first.details;
-  return new AppError(first.kind, message, {
-    code,
-    class:
-      errors.length === 1 || errors.every(error => error.details.class === kind) ? kind : 'exhausted_fallback_chain',
-    next: `Name other models, or send the call again. About the first: ${next ?? first.message}`,
-    retryable: errors.some(error => error.details.retryable === true),
+  return errorOfAll([first, ...others], message, {
+    next: `Name other models, or send the call again. About the first: ${first.details.next ?? first.message}`,
+    retryable: [first, ...others].some(error => error.details.retryable === true),
   });
 }
 

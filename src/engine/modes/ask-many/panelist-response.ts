@@ -5,7 +5,7 @@ import type { PanelistRecord } from '../../../core/thread.ts';
 import { roundedUsd } from '../../../core/usage.ts';
 import type { PanelOutcome, PanelRun } from './ask-panelist.ts';
 import { modelName, type Panelist } from './panelists.ts';
-import { factsOf, type VerdictFacts } from './verdicts.ts';
+import { anonymize, factsOf, type Labelled, type VerdictFacts } from './verdicts.ts';
 
 /** One panelist with what came of asking it. */
 export interface PanelistResponse {
@@ -23,6 +23,15 @@ export interface PanelistResponse {
 export function verdictOf({ outcome }: PanelistResponse): { text: string; facts: VerdictFacts } | undefined {
   if (outcome.status !== 'success' || readControlStatus(outcome.answer.text)) return undefined;
   return { text: outcome.answer.text, facts: factsOf(outcome.answer.text) };
+}
+
+/** All verdicts that were given, without the names of models. */
+export function anonymousVerdicts(responses: readonly PanelistResponse[], proposal: string): Labelled[] {
+  const panelists = responses.map(({ panelist }) => panelist);
+  return responses.flatMap(response => {
+    const verdict = verdictOf(response);
+    return verdict ? [{ label: response.panelist.label, text: anonymize(verdict.text, panelists, proposal) }] : [];
+  });
 }
 
 /** The model that answered, or that would have: as it is served, else as it was typed. */

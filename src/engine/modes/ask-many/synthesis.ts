@@ -4,11 +4,11 @@ import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
+import { said } from '../../../threads/transcript.ts';
 import { askPanelist, type PanelOutcome, type PanelRun } from './ask-panelist.ts';
-import { type PanelistResponse, verdictOf } from './panelist-response.ts';
+import { anonymousVerdicts, type PanelistResponse } from './panelist-response.ts';
 import type { Candidates } from './panelists.ts';
-import type { Tally } from './verdicts.ts';
-import { anonymize, type Labelled, sideBySide } from './verdicts.ts';
+import { sideBySide, type Tally } from './verdicts.ts';
 
 /** What the verdicts come to, in the words of the model that brought them together. */
 export interface Synthesis {
@@ -33,11 +33,7 @@ export async function synthesize(
   }: { candidates: Candidates; responses: readonly PanelistResponse[]; proposal: string; tally: Tally },
 ): Promise<{ outcome: PanelOutcome; synthesis?: Synthesis }> {
   const { model } = candidates[0];
-  const panelists = responses.map(({ panelist }) => panelist);
-  const verdicts = responses.flatMap((response): Labelled[] => {
-    const verdict = verdictOf(response);
-    return verdict ? [{ label: response.panelist.label, text: anonymize(verdict.text, panelists, proposal) }] : [];
-  });
+  const verdicts = anonymousVerdicts(responses, proposal);
   const { preamble } = run.services;
   const tail = [tailHeading, mode.synthesis, facts(responses, tally)].join('\n');
   const fixed =
@@ -45,9 +41,9 @@ export async function synthesize(
   const budget = planBudget({ window: model.window, maxOutput: model.maxOutput, reserved: Math.ceil(fixed) });
   const question = `The proposal, as it was put to each expert:\n\n${proposal}\n\n${sideBySide(verdicts, budget.rest / 1.5)}`;
   const messages: Message[] = [
-    { role: 'system', section: 'preamble', parts: [{ type: 'text', text: preamble }], cacheMark: true },
-    { role: 'user', section: 'turn', parts: [{ type: 'text', text: question }] },
-    { role: 'user', section: 'tail', parts: [{ type: 'text', text: tail }] },
+    { ...said('system', 'preamble', preamble), cacheMark: true },
+    said('user', 'turn', question),
+    said('user', 'tail', tail),
   ];
   const outcome = await askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
   return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };

@@ -1,5 +1,5 @@
 import type { AnsweredCall } from '../../../calls/call-record.ts';
-import { objectIn, readControlStatus } from '../../../calls/reply.ts';
+import { jsonOf, objectIn, readControlStatus } from '../../../calls/reply.ts';
 import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { Thread } from '../../../core/thread.ts';
@@ -80,11 +80,6 @@ export function summaryOf({ progress, work }: Facts): JsonObject {
     issues_found: progress.issuesFound.map(issue => jsonOf(issue)),
     work_summary: work.join('\n\n'),
   };
-}
-
-export function jsonOf(value: Record<string, unknown>): JsonObject {
-  const copy: JsonObject = JSON.parse(JSON.stringify(value));
-  return copy;
 }
 
 /** The reply to the last step when the caller's own certainty was enough. */

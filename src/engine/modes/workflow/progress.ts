@@ -37,11 +37,6 @@ export function readProgress(
   };
 }
 
-export function writeProgress(progress: WorkflowProgress): WorkflowState {
-  const copy: JsonObject = JSON.parse(JSON.stringify(progress));
-  return copy;
-}
-
 function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): JsonObject {
   const isSound = ([name, value]: [string, unknown]) => {
     const field = Object.hasOwn(fields, name) ? fields[name] : undefined;

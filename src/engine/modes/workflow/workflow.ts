@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { askModelTurn, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { LocalTurn, ModelTurn, ThreadedCall, TurnPlan } from '../../../calls/call-record.ts';
+import { jsonOf } from '../../../calls/reply.ts';
 import type { Evidence, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -11,14 +12,13 @@ import type { Mode, ModeServices, WorkflowSettings } from '../mode.ts';
 import {
   declinedDocument,
   expertDocument,
-  jsonOf,
   pauseDocument,
   skippedDocument,
   stepDocument,
   summaryOf,
   workSince,
 } from './documents.ts';
-import { advance, bringsNothingNew, checkOrder, readProgress, stepOf, writeProgress } from './progress.ts';
+import { advance, bringsNothingNew, checkOrder, readProgress, stepOf } from './progress.ts';
 
 export interface ContributionNotes {
   /** Lines of the tool's own. */
@@ -225,7 +225,7 @@ function local(stepCall: StepCall, ending: JsonObject, goesOn = false): LocalTur
   return {
     kind: 'local',
     contribution,
-    workflow: { tool: call.tool.name, state: goesOn ? writeProgress(facts.progress) : null },
+    workflow: { tool: call.tool.name, state: goesOn ? jsonOf(facts.progress) : null },
     document: { ...document, ...ending, ...mode.keys?.(facts) },
     metadata: mode.metadata?.(facts),
   };
@@ -249,7 +249,7 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowS
     category: mode.category ?? 'extended_reasoning',
     effort: mode.effort ?? 'high',
     // What the expert wants first is known only from its answer: so the last step may be sent again.
-    workflow: { tool: call.tool.name, state: writeProgress({ ...progress, asked: true }) },
+    workflow: { tool: call.tool.name, state: jsonOf({ ...progress, asked: true }) },
     local: { ...document, [mode.words.complete]: true, [mode.words.summary]: summary },
     withoutModel: {
       ...document,

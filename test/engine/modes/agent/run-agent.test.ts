@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { said } from '../../../../src/engine/modes/agent/run-agent.ts';
+import { said } from '../../../../src/threads/transcript.ts';
 import { agentOn, callLook, look, loopVendors, type VendorRun } from './agent-on-vendor.ts';
 
 describe.each(loopVendors)('the agent loop on $id', vendor => {

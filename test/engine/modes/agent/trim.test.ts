@@ -5,10 +5,10 @@ import {
   type Conversation,
   type Exchange,
   messagesOf,
-  said,
   trimConversation,
   trimRule,
 } from '../../../../src/engine/modes/agent/run-agent.ts';
+import { said } from '../../../../src/threads/transcript.ts';
 import { modelInfo } from '../../../models/scripted-model.ts';
 
 const words = (tokens: number) => 'ago '.repeat(tokens);

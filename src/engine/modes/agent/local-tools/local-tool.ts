@@ -1,6 +1,7 @@
 import { dirname, join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import type { FileShortener } from '../../../../calls/ask/shorten-files.ts';
+import { jsonOf } from '../../../../calls/reply.ts';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import type { Skip } from '../../../../core/file.ts';
 import type { JsonObject } from '../../../../core/json.ts';
@@ -119,8 +120,7 @@ export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: LocalT
 
 function schemaOf(schema: z.ZodType): JsonObject & { type: 'object' } {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: 'input' });
-  const copy: JsonObject = JSON.parse(JSON.stringify(rest));
-  return { ...copy, type: 'object' };
+  return { ...jsonOf(rest), type: 'object' };
 }
 
 function problemOf(error: z.ZodError): string {
