@@ -15,6 +15,7 @@ export { openProxy } from './compose-proxy.ts';
 export {
   type AppConfig,
   type Extensions,
+  type FoundDaemon,
   loadAppConfig,
   loadConfig,
   type ProcessEnvironment,
@@ -23,12 +24,10 @@ export {
   version,
 };
 
-export type DaemonOnFile = FoundDaemon;
-
 /** The daemons that run on a data folder, as far as they told. */
-export async function findDaemons(config: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
-  const daemonModule = await import('./compose-daemon.ts');
-  return daemonModule.findDaemons(config, clock);
+export async function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
+  const daemons = await import('../server/daemon/find-daemons.ts');
+  return daemons.findDaemons(daemons.healthFolder(home), clock);
 }
 
 /** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */

@@ -9,7 +9,7 @@ import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/access/tokens.ts';
 import { type Daemon, type DaemonOptions, openDaemon } from '../server/daemon/daemon.ts';
-import { findDaemons as daemonsIn, type FoundDaemon, healthFolder } from '../server/daemon/find-daemons.ts';
+import { healthFolder } from '../server/daemon/find-daemons.ts';
 import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { createReadiness, metricsRoute } from '../server/daemon/probes.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
@@ -151,12 +151,9 @@ export interface DaemonService extends Daemon {
   reload(): Promise<void>;
 }
 
-export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version' | 'clock'> {
-  config: AppConfig;
+export interface DaemonParts extends DashboardSources {
   hosts: Hosts;
   store: Pick<Store, 'mark'>;
-  version: string;
-  clock: Clock;
   random: Random;
   emit: Emit;
   /** Nothing is written to disk. */
@@ -164,11 +161,6 @@ export interface DaemonParts extends Omit<DashboardSources, 'config' | 'version'
   /** Masks these too from now on, and those alone of what was told before. */
   know(secrets: readonly string[]): void;
   observed: Pick<ObservabilityServices, 'metrics' | 'gauge'>;
-}
-
-/** The daemons that told of themselves in the data folder. */
-export function findDaemons({ home }: AppConfig, clock: Clock): Promise<FoundDaemon[]> {
-  return daemonsIn(healthFolder(home), clock);
 }
 
 /** Settings → the product behind a port. */

@@ -32,11 +32,9 @@ import type { FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
 export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
-  values: AppConfig['values']['app'];
   context: ActionParts;
   table: ToolTable;
   models: ModelService;
-  meter: Meter;
   state: SharedState;
   store: Store;
   files: FileParts;
@@ -48,14 +46,8 @@ export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
   services: Pick<VendorServices, 'documents' | 'web'>;
 }
 
-/** The services of all callers with the same permissions, and what ends with them. */
-export interface ComposedEngine {
-  services: EngineServices;
-  agent: ComposedAgent;
-}
-
-/** Settings and running parts → the services of a call. */
-export function composeEngine(parts: EngineParts): ComposedEngine {
+/** Settings and running parts → the services of a call, for all callers with the same permissions, and what ends with them. */
+export function composeEngine(parts: EngineParts) {
   const { values, context, table, models, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
   const { git, pool, sandbox, indexes, backups } = files;
@@ -116,12 +108,10 @@ export function composeMeter({
   values,
   models,
   store,
-  clock,
-  random,
-  emit,
+  ...around
 }: Pick<EngineParts, 'values' | 'models' | 'store' | 'clock' | 'random' | 'emit'>): Meter {
-  const parts = { ask: models.ask, ledger: store.spend, clock, random, emit };
-  return createMeter({ ...parts, caps: spendCaps(values), pricing: pricingOf(values, models) });
+  const pricing = pricingOf(values, models);
+  return createMeter({ ...around, ask: models.ask, ledger: store.spend, caps: spendCaps(values), pricing });
 }
 
 /** What vendors do beside answering, within the same limits and in the same ledger. */

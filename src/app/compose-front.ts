@@ -22,24 +22,21 @@ export function followsClientRoots({ values: { app } }: AppConfig, { roots }: Ro
   return set.length === 0 && (claudeProjectDir === undefined || roots.length === 0);
 }
 
-export interface TelemetryContext {
-  clock: Clock;
-  random: Random;
-  writeError(line: string): void;
-}
-
 const megabyte = 1024 * 1024;
 
 /** Settings → who observes, and what is masked before they do. */
-export async function composeTelemetry(config: AppConfig, environment: TelemetryContext): Promise<Telemetry> {
+export async function composeTelemetry(
+  config: AppConfig,
+  { clock, random, writeError }: Pick<ProcessEnvironment, 'clock' | 'random' | 'writeError'>,
+): Promise<Telemetry> {
   const values = config.values.app;
   const place = storePlace(values, config.home);
   const { traces, wrong } = traceSettings(values);
   const headers = Object.values(traces?.headers ?? {});
   const telemetry = await createTelemetry({
-    clock: environment.clock,
-    random: environment.random,
-    writeError: environment.writeError,
+    clock,
+    random,
+    writeError,
     home: place.isPrivate ? undefined : config.home,
     // With a header such as `Bearer TOKEN` the token alone is a secret too.
     secrets: [...config.secrets, ...headers.flatMap(value => [value, ...value.split(' ')])],

@@ -22,16 +22,21 @@ import { ownEndpoints } from '../providers/shared/self-hosted.ts';
 import { searchEngineOf, zhipuEndpoint } from '../providers/zhipu/api.ts';
 import { createZhipuFiles, createZhipuWebSearch } from '../providers/zhipu/services.ts';
 import { createKeptTexts } from '../storage/shared-state.ts';
+import type { ProcessEnvironment } from './compose-front.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
 
-export interface ModelContext {
+/** What models and vendors' services are made of. */
+export interface ServiceContext {
   clock: Clock;
-  random: Random;
-  emit: Emit;
-  logExchange?: LogExchange;
   state: SharedState;
+  emit: Emit;
   /** From outside the package; they come after those of the product. */
   extraProviders?: readonly ProviderDefinition[];
+}
+
+export interface ModelContext extends ServiceContext {
+  random: Random;
+  logExchange?: LogExchange;
   /** Nothing is written to disk. */
   isPrivate: boolean;
   /** Other vendors' agents, which answer as `cli:name`. */
@@ -59,17 +64,16 @@ export async function composeModels(
   const { files, warnings } = await readModelFiles(values, readIfPresent);
   const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: context.random });
   const { wrong, ...atOnce } = concurrency(values);
-  for (const entry of wrong) {
-    const message = `MAX_CONCURRENT_PER_PROVIDER: "${entry}" is left out; it takes provider=number.`;
-    context.emit({ type: 'warning', where: 'configuration', message });
-  }
+  const warn = (where: string, message: string) => context.emit({ type: 'warning', where, message });
+  for (const entry of wrong)
+    warn('configuration', `MAX_CONCURRENT_PER_PROVIDER: "${entry}" is left out; it takes provider=number.`);
   const definitions = [...known, ...own.definitions, cliProvider(cliRunner)];
   for (const name of Object.keys(atOnce.perProvider).filter(name => !definitions.some(({ id }) => id === name))) {
     const ids = definitions.map(({ id }) => id);
     const near = nearName(name, ids);
     const hint = near === undefined ? '' : ` Did you mean ${near}?`;
-    const message = `MAX_CONCURRENT_PER_PROVIDER: there is no provider "${name}"; there are ${ids.join(', ')}.${hint}`;
-    context.emit({ type: 'warning', where: 'configuration', message });
+    const what = `there is no provider "${name}"; there are ${ids.join(', ')}.${hint}`;
+    warn('configuration', `MAX_CONCURRENT_PER_PROVIDER: ${what}`);
   }
   const models = createModelService({
     definitions,
@@ -83,9 +87,9 @@ export async function composeModels(
     ...context,
   });
   const all = [...own.warnings, ...warnings, ...models.warnings];
-  for (const message of all) context.emit({ type: 'warning', where: 'models', message });
+  for (const message of all) warn('models', message);
   const namesOfNone = async (fresh: boolean) => (await models.unknownNames({ fresh })).map(textOf);
-  for (const message of await namesOfNone(false)) context.emit({ type: 'warning', where: namesOfNoneAt, message });
+  for (const message of await namesOfNone(false)) warn(namesOfNoneAt, message);
   return { ...models, warnings: all, namesOfNone: () => namesOfNone(true) };
 }
 
@@ -97,14 +101,9 @@ function textOf({ provider, name, near }: UnknownName): string {
   return `${listVariable(provider)}: no model that is known is meant by "${name}", so that it has no effect.${hint}`;
 }
 
-export interface CliContext {
-  homeDir: string;
-  platform: string;
-  childEnv: Readonly<Record<string, string | undefined>>;
+export interface CliContext extends Pick<ProcessEnvironment, 'homeDir' | 'platform' | 'childEnv' | 'clock' | 'random'> {
   /** Where a CLI works when a call names no project. */
   root: string;
-  clock: Clock;
-  random: Random;
   emit: Emit;
 }
 
@@ -139,13 +138,6 @@ const megabyte = 1024 * 1024;
 
 const usualMegabytes = 100;
 
-export interface ServiceContext {
-  clock: Clock;
-  state: SharedState;
-  emit: Emit;
-  extraProviders?: readonly ProviderDefinition[];
-}
-
 /** Settings → what vendors do beside answering. Opens nothing; what is set up badly is left out with a warning. */
 export function composeVendorServices(
   config: AppConfig,
@@ -154,12 +146,16 @@ export function composeVendorServices(
   const { settingsOf, usable, configured } = providerSetup(config, extraProviders);
   const { embeddingModel, offline } = config.values.app;
   const now = () => clock.now();
+  const warnOf = (error: unknown): string => {
+    if (!isAppError(error)) throw error;
+    emit({ type: 'warning', where: 'configuration', message: error.message });
+    return error.message;
+  };
   const sound = <Service extends object>(make: () => Service): Service | undefined => {
     try {
       return make();
     } catch (error) {
-      if (!isAppError(error)) throw error;
-      emit({ type: 'warning', where: 'configuration', message: error.message });
+      warnOf(error);
       return undefined;
     }
   };
@@ -171,9 +167,7 @@ export function composeVendorServices(
       const mode = offline ? '--offline' : '--local-only';
       return missing(`EMBEDDING_MODEL is ${name}, which is not on this machine or network, and ${mode} is on.`);
     } catch (error) {
-      if (!isAppError(error)) throw error;
-      emit({ type: 'warning', where: 'configuration', message: error.message });
-      return missing(error.message);
+      return missing(warnOf(error));
     }
   };
   return {

@@ -2,17 +2,11 @@ import { join } from 'node:path';
 import { storePlace } from '../config/derived-settings.ts';
 import { requireHome } from '../config/home.ts';
 import { configError } from '../core/errors.ts';
-import type { Clock } from '../core/ports.ts';
 import type { StdioProxy } from '../server/proxy/proxy.ts';
-import { rootsOf } from './compose-front.ts';
+import { type ProcessEnvironment, rootsOf } from './compose-front.ts';
 import { type AppConfig, tables } from './settings.ts';
 
-export interface ProxySettings {
-  cwd: string;
-  homeDir: string;
-  clock: Clock;
-  /** The environment as a daemon that is started may see it. */
-  childEnv: Readonly<Record<string, string | undefined>>;
+export interface ProxySettings extends Pick<ProcessEnvironment, 'cwd' | 'homeDir' | 'clock' | 'childEnv'> {
   /** How this program is started: absolute paths of Node and of the program, and the flags that set options. */
   launch: { node: string; program: string; args: readonly string[] };
   /** Address of the daemon; absent: the one of this machine. */

@@ -2,15 +2,10 @@ import { configError } from '../core/errors.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { createMemoryStore } from '../storage/memory/memory.ts';
 import { createSqliteStore } from '../storage/sqlite/sqlite.ts';
-import type { Store, StoreContext } from '../storage/store.ts';
+import type { Store } from '../storage/store.ts';
+import type { OpenableStorePlace } from './settings.ts';
 
-export interface StoreChoice {
-  /** The database's path. */
-  file?: string;
-  /** The server, instead of a file. Neither: nothing is written to disk. */
-  redis?: { url: string; caFile?: string | undefined; prefix: string; patienceMs: number };
-  /** A store from outside the package, instead of all others. */
-  own?: (context: StoreContext) => Store | Promise<Store>;
+export interface StoreChoice extends Pick<OpenableStorePlace, 'file' | 'redis' | 'own'> {
   clock: Clock;
   random: Random;
   emit: Emit;

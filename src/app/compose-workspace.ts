@@ -1,10 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { Clock, Embedder, Mask } from '../core/ports.ts';
+import type { Embedder, Mask } from '../core/ports.ts';
 import { createGit, type Git } from '../workspace/git/git.ts';
 import { createSandbox, type Sandbox } from '../workspace/sandbox.ts';
 import { createSearchIndexes, type SearchIndexes } from '../workspace/search-index/search-index.ts';
 import { createPool, type WorkPool } from '../workspace/workers/worker-pool.ts';
+import type { ProcessEnvironment } from './compose-front.ts';
 import type { AppConfig } from './settings.ts';
 
 /** What works on the user's files. */
@@ -17,12 +18,8 @@ export interface FileParts {
   backups?: string;
 }
 
-export interface FileContext {
+export interface FileContext extends Pick<ProcessEnvironment, 'homeDir' | 'platform' | 'childEnv' | 'clock'> {
   roots: readonly string[];
-  homeDir: string;
-  platform: string;
-  childEnv: Readonly<Record<string, string | undefined>>;
-  clock: Clock;
   mask: Mask;
   /** Nothing is written to disk. */
   isPrivate: boolean;

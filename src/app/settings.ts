@@ -15,6 +15,11 @@ export const tables = { ...Object.fromEntries(providers.map(({ id, options: tabl
 
 export type AppConfig = Config<typeof tables>;
 
+/** The same configuration, but for some of the product's own values. */
+export function withValues(config: AppConfig, changed: Partial<AppConfig['values']['app']>): AppConfig {
+  return { ...config, values: { ...config.values, app: { ...config.values.app, ...changed } } };
+}
+
 /** The providers as the operator set them up. */
 export interface ProviderSetup {
   /** What a provider of this id is set to; empty for one that there isn't. */
@@ -95,24 +100,11 @@ function tableOf(store: string): string {
 
 function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Extensions): void {
   const { app, ...known } = tables;
-  refuse(
-    'tool',
-    toolForm,
-    extraTools.map(({ name }) => name),
-    tools.map(({ name }) => name),
-  );
-  refuse(
-    'provider',
-    idForm,
-    providers.map(({ id }) => id),
-    ['app', ...Object.keys(known)],
-  );
-  refuse(
-    'store',
-    idForm,
-    stores.map(({ name }) => name),
-    app.store.choices,
-  );
+  const nameOf = ({ name }: { name: string }) => name;
+  const idOf = ({ id }: { id: string }) => id;
+  refuse('tool', toolForm, extraTools.map(nameOf), tools.map(nameOf));
+  refuse('provider', idForm, providers.map(idOf), ['app', ...Object.keys(known)]);
+  refuse('store', idForm, stores.map(nameOf), app.store.choices);
 }
 
 function refuse(what: string, form: RegExp, names: readonly string[], taken: readonly string[]): void {
@@ -130,7 +122,7 @@ function refuse(what: string, form: RegExp, names: readonly string[], taken: rea
   }
 }
 
-/** Where threads live, and who opens that where it is a store from outside. */
+/** Where threads live: in a file, on a server, in a store from outside, or, with none of them, in memory. */
 export type OpenableStorePlace = StorePlace & { own?: (context: StoreContext) => Store | Promise<Store> };
 
 export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): OpenableStorePlace {

@@ -49,26 +49,24 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
 }
 
 /** What a Polylogue used since it was made. */
-export interface TokenStats {
+export interface TokenStats extends Required<TokenUse> {
+  /** By `provider:model`. */
+  byModel: Record<string, Required<TokenUse>>;
+}
+
+interface TokenUse {
   /** Answers of models. */
   answers: number;
   usage: Usage;
   /** US dollars; answers of unknown price cost nothing here. */
-  costUsd: number;
-  /** By `provider:model`. */
-  byModel: Record<string, { answers: number; usage: Usage; costUsd: number }>;
+  costUsd?: number;
 }
 
 /** Adds up what answers took. */
-export interface Tally {
-  add(answer: { model: string; answers: number; usage: Usage; costUsd?: number }): void;
-  stats(): TokenStats;
-}
-
-export function createTally(): Tally {
-  const byModel = new Map<string, { answers: number; usage: Usage; costUsd: number }>();
+export function createTally() {
+  const byModel = new Map<string, Required<TokenUse>>();
   return {
-    add({ model, answers, usage, costUsd = 0 }) {
+    add({ model, answers, usage, costUsd = 0 }: TokenUse & { model: string }) {
       const before = byModel.get(model) ?? { answers: 0, usage: noUsage, costUsd: 0 };
       byModel.set(model, {
         answers: before.answers + answers,
@@ -76,7 +74,7 @@ export function createTally(): Tally {
         costUsd: before.costUsd + costUsd,
       });
     },
-    stats() {
+    stats(): TokenStats {
       const all = [...byModel.values()];
       return {
         answers: all.reduce((sum, each) => sum + each.answers, 0),
@@ -91,7 +89,7 @@ export function createTally(): Tally {
 export interface SendParts {
   converse: SendMessage;
   emitter: Emitter;
-  tally: Tally;
+  tally: ReturnType<typeof createTally>;
   /** The project. */
   root: string;
   /** What the settings say of the system prompt. */

@@ -6,6 +6,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import type { ExchangeFilter, ExchangeRecord } from '../../core/ports.ts';
 import type { ProgressUpdate } from '../../core/tool-host.ts';
 import { type AppConfig, createProduct, loadAppConfig, type Product } from '../app.ts';
+import { withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
 import {
   type Conversation,
@@ -94,17 +95,14 @@ export async function createPolylogue(options: PolylogueOptions = {}): Promise<P
   const sources = { env, argvFlags: {}, homeDir, platform, cwd, readFile: readIfPresent };
   const { config, extensions } = await loadAppConfig(sources, options);
   await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
-  const product = await createProduct(withAllTools(config), { ...environment, cwd, childEnv: env, extensions });
+  // A program calls tools by name: none costs it anything by being offered. What the operator switched off stays so.
+  const withAllTools = withValues(config, { profile: 'full' });
+  const product = await createProduct(withAllTools, { ...environment, cwd, childEnv: env, extensions });
   return composePolylogue(product, config, environment.random.uuid);
 }
 
 function placesOf({ home, root }: PolylogueOptions): Record<string, string> {
   return { ...(home !== undefined && { POLYLOGUE_HOME: home }), ...(root !== undefined && { PROJECT_ROOT: root }) };
-}
-
-/** A program calls tools by name: none costs it anything by being offered. What the operator switched off stays so. */
-function withAllTools(config: AppConfig): AppConfig {
-  return { ...config, values: { ...config.values, app: { ...config.values.app, profile: 'full' } } };
 }
 
 function composePolylogue(product: Product, config: AppConfig, uuid: () => string): Polylogue {

@@ -23,12 +23,6 @@ export interface ServerEnvironment {
   args: string[];
 }
 
-interface SetOption {
-  table: string;
-  name: string;
-  spec: OptionSpec;
-}
-
 /** They belong to one project or one session, not to an entry that outlasts both. */
 const ofThisSession = new Set(['roots', 'claudeProjectDir']);
 
@@ -60,7 +54,7 @@ function copiedValue(name: string, env: EnvironmentRequest['env']): string {
   });
 }
 
-function* allOptions(): Generator<SetOption> {
+function* allOptions(): Generator<{ table: string; name: string; spec: OptionSpec }> {
   for (const [table, specs] of Object.entries(tables)) {
     for (const [name, spec] of Object.entries<OptionSpec>(specs)) yield { table, name, spec };
   }

@@ -1,8 +1,8 @@
 import { createProduct } from '../../app/app.ts';
 import type { Product } from '../../app/product.ts';
-import type { AppConfig } from '../../app/settings.ts';
+import { type AppConfig, withValues } from '../../app/settings.ts';
 import { cancelledError, isAppError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { isRecord } from '../../core/json.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import type { CommandContext } from './command.ts';
 
@@ -25,7 +25,7 @@ export async function openProduct<Result>(
   work: (open: OpenProduct) => Promise<Result>,
   toolset?: string,
 ): Promise<Result> {
-  const product = await createProduct(withToolset(quietly(config), toolset), environment);
+  const product = await createProduct(ofCommand(config, toolset), environment);
   const interrupt = new AbortController();
   const onSignal = () => interrupt.abort(cancelledError('It was interrupted.'));
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
@@ -43,17 +43,14 @@ export async function openProduct<Result>(
   }
 }
 
-/** What MCP clients are offered says nothing of what the operator may do; tools that he disabled stay so. */
-function withToolset(config: AppConfig, toolset: string | undefined): AppConfig {
-  const { app } = config.values;
-  if (toolset === undefined) return config;
-  return { ...config, values: { ...config.values, app: { ...app, toolsets: [...app.toolsets, toolset] } } };
-}
-
-/** A command tells its own errors; the log is there for who asked for it. */
-function quietly(config: AppConfig): AppConfig {
-  if (config.sourceOf('app', 'logLevel') !== 'default') return config;
-  return { ...config, values: { ...config.values, app: { ...config.values.app, logLevel: 'silent' } } };
+/** As a command uses it, whatever MCP clients are offered; tools that the operator disabled stay so. */
+function ofCommand(config: AppConfig, toolset: string | undefined): AppConfig {
+  const { toolsets } = config.values.app;
+  return withValues(config, {
+    ...(toolset !== undefined && { toolsets: [...toolsets, toolset] }),
+    // A command tells its own errors; the log is there for who asked for it.
+    ...(config.sourceOf('app', 'logLevel') === 'default' && { logLevel: 'silent' }),
+  });
 }
 
 /** Tells why a tool's call failed and what to do next; answers the exit code. */
@@ -74,10 +71,4 @@ export function reportFailure({ out, environment }: CommandContext, error: unkno
   if (out.json) out.document({ status: 'error', error: { code, class: kind, message: error.message, next } });
   environment.writeError(`polylogue: ${error.message}\n${next ? `${next}\n` : ''}`);
   return 1;
-}
-
-/** What a reply warns of, as lines for stderr. */
-export function warningsOf({ metadata }: JsonObject): string[] {
-  const list: unknown[] = isRecord(metadata) && Array.isArray(metadata.warnings) ? metadata.warnings : [];
-  return list.map(warning => `polylogue: ${String(warning)}\n`);
 }

@@ -1,11 +1,10 @@
-import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../core/json.ts';
 import type { UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { usdText } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, listFlag, textFlag } from '../command/command.ts';
-import { openProduct, showFailure, warningsOf } from '../command/open-product.ts';
+import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
+import { pathsFlag, recordIn, runTool, showWarnings, writtenText } from '../command/run-tool.ts';
 
 export const agent = defineCommand({
   name: 'agent',
@@ -24,36 +23,29 @@ export const agent = defineCommand({
   async run(context) {
     const args = await argumentsOf(context);
     const { out } = context;
-    return openProduct(
-      context,
-      async ({ call, signal }) => {
-        const onProgress = ({ message }: { message: string }) => out.status(message);
-        const watched = process.stdin.isTTY === true && process.stderr.isTTY === true;
-        const ask = watched ? (question: UserQuestion) => askUser(context, question, signal) : undefined;
-        const reply = await call('agent', args, { onProgress, ...(ask && { ask }) });
-        out.status('');
-        if (reply.isError) return showFailure(context, reply);
-        if (out.json) out.document(reply.document);
-        else out.line(String(reply.document.content ?? ''));
-        for (const line of warningsOf(reply.document)) context.environment.writeError(line);
-        out.remark(closingRemark(reply.document));
+    const watched = process.stdin.isTTY === true && process.stderr.isTTY === true;
+    return runTool(context, 'agent', args, {
+      toolset: 'agent',
+      ask: watched ? (question, signal) => askUser(context, question, signal) : undefined,
+      print: ({ content }) => out.line(String(content ?? '')),
+      finish(document) {
+        showWarnings(context, document);
+        out.remark(closingRemark(document));
         return 0;
       },
-      'agent',
-    );
+    });
   },
 });
 
 async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
-  const { args, flags, environment } = context;
-  const piped = (await context.readInput())?.trim();
-  const task = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  const { flags } = context;
+  const task = await writtenText(context);
   if (task === '') {
     throw inputError('There is no task.', {
       next: 'Write it after the command, as in: polylogue agent "Mend the failing test", or pipe it in.',
     });
   }
-  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
+  const files = pathsFlag(context, 'file');
   const continuation_id = textFlag(flags, 'continue');
   return { task, ...(files.length > 0 && { files }), model: textFlag(flags, 'model'), continuation_id };
 }
@@ -68,23 +60,27 @@ async function askUser(
   out.status('');
   environment.writeError(`${message}\n`);
   environment.writeError(decisions.map((decision, index) => `  ${index + 1}  ${decision}`).join('\n'));
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const decision = decisions[Number(await askLine('Which? ', signal)) - 1];
+  return decision === undefined ? { action: 'decline' } : { action: 'accept', content: { decision } };
+}
+
+/** Asks at the terminal for one line. */
+export async function askLine(question: string, signal: AbortSignal): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    const typed = await lines.question('Which? ', { signal });
-    const decision = decisions[Number(typed.trim()) - 1];
-    return decision === undefined ? { action: 'decline' } : { action: 'accept', content: { decision } };
+    return (await terminal.question(question, { signal })).trim();
   } finally {
-    lines.close();
+    terminal.close();
   }
 }
 
 function decisionsOf({ properties }: JsonObject): string[] {
-  const decision = isRecord(properties) && isRecord(properties.decision) ? properties.decision.enum : undefined;
+  const decision = recordIn(recordIn(properties).decision).enum;
   return Array.isArray(decision) ? decision.map(String) : [];
 }
 
 function closingRemark({ rounds, tool_calls: calls, changed_files: changed, metadata }: JsonObject): string {
-  const facts = isRecord(metadata) ? metadata : {};
+  const facts = recordIn(metadata);
   const cost = typeof facts.cost_usd === 'number' ? `, ${usdText(facts.cost_usd)} USD` : '';
   const files = Array.isArray(changed) ? `, changed: ${changed.join(', ')}` : '';
   const count = Array.isArray(calls) ? calls.length : 0;

@@ -1,9 +1,8 @@
-import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import type { JsonObject } from '../../core/json.ts';
 import { usdText } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, listFlag, textFlag } from '../command/command.ts';
-import { openProduct, showFailure, warningsOf } from '../command/open-product.ts';
+import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
+import { pathsFlag, recordIn, recordsIn, runTool, showWarnings, writtenText } from '../command/run-tool.ts';
 
 export const ask = defineCommand({
   name: 'ask',
@@ -28,41 +27,28 @@ export const ask = defineCommand({
   async run(context) {
     const args = await argumentsOf(context);
     const { out } = context;
-    return openProduct(context, async ({ call }) => {
-      const shown = { any: false, endsLine: true };
-      const onText = (delta: string) => {
-        out.status('');
-        out.text(delta);
-        shown.any = true;
-        shown.endsLine = delta.endsWith('\n');
-      };
-      const onProgress = ({ message }: { message: string }) => {
-        if (!shown.any) out.status(message);
-      };
-      const reply = await call('chat', args, { onProgress, ...(out.json ? {} : { onText }) });
-      out.status('');
-      if (!shown.endsLine) out.text('\n');
-      if (reply.isError) return showFailure(context, reply);
-      if (out.json) out.document(reply.document);
-      else if (!shown.any) out.line(String(reply.document.content ?? ''));
-      for (const line of skippedFiles(reply.document)) context.environment.writeError(`polylogue: ${line}\n`);
-      for (const line of warningsOf(reply.document)) context.environment.writeError(line);
-      out.remark(closingRemark(reply.document));
-      return 0;
+    return runTool(context, 'chat', args, {
+      streams: true,
+      print: ({ content }) => out.line(String(content ?? '')),
+      finish(document) {
+        for (const line of skippedFiles(document)) context.environment.writeError(`polylogue: ${line}\n`);
+        showWarnings(context, document);
+        out.remark(closingRemark(document));
+        return 0;
+      },
     });
   },
 });
 
 async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
-  const { args, flags, environment } = context;
-  const piped = (await context.readInput())?.trim();
-  const prompt = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  const { flags } = context;
+  const prompt = await writtenText(context);
   if (prompt === '') {
     throw inputError('There is no question.', {
       next: 'Write it after the command, as in: polylogue ask "What does this project do?", or pipe it in.',
     });
   }
-  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
+  const files = pathsFlag(context, 'file');
   return {
     prompt,
     ...(files.length > 0 && { absolute_file_paths: files }),
@@ -73,15 +59,14 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
 
 /** What was named and not sent, with the reason: the answer was given without it. */
 function skippedFiles({ metadata }: JsonObject): string[] {
-  const files = isRecord(metadata) && isRecord(metadata.files) ? metadata.files : {};
-  const skipped: unknown[] = Array.isArray(files.skipped) ? files.skipped : [];
-  return skipped.filter(isRecord).map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`);
+  const { skipped } = recordIn(recordIn(metadata).files);
+  return recordsIn(skipped).map(({ path, reason }) => `not sent: ${String(path)}: ${String(reason)}`);
 }
 
 /** Who answered, what it took, and how to go on. */
 function closingRemark({ metadata }: JsonObject): string {
-  const facts = isRecord(metadata) ? metadata : {};
-  const usage = isRecord(facts.usage) ? facts.usage : {};
+  const facts = recordIn(metadata);
+  const usage = recordIn(facts.usage);
   const cost = typeof facts.cost_usd === 'number' ? `, ${usdText(facts.cost_usd)} USD` : '';
   const tokens = `${String(usage.input)} tokens in, ${String(usage.output)} out`;
   return `${String(facts.provider_used)}:${String(facts.model_used)}, ${tokens}${cost}; go on with --continue last`;

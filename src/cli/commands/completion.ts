@@ -1,32 +1,21 @@
 import { tables } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
 import type { OptionSpec } from '../../core/option.ts';
-import { defineCommand, type FlagSpec } from '../command/command.ts';
+import { type CommandDefinition, defineCommand, type FlagSpec } from '../command/command.ts';
+
+/** A flag as completion knows it: with the words that may follow it, where there are few. */
+type CompletionFlag = Required<Pick<FlagSpec, 'name' | 'choices'>>;
 
 /** A command as completion knows it. */
-export interface CompletionCommand {
-  name: string;
-  summary: string;
+interface CompletionCommand extends Required<Pick<CommandDefinition, 'name' | 'summary' | 'words'>> {
   flags: readonly CompletionFlag[];
-  /** Words that may follow it. */
-  words: readonly string[];
-}
-
-/** A flag as completion knows it. */
-export interface CompletionFlag {
-  /** Without dashes. */
-  name: string;
-  /** Words that may follow it, where there are few. */
-  choices: readonly string[];
 }
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
 
-export type Shell = (typeof shells)[number];
-
 /** The script that teaches a shell the commands and flags. */
-export function completionScript(
-  shell: Shell,
+function completionScript(
+  shell: (typeof shells)[number],
   commands: readonly CompletionCommand[],
   settings: readonly CompletionFlag[],
 ): string {

@@ -1,9 +1,8 @@
-import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import { usdText } from '../../core/usage.ts';
-import { type CommandContext, defineCommand, listFlag, textFlag, wordsFlag } from '../command/command.ts';
-import { openProduct, showFailure, warningsOf } from '../command/open-product.ts';
+import { type CommandContext, defineCommand, textFlag, wordsFlag } from '../command/command.ts';
+import { pathsFlag, recordIn, recordsIn, runTool, showWarnings, writtenText } from '../command/run-tool.ts';
 
 export const consensus = defineCommand({
   name: 'consensus',
@@ -24,34 +23,30 @@ export const consensus = defineCommand({
   ],
   async run(context) {
     const args = await argumentsOf(context);
-    const { out } = context;
-    return openProduct(context, async ({ call }) => {
-      const reply = await call('consensus', args, { onProgress: ({ message }) => out.status(message) });
-      out.status('');
-      if (reply.isError) return showFailure(context, reply);
-      const { document } = reply;
-      if (out.json) out.document(document);
-      else print(context, document);
-      const silent = responsesOf(document).filter(({ status }) => status !== 'success');
-      for (const { model, error } of silent)
-        context.environment.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
-      for (const line of warningsOf(document)) context.environment.writeError(line);
-      out.remark(closingRemark(document));
-      return silent.length > 0 ? 1 : 0;
+    return runTool(context, 'consensus', args, {
+      print: document => print(context, document),
+      finish(document) {
+        const silent = recordsIn(document.responses).filter(({ status }) => status !== 'success');
+        for (const { model, error } of silent)
+          context.environment.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
+        showWarnings(context, document);
+        context.out.remark(closingRemark(document));
+        return silent.length > 0 ? 1 : 0;
+      },
     });
   },
 });
 
-async function argumentsOf({ args, flags, environment, readInput }: CommandContext): Promise<Record<string, unknown>> {
-  const piped = (await readInput())?.trim();
-  const prompt = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+async function argumentsOf(context: CommandContext): Promise<Record<string, unknown>> {
+  const { flags } = context;
+  const prompt = await writtenText(context);
   if (prompt === '') {
     throw inputError('There is no proposal.', {
       next: 'Write it after the command, as in: polylogue consensus "Should we move sessions to Redis?"',
     });
   }
   const models = wordsFlag(flags, 'models');
-  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
+  const files = pathsFlag(context, 'file');
   return {
     prompt,
     ...(models.length > 0 && { models }),
@@ -70,19 +65,14 @@ function numberOf(text: string | undefined, flag: string): number | undefined {
   throw inputError(`${flag} takes a number of at least 0, not "${text}".`, { next: `Write it as in: ${flag} 2` });
 }
 
-function responsesOf({ responses }: JsonObject): Record<string, unknown>[] {
-  const list: unknown[] = Array.isArray(responses) ? responses : [];
-  return list.filter(isRecord);
-}
-
 function print({ out }: CommandContext, document: JsonObject): void {
   const heading = (title: string) => out.line(out.style('bold', `## ${title}\n`));
-  for (const { expert, model, stance, status, verdict } of responsesOf(document)) {
+  for (const { expert, model, stance, status, verdict } of recordsIn(document.responses)) {
     if (status !== 'success') continue;
     heading(`Expert ${String(expert)}: ${String(model)} (${String(stance)})`);
     out.line(`${String(verdict).trimEnd()}\n`);
   }
-  for (const [title, text] of sectionsOf(isRecord(document.consensus) ? document.consensus : {})) {
+  for (const [title, text] of sectionsOf(recordIn(document.consensus))) {
     if (text === '') continue;
     heading(title);
     out.line(`${text}\n`);
@@ -92,7 +82,7 @@ function print({ out }: CommandContext, document: JsonObject): void {
 /** What the verdicts come to, as titles and texts; empty where nothing was said. */
 function sectionsOf(result: Record<string, unknown>): (readonly [title: string, text: string])[] {
   const { confidence, synthesizer } = result;
-  const facts = isRecord(confidence) ? confidence : {};
+  const facts = recordIn(confidence);
   const score = typeof facts.score === 'number' ? `, ${facts.score} of 10 on average` : '';
   const by = isRecord(synthesizer) && synthesizer.status !== 'success' ? synthesizer : {};
   return [

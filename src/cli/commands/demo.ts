@@ -6,6 +6,7 @@ import { loadConfig } from '../../config/load.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
+import { recordsIn } from '../command/run-tool.ts';
 
 /** What a built-in model was sent, as its answer tells. */
 export interface Account {
@@ -28,7 +29,7 @@ export function accountIn({ content, expert_analysis: expert }: JsonObject): Acc
       section: String(section),
       chars: Number(chars),
     })),
-    files: messages.flatMap(({ files }) => (Array.isArray(files) ? files.filter(isRecord) : []).map(shown)),
+    files: messages.flatMap(({ files }) => recordsIn(files).map(shown)),
   };
 }
 
@@ -75,15 +76,6 @@ test('an empty cart costs nothing', () => {
 export const programFile = 'cart.ts';
 
 export const testFile = 'cart.test.ts';
-
-export async function writeExampleProject(folder: string): Promise<void> {
-  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text);
-}
-
-/** Somebody mends the fault while nobody serves. */
-export async function editExampleProject(folder: string): Promise<void> {
-  await writeFile(join(folder, programFile), files[programFile].replace('n <= items.length', 'n < items.length'));
-}
 
 const question = 'How does the cart add up, and what could go wrong?';
 
@@ -171,12 +163,14 @@ export const demo = defineCommand({
 async function inPlace(context: CommandContext, place: string): Promise<number> {
   const project = join(place, 'cart');
   await mkdir(project);
-  await writeExampleProject(project);
+  for (const [name, text] of Object.entries(files)) await writeFile(join(project, name), text);
   const apart = contextIn(context, place, project);
   const report: DemoReport = { steps: [] };
   const failed = await openProduct(apart, open => runSteps(context, open, before, report));
   if (failed > 0) return failed;
-  await editExampleProject(project);
+  // Somebody mends the fault while nobody serves.
+  const mended = files[programFile].replace('n <= items.length', 'n < items.length');
+  await writeFile(join(project, programFile), mended);
   say(context, `\nThe server was ended, ${programFile} was edited, and a new server starts.`);
   const failedLater = await openProduct(apart, open => runSteps(context, open, after, report));
   if (failedLater > 0) return failedLater;
@@ -226,17 +220,13 @@ async function runSteps(
     if (!account) continue;
     say(context, `  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
     say(context, `  files in the prompt: ${account.files.join(', ')}`);
-    if (kept !== undefined) say(context, `  ${percent(kept)} of the prompt before opens this one unchanged`);
+    if (kept !== undefined) say(context, `  ${Math.round(kept * 100)} % of the prompt before opens this one unchanged`);
   }
   return 0;
 }
 
 function sent({ tokens, messages, files }: Account, kept: number | undefined): JsonObject {
   return { tokens, messages: messages.length, files, kept_of_the_prompt_before: kept };
-}
-
-function percent(part: number): string {
-  return `${Math.round(part * 100)} %`;
 }
 
 function say({ out }: CommandContext, line: string): void {

@@ -1,10 +1,10 @@
-import { resolve } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject, textIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
-import { type CommandContext, defineCommand, isOn, listFlag, textFlag } from '../command/command.ts';
-import { type OpenProduct, openProduct, showFailure, warningsOf } from '../command/open-product.ts';
+import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
+import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
+import { pathsFlag, recordsIn, showWarnings } from '../command/run-tool.ts';
+import { askLine } from './agent.ts';
 
 export const diagnose = defineCommand({
   name: 'diagnose',
@@ -51,7 +51,7 @@ export const diagnose = defineCommand({
 
 /** The arguments of a diagnosis; undefined where only the patch of an earlier one is to be applied. */
 async function argumentsOf(context: CommandContext): Promise<Record<string, unknown> | undefined> {
-  const { args, flags, environment } = context;
+  const { args, flags } = context;
   const stderr = (await context.readInput())?.trim() ?? '';
   if (stderr === '') {
     if (isOn(flags, 'apply') && textFlag(flags, 'continue') !== undefined) return undefined;
@@ -59,7 +59,7 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
       next: 'Pipe it in, as in: npm test 2>&1 | polylogue diagnose npm test; or apply an earlier patch with --continue last --apply.',
     });
   }
-  const files = listFlag(flags, 'file').map(path => resolve(environment.cwd, path));
+  const files = pathsFlag(context, 'file');
   return {
     stderr,
     command: args.join(' ').trim() || undefined,
@@ -70,8 +70,9 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
   };
 }
 
-function show({ out, environment }: CommandContext, { document }: ToolReply): number {
-  for (const line of warningsOf(document)) environment.writeError(line);
+function show(context: CommandContext, { document }: ToolReply): number {
+  const { out, environment } = context;
+  showWarnings(context, document);
   if (out.json) {
     out.document(document);
     return 0;
@@ -93,9 +94,7 @@ function show({ out, environment }: CommandContext, { document }: ToolReply): nu
 }
 
 function evidenceText({ evidence }: JsonObject): string {
-  const items: unknown[] = Array.isArray(evidence) ? evidence : [];
-  return items
-    .filter(isRecord)
+  return recordsIn(evidence)
     .map(({ file, line, text, checked }) => {
       const doubt = checked === true ? '' : '   (not found there)';
       return `${String(file)}:${String(line)}  ${textIn(text)}${doubt}`;
@@ -124,11 +123,5 @@ const approval = (approve: boolean): UserAnswer => ({ action: 'accept', content:
 async function askTerminal({ environment }: CommandContext, { message }: UserQuestion, signal: AbortSignal) {
   if (!process.stdin.isTTY) return approval(false);
   environment.writeError(`${message}\n`);
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await terminal.question('Apply it? [y/N] ', { signal });
-    return approval(/^y(es)?$/i.test(answer.trim()));
-  } finally {
-    terminal.close();
-  }
+  return approval(/^y(es)?$/i.test(await askLine('Apply it? [y/N] ', signal)));
 }

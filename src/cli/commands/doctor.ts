@@ -1,4 +1,5 @@
 import type { Product } from '../../app/app.ts';
+import { withValues } from '../../app/settings.ts';
 import { homeProblem } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { estimateTokens } from '../../core/tokens.ts';
@@ -58,9 +59,8 @@ export const doctor = defineCommand({
 /** Where nothing can be kept, all else is looked at as if nothing had to be. */
 function examined(context: CommandContext): CommandContext {
   const { config } = context;
-  const { app } = config.values;
   if (homeProblem(config.home) === undefined) return context;
-  return { ...context, config: { ...config, values: { ...config.values, app: { ...app, private: true } } } };
+  return { ...context, config: withValues(config, { private: true }) };
 }
 
 /** What the server warned of, but for what was found anyway. */

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand, isOn, textFlag, wordsFlag } from '../command/command.ts';
-import { openProduct, showFailure } from '../command/open-product.ts';
+import { recordIn, recordsIn, runTool, writtenText } from '../command/run-tool.ts';
 
 export const prompt = defineCommand({
   name: 'prompt',
@@ -29,32 +29,14 @@ export const prompt = defineCommand({
     ['polylogue prompt --file question.md --output-dir answers', 'a file in, a file out for each model'],
   ],
   async run(context) {
-    const { out } = context;
     const { tool, args } = await callOf(context);
-    return openProduct(
-      context,
-      async ({ call }) => {
-        const shown = { any: false, endsLine: true };
-        // Told only where one model is asked.
-        const onText = (delta: string) => {
-          out.status('');
-          out.text(delta);
-          shown.any = true;
-          shown.endsLine = delta.endsWith('\n');
-        };
-        const onProgress = ({ message }: { message: string }) => {
-          if (!shown.any) out.status(message);
-        };
-        const reply = await call(tool, args, { onProgress, ...(!out.json && tool !== toFiles && { onText }) });
-        out.status('');
-        if (!shown.endsLine) out.text('\n');
-        if (reply.isError) return showFailure(context, reply);
-        if (out.json) out.document(reply.document);
-        else if (!shown.any) print(context, reply.document);
-        return reportFailures(context, reply.document) ? 1 : 0;
-      },
-      'wrapper',
-    );
+    return runTool(context, tool, args, {
+      toolset: 'wrapper',
+      // Text is told only where one model is asked.
+      streams: tool !== toFiles,
+      print: document => print(context, document),
+      finish: document => (reportFailures(context, document) ? 1 : 0),
+    });
   },
 });
 
@@ -74,8 +56,7 @@ async function callOf(context: CommandContext): Promise<{ tool: string; args: Re
     return { tool: toFiles, args: { ...shared, ...output, file_path: file } };
   }
   if (directory !== undefined) throw misused('--output-dir goes with --file: the answers are named after that file.');
-  const piped = (await context.readInput())?.trim();
-  const text = [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  const text = await writtenText(context);
   if (text === '') throw misused('There is no text to send.');
   return { tool: 'prompt', args: { ...shared, text } };
 }
@@ -87,8 +68,7 @@ function misused(message: string): Error {
 }
 
 function responsesOf({ result }: JsonObject): Record<string, unknown>[] {
-  const responses: unknown[] = isRecord(result) && Array.isArray(result.responses) ? result.responses : [];
-  return responses.filter(isRecord);
+  return recordsIn(recordIn(result).responses);
 }
 
 function print({ out }: CommandContext, document: JsonObject): void {

@@ -6,6 +6,7 @@ import { printableText, safeCut } from '../../core/text.ts';
 import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, reportFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
+import { recordsIn } from '../command/run-tool.ts';
 
 type Replay = NonNullable<Product['replay']>;
 
@@ -110,17 +111,8 @@ function timeOf(at: number): string {
   return new Date(at).toISOString().slice(0, 19).replace('T', ' ');
 }
 
-function documentOf({
-  at,
-  reqId,
-  exchange,
-  tool,
-  provider,
-  model,
-  outcome,
-  elapsedMs,
-  lines,
-}: ExchangeRecord): JsonObject {
+function documentOf(record: ExchangeRecord): JsonObject {
+  const { at, reqId, exchange, tool, provider, model, outcome, elapsedMs, lines } = record;
   const payload = lines.findLast(({ kind }) => kind === 'response' || kind === 'error')?.payload ?? {};
   return {
     exchange,
@@ -177,10 +169,6 @@ function messageText({ role, section, parts, said, results }: Record<string, unk
 
 function callText({ name, args }: Record<string, unknown>): string {
   return `(calls ${textIn(name)} ${JSON.stringify(args)})`;
-}
-
-function recordsIn(list: unknown): Record<string, unknown>[] {
-  return Array.isArray(list) ? list.filter(isRecord) : [];
 }
 
 function partText({ type, text, mediaType, data, ...rest }: Record<string, unknown>): string {

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
-import { type CommandContext, defineCommand, isOn, listFlag, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
+import { pathsFlag, writtenText } from '../command/run-tool.ts';
 
 type Explanation = Awaited<ReturnType<Product['explainRoute']>>;
 
@@ -29,10 +29,10 @@ export const route = defineCommand({
     ['polylogue route "Read it" --file contract.pdf --json', 'for programs'],
   ],
   async run(context) {
-    const { args, flags, environment, out } = context;
-    const prompt = [args.join(' ').trim(), (await context.readInput())?.trim()].filter(Boolean).join('\n\n');
-    const files = [...listFlag(flags, 'file')].map(path => resolve(environment.cwd, path));
-    const pictures = listFlag(flags, 'image').map(path => resolve(environment.cwd, path));
+    const { flags, out } = context;
+    const prompt = await writtenText(context);
+    const files = pathsFlag(context, 'file');
+    const pictures = pathsFlag(context, 'image');
     const images = pictures.length;
     const model = textFlag(flags, 'model');
     if (prompt === '' && files.length === 0 && images === 0 && model === undefined) {

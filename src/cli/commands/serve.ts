@@ -1,5 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
 import { type AppConfig, createProduct } from '../../app/app.ts';
+import { withValues } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
 import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
 
@@ -78,12 +79,10 @@ function settingsOf({ flags }: CommandContext) {
   if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)) {
     throw inputError(`"${port}" is no port.`, { next: 'Give --port a number from 0 to 65535.' });
   }
-  const host = textFlag(flags, 'host');
-  const token = textFlag(flags, 'token');
   return {
-    ...(host !== undefined && { host }),
-    ...(port !== undefined && { port: Number(port) }),
-    ...(token && { token }),
+    host: textFlag(flags, 'host'),
+    port: port === undefined ? undefined : Number(port),
+    token: textFlag(flags, 'token') || undefined,
   };
 }
 
@@ -95,6 +94,5 @@ function asDaemon(config: AppConfig): AppConfig {
   const usual = [`moonshot=${app.kimiCalls}`, `zhipu=${app.glmCalls}`].filter(
     entry => !isSet(entry.split('=')[0] ?? ''),
   );
-  const maxConcurrentPerProvider = [...usual, ...overrides];
-  return { ...config, values: { ...config.values, app: { ...app, maxConcurrentPerProvider } } };
+  return withValues(config, { maxConcurrentPerProvider: [...usual, ...overrides] });
 }

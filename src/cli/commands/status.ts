@@ -1,4 +1,4 @@
-import { type DaemonOnFile, findDaemons } from '../../app/app.ts';
+import { type FoundDaemon, findDaemons } from '../../app/app.ts';
 import { requireHome } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
@@ -6,7 +6,7 @@ import { type CommandContext, defineCommand } from '../command/command.ts';
 /** What a daemon itself says when it is asked. */
 type Answer = 'ready' | 'draining' | 'not_ready' | 'unreachable';
 
-type Shown = DaemonOnFile & { answer: Answer };
+type Shown = FoundDaemon & { answer: Answer };
 
 export const status = defineCommand({
   name: 'status',
@@ -30,7 +30,7 @@ export const status = defineCommand({
 
 const answerMs = 3_000;
 
-async function answerOf({ url, state }: DaemonOnFile): Promise<Answer> {
+async function answerOf({ url, state }: FoundDaemon): Promise<Answer> {
   if (state === 'gone') return 'unreachable';
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(answerMs) });

@@ -4,6 +4,7 @@ import { usdText } from '../../core/usage.ts';
 import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
 import { openProduct, showFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
+import { recordsIn } from '../command/run-tool.ts';
 
 const actions = ['list', 'search', 'read', 'sent', 'fork', 'delete', 'prune'];
 
@@ -106,21 +107,17 @@ function withFlagNames<Reply extends { isError: boolean; document: JsonObject }>
   return { ...reply, document: JSON.parse(JSON.stringify(document)) };
 }
 
-function rows(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
-}
-
 function show(out: Output, action: string, document: JsonObject): void {
   switch (action) {
     case 'list':
     case 'search':
-      showHeads(out, rows(action === 'list' ? document.threads : document.hits));
+      showHeads(out, recordsIn(action === 'list' ? document.threads : document.hits));
       break;
     case 'read':
-      for (const turn of rows(document.transcript)) showTurn(out, turn);
+      for (const turn of recordsIn(document.transcript)) showTurn(out, turn);
       break;
     case 'sent':
-      for (const row of rows(document.sent)) showSent(out, row);
+      for (const row of recordsIn(document.sent)) showSent(out, row);
       break;
     case 'fork':
       out.line(`${String(document.continuation_id)}  ${String(document.title)}`);
@@ -151,7 +148,7 @@ function showTurn(out: Output, turn: Record<string, unknown>): void {
   const status = turn.status === 'done' ? '' : `, ${String(turn.status)}`;
   out.line(out.style('bold', `${String(turn.turn)}. ${who} (${String(turn.tool)}${status})`));
   out.line(harmless(turn.content));
-  for (const file of rows(turn.files)) out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
+  for (const file of recordsIn(turn.files)) out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
   out.line('');
 }
 
@@ -163,7 +160,7 @@ function showSent(out: Output, row: Record<string, unknown>): void {
   const cost = typeof row.cost_usd === 'number' ? `, ${usdText(row.cost_usd)} USD` : '';
   const to = unanswered.has(String(row.to)) ? `, ${String(row.to)}` : ` to ${String(row.to)}`;
   out.line(`${String(row.turn)}. ${String(row.tool)}${to}${tokens}${cost}`);
-  for (const file of rows(row.files)) {
+  for (const file of recordsIn(row.files)) {
     out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
   }
 }

@@ -54,7 +54,7 @@ export const usage = defineCommand({
       if (context.out.json) {
         const shown = sums.map(({ key, ...sum }) => ({ [by]: key, ...documentOf(sum) }));
         context.out.document({ status: 'success', from, by, rows: shown, total: documentOf(total) });
-      } else print(context.out, { by, sums, total, days });
+      } else print(context.out, by, sums, total, days);
       return 0;
     });
   },
@@ -74,7 +74,7 @@ function byOf({ flags }: CommandContext): SpendKey | 'kind' {
   throw inputError(`Usage can't be added up by "${given}".`, { next: `Give --by one of ${choices.join(', ')}.` });
 }
 
-function documentOf({ calls, unpriced, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): JsonObject {
+function documentOf({ calls, unpriced, usage: tokens, costUsd }: Total): JsonObject {
   return {
     calls,
     unpriced_calls: unpriced,
@@ -87,14 +87,9 @@ function documentOf({ calls, unpriced, usage: tokens, costUsd }: Omit<SpendSum, 
   };
 }
 
-interface Table {
-  by: SpendKey;
-  sums: readonly SpendSum[];
-  total: Omit<SpendSum, 'key'>;
-  days: number;
-}
+type Total = Omit<SpendSum, 'key'>;
 
-function print(out: Output, { by, sums, total, days }: Table): void {
+function print(out: Output, by: SpendKey, sums: readonly SpendSum[], total: Total, days: number): void {
   if (sums.length === 0) {
     out.line(nothing(days));
     return;
@@ -148,7 +143,7 @@ function nothing(days: number): string {
   return `No model answered ${days === 1 ? 'today' : `in the last ${days} days`}.`;
 }
 
-function cellsOf({ calls, usage: tokens, costUsd }: Omit<SpendSum, 'key'>): string[] {
+function cellsOf({ calls, usage: tokens, costUsd }: Total): string[] {
   const counts = [calls, tokens.input, tokens.cacheRead, tokens.cacheWrite, tokens.output];
   return [...counts.map(count => count.toLocaleString('en-US')), usdText(costUsd)];
 }

@@ -40,58 +40,56 @@ export interface HostDefinition {
   next: string;
 }
 
-/** Typed identity; a host is one file that exports one of these. */
-export function defineHost(definition: HostDefinition): HostDefinition {
-  return definition;
+/** A host with a JSON file, in which all entries look much the same. */
+interface JsonHost extends Omit<HostDefinition, 'format' | 'key' | 'refers' | 'entry'> {
+  /** `mcpServers` unless told. */
+  key?: string;
+  /** What an entry begins with. */
+  fields?: JsonObject;
+  /** How an entry names a variable; absent: it can't. */
+  reference?(name: string): string;
+  /** What stands for no variables; absent: nothing. */
+  noVariables?: JsonObject;
 }
 
-/** Values and references in one table, the way most hosts want them. */
-export function envTable(server: ServerEntry, reference: (name: string) => string): JsonObject | undefined {
-  const table = {
-    ...server.values,
-    ...Object.fromEntries(server.references.map(name => [name, reference(name)])),
+function jsonHost({ key = 'mcpServers', fields, reference, noVariables, ...host }: JsonHost): HostDefinition {
+  return {
+    ...host,
+    format: 'json',
+    key,
+    refers: reference !== undefined,
+    entry({ command, args, values, references }) {
+      const referred = reference ? references.map(name => [name, reference(name)]) : [];
+      const variables = { ...values, ...Object.fromEntries(referred) };
+      const env = Object.keys(variables).length > 0 ? variables : noVariables;
+      return { ...fields, command, args, env };
+    },
   };
-  return Object.keys(table).length > 0 ? table : undefined;
 }
 
-export const augment = defineHost({
+const augment = jsonHost({
   name: 'augment',
   title: 'Augment (Auggie)',
-  format: 'json',
-  key: 'mcpServers',
   files: { user: ({ homeDir }) => join(homeDir, '.augment', 'settings.json') },
-  // Nothing says that it expands references.
-  refers: false,
-  entry: server => ({
-    type: 'stdio',
-    command: server.command,
-    args: server.args,
-    env: envTable(server, name => name),
-  }),
+  fields: { type: 'stdio' },
+  // Nothing says that it expands references, so that it is given none.
   next: 'Start auggie anew; /mcp shows the server.',
 });
 
-export const claude = defineHost({
+const claude = jsonHost({
   name: 'claude',
   title: 'Claude Code',
-  format: 'json',
-  key: 'mcpServers',
   files: {
     user: ({ homeDir, env }) => join(env.CLAUDE_CONFIG_DIR || homeDir, '.claude.json'),
     project: ({ project }) => join(project, '.mcp.json'),
   },
-  refers: true,
-  entry: server => ({
-    type: 'stdio',
-    command: server.command,
-    args: server.args,
-    // Without a default, an unset variable would arrive as the text of its reference.
-    env: envTable(server, name => `\${${name}:-}`),
-  }),
+  fields: { type: 'stdio' },
+  // Without a default, an unset variable would arrive as the text of its reference.
+  reference: name => `\${${name}:-}`,
   next: 'Start Claude Code anew; /mcp shows the server.',
 });
 
-export const codex = defineHost({
+const codex: HostDefinition = {
   name: 'codex',
   title: 'Codex',
   format: 'toml',
@@ -110,61 +108,41 @@ export const codex = defineHost({
     tool_timeout_sec: 600,
   }),
   next: 'Start Codex anew; /mcp shows the server.',
-});
+};
 
-export const cursor = defineHost({
+const cursor = jsonHost({
   name: 'cursor',
   title: 'Cursor',
-  format: 'json',
-  key: 'mcpServers',
   files: {
     user: ({ homeDir }) => join(homeDir, '.cursor', 'mcp.json'),
     project: ({ project }) => join(project, '.cursor', 'mcp.json'),
   },
-  refers: true,
-  entry: server => ({
-    type: 'stdio',
-    command: server.command,
-    args: server.args,
-    env: envTable(server, name => `\${env:${name}}`),
-  }),
+  fields: { type: 'stdio' },
+  reference: name => `\${env:${name}}`,
   next: 'Cursor Settings, MCP: the server is listed there; switch it on.',
 });
 
-export const gemini = defineHost({
+const gemini = jsonHost({
   name: 'gemini',
   title: 'Gemini CLI',
-  format: 'json',
-  key: 'mcpServers',
   files: {
     user: ({ homeDir }) => join(homeDir, '.gemini', 'settings.json'),
     project: ({ project }) => join(project, '.gemini', 'settings.json'),
   },
-  refers: true,
-  entry: server => ({
-    command: server.command,
-    args: server.args,
-    env: envTable(server, name => `\${${name}}`),
-  }),
+  reference: name => `\${${name}}`,
   next: 'Start Gemini CLI anew; /mcp shows the server.',
 });
 
-export const vscode = defineHost({
+const vscode = jsonHost({
   name: 'vscode',
   title: 'VS Code',
-  format: 'json',
   key: 'servers',
   files: {
     user: place => join(userFolder(place), 'mcp.json'),
     project: ({ project }) => join(project, '.vscode', 'mcp.json'),
   },
-  refers: true,
-  entry: server => ({
-    type: 'stdio',
-    command: server.command,
-    args: server.args,
-    env: envTable(server, name => `\${env:${name}}`),
-  }),
+  fields: { type: 'stdio' },
+  reference: name => `\${env:${name}}`,
   next: 'Run "MCP: List Servers" in VS Code and start the server.',
 });
 
@@ -179,38 +157,25 @@ function userFolder({ homeDir, platform, env }: HostPlace): string {
   }
 }
 
-export const windsurf = defineHost({
+const windsurf = jsonHost({
   name: 'windsurf',
   title: 'Windsurf',
-  format: 'json',
-  key: 'mcpServers',
   files: { user: ({ homeDir }) => join(homeDir, '.codeium', 'windsurf', 'mcp_config.json') },
-  refers: true,
-  entry: server => ({
-    command: server.command,
-    args: server.args,
-    env: envTable(server, name => `\${env:${name}}`),
-  }),
+  reference: name => `\${env:${name}}`,
   next: 'Press refresh in the MCP panel of Cascade.',
 });
 
-export const zed = defineHost({
+const zed = jsonHost({
   name: 'zed',
   title: 'Zed',
-  format: 'json',
   key: 'context_servers',
   files: {
     user: place => join(settingsFolder(place), 'settings.json'),
     project: ({ project }) => join(project, '.zed', 'settings.json'),
   },
+  fields: { source: 'custom' },
   // It passes the table on as it stands, so that a reference would arrive as text.
-  refers: false,
-  entry: server => ({
-    source: 'custom',
-    command: server.command,
-    args: server.args,
-    env: envTable(server, name => name) ?? {},
-  }),
+  noVariables: {},
   next: 'Zed starts the server at once; the agent panel’s settings show it.',
 });
 

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import { configError } from '../../core/errors.ts';
-import type { Refusal } from './caller.ts';
+import { type Refusal, refusalFor } from './caller.ts';
 
 const loopback = new BlockList();
 
@@ -77,19 +77,13 @@ export function originOf(header: string): string | undefined {
   return (protocol === 'http:' || protocol === 'https:') && isBare ? origin : undefined;
 }
 
-const wrongHost: Refusal = {
-  status: 403,
-  class: 'host',
-  message: 'The Host header names none of the hosts that this server answers for.',
+const wrongHost = refusalFor(403, 'host', 'The Host header names none of the hosts that this server answers for.', {
   next: 'Call it by the address it listens on, or ask the operator to add the name to POLYLOGUE_HOSTS.',
-};
+});
 
-const wrongOrigin: Refusal = {
-  status: 403,
-  class: 'origin',
-  message: 'Web pages of this origin may not call this server.',
+const wrongOrigin = refusalFor(403, 'origin', 'Web pages of this origin may not call this server.', {
   next: 'Ask the operator to add the origin to POLYLOGUE_ORIGINS.',
-};
+});
 
 /** Throws where everybody on a network could call without showing who he is. */
 export function checkBind({ host, tokens }: { host: string; tokens: number }): void {

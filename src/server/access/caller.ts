@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { Permissions } from '../../core/tool-host.ts';
 
 /** Somebody who may call, and what he may do. */
@@ -29,6 +30,16 @@ export interface Refusal {
   headers?: Readonly<Record<string, string>>;
 }
 
+/** A refusal with what to do about it. */
+export function refusalFor(
+  status: Refusal['status'],
+  kind: string,
+  message: string,
+  details: Pick<Refusal, 'next' | 'retryAfterSeconds' | 'headers'>,
+): Refusal {
+  return { status, class: kind, message, ...details };
+}
+
 /** A refusal as every endpoint writes it, with the headers that go along. */
 export function refusalResponse(refusal: Refusal): Response {
   const { status, message, next, retryAfterSeconds } = refusal;
@@ -45,4 +56,19 @@ export function refusalResponse(refusal: Refusal): Response {
     ...refusal.headers,
   };
   return Response.json({ status: 'error', error }, { status, headers });
+}
+
+/** Answers a connection that asked to become one of another protocol, and may not: by hand, for nobody else has it. */
+export function refuseUpgrade(socket: Duplex, refusal: Refusal, phrase = refusal.class): void {
+  const response = refusalResponse(refusal);
+  response.text().then(
+    body => {
+      const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\r\n`).join('');
+      const length = Buffer.byteLength(body);
+      socket.once('finish', () => socket.destroy());
+      const start = `HTTP/1.1 ${refusal.status} ${phrase}\r\n`;
+      socket.end(`${start}${headers}Content-Length: ${length}\r\nConnection: close\r\n\r\n${body}`);
+    },
+    () => socket.destroy(),
+  );
 }

@@ -1,6 +1,6 @@
 import { cancelledError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Refusal } from './caller.ts';
+import { type Refusal, refusalFor } from './caller.ts';
 
 export interface CapacityRules {
   /** Calls of one caller that run at the same time. */
@@ -30,27 +30,38 @@ interface Waiting {
   begin(): void;
 }
 
+/** Places by the names of those who have them. */
+function createPlaces() {
+  const counts = new Map<string, number>();
+  let all = 0;
+  return {
+    inAll: () => all,
+    names: () => counts.size,
+    of: (name: string) => counts.get(name) ?? 0,
+    /** Takes one; the result gives it back, once. */
+    take(name: string, onGivenBack = () => {}): () => void {
+      all += 1;
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+      let isOver = false;
+      return () => {
+        if (isOver) return;
+        isOver = true;
+        all -= 1;
+        const left = (counts.get(name) ?? 1) - 1;
+        if (left > 0) counts.set(name, left);
+        else counts.delete(name);
+        onGivenBack();
+      };
+    },
+  };
+}
+
 /** Turns, in the order in which calls came; one caller's many calls don't keep the others waiting. */
 export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Capacity {
-  const running = new Map<string, number>();
+  const running = createPlaces();
   const line: Waiting[] = [];
-  let all = 0;
-  const isFree = (caller: string) => all < inAll && (running.get(caller) ?? 0) < perCaller;
-
-  function begin(caller: string): () => void {
-    all += 1;
-    running.set(caller, (running.get(caller) ?? 0) + 1);
-    let over = false;
-    return () => {
-      if (over) return;
-      over = true;
-      all -= 1;
-      const left = (running.get(caller) ?? 1) - 1;
-      if (left > 0) running.set(caller, left);
-      else running.delete(caller);
-      next();
-    };
-  }
+  const isFree = (caller: string) => running.inAll() < inAll && running.of(caller) < perCaller;
+  const begin = (caller: string) => running.take(caller, next);
 
   function next(): void {
     const at = line.findIndex(({ caller }) => isFree(caller));
@@ -58,10 +69,10 @@ export function createCapacity({ perCaller, inAll, queued }: CapacityRules): Cap
   }
 
   return {
-    running: () => all,
+    running: running.inAll,
     waiting: () => line.length,
     max: () => inAll,
-    callers: () => running.size,
+    callers: running.names,
     async enter(caller, signal) {
       if (signal.aborted) throw cancelledError();
       if (isFree(caller)) return begin(caller);
@@ -118,23 +129,17 @@ export function createRates({ perMinute, burst }: RateRules, clock: Pick<Clock, 
     if (buckets.size > maxClients && oldest !== undefined) buckets.delete(oldest);
     if (left >= count) return undefined;
     const retryAfterSeconds = Math.max(1, Math.ceil(((count - left) * 60) / perMinute));
-    return {
-      status: 429,
-      class: 'rate',
-      message: `More than ${perMinute} requests a minute came from here.`,
+    return refusalFor(429, 'rate', `More than ${perMinute} requests a minute came from here.`, {
       next: `Wait ${retryAfterSeconds} s, then go on.`,
       retryAfterSeconds,
-    };
+    });
   };
 }
 
 function tooLarge(burst: number): Refusal {
-  return {
-    status: 413,
-    class: 'batch',
-    message: `These are more messages in one than the ${burst} that may come at once.`,
+  return refusalFor(413, 'batch', `These are more messages in one than the ${burst} that may come at once.`, {
     next: 'Send them in smaller parts.',
-  };
+  });
 }
 
 /** How many of something there may be at the same time. */
@@ -149,21 +154,18 @@ export type Quotas = (name: string) => (() => void) | undefined;
 
 /** Counts places by the names of those who have them. */
 export function createQuotas({ perCaller, inAll }: ShareLimits): Quotas {
-  const counts = new Map<string, number>();
-  let all = 0;
-  return name => {
-    const own = counts.get(name) ?? 0;
-    if (own >= perCaller() || all >= inAll) return undefined;
-    all += 1;
-    counts.set(name, own + 1);
-    let isOver = false;
-    return () => {
-      if (isOver) return;
-      isOver = true;
-      all -= 1;
-      const left = (counts.get(name) ?? 1) - 1;
-      if (left > 0) counts.set(name, left);
-      else counts.delete(name);
-    };
-  };
+  const places = createPlaces();
+  return name => (places.of(name) >= perCaller() || places.inAll() >= inAll ? undefined : places.take(name));
+}
+
+/** All that comes; undefined once it is more than `limit` bytes, before the rest is read. */
+export async function bytesWithin(pieces: AsyncIterable<Uint8Array>, limit: number): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of pieces) {
+    size += chunk.length;
+    if (size > limit) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
 }

@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { configError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
-import type { Caller, Refusal } from './caller.ts';
+import { type Caller, type Refusal, refusalFor } from './caller.ts';
 
 /** A token's hash with the caller whom it stands for. */
 export interface TokenEntry {
@@ -147,20 +147,14 @@ export function isToken(text: string): boolean {
   return text.length >= shortestToken && text.length <= maxTokenLength && /^[\x21-\x2b\x2d-\x7e]+$/.test(text);
 }
 
-const missing: Refusal = {
-  status: 401,
-  class: 'token_missing',
-  message: 'This server asks for a token.',
+const missing = refusalFor(401, 'token_missing', 'This server asks for a token.', {
   next: 'Send it as "Authorization: Bearer TOKEN".',
-};
+});
 
-const wrong: Refusal = {
-  status: 401,
-  class: 'token_wrong',
-  message: 'This token is not one that the server knows.',
+const wrong = refusalFor(401, 'token_wrong', 'This token is not one that the server knows.', {
   next: 'Ask the operator for the token that holds now.',
   headers: { 'WWW-Authenticate': 'Bearer realm="polylogue", error="invalid_token"' },
-};
+});
 
 const word = z.string().min(1).max(200);
 

@@ -39,18 +39,11 @@ export interface DaemonLoad {
 }
 
 /** The product behind a port, for many clients at once. */
-export interface Daemon {
-  /** Where it listens, without a path. */
-  url: string;
-  port: number;
+export interface Daemon extends Omit<HttpListener, 'sessions'> {
   tokens: Tokens;
   load(): DaemonLoad;
-  /** Takes no more calls; resolves when none runs, or after `ms`. */
-  drain(ms: number): Promise<void>;
   /** Tells at once how it is, where it tells of itself. */
   report(): Promise<void>;
-  /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
-  close(): Promise<void>;
 }
 
 const usualPatience = { headMs: 10_000, requestMs: 60_000, stallMs: 30_000 };
@@ -86,17 +79,14 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     callsWaiting: capacity.waiting(),
   });
   const startedAt = clock.now();
-  const report = () => healthOf({ options, http, isShut: parts.gate.isShut(), load: load(), startedAt });
+  const report = () => healthOf(options, http, { isShut: parts.gate.isShut(), load: load(), startedAt });
   const { healthFolder: folder } = options;
   const file = folder
     ? await keepHealthFile({ folder, port: http.port, pid: process.pid, clock, report, onError })
     : undefined;
+  const { url, port, drain } = http;
   return {
-    url: http.url,
-    port: http.port,
-    tokens,
-    load,
-    drain: http.drain,
+    ...{ url, port, drain, tokens, load },
     report: async () => file?.write(),
     async close() {
       await http.close();
@@ -105,18 +95,12 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
   };
 }
 
-interface Reported {
-  options: DaemonOptions;
-  http: HttpListener;
-  isShut: boolean;
-  load: DaemonLoad;
-  /** Epoch milliseconds. */
-  startedAt: number;
-}
-
-async function healthOf({ options, http, isShut, load, startedAt }: Reported): Promise<DaemonHealth> {
+async function healthOf(
+  options: DaemonOptions,
+  http: HttpListener,
+  { isShut, load, startedAt }: { isShut: boolean; load: DaemonLoad; startedAt: number },
+): Promise<DaemonHealth> {
   const reason = await options.notReady();
-  const tokensProblem = options.tokensProblem?.();
   return {
     t: options.clock.now() / 1_000,
     pid: process.pid,
@@ -126,10 +110,10 @@ async function healthOf({ options, http, isShut, load, startedAt }: Reported): P
     version: options.version,
     started_at: startedAt / 1_000,
     status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
-    ...(reason !== undefined && { reason }),
+    reason,
     sessions: load.sessions,
     calls_running: load.callsRunning,
     calls_waiting: load.callsWaiting,
-    ...(tokensProblem !== undefined && { tokens_problem: tokensProblem }),
+    tokens_problem: options.tokensProblem?.(),
   };
 }

@@ -1,30 +1,13 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
 import type { Clock } from '../../core/ports.ts';
-import { type DaemonHealth, healthEveryMs } from './health-file.ts';
+import { type DaemonHealth, healthEveryMs, healthSchema } from './health-file.ts';
 
 /** A daemon that told of itself in the data folder. */
 export interface FoundDaemon extends DaemonHealth {
   /** `gone`: its process is there no more, and left its file behind. `silent`: it is there, and says nothing any more. */
   state: 'running' | 'silent' | 'gone';
 }
-
-const healthSchema = z.object({
-  t: z.number(),
-  pid: z.int().positive(),
-  url: z.url({ protocol: /^http$/ }),
-  host: z.string(),
-  port: z.int().min(1).max(65_535),
-  version: z.string(),
-  started_at: z.number(),
-  status: z.enum(['ready', 'draining', 'not_ready']),
-  reason: z.string().optional(),
-  sessions: z.number(),
-  calls_running: z.number(),
-  calls_waiting: z.number(),
-  tokens_problem: z.string().optional(),
-});
 
 /** Reports that were missed until a daemon counts as silent. */
 const missed = 3;
@@ -54,12 +37,7 @@ async function namesIn(folder: string): Promise<string[]> {
 
 async function readHealth(path: string): Promise<DaemonHealth | undefined> {
   try {
-    const { reason, tokens_problem, ...health } = healthSchema.parse(JSON.parse(await readFile(path, 'utf8')));
-    return {
-      ...health,
-      ...(reason !== undefined && { reason }),
-      ...(tokens_problem !== undefined && { tokens_problem }),
-    };
+    return healthSchema.parse(JSON.parse(await readFile(path, 'utf8')));
   } catch {
     // It went away in between, or somebody else's file has such a name.
     return undefined;

@@ -1,30 +1,33 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
 import type { Clock } from '../../core/ports.ts';
 
 /** How a daemon is, as the file by its port says. */
-export interface DaemonHealth {
+export const healthSchema = z.object({
   /** Epoch seconds of this report. */
-  t: number;
-  pid: number;
+  t: z.number(),
+  pid: z.int().positive(),
   /** Where programs of this machine reach it. */
-  url: string;
+  url: z.url({ protocol: /^http$/ }),
   /** What it listens on. */
-  host: string;
-  port: number;
-  version: string;
+  host: z.string(),
+  port: z.int().min(1).max(65_535),
+  version: z.string(),
   /** Epoch seconds. */
-  started_at: number;
-  status: 'ready' | 'draining' | 'not_ready';
+  started_at: z.number(),
+  status: z.enum(['ready', 'draining', 'not_ready']),
   /** Why it is not ready. */
-  reason?: string;
-  sessions: number;
-  calls_running: number;
-  calls_waiting: number;
+  reason: z.string().optional(),
+  sessions: z.number(),
+  calls_running: z.number(),
+  calls_waiting: z.number(),
   /** Why the tokens that hold are not those of the operator's file. */
-  tokens_problem?: string;
-}
+  tokens_problem: z.string().optional(),
+});
+
+export type DaemonHealth = z.infer<typeof healthSchema>;
 
 export interface HealthFileOptions {
   /** The folder of such files. */
@@ -39,14 +42,8 @@ export interface HealthFileOptions {
 
 export const healthEveryMs = 10_000;
 
-export interface HealthFile {
-  /** Reports at once: something changed that somebody may look for. */
-  write(): Promise<void>;
-  remove(): Promise<void>;
-}
-
 /** Writes `PORT.pid`, and `PORT.json` every 10 s, until both are removed. */
-export async function keepHealthFile(options: HealthFileOptions): Promise<HealthFile> {
+export async function keepHealthFile(options: HealthFileOptions) {
   const { folder, port, pid, clock, report } = options;
   const files = { pid: join(folder, `${port}.pid`), health: join(folder, `${port}.json`) };
   let isWritten = false;
@@ -82,6 +79,7 @@ export async function keepHealthFile(options: HealthFileOptions): Promise<Health
   await write();
   beat();
   return {
+    /** Reports at once: something changed that somebody may look for. */
     write,
     async remove() {
       isOver = true;
@@ -95,7 +93,7 @@ export async function keepHealthFile(options: HealthFileOptions): Promise<Health
 }
 
 /** As a whole or not at all: whoever reads it meanwhile sees the one before. */
-async function replaceFile(path: string, text: string): Promise<void> {
+export async function replaceFile(path: string, text: string): Promise<void> {
   const draft = `${path}.${randomUUID()}`;
   try {
     await writeFile(draft, text, { mode: 0o600, flag: 'wx' });

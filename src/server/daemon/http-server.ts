@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { configError } from '../../core/errors.ts';
 import { checkBind, createAddressGuard } from '../access/addresses.ts';
-import { type Refusal, refusalResponse } from '../access/caller.ts';
+import { type Refusal, refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import { createCors } from '../http/cors.ts';
 import { addressOf, writeResponse } from '../http/responses.ts';
 import { createRouter, notFound, type RouterParts, refusalOf } from '../http/router.ts';
@@ -16,7 +16,7 @@ import { createToolApi } from './tool-api.ts';
 const maxPipelined = 32;
 
 /** Counts those of each connection, and ends a connection with too many: they all would be answered at once, for nobody who reads. */
-export function createPipelineGuard(): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
+function createPipelineGuard(): (incoming: IncomingMessage, outgoing: ServerResponse) => boolean {
   const open = new WeakMap<Socket, number>();
   return ({ socket }, outgoing) => {
     const count = (open.get(socket) ?? 0) + 1;
@@ -31,16 +31,10 @@ export function createPipelineGuard(): (incoming: IncomingMessage, outgoing: Ser
 }
 
 /** Answers that are under way, by the names of those whose they are. */
-export interface OpenAnswers {
-  add(name: string, outgoing: ServerResponse): void;
-  /** Ends those of these callers, in the midst of whatever they say. */
-  end(names: ReadonlySet<string>): void;
-}
-
-export function createOpenAnswers(): OpenAnswers {
+function createOpenAnswers() {
   const open = new Map<string, Set<ServerResponse>>();
   return {
-    add(name, outgoing) {
+    add(name: string, outgoing: ServerResponse) {
       const own = open.get(name) ?? new Set();
       open.set(name, own.add(outgoing));
       outgoing.once('close', () => {
@@ -48,7 +42,8 @@ export function createOpenAnswers(): OpenAnswers {
         if (own.size === 0 && open.get(name) === own) open.delete(name);
       });
     },
-    end(names) {
+    /** Ends those of these callers, in the midst of whatever they say. */
+    end(names: ReadonlySet<string>) {
       for (const name of names) for (const outgoing of [...(open.get(name) ?? [])]) outgoing.destroy();
     },
   };
@@ -140,7 +135,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpListener> {
     // Whoever takes it over listens for himself; until then a connection that breaks must not end the process.
     socket.on('error', () => socket.destroy());
     const refusal = upgradeThrough({ tokens, upgrades, checkAddress, admit: options.admit }, incoming, socket, head);
-    if (refusal) void refuseUpgrade(socket, refusal);
+    if (refusal) refuseUpgrade(socket, refusal, 'Refused');
   });
   server.maxConnections = options.sessions.max * 2 + 256;
   const port = await listening(server, bind);
@@ -199,18 +194,6 @@ function upgradeThrough(
   if (tooMany) return tooMany;
   endpoint.accept({ incoming, socket, head, caller });
   return undefined;
-}
-
-/** The socket is nobody's any more: the answer is written by hand. */
-async function refuseUpgrade(socket: Duplex, refusal: Refusal): Promise<void> {
-  const response = refusalResponse(refusal);
-  const body = await response.text();
-  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\r\n`).join('');
-  const length = Buffer.byteLength(body);
-  socket.end(
-    `HTTP/1.1 ${refusal.status} Refused\r\n${headers}Content-Length: ${length}\r\nConnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  );
 }
 
 function listening(server: Server, { host, port }: HttpOptions['bind']): Promise<number> {

@@ -1,5 +1,4 @@
-import { randomUUID } from 'node:crypto';
-import { readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { normalize } from 'node:path';
 import { configError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -13,6 +12,7 @@ import {
   type Tokens,
   withToken,
 } from '../access/tokens.ts';
+import { replaceFile } from './health-file.ts';
 
 /** The operator's file of tokens as it was when it was read. */
 export interface TokenFile {
@@ -52,14 +52,7 @@ export async function fingerprintOf(path: string): Promise<string> {
 export async function keepToken(path: string, before: string | undefined, entry: TokenEntry): Promise<boolean> {
   const changed = withToken(await readText(path), path, before, entry);
   if (changed === undefined) return false;
-  const draft = `${path}.${randomUUID()}`;
-  try {
-    await writeFile(draft, changed, { mode: 0o600, flag: 'wx' });
-    await rename(draft, path);
-  } catch (error) {
-    await rm(draft, { force: true });
-    throw error;
-  }
+  await replaceFile(path, changed);
   return true;
 }
 

@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { operator, type Refusal, refusalResponse } from '../access/caller.ts';
+import { operator, refusalFor, refusalResponse } from '../access/caller.ts';
 import type { Route } from '../http/routes.ts';
 
 /** Numbers of the whole process in Prometheus' text format: they tell of everybody's calls, so the operator alone gets them. */
@@ -17,12 +17,14 @@ export function metricsRoute(text: () => string): Route {
   };
 }
 
-const notYours: Refusal = {
-  status: 403,
-  class: 'owner',
-  message: 'The metrics tell of the calls of all owners; only tokens of the operator may read them.',
-  next: `Give whoever collects them a token of the owner "${operator.owner}", which may be read-only and without tools.`,
-};
+const notYours = refusalFor(
+  403,
+  'owner',
+  'The metrics tell of the calls of all owners; only tokens of the operator may read them.',
+  {
+    next: `Give whoever collects them a token of the owner "${operator.owner}", which may be read-only and without tools.`,
+  },
+);
 
 /** A store that takes longer than this is not there, for a client. */
 const storeMs = 2_000;

@@ -1,7 +1,7 @@
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import { refusalResponse } from '../access/caller.ts';
+import { refusalFor, refusalResponse } from '../access/caller.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { callerTrace } from '../mcp/messages.ts';
 
@@ -119,9 +119,6 @@ function clientOf(request: Request): string {
   return (request.headers.get('user-agent') ?? 'http').slice(0, 100);
 }
 
-const noObject = {
-  status: 400,
-  class: 'json',
-  message: 'The body is no JSON object.',
+const noObject = refusalFor(400, 'json', 'The body is no JSON object.', {
   next: 'Send the arguments of the tool as one JSON object.',
-} as const;
+});

@@ -62,19 +62,11 @@ function endOf({ code, status }: Ended): Pick<CallFacts, 'mood' | 'outcome'> {
   return { mood: 'good', outcome: isUsual ? 'done' : line(status.replaceAll('_', ' '), 40) };
 }
 
-export function outcomePill({ mood, outcome }: CallFacts): Markup {
-  return pill(mood, outcome);
-}
-
 /** A clock that goes on in the browser. */
 export function runningClock(ms: number): Markup {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   const text = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
   return html`<span data-elapsed="${Math.max(0, Math.round(ms))}">${text}</span>`;
-}
-
-export function took(facts: CallFacts): string {
-  return duration(facts.tookMs);
 }
 
 const shownPaths = 12;
@@ -94,9 +86,9 @@ export function callPage(visit: Visit, call: WatchedCall): Page {
 export function callPart({ now }: Visit, call: WatchedCall): Markup {
   const sum = factsOf(call, now);
   return html`${facts([
-    ['Outcome', outcomePill(sum)],
+    ['Outcome', pill(sum.mood, sum.outcome)],
     ['Began (UTC)', clockTime(call.startedAt)],
-    ['Took', call.endedAt === undefined ? runningClock(sum.tookMs) : took(sum)],
+    ['Took', call.endedAt === undefined ? runningClock(sum.tookMs) : duration(sum.tookMs)],
     call.client === undefined ? undefined : ['Client', line(call.client, 80)],
     ['Attempts', amount(sum.attempts)],
     ['Tokens', amount(sum.tokens)],
@@ -219,7 +211,7 @@ function card(call: WatchedCall, now: number): Markup {
   const facts = factsOf(call, now);
   const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
   const parts = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
-  return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>
+  return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${pill(facts.mood, facts.outcome)}</h3>
 <p class="stage bidi">${line(facts.stage, 200)}</p><p class="soft">${parts.join(' · ')}</p></div>
 <p class="clock">${runningClock(facts.tookMs)}</p></article>`;
 }
@@ -230,8 +222,8 @@ function latest(calls: readonly WatchedCall[], now: number): Markup {
     return [
       clockTime(call.startedAt),
       html`<a href="/calls/${call.reqId}">${line(call.tool, 60)}</a>`,
-      outcomePill(facts),
-      took(facts),
+      pill(facts.mood, facts.outcome),
+      duration(facts.tookMs),
       facts.models.length > 0 ? line(facts.models.join(', '), 90) : '–',
       facts.tokens > 0 ? amount(facts.tokens) : '–',
       facts.attempts > 0 ? dollars(facts.costUsd) : '–',

@@ -29,7 +29,7 @@ export function barChart({ title, note, labels, series, format }: ChartOptions):
     const stack = series.map(({ colour, values }) => {
       const height = ((values[index] ?? 0) / top) * 100;
       y -= height;
-      return height > 0 && rect(colour, { x: index * step + step * 0.12, y, width: step * 0.76, height });
+      return height > 0 && rect(colour, index * step + step * 0.12, y, step * 0.76, height);
     });
     return html`<g><title>${label}: ${valuesText}</title>${stack}</g>`;
   });
@@ -45,7 +45,7 @@ ${series.length > 1 && html`<div class="legend">${series.map(({ name, colour }) 
 /** A part of a whole, as a line. */
 export function share(part: number, colour: 'a' | 'b' | 'c' = 'a'): Markup {
   const width = Math.max(0, Math.min(1, part)) * 1_000;
-  return html`<svg class="share" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${rect(colour, { x: 0, y: 0, width, height: 10 })}</svg>`;
+  return html`<svg class="share" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${rect(colour, 0, 0, width, 10)}</svg>`;
 }
 
 /** A stretch of time within a longer one; both in milliseconds. */
@@ -53,17 +53,10 @@ export function span(from: number, to: number, whole: number, colour: string): M
   const scale = 1_000 / Math.max(1, whole);
   const x = Math.max(0, Math.min(996, from * scale));
   const width = Math.max(4, Math.min(1_000 - x, (to - from) * scale));
-  return html`<svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${rect(colour, { x, y: 0, width, height: 10 })}</svg>`;
+  return html`<svg viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">${rect(colour, x, 0, width, 10)}</svg>`;
 }
 
-interface Box {
-  x: number;
-  y: number;
-  width: number;
-  height: number;
-}
-
-function rect(className: string, { x, y, width, height }: Box): Markup {
+function rect(className: string, x: number, y: number, width: number, height: number): Markup {
   return html`<rect class="${className}" x="${short(x)}" y="${short(y)}" width="${short(width)}" height="${short(height)}"/>`;
 }
 

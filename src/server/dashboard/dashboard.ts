@@ -1,6 +1,6 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
-import { createQuotas } from '../access/limits.ts';
+import { bytesWithin, createQuotas } from '../access/limits.ts';
 import type { Route, RouteServices } from '../http/routes.ts';
 import { assets } from './assets.ts';
 import type { DashboardData } from './data.ts';
@@ -242,14 +242,8 @@ function themeOf(request: Request): Theme {
 async function fieldsOf(request: Request): Promise<URLSearchParams | undefined> {
   if (request.method !== 'POST') return new URLSearchParams();
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) return undefined;
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of request.body ?? []) {
-    size += chunk.length;
-    if (size > maxFormBytes) return undefined;
-    chunks.push(chunk);
-  }
-  return new URLSearchParams(Buffer.concat(chunks).toString('utf8'));
+  const bytes = request.body ? await bytesWithin(request.body, maxFormBytes) : Buffer.alloc(0);
+  return bytes && new URLSearchParams(bytes.toString('utf8'));
 }
 
 /** Whoever is not known signs in first; pages come back to where they were. */

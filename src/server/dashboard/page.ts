@@ -47,17 +47,12 @@ export function pageText(page: Page, visit: Visit): string {
     theme: visit.theme,
     body: html`<header class="bar">
 <a class="brand" href="/">${mark}Polylogue</a>
-<nav aria-label="Pages">${places.map(([path, name]) => html`<a href="${path}"${current(path === page.place)}>${name}</a>`)}</nav>
+<nav aria-label="Pages">${places.map(([path, name]) => html`<a href="${path}"${path === page.place && html` aria-current="page"`}>${name}</a>`)}</nav>
 <div class="who">${themeForm(visit)}${visit.signedIn && signOut(visit)}</div>
 </header>
 <main id="main" tabindex="-1">${page.body}</main>
 <footer><p>Polylogue ${visit.data.version} · signed in as <strong>${line(visit.caller.name, 60)}</strong>${visit.caller.owner !== visit.caller.name && html`, owner ${line(visit.caller.owner, 60)}`}${visit.caller.permissions.readOnly && ', reading only'}</p></footer>`,
   });
-}
-
-/** A page without a reader who is known. */
-export function barePageText({ title, body }: Page, theme: Theme): string {
-  return documentText({ title, theme, body: html`<main id="main" class="narrow" tabindex="-1">${body}</main>` });
 }
 
 /** A form that changes something: with the sign that it is one of ours. */
@@ -86,10 +81,6 @@ ${body}
 }
 
 const mark = html`<svg viewBox="0 0 24 24" width="22" height="22" aria-hidden="true"><path class="mark-a" d="M3 4h11a3 3 0 0 1 3 3v4a3 3 0 0 1-3 3H9l-4 4v-4H3z"/><path class="mark-b" d="M19 9h2v10h-2v3l-3-3h-5l2-3h3a3 3 0 0 0 3-3z"/></svg>`;
-
-function current(is: boolean): Child {
-  return is && html` aria-current="page"`;
-}
 
 function themeForm(visit: Visit): Markup {
   const next = html`<input type="hidden" name="back" value="${visit.url.pathname}${visit.url.search}">`;
@@ -160,9 +151,10 @@ export function pageAnswer(page: Page, visit: Visit): Response {
 }
 
 /** For a reader who is not known. */
-export function bareAnswer(page: Page, theme: Theme, cookie?: string): Response {
+export function bareAnswer({ title, body, status = 200 }: Page, theme: Theme, cookie?: string): Response {
   const headers = { ...ofPages, ...(cookie !== undefined && { 'Set-Cookie': cookie }) };
-  return new Response(barePageText(page, theme), { status: page.status ?? 200, headers });
+  const main = html`<main id="main" class="narrow" tabindex="-1">${body}</main>`;
+  return new Response(documentText({ title, theme, body: main }), { status, headers });
 }
 
 /** Sends the browser on, by GET. */

@@ -65,7 +65,7 @@ function overall(health: readonly HealthView[]): Markup {
   const bad = health.filter(({ state }) => state !== 'closed');
   if (bad.length === 0) return pill('good', 'well');
   const wide = bad.find(({ scope }) => scope === 'key' || scope === 'account');
-  return pill(wide ? 'bad' : 'warn', wide ? stateWord(wide.state) : 'in part');
+  return pill(wide ? 'bad' : 'warn', wide ? stateWords[wide.state] : 'in part');
 }
 
 const scopes = { key: 'all of it', account: 'the account', model: 'model', key_model: 'model, this key' } as const;
@@ -75,7 +75,7 @@ function healthTable(title: string, health: readonly HealthView[], now: number):
     each.model === undefined
       ? scopes[each.scope]
       : html`${line(each.model, 80)}${each.scope === 'key_model' && ' (this key)'}`,
-    pill(moods[each.state], stateWord(each.state)),
+    pill(moods[each.state], stateWords[each.state]),
     each.latencyMs === undefined ? '–' : duration(each.latencyMs),
     each.calls === 0 ? '–' : `${each.failures} of ${each.calls}`,
     amount(each.consecutive),
@@ -93,18 +93,12 @@ const moods: Readonly<Record<HealthView['state'], Mood>> = {
   quarantined: 'bad',
 };
 
-function stateWord(state: HealthView['state']): string {
-  switch (state) {
-    case 'closed':
-      return 'closed: asked';
-    case 'open':
-      return 'open: not asked';
-    case 'half_open':
-      return 'half open: tried';
-    case 'quarantined':
-      return 'quarantined: key refused';
-  }
-}
+const stateWords = {
+  closed: 'closed: asked',
+  open: 'open: not asked',
+  half_open: 'half open: tried',
+  quarantined: 'quarantined: key refused',
+} as const;
 
 function pause({ since, retryAfterSeconds }: HealthView, now: number): Child {
   const again = retryAfterSeconds === undefined ? undefined : `; again in ${duration(retryAfterSeconds * 1_000)}`;

@@ -3,7 +3,16 @@ import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { callPage, callPart, livePage, livePart } from './calls-page.ts';
 import { exportForms, type ThreadsData } from './data.ts';
 import type { Markup } from './html.ts';
-import { fileAnswer, notFoundPage, pageAnswer, problemPage, redirectTo, themes, type Visit } from './page.ts';
+import {
+  fileAnswer,
+  notFoundPage,
+  type Page,
+  pageAnswer,
+  problemPage,
+  redirectTo,
+  themes,
+  type Visit,
+} from './page.ts';
 import { providersPage } from './providers-page.ts';
 import { cookie } from './sign-in.ts';
 import { spendPage } from './spend-page.ts';
@@ -31,40 +40,42 @@ export interface Route {
 const uuid = '([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})';
 const at = (path: string) => new RegExp(`^${path.replaceAll('ID', uuid).replaceAll('N', '(\\d{1,9})')}$`);
 
+const get = (path: string, answer: Route['answer']): Route => ({ method: 'GET', path: at(path), answer });
+const post = (path: string, answer: Route['answer']): Route => ({ method: 'POST', path: at(path), answer });
+
+/** A page that needs nothing but its reader. */
+const page = (path: string, make: (visit: Visit) => Promise<Page>) =>
+  get(path, async ({ visit }) => pageAnswer(await make(visit), visit));
+
 /** All addresses of pages and of what they do. */
 export const routes: readonly Route[] = [
-  { method: 'GET', path: at('/'), answer: async ({ visit }) => pageAnswer(await livePage(visit), visit) },
-  {
-    method: 'GET',
-    path: at('/live'),
-    answer: async ({ follow }) => follow(undefined, async visit => ({ part: await livePart(visit), isOver: false })),
-  },
-  { method: 'GET', path: at('/calls/ID'), answer: showCall },
-  { method: 'GET', path: at('/calls/ID/live'), answer: followCall },
-  {
-    method: 'GET',
-    path: at('/threads'),
-    answer: ofThreads(async ({ visit }, threads) => pageAnswer(await threadsPage(visit, threads), visit)),
-  },
-  {
-    method: 'GET',
-    path: at('/threads/ID'),
-    answer: ofThread(async ({ visit }, threads, thread) => pageAnswer(await threadPage(visit, threads, thread), visit)),
-  },
-  {
-    method: 'GET',
-    path: at('/threads/ID/verdicts'),
-    answer: ofThread(async ({ visit }, _threads, thread) => pageAnswer(verdictsPage(visit, thread), visit)),
-  },
-  { method: 'GET', path: at('/threads/ID/turns/N'), answer: ofThread(showTurn) },
-  { method: 'GET', path: at('/threads/ID/turns/N/files/N'), answer: ofThread(showFile) },
-  { method: 'GET', path: at('/threads/ID/turns/N/images/N'), answer: ofThread(showImage) },
-  { method: 'GET', path: at('/threads/ID/export'), answer: ofThreads(exportThread) },
-  { method: 'POST', path: at('/threads/ID/fork'), answer: ofThread(fork) },
-  { method: 'POST', path: at('/threads/ID/delete'), answer: ofThread(remove) },
-  { method: 'GET', path: at('/providers'), answer: async ({ visit }) => pageAnswer(await providersPage(visit), visit) },
-  { method: 'GET', path: at('/spend'), answer: async ({ visit }) => pageAnswer(await spendPage(visit), visit) },
-  { method: 'POST', path: at('/theme'), answer: chooseTheme },
+  page('/', livePage),
+  get('/live', async ({ follow }) =>
+    follow(undefined, async visit => ({ part: await livePart(visit), isOver: false })),
+  ),
+  get('/calls/ID', showCall),
+  get('/calls/ID/live', followCall),
+  get(
+    '/threads',
+    ofThreads(async ({ visit }, threads) => pageAnswer(await threadsPage(visit, threads), visit)),
+  ),
+  get(
+    '/threads/ID',
+    ofThread(async ({ visit }, ...of) => pageAnswer(await threadPage(visit, ...of), visit)),
+  ),
+  get(
+    '/threads/ID/verdicts',
+    ofThread(async ({ visit }, _, thread) => pageAnswer(verdictsPage(visit, thread), visit)),
+  ),
+  get('/threads/ID/turns/N', ofThread(showTurn)),
+  get('/threads/ID/turns/N/files/N', ofThread(showFile)),
+  get('/threads/ID/turns/N/images/N', ofThread(showImage)),
+  get('/threads/ID/export', ofThreads(exportThread)),
+  post('/threads/ID/fork', ofThread(fork)),
+  post('/threads/ID/delete', ofThread(remove)),
+  page('/providers', providersPage),
+  page('/spend', spendPage),
+  post('/theme', chooseTheme),
 ];
 
 async function showCall({ visit, parts: [id = ''] }: Asked): Promise<Response> {

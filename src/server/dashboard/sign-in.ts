@@ -1,13 +1,6 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 import type { Caller } from '../access/caller.ts';
 
-export interface SignInParts {
-  /** Whom a token stands for. */
-  find(token: string): Caller | undefined;
-  /** Unguessable, of this process. */
-  secret: string;
-}
-
 /** Who sits before the browser, and how sure that is. */
 export interface Signed {
   caller: Caller;
@@ -31,25 +24,11 @@ export function cookiesOf(request: Request): ReadonlyMap<string, string> {
   return new Map(pairs.filter(([name]) => name !== '').toReversed());
 }
 
-export interface SignIn {
-  /** Who asks; `known` is whom the endpoint knew by other means. Undefined: nobody yet. */
-  who(request: Request, known: Caller | undefined): Signed | undefined;
-  /** Tells, for as long as an answer lasts, whether who asked would still be let in, as the same owner. */
-  watch(request: Request, known: Caller | undefined): () => boolean;
-  /** A sign for the form of somebody who is not known yet, and the cookie that goes with it. */
-  begin(request: Request, nonce: string): { csrf: string; cookie: string };
-  /** Whether the form is the one that `begin` was for. */
-  began(request: Request, csrf: string): boolean;
-  /** The cookie that lets a token's holder in; undefined for what is no token. */
-  enter(request: Request, token: string): string | undefined;
-  leave(request: Request): string;
-}
-
 /**
  * Browsers get in by a cookie that holds the token, which scripts can't read and other sites can't have sent. Who holds a
- * token is asked anew with each request: a rotated one lets nobody in.
+ * token is asked anew with each request (`find`): a rotated one lets nobody in. `secret` is unguessable, of this process.
  */
-export function createSignIn({ find, secret }: SignInParts): SignIn {
+export function createSignIn({ find, secret }: { find(token: string): Caller | undefined; secret: string }) {
   const signOf = (key: string, what: string) => createHmac('sha256', key).update(what).digest('base64url');
 
   function tokenIn(request: Request): string | undefined {
@@ -58,6 +37,7 @@ export function createSignIn({ find, secret }: SignInParts): SignIn {
     return Buffer.from(value, 'base64url').toString('utf8');
   }
 
+  /** Who asks; `known` is whom the endpoint knew by other means. Undefined: nobody yet. */
   function who(request: Request, known: Caller | undefined): Signed | undefined {
     if (known) return { caller: known, csrf: signOf(secret, `form ${known.name}`), byCookie: false };
     const token = tokenIn(request);
@@ -69,7 +49,8 @@ export function createSignIn({ find, secret }: SignInParts): SignIn {
 
   return {
     who,
-    watch(request, known) {
+    /** Tells, for as long as an answer lasts, whether who asked would still be let in, as the same owner. */
+    watch(request: Request, known: Caller | undefined) {
       const bearer = /^bearer +([^\s,]+)/i.exec(request.headers.get('authorization') ?? '')?.[1];
       // Where there are no tokens, what stands in the header is none.
       const isToken = bearer !== undefined && find(bearer) !== undefined;
@@ -77,18 +58,21 @@ export function createSignIn({ find, secret }: SignInParts): SignIn {
       const first = now();
       return () => first !== undefined && now() === first;
     },
-    begin(request, nonce) {
+    /** A sign for the form of somebody who is not known yet, and the cookie that goes with it. */
+    begin(request: Request, nonce: string) {
       return { csrf: signOf(nonce, 'polylogue login'), cookie: cookie(request, loginCookie, nonce, 600) };
     },
-    began(request, csrf) {
+    /** Whether the form is the one that `begin` was for. */
+    began(request: Request, csrf: string) {
       const nonce = cookiesOf(request).get(loginCookie);
       return nonce !== undefined && nonce !== '' && isSame(csrf, signOf(nonce, 'polylogue login'));
     },
-    enter(request, token) {
+    /** The cookie that lets a token's holder in; undefined for what is no token. */
+    enter(request: Request, token: string) {
       if (token.length > maxTokenLength || !find(token)) return undefined;
       return cookie(request, cookieName, Buffer.from(token, 'utf8').toString('base64url'));
     },
-    leave: request => cookie(request, cookieName, '', 0),
+    leave: (request: Request) => cookie(request, cookieName, '', 0),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/ports.ts';
-import type { Refusal } from '../access/caller.ts';
+import { type Refusal, refusalFor } from '../access/caller.ts';
+import { bytesWithin } from '../access/limits.ts';
 
 /** The whole body; a refusal once it is larger than `limit` bytes, before the rest is read. */
 export async function readBody(
@@ -11,24 +12,14 @@ export async function readBody(
   const declared = Number(incoming.headers['content-length'] ?? 0);
   if (declared > limit) return tooLarge(limit);
   if (incoming.headers.expect !== undefined) outgoing.writeContinue();
-  const chunks: Buffer[] = [];
-  let size = 0;
-  const parts: AsyncIterable<Buffer> = incoming.iterator({ destroyOnReturn: false });
-  for await (const chunk of parts) {
-    size += chunk.length;
-    if (size > limit) return tooLarge(limit);
-    chunks.push(chunk);
-  }
-  return { bytes: Buffer.concat(chunks) };
+  const bytes = await bytesWithin(incoming.iterator({ destroyOnReturn: false }), limit);
+  return bytes ? { bytes } : tooLarge(limit);
 }
 
 function tooLarge(limit: number): Refusal {
-  return {
-    status: 413,
-    class: 'size',
-    message: `The body is larger than ${limit} bytes.`,
+  return refusalFor(413, 'size', `The body is larger than ${limit} bytes.`, {
     next: 'Send less in one request, or name files by their paths.',
-  };
+  });
 }
 
 export interface WriteOptions {

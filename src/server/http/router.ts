@@ -1,89 +1,55 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type AppError, isAppError } from '../../core/errors.ts';
+import { type ErrorKind, isAppError } from '../../core/errors.ts';
 import type { Gate } from '../access/admission.ts';
-import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
-import type { Tokens } from '../access/tokens.ts';
+import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/messages.ts';
 import type { Cors } from './cors.ts';
 import { addressOf, readBody, toRequest } from './responses.ts';
 import type { Exchange, GuardedRequest, Route, RouteServices, UpgradeHandler } from './routes.ts';
 
-export const notFound: Refusal = {
-  status: 404,
-  class: 'path',
-  message: 'There is nothing at this path.',
+export const notFound = refusalFor(404, 'path', 'There is nothing at this path.', {
   next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
-};
+});
 
-export const unsupportedMediaType: Refusal = {
-  status: 415,
-  class: 'type',
-  message: 'The body is not declared as JSON.',
+export const unsupportedMediaType = refusalFor(415, 'type', 'The body is not declared as JSON.', {
   next: 'Send it with "Content-Type: application/json".',
-};
+});
 
-export const unsupportedEncoding: Refusal = {
-  status: 415,
-  class: 'coding',
-  message: 'The body is compressed.',
+export const unsupportedEncoding = refusalFor(415, 'coding', 'The body is compressed.', {
   next: 'Send it as it is, without "Content-Encoding".',
   headers: { 'Accept-Encoding': 'identity' },
-};
+});
 
 /** At the path of an endpoint that takes connections of another protocol alone; a proxy on the way may have taken that out. */
-export const upgradeRequired: Refusal = {
-  status: 426,
-  class: 'upgrade',
-  message: 'This path takes WebSockets only.',
+export const upgradeRequired = refusalFor(426, 'upgrade', 'This path takes WebSockets only.', {
   next: 'Connect with a WebSocket client; a proxy on the way has to pass the "Upgrade" and "Connection" headers on.',
   headers: { Upgrade: 'websocket', Connection: 'Upgrade' },
-};
+});
 
-export const clientDisconnected: Refusal = {
-  status: 400,
-  class: 'body',
-  message: 'The body ended too soon.',
+export const clientDisconnected = refusalFor(400, 'body', 'The body ended too soon.', {
   next: 'Send the request again.',
-};
+});
 
 export function methodNotAllowed(allowed: readonly string[]): Refusal {
-  return {
-    status: 405,
-    class: 'method',
-    message: 'This path does not take this method.',
+  return refusalFor(405, 'method', 'This path does not take this method.', {
     next: `It takes ${allowed.join(', ')}.`,
     headers: { Allow: allowed.join(', ') },
-  };
+  });
 }
 
 /** What became of a request that failed before its tool was called. */
 export function refusalOf(error: unknown): Refusal {
   if (!isAppError(error)) return failed;
   const { class: kind, next = failed.next, retryAfterSeconds } = error.details;
-  const refusal = { status: statusOf(error), class: kind, message: error.message, next };
+  const refusal = { status: statuses[error.kind] ?? 500, class: kind, message: error.message, next };
   return retryAfterSeconds === undefined ? refusal : { ...refusal, retryAfterSeconds };
 }
 
-function statusOf({ kind }: AppError): Refusal['status'] {
-  switch (kind) {
-    case 'input':
-      return 400;
-    case 'security':
-      return 403;
-    case 'limit':
-    case 'storage':
-      return 503;
-    default:
-      return 500;
-  }
-}
+const statuses: Partial<Record<ErrorKind, Refusal['status']>> = { input: 400, security: 403, limit: 503, storage: 503 };
 
-const failed: Refusal = {
-  status: 500,
-  class: 'bug',
-  message: 'The server failed at this request.',
+const failed = refusalFor(500, 'bug', 'The server failed at this request.', {
   next: 'Send it again; if it fails again, see the log of the server.',
-};
+});
 
 export interface RouterParts extends Pick<RouteServices, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {
   /** Refuses by Host and Origin, before anything else is looked at. */
@@ -225,11 +191,7 @@ interface Call {
   outgoing: ServerResponse;
 }
 
-function callerOf(
-  tokens: Tokens,
-  { headers }: IncomingMessage,
-  route: Route | undefined,
-): Caller | Refusal | undefined {
+function callerOf(tokens: RouterParts['tokens'], { headers }: IncomingMessage, route: Route | undefined) {
   const isOpen = route?.access === 'anybody' && headers.authorization === undefined && tokens.count() > 0;
   return isOpen ? undefined : tokens.identify(headers.authorization);
 }

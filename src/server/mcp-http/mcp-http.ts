@@ -26,13 +26,8 @@ export interface McpHttpEndpointOptions
   serverOf?: ServerOf;
 }
 
-export interface McpHttpEndpoint {
-  handle(request: GuardedRequest): Promise<Exchange>;
-  close(): Promise<void>;
-}
-
 /** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
-export function createMcpHttpEndpoint(options: McpHttpEndpointOptions): McpHttpEndpoint {
+export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   const { sessions, random, clock, gate, version, serverOf, onError } = options;
   const room = createResultStore(maxLogged);
   const listens = createQuotas(sessions.limits);
@@ -91,7 +86,7 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions): McpHttpE
   });
 
   return {
-    async handle(guarded) {
+    async handle(guarded: GuardedRequest): Promise<Exchange> {
       const { request, body } = guarded;
       if (await isLegacyRequest(request, body)) return inSession(guarded);
       return (await modern.of(guarded)).handle(request, body);

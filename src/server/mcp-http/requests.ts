@@ -92,12 +92,8 @@ function streamed(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Respo
       stop();
     },
   });
-  const headers = {
-    'Content-Type': 'text/event-stream',
-    'Cache-Control': 'no-cache, no-transform',
-    'X-Accel-Buffering': 'no',
-  };
-  return new Response(body, { headers });
+  const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache, no-transform' };
+  return new Response(body, { headers: { ...headers, 'X-Accel-Buffering': 'no' } });
 }
 
 async function pass(
@@ -176,11 +172,7 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
       const connection = requestInfo && open.get(requestInfo);
       return serverOf({ ...mcp, ...(connection && { connection }) }, 'modern');
     },
-    {
-      legacy: 'reject',
-      bus: changes,
-      onerror: onError,
-    },
+    { legacy: 'reject', bus: changes, onerror: onError },
   );
 
   async function listen(request: Request, body: unknown): Promise<Exchange> {
@@ -231,27 +223,13 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
 /** Who asks, and for which project. */
 export type From = Pick<GuardedRequest, 'caller' | 'root'>;
 
-/** What 2026 requests of one caller and project have in common. */
-interface HandlerEntry {
-  caller: string;
-  made: Promise<StatelessHandler>;
-}
-
-export interface StatelessHandlers {
-  /** That of a caller and project, made with their first request. */
-  of(from: From): Promise<StatelessHandler>;
-  /** Those of callers who are let in no more. */
-  end(callers: ReadonlySet<string>): void;
-  close(): Promise<void>;
-}
-
 /** Callers and projects that are remembered while nobody of them asks for anything. */
 const maxHandlers = 256;
 
 /** One handler for each caller and project. */
-export function createStatelessHandlers(make: (from: From) => Promise<StatelessHandler>): StatelessHandlers {
+export function createStatelessHandlers(make: (from: From) => Promise<StatelessHandler>) {
   // The one that was used longest ago stands first.
-  const handlers = new Map<string, HandlerEntry>();
+  const handlers = new Map<string, { caller: string; made: Promise<StatelessHandler> }>();
 
   async function forgetIdle(): Promise<void> {
     if (handlers.size <= maxHandlers) return;
@@ -264,7 +242,8 @@ export function createStatelessHandlers(make: (from: From) => Promise<StatelessH
   }
 
   return {
-    async of(from) {
+    /** That of a caller and project, made with their first request. */
+    async of(from: From): Promise<StatelessHandler> {
       const { caller, root } = from;
       // The owner, too: a request that was let in before its token became another owner's must leave him nothing.
       const key = JSON.stringify([caller.name, caller.owner, root ?? null]);
@@ -276,7 +255,8 @@ export function createStatelessHandlers(make: (from: From) => Promise<StatelessH
       await forgetIdle();
       return entry.made;
     },
-    end(callers) {
+    /** Those of callers who are let in no more. */
+    end(callers: ReadonlySet<string>) {
       for (const [key, { caller, made }] of handlers) {
         if (!callers.has(caller)) continue;
         handlers.delete(key);

@@ -1,42 +1,29 @@
 import { type RequestId, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { ShareLimits } from '../access/limits.ts';
 import type { Exchange } from '../http/routes.ts';
-import type { Connection } from '../mcp/connection.ts';
+import { awaiting } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import type { ResultStore } from '../websocket/kept-results.ts';
 import { createEventLog } from './event-log.ts';
 import type { ServerOf } from './requests.ts';
 
 /** Knows which answers reached a client: those whose streams were written to their ends. */
-export interface Arrivals {
-  connection: Connection;
-  /** The answers to these requests were written. */
-  arrived(ids: readonly RequestId[]): void;
-  /** The client is gone. */
-  lose(): void;
-}
-
-export function createArrivals(): Arrivals {
+function createArrivals() {
   const gone = new AbortController();
   const awaited = new Map<RequestId, () => void>();
+  const connection = awaiting(awaited, gone.signal);
   return {
-    connection: {
-      gone: gone.signal,
-      onAnswered(id, cancelled, then) {
-        if (cancelled.aborted || gone.signal.aborted) return;
-        awaited.set(id, then);
-        cancelled.addEventListener('abort', () => awaited.delete(id), { once: true });
-      },
-    },
-    arrived(ids) {
+    connection,
+    /** The answers to these requests were written. */
+    arrived(ids: readonly RequestId[]) {
       if (gone.signal.aborted) return;
       for (const id of ids) {
         awaited.get(id)?.();
         awaited.delete(id);
       }
     },
+    /** The client is gone. */
     lose() {
       gone.abort();
       awaited.clear();
@@ -45,7 +32,7 @@ export function createArrivals(): Arrivals {
 }
 
 /** The ids of what a body asks for. */
-export function requestIds(body: unknown): RequestId[] {
+function requestIds(body: unknown): RequestId[] {
   const messages: unknown[] = Array.isArray(body) ? body : [body];
   return messages.flatMap(message => {
     if (!isRecord(message) || typeof message.method !== 'string') return [];
@@ -131,31 +118,13 @@ export interface SessionRules {
   perCaller?(): number;
 }
 
-export interface Sessions {
-  /** `full`: there is no room, for all belong to others or are in use. `share`: the caller has all that he may have, in use. */
-  add(caller: string, open: (onClosed: () => void) => Promise<Session>): Promise<Session | 'full' | 'share'>;
-  /** Somebody else's session is as unknown as one that never was. */
-  find(id: string, caller: string): Session | undefined;
-  /** Keeps a session from being idle until the result is called. */
-  use(session: Session): () => void;
-  count(): number;
-  /** What is counted as sessions are has as many places. */
-  limits: ShareLimits;
-  /** Ends those of these callers: their calls go on without them, as after any loss. */
-  end(callers: ReadonlySet<string>): Promise<void>;
-  close(): Promise<void>;
-}
-
 interface Entry {
   session: Session;
   uses: number;
   stopTimer(): void;
 }
 
-export function createSessions(
-  { idleMs, max, perCaller = () => max }: SessionRules,
-  clock: Pick<Clock, 'after'>,
-): Sessions {
+export function createSessions({ idleMs, max, perCaller = () => max }: SessionRules, clock: Pick<Clock, 'after'>) {
   // The one that was idle longest stands first.
   const entries = new Map<string, Entry>();
   // Callers of sessions that are being opened, each as often as he does.
@@ -185,8 +154,10 @@ export function createSessions(
 
   return {
     count: () => entries.size,
+    /** What is counted as sessions are has as many places. */
     limits: { perCaller, inAll: max },
-    async add(caller, open) {
+    /** `full`: there is no room, for all belong to others or are in use. `share`: the caller has all that he may have, in use. */
+    async add(caller: string, open: (onClosed: () => void) => Promise<Session>) {
       // Counted before anything is waited for, so that many at once don't become too many.
       opening.push(caller);
       let id: string | undefined;
@@ -203,11 +174,13 @@ export function createSessions(
         opening.splice(opening.indexOf(caller), 1);
       }
     },
-    find(id, caller) {
+    /** Somebody else's session is as unknown as one that never was. */
+    find(id: string, caller: string) {
       const session = entries.get(id)?.session;
       return session?.caller === caller ? session : undefined;
     },
-    use({ id }) {
+    /** Keeps a session from being idle until the result is called. */
+    use({ id }: Session) {
       const entry = entries.get(id);
       if (!entry) return () => {};
       entry.uses += 1;
@@ -220,7 +193,8 @@ export function createSessions(
         if (entry.uses === 0) rest(entry);
       };
     },
-    async end(callers) {
+    /** Ends those of these callers: their calls go on without them, as after any loss. */
+    async end(callers: ReadonlySet<string>) {
       const own = [...entries.values()].filter(({ session }) => callers.has(session.caller));
       await Promise.all(own.map(({ session }) => session.close()));
     },
@@ -229,3 +203,5 @@ export function createSessions(
     },
   };
 }
+
+export type Sessions = ReturnType<typeof createSessions>;

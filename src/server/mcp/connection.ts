@@ -70,7 +70,7 @@ export function watchConnection(transport: Transport): WatchedConnection {
   const awaited = new Map<RequestId, () => void>();
   const send = transport.send.bind(transport);
   transport.send = async (message, options) => {
-    const answered = idOfAnswer(message);
+    const answered = 'method' in message ? undefined : message.id;
     const then = answered === undefined ? undefined : awaited.get(answered);
     if (answered !== undefined) awaited.delete(answered);
     await send(message, options);
@@ -83,18 +83,21 @@ export function watchConnection(transport: Transport): WatchedConnection {
     onclose?.();
   };
   return {
-    gone: gone.signal,
+    ...awaiting(awaited, gone.signal),
     lose: () => gone.abort(),
+  };
+}
+
+/** A connection that puts down in `awaited` whose answers are waited for. */
+export function awaiting(awaited: Map<RequestId, () => void>, gone: AbortSignal): Connection {
+  return {
+    gone,
     onAnswered(id, cancelled, then) {
-      if (cancelled.aborted || gone.signal.aborted) return;
+      if (cancelled.aborted || gone.aborted) return;
       awaited.set(id, then);
       cancelled.addEventListener('abort', () => awaited.delete(id), { once: true });
     },
   };
-}
-
-function idOfAnswer(message: JSONRPCMessage): RequestId | undefined {
-  return 'method' in message ? undefined : message.id;
 }
 
 /** A request's own signal, but for the end of the connection, which cancels nothing. */

@@ -122,19 +122,13 @@ function idOfRequest(value: unknown): RequestId | null {
   return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null;
 }
 
-/** What is known of a line that was too long to be kept. */
-export interface LineEdges {
-  head: string;
-  tail: string;
-}
-
 export interface LineListener {
   /** A line without its end. Its bytes are good until the listener returns. */
   onLine(line: Buffer): void;
   /** A line has got longer than one may be; told when that is known. */
   onLong(): void;
-  /** That line is over. */
-  onLongEnd(edges: LineEdges): void;
+  /** That line is over; no more of it was kept than this. */
+  onLongEnd(edges: { head: string; tail: string }): void;
 }
 
 const edgeBytes = 1_024;

@@ -26,11 +26,7 @@ const maxWaiting = 16_777_216;
  * JSON-RPC, one message a line. What is none is answered, as the protocol has it, and told once a kind; the connection goes on.
  * It is over with the client's end of it, or when he reads no more.
  */
-export function createStdioTransport(streams: StdioStreams): Transport {
-  return new StdioTransport(streams);
-}
-
-class StdioTransport implements Transport {
+export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: Transport['onmessage'];
@@ -153,21 +149,11 @@ class StdioTransport implements Transport {
   }
 }
 
-export interface StdioConnection {
-  /** Resolves when the connection is over: the client ended it or no longer reads. */
-  closed: Promise<void>;
-  close(): Promise<void>;
-}
-
 /** Serves one client over standard input and output, in whichever era it speaks. */
-export function openStdio(
-  options: McpOptions,
-  streams: StdioStreams,
-  onError: (error: Error) => void,
-): StdioConnection {
+export function openStdio(options: McpOptions, streams: StdioStreams, onError: (error: Error) => void) {
   const { input } = streams;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
-  const transport = createStdioTransport(streams);
+  const transport = new StdioTransport(streams);
   // Assigned below, before a client can have sent anything.
   let listening: Listening | undefined;
   let connection: WatchedConnection | undefined;
@@ -191,6 +177,7 @@ export function openStdio(
     resolve();
   };
   return {
+    /** Resolves when the connection is over: the client ended it or no longer reads. */
     closed,
     close() {
       connection.lose();

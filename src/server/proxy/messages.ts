@@ -2,17 +2,12 @@ import { isUtf8 } from 'node:buffer';
 import { isRecord } from '../../core/json.ts';
 import { idAtEdges, lineSplitter, type RefusedMessage, readJson, refusedMessage } from '../mcp/messages.ts';
 
-/** A line that nobody takes, and what its sender is answered. */
-export interface RefusedLine {
-  refused: RefusedMessage;
-}
-
-/** The lines of a stream of UTF-8, without their ends; empty ones are left out. */
+/** The lines of a stream of UTF-8, without their ends, and what the sender of one that nobody takes is answered; empty ones are left out. */
 export async function* linesOf(
   input: AsyncIterable<Buffer | string>,
   maxBytes: number,
-): AsyncGenerator<string | RefusedLine> {
-  const found: (string | RefusedLine)[] = [];
+): AsyncGenerator<string | { refused: RefusedMessage }> {
+  const found: (string | { refused: RefusedMessage })[] = [];
   const split = lineSplitter(maxBytes, {
     onLine(line) {
       const text = line.toString('utf8').replace(/^\uFEFF/, '');

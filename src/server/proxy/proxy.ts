@@ -4,22 +4,16 @@ import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
 import { linesOf } from './messages.ts';
-import { createMessageForwarder, type MessageForwarderOptions } from './relay.ts';
+import { MessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
-import { openWebSocketLink } from './websocket-link.ts';
+import { type DaemonAddress, openWebSocketLink } from './websocket-link.ts';
 
-export interface ProxyOptions {
-  /** Of the daemon, as `http://127.0.0.1:8765`. */
-  url: string;
+export interface ProxyOptions extends Omit<DaemonAddress, 'token'> {
   /**
    * What lets the client in: a token that the operator gave, or none where he named the daemon; else the token of daemons that
    * proxies start, which is shown to one alone that told of itself in this user's data folder.
    */
   access: { token: string | undefined } | { isOurs(): Promise<boolean> };
-  /** The client's project; absent: he is in none. */
-  root: string | undefined;
-  /** The project is but where the client was started: roots that he lists come before it. */
-  isGuess: boolean;
   /** Folder in which this user's proxies keep the token and agree on who starts a daemon. */
   home: string;
   /** How to start a daemon where there is none; absent: none is started. Its token is added to the environment. */
@@ -57,7 +51,7 @@ export function openProxy(options: ProxyOptions): StdioProxy {
           forwarder.resume();
         });
       };
-      const forwarder = createMessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
+      const forwarder = new MessageForwarder({ open: openerOf(options), toClient: write, onRemark, clock, maxBytes });
       const end = new AbortController();
       const onStop = () => {
         end.abort();
@@ -103,16 +97,8 @@ async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): Asy
   }
 }
 
-function openerOf({
-  url,
-  access,
-  root,
-  isGuess,
-  home,
-  daemon,
-  clock,
-  onRemark,
-}: ProxyOptions): MessageForwarderOptions['open'] {
+function openerOf(options: ProxyOptions): MessageForwarderOptions['open'] {
+  const { url, access, root, isGuess, home, daemon, clock, onRemark } = options;
   const kept = createKeptToken(`${home}/daemon.token`);
   const given = 'token' in access ? access.token : undefined;
   const begin = (command: DaemonCommand) => {

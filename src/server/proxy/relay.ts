@@ -21,28 +21,17 @@ export interface Repeated {
 }
 
 /** What a client said of itself that lasts for as long as it is there: a new connection has to hear it again. */
-export interface Greeting {
-  /** Sees what the client says. */
-  said(message: Seen, line: string): void;
-  /** Sees that a request of the client's succeeded. */
-  succeeded(request: Repeated & { method: string; uri: unknown }): void;
-  /** How a 2025 client began, once it has got its answer. */
-  initialize(): Repeated | undefined;
-  /** Its word that it is ready. */
-  initialized(): string | undefined;
-  /** What it subscribed to. */
-  subscriptions(): Repeated[];
-}
-
-export function createGreeting(): Greeting {
+function createGreeting() {
   let first: Repeated | undefined;
   let ready: string | undefined;
   const watched = new Map<unknown, Repeated>();
   return {
-    said(message, line) {
+    /** Sees what the client says. */
+    said(message: Seen, line: string) {
       if (message.kind === 'notification' && message.method === 'notifications/initialized') ready = line;
     },
-    succeeded({ id, line, method, uri }) {
+    /** Sees that a request of the client's succeeded. */
+    succeeded({ id, line, method, uri }: Repeated & { method: string; uri: unknown }) {
       if (method === 'resources/subscribe') watched.set(uri, { id, line });
       if (method === 'resources/unsubscribe') watched.delete(uri);
       if (method !== 'initialize') return;
@@ -50,8 +39,11 @@ export function createGreeting(): Greeting {
       ready = undefined;
       watched.clear();
     },
+    /** How a 2025 client began, once it has got its answer. */
     initialize: () => first,
+    /** Its word that it is ready. */
     initialized: () => ready,
+    /** What it subscribed to. */
     subscriptions: () => [...watched.values()],
   };
 }
@@ -65,21 +57,6 @@ export interface MessageForwarderOptions {
   clock: Pick<Clock, 'sleep' | 'monotonic'>;
   /** Bytes of the longest message that a daemon takes. */
   maxBytes: number;
-}
-
-/** Carries messages between one client and a daemon as they are, over as many connections as it takes. */
-export interface MessageForwarder {
-  /** Opens the first connection; rejects where no daemon can be had. */
-  start(): Promise<void>;
-  /** A message of the client's. */
-  take(line: string): void;
-  /** Bytes that the daemon has not taken yet. */
-  unsent(): number;
-  /** The client takes nothing now. */
-  pause(): void;
-  resume(): void;
-  /** The client is gone: what is under way goes on in the daemon as after any loss. */
-  close(): void;
 }
 
 /** After so many lost connections a request is not sent again: it may be what ends them. */
@@ -98,11 +75,8 @@ interface Request {
   losses: number;
 }
 
-export function createMessageForwarder(options: MessageForwarderOptions): MessageForwarder {
-  return new ReconnectingForwarder(options);
-}
-
-class ReconnectingForwarder implements MessageForwarder {
+/** Carries messages between one client and a daemon as they are, over as many connections as it takes. */
+export class MessageForwarder {
   readonly #options: MessageForwarderOptions;
   readonly #end = new AbortController();
   readonly #greeting = createGreeting();
@@ -127,6 +101,7 @@ class ReconnectingForwarder implements MessageForwarder {
     this.#options = options;
   }
 
+  /** Opens the first connection; rejects where no daemon can be had. */
   async start(): Promise<void> {
     this.#connecting = true;
     try {
@@ -136,10 +111,12 @@ class ReconnectingForwarder implements MessageForwarder {
     }
   }
 
+  /** Bytes that the daemon has not taken yet. */
   unsent(): number {
     return this.#link?.unsent() ?? 0;
   }
 
+  /** The client takes nothing now. */
   pause(): void {
     this.#paused = true;
     this.#link?.pause();
@@ -150,12 +127,14 @@ class ReconnectingForwarder implements MessageForwarder {
     this.#link?.resume();
   }
 
+  /** The client is gone: what is under way goes on in the daemon as after any loss. */
   close(): void {
     this.#end.abort();
     this.#link?.close();
     this.#link = undefined;
   }
 
+  /** Takes a message of the client's. */
   take(line: string): void {
     const message = seen(line);
     const several = this.#takesBatches && !message ? membersOf(line) : [];

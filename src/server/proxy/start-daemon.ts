@@ -9,14 +9,8 @@ import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 
 /** The token of daemons that proxies start, in a file that only their user can read. */
-export interface KeptToken {
+export function createKeptToken(path: string) {
   /** Undefined where no daemon was started yet. */
-  read(): string | undefined;
-  /** The one that is there, or a new one. */
-  readOrMake(): string;
-}
-
-export function createKeptToken(path: string): KeptToken {
   function read(): string | undefined {
     try {
       return readFileSync(path, 'utf8').trim() || undefined;
@@ -27,7 +21,8 @@ export function createKeptToken(path: string): KeptToken {
   }
   return {
     read,
-    readOrMake() {
+    /** The one that is there, or a new one. */
+    readOrMake(): string {
       const kept = read();
       if (kept !== undefined) return kept;
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

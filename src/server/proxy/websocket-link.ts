@@ -3,6 +3,7 @@ import { type ClientOptions, WebSocket } from 'ws';
 import { z } from 'zod';
 import { type AppError, configError, securityError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
+import { bytesWithin } from '../access/limits.ts';
 import { isToken, shortestToken } from '../access/tokens.ts';
 
 /** An open connection to a daemon, one JSON-RPC message a text. */
@@ -150,14 +151,8 @@ function lossOf(code: number, reason: string | undefined): Loss {
 /** What a daemon says of its refusal; undefined where it is none of a daemon. */
 async function refusalIn(response: IncomingMessage): Promise<Refused | undefined> {
   try {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    for await (const chunk of response) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > maxRefusalBytes) return undefined;
-    }
-    return refusalSchema.parse(JSON.parse(Buffer.concat(chunks).toString('utf8'))).error;
+    const bytes = await bytesWithin(response, maxRefusalBytes);
+    return bytes && refusalSchema.parse(JSON.parse(bytes.toString('utf8'))).error;
   } catch {
     // Whatever it was, no daemon wrote it.
     return undefined;

@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
-import type { ToolHost } from '../../core/tool-host.ts';
+import type { ToolHost, ToolListing } from '../../core/tool-host.ts';
 import type { Caller } from '../access/caller.ts';
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/messages.ts';
@@ -17,13 +17,7 @@ import {
   refusedFrame,
   type ServerFrame,
 } from './protocol.ts';
-import {
-  createFrameSession,
-  type FrameSession,
-  type FrameSessionRules,
-  type FrameSessions,
-  type Link,
-} from './session.ts';
+import { FrameSession, type FrameSessionRules, type FrameSessions, type Link } from './session.ts';
 import type { WorkOptions } from './shared-call.ts';
 
 /** A connection that has said hello. */
@@ -75,7 +69,7 @@ function answerTo(open: OpenClient, frame: ClientFrame): ServerFrame | undefined
     case 'hello':
       return refusedFrame({ class: 'hello', message: 'This connection has said hello already.' });
     case 'list_tools':
-      return { op: 'list_tools_res', ...id, tools: toolsOf(open.host) };
+      return { op: 'list_tools_res', ...id, tools: open.host.list().map(shownTool) };
     case 'call_tool':
       return undefined;
     case 'cancel':
@@ -89,8 +83,8 @@ function answerTo(open: OpenClient, frame: ClientFrame): ServerFrame | undefined
   }
 }
 
-function toolsOf(host: Pick<ToolHost, 'list'>) {
-  return host.list().map(({ name, description, inputSchema }) => ({ name, description, inputSchema }));
+function shownTool({ name, description, inputSchema }: ToolListing) {
+  return { name, description, inputSchema };
 }
 
 function healthOf({ gate, sessions, connections }: OpenClient['parts'], t: number) {
@@ -239,10 +233,7 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
       return void socket.close(1013, message);
     }
     const { session, resumed } = entered;
-    socket.slowDown(() => {
-      const refusal = options.admit(caller);
-      return refusal && (refusal.retryAfterSeconds ?? 1);
-    });
+    socket.slowDown(() => secondsFor(options, caller));
     void send({ op: 'hello_ack', ok: true, session_id: session.id, resumed });
     const link: Link = {
       send,
@@ -271,6 +262,12 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
   });
 }
 
+/** For how long nothing more is read of a caller who sends too much. */
+export function secondsFor({ admit }: Pick<RouteServices, 'admit'>, caller: Caller): number | undefined {
+  const refusal = admit(caller);
+  return refusal && (refusal.retryAfterSeconds ?? 1);
+}
+
 const sessionId = /^[A-Za-z0-9_-]{3,64}$/;
 
 function enter(options: FrameServerOptions, client: string, { caller, product, frame }: Hello) {
@@ -278,7 +275,8 @@ function enter(options: FrameServerOptions, client: string, { caller, product, f
   const wanted = frame.session_id ?? '';
   const id = sessionId.test(wanted) ? wanted : options.random.uuid();
   const principal = { owner: caller.owner, root, client };
-  return options.sessions.enter({ caller: caller.name, root, id }, scope =>
-    createFrameSession({ ...options, id, scope, host, principal }),
+  return options.sessions.enter(
+    { caller: caller.name, root, id },
+    scope => new FrameSession({ ...options, id, scope, host, principal }),
   );
 }

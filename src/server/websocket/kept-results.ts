@@ -37,21 +37,10 @@ export function createResultStore(maxCharacters: number): ResultStore {
   };
 }
 
-/** Finished results of one session by request_id, for a client that did not get them. */
-export interface KeptResults {
-  keep(requestId: string, result: KeptResult): void;
-  find(requestId: string): KeptResult | undefined;
-  count(): number;
-  clear(): void;
-}
-
 const maxResults = 1_024;
 
-export function createKeptResults(
-  rules: KeptRules,
-  clock: Pick<Clock, 'monotonic' | 'after'>,
-  store: ResultStore,
-): KeptResults {
+/** Finished results of one session by request_id, for a client that did not get them. */
+export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotonic' | 'after'>, store: ResultStore) {
   // The oldest stands first.
   const kept = new Map<string, KeptResult & { size: number; until: number }>();
   let size = 0;
@@ -78,7 +67,7 @@ export function createKeptResults(
   }
 
   return {
-    keep(requestId, result) {
+    keep(requestId: string, result: KeptResult) {
       drop(requestId);
       const more = sizeOf(result.frame);
       tidy(more);
@@ -87,7 +76,7 @@ export function createKeptResults(
       kept.set(requestId, { ...result, size: more, until: clock.monotonic() + rules.resultMs });
       tidy();
     },
-    find: requestId => kept.get(requestId),
+    find: (requestId: string): KeptResult | undefined => kept.get(requestId),
     count: () => kept.size,
     clear() {
       for (const id of [...kept.keys()]) drop(id);

@@ -8,16 +8,6 @@ export interface OutboxRules {
   stallMs: number;
 }
 
-/** What goes to one client, as fast as he reads and no faster. */
-export interface Outbox {
-  /** Resolves once the text was handed to the system; false: the connection ended before. Never rejects. */
-  send(text: string): Promise<boolean>;
-  /** Resolves when nothing waits any more. */
-  drained(): Promise<void>;
-  /** Whether so little waits that more may come. */
-  hasRoom(): boolean;
-}
-
 interface Waiting {
   bytes: Buffer;
   sent(whole: boolean): void;
@@ -30,14 +20,14 @@ const partBytes = 65_536;
 const overflowMs = 1_000;
 
 /**
- * `onCrowded` hears when much waits, so that nothing more is read of the client, and when that is over. Where too much waits, or
+ * What goes to one client, as fast as he reads and no faster. `onCrowded` hears when much waits, so that nothing more is read of the client, and when that is over. Where too much waits, or
  * the client takes nothing at all, he is sent away.
  */
-export function createOutbox(
+function createOutbox(
   socket: Pick<WebSocket, 'send' | 'terminate'>,
   rules: OutboxRules,
   { clock, onCrowded }: { clock: Pick<Clock, 'after'>; onCrowded(crowded: boolean): void },
-): Outbox {
+) {
   const line: Waiting[] = [];
   const idle: (() => void)[] = [];
   let waiting = 0;
@@ -86,8 +76,9 @@ export function createOutbox(
   }
 
   return {
+    /** Whether so little waits that more may come. */
     hasRoom: () => !isCrowded,
-    send(text) {
+    send(text: string): Promise<boolean> {
       return new Promise(resolve => {
         const bytes = Buffer.from(text);
         line.push({ bytes, sent: resolve });
@@ -96,7 +87,8 @@ export function createOutbox(
         if (!isPumping) void pump();
       });
     },
-    drained: () => (isPumping ? new Promise(resolve => idle.push(resolve)) : Promise.resolve()),
+    /** Resolves when nothing waits any more. */
+    drained: () => (isPumping ? new Promise<void>(resolve => idle.push(resolve)) : Promise.resolve()),
   };
 }
 

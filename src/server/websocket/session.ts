@@ -46,25 +46,6 @@ export interface Link {
   replace(): void;
 }
 
-/** What a client has under way and what he has not got yet. It outlasts his connections. */
-export interface FrameSession {
-  id: string;
-  /** Goes on over this connection, and sends what came meanwhile. */
-  attach(link: Link): void;
-  /** The connection is over. Whether the session has none now. */
-  detach(link: Link): boolean;
-  /** Sends what was kept back, as far as there is room for it. */
-  catchUp(link: Link): void;
-  /** `size`: characters of the whole message. */
-  call(frame: CallFrame, size: number): void;
-  isRunning(requestId: string): boolean;
-  cancel(requestId: string): void;
-  /** Nothing runs, and nothing is kept. */
-  isEmpty(): boolean;
-  /** Lets go of what is kept. */
-  forget(): void;
-}
-
 interface Entry {
   same: string;
   call: FrameCall;
@@ -78,11 +59,8 @@ const maxRunning = 512;
 /** Ends of calls that are told to a client who comes back. */
 const maxUnannounced = 512;
 
-export function createFrameSession(options: FrameSessionOptions): FrameSession {
-  return new ClientSession(options);
-}
-
-class ClientSession implements FrameSession {
+/** What a client has under way and what he has not got yet. It outlasts his connections. */
+export class FrameSession {
   readonly id: string;
   readonly #options: FrameSessionOptions;
   readonly #kept;
@@ -104,6 +82,7 @@ class ClientSession implements FrameSession {
     return this.#running.has(requestId);
   }
 
+  /** Goes on over this connection, and sends what came meanwhile. */
   attach(link: Link): void {
     const before = this.#link;
     this.#link = link;
@@ -116,6 +95,7 @@ class ClientSession implements FrameSession {
     for (const { call } of this.#running.values()) call.report();
   }
 
+  /** Sends what was kept back, as far as there is room for it. */
   catchUp(link: Link): void {
     while (this.#link === link && link.hasRoom()) {
       const next = this.#untold.shift();
@@ -125,15 +105,18 @@ class ClientSession implements FrameSession {
     }
   }
 
+  /** Nothing runs, and nothing is kept. */
   isEmpty(): boolean {
     return this.#running.size === 0 && this.#untold.length === 0 && this.#kept.count() === 0;
   }
 
+  /** Lets go of what is kept. */
   forget(): void {
     this.#kept.clear();
     this.#untold.splice(0);
   }
 
+  /** The connection is over. Whether the session has none now. */
   detach(link: Link): boolean {
     if (this.#link !== link) return false;
     this.#link = undefined;
@@ -141,6 +124,7 @@ class ClientSession implements FrameSession {
     return true;
   }
 
+  /** `size`: characters of the whole message. */
   call(frame: CallFrame, size: number): void {
     const requestId = frame.request_id ?? this.#options.random.uuid();
     const same = sameCall(frame);
@@ -259,19 +243,6 @@ export interface FrameSessionsRules {
   perCaller(): number;
 }
 
-/** The sessions of all callers. Nobody comes into another caller's, whatever id he names. */
-export interface FrameSessions {
-  /** The session of that id, to be attached to at once, and whether it was there already; undefined: no room for another. */
-  enter(
-    place: { caller: string; root: string; id: string },
-    make: (scope: string) => FrameSession,
-  ): { session: FrameSession; resumed: boolean } | undefined;
-  leave(session: FrameSession, link: Link): void;
-  /** Lets go of those of these callers. */
-  end(callers: ReadonlySet<string>): void;
-  count(): number;
-}
-
 interface SessionEntry {
   session: FrameSession;
   caller: string;
@@ -279,10 +250,8 @@ interface SessionEntry {
   stopTimer?: () => void;
 }
 
-export function createFrameSessions(
-  { awayMs, max, perCaller }: FrameSessionsRules,
-  clock: Pick<Clock, 'after'>,
-): FrameSessions {
+/** The sessions of all callers. Nobody comes into another caller's, whatever id he names. */
+export function createFrameSessions({ awayMs, max, perCaller }: FrameSessionsRules, clock: Pick<Clock, 'after'>) {
   // Of those without a connection, the one that was away longest stands first.
   const entries = new Map<string, SessionEntry>();
   const keys = new WeakMap<FrameSession, string>();
@@ -307,7 +276,8 @@ export function createFrameSessions(
 
   return {
     count: () => entries.size,
-    enter({ caller, root, id }, make) {
+    /** The session of that id, to be attached to at once, and whether it was there already; undefined: no room for another. */
+    enter({ caller, root, id }: { caller: string; root: string; id: string }, make: (scope: string) => FrameSession) {
       const key = JSON.stringify([caller, root, id]);
       const found = entries.get(key);
       if (!found && !makeRoom(caller)) return undefined;
@@ -318,10 +288,11 @@ export function createFrameSessions(
       keys.set(entry.session, key);
       return { session: entry.session, resumed: found !== undefined };
     },
-    end(callers) {
+    /** Lets go of those of these callers. */
+    end(callers: ReadonlySet<string>) {
       for (const [key, { caller }] of [...entries]) if (callers.has(caller)) forget(key);
     },
-    leave(session, link) {
+    leave(session: FrameSession, link: Link) {
       const key = keys.get(session) ?? '';
       const entry = entries.get(key);
       // Another one may have its place by now.
@@ -333,3 +304,5 @@ export function createFrameSessions(
     },
   };
 }
+
+export type FrameSessions = ReturnType<typeof createFrameSessions>;

@@ -1,59 +1,39 @@
-import type { Duplex } from 'node:stream';
-import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
+import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
+import type { ShareLimits } from '../access/limits.ts';
 import type { LiveSocket } from './live-socket.ts';
 import { closeCodes } from './protocol.ts';
 
-/** Answers what asked to become a WebSocket, and may not, in plain HTTP. */
-export function refuseUpgrade(socket: Duplex, refusal: Refusal): void {
-  const response = refusalResponse(refusal);
-  response.text().then(
-    body => {
-      const lines = [...response.headers].map(([name, value]) => `${name}: ${value}\r\n`);
-      const length = Buffer.byteLength(body);
-      socket.once('finish', () => socket.destroy());
-      const start = `HTTP/1.1 ${refusal.status} ${refusal.class}\r\n`;
-      socket.end(`${start}${lines.join('')}Connection: close\r\nContent-Length: ${length}\r\n\r\n${body}`);
-    },
-    () => socket.destroy(),
-  );
-}
+export const tokenRequired = refusalFor(
+  401,
+  'token_missing',
+  'MCP over a WebSocket takes the token before anything else.',
+  {
+    next: 'Send it as "Authorization: Bearer TOKEN" with the request for the connection.',
+  },
+);
 
-export const tokenRequired: Refusal = {
-  status: 401,
-  class: 'token_missing',
-  message: 'MCP over a WebSocket takes the token before anything else.',
-  next: 'Send it as "Authorization: Bearer TOKEN" with the request for the connection.',
-};
-
-export const tokenReplaced: Refusal = {
-  status: 401,
-  class: 'token_replaced',
-  message: 'A token was replaced while this connection began.',
+export const tokenReplaced = refusalFor(401, 'token_replaced', 'A token was replaced while this connection began.', {
   next: 'Connect again, with the token that holds now.',
-};
+});
 
-export const tooManyConnections: Refusal = {
-  status: 503,
-  class: 'connections',
-  message: 'There are too many connections.',
+export const tooManyConnections = refusalFor(503, 'connections', 'There are too many connections.', {
   next: 'Try again later.',
   retryAfterSeconds: 5,
-};
+});
 
-export const callerQuotaExceeded: Refusal = {
-  status: 429,
-  class: 'connections',
-  message: 'Your token has as many connections as one token may have at a time.',
-  next: 'Close one that is not needed any more, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).',
-  retryAfterSeconds: 5,
-};
+export const callerQuotaExceeded = refusalFor(
+  429,
+  'connections',
+  'Your token has as many connections as one token may have at a time.',
+  {
+    next: 'Close one that is not needed any more, or ask the operator for more (POLYLOGUE_SESSIONS_PER_TOKEN).',
+    retryAfterSeconds: 5,
+  },
+);
 
-export const badHandshake: Refusal = {
-  status: 400,
-  class: 'handshake',
-  message: 'This is no request for a WebSocket.',
+export const badHandshake = refusalFor(400, 'handshake', 'This is no request for a WebSocket.', {
   next: 'Connect with a WebSocket client of version 13.',
-};
+});
 
 /** RFC 6455 wants to be told what would be taken. */
 export const unsupportedVersion: Refusal = {
@@ -62,12 +42,9 @@ export const unsupportedVersion: Refusal = {
   headers: { Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' },
 };
 
-export const internalFailure: Refusal = {
-  status: 500,
-  class: 'internal',
-  message: 'Something went wrong in this server itself.',
+export const internalFailure = refusalFor(500, 'internal', 'Something went wrong in this server itself.', {
   next: 'Try again, and tell the operator.',
-};
+});
 
 export function notAllowed(message: string): Refusal {
   return { status: 403, class: 'root', message, next: 'Ask the operator which folders the token may read.' };
@@ -83,26 +60,6 @@ export interface OpenSocket {
   leaving?: true;
 }
 
-export interface OpenSocketsRules {
-  /** Connections in all. */
-  max: number;
-  /** Of these, the ones that one token may have at the moment. */
-  perCaller(): number;
-}
-
-export interface OpenSockets {
-  /** Why there is no room for another one of this caller; undefined: there is. `pending`: connections that are about to be added. */
-  refusal(caller: Caller | undefined, pending: number): Refusal | undefined;
-  add(socket: OpenSocket): void;
-  /** Whose it is turned out; false: he has too many. */
-  know(socket: OpenSocket, caller: Caller): boolean;
-  count(): number;
-  /** For the connections whose tokens hold no more. */
-  close(isMeant: (each: OpenSocket) => boolean, reason: string): void;
-  /** For the end of the server. */
-  closeAll(): Promise<void>;
-}
-
 /** Connections that have not said hello: so many in all, and from one address. The oldest goes when there is another. */
 const maxSilent = { inAll: 64, fromOne: 16 };
 
@@ -110,7 +67,7 @@ const maxSilent = { inAll: 64, fromOne: 16 };
 const maxLeaving = 64;
 
 /** The connections of all callers. Who takes many places finds his own taken away, and nobody else's. */
-export function createOpenSockets({ max, perCaller }: OpenSocketsRules): OpenSockets {
+export function createOpenSockets({ inAll: max, perCaller }: ShareLimits) {
   // In the order in which they came.
   const open = new Set<OpenSocket>();
   const ofCaller = (name: string) => [...open].filter(({ caller }) => caller?.name === name).length;
@@ -129,25 +86,29 @@ export function createOpenSockets({ max, perCaller }: OpenSocketsRules): OpenSoc
   }
 
   return {
-    refusal(caller, pending) {
+    /** Why there is no room for another one of this caller; undefined: there is. `pending`: connections that are about to be added. */
+    refusal(caller: Caller | undefined, pending: number): Refusal | undefined {
       if (open.size + pending >= max) return tooManyConnections;
       if (caller) return ofCaller(caller.name) >= perCaller() ? callerQuotaExceeded : undefined;
       return [...open].filter(({ leaving }) => leaving).length >= maxLeaving ? tooManyConnections : undefined;
     },
-    add(socket) {
+    add(socket: OpenSocket) {
       if (!socket.caller) makeRoom(socket.address);
       open.add(socket);
       socket.live.onClose(() => open.delete(socket));
     },
-    know(socket, caller) {
+    /** Whose it is turned out; false: he has too many. */
+    know(socket: OpenSocket, caller: Caller) {
       if (!socket.caller && ofCaller(caller.name) >= perCaller()) return false;
       socket.caller = caller;
       return true;
     },
     count: () => open.size,
-    close(isMeant, reason) {
+    /** For the connections whose tokens hold no more. */
+    close(isMeant: (each: OpenSocket) => boolean, reason: string) {
       for (const each of [...open].filter(isMeant)) void each.live.close(closeCodes.unauthorized, reason);
     },
+    /** For the end of the server. */
     async closeAll() {
       await Promise.all([...open].map(({ live }) => live.close(1001, 'the server is going away')));
     },

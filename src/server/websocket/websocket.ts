@@ -5,21 +5,15 @@ import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
-import type { Caller, Refusal } from '../access/caller.ts';
+import { type Caller, refuseUpgrade } from '../access/caller.ts';
 import { rootOf } from '../http/router.ts';
-import {
-  type CallerProduct,
-  listedOf,
-  type RouteServices,
-  type UpgradeHandler,
-  type UpgradeRequest,
-} from '../http/routes.ts';
+import { type CallerProduct, listedOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import { batchVersion, readMessages } from '../mcp/messages.ts';
-import { type FrameRules, type FrameServerOptions, serveFrames } from './frame-server.ts';
+import { type FrameRules, type FrameServerOptions, secondsFor, serveFrames } from './frame-server.ts';
 import { createResultStore } from './kept-results.ts';
-import { type LiveSocket, openLiveSocket } from './live-socket.ts';
+import { type LiveSocket, openLiveSocket, type SocketRules } from './live-socket.ts';
 import { createFrameSessions } from './session.ts';
 import {
   badHandshake,
@@ -27,7 +21,6 @@ import {
   internalFailure,
   notAllowed,
   type OpenSocket,
-  refuseUpgrade,
   tokenReplaced,
   tokenRequired,
   unsupportedVersion,
@@ -70,11 +63,8 @@ export function serveMcp(options: McpOptions, socket: LiveSocket, onError: (erro
   connection = watchConnection(transport);
 }
 
-export interface WebSocketRules {
+export interface WebSocketRules extends Pick<SocketRules, 'pingMs' | 'silenceMs'> {
   frames: FrameRules;
-  /** Milliseconds between pings, and without a sign of life after which a client counts as gone. */
-  pingMs: number;
-  silenceMs: number;
   /** Bytes that may wait for one client. */
   maxBuffered: number;
   /** Characters of the results of all sessions. */
@@ -89,11 +79,6 @@ export interface WebSocketOptions extends RouteServices, Pick<FrameServerOptions
   perCaller?(): number;
 }
 
-export interface WebSocketEndpoint extends UpgradeHandler {
-  /** Sessions of the frame protocol, with a client or waiting for one. */
-  sessions(): number;
-}
-
 interface McpCaller {
   caller: Caller;
   /** His project, until he lists roots. */
@@ -106,10 +91,10 @@ interface McpCaller {
 const maxUnknownBytes = 65_536;
 
 /** MCP (subprotocol `mcp`) and the frame protocol (none) over WebSockets. */
-export function openWebSockets(options: WebSocketOptions): WebSocketEndpoint {
+export function openWebSockets(options: WebSocketOptions) {
   const { rules, clock, onError, maxBodyBytes } = options;
   const { perCaller = () => rules.maxConnections } = options;
-  const open = createOpenSockets({ max: rules.maxConnections, perCaller });
+  const open = createOpenSockets({ inAll: rules.maxConnections, perCaller });
   const sessions = createFrameSessions({ awayMs: rules.frames.resultMs, max: rules.maxConnections, perCaller }, clock);
   const frameOptions = {
     ...options,
@@ -170,7 +155,7 @@ export function openWebSockets(options: WebSocketOptions): WebSocketEndpoint {
 
   return {
     path: '/ws',
-    accept(request) {
+    accept(request: UpgradeRequest) {
       // Until it is taken over, nobody else hears of its failures.
       request.socket.on('error', () => request.socket.destroy());
       accept(request).catch(error => {
@@ -179,6 +164,7 @@ export function openWebSockets(options: WebSocketOptions): WebSocketEndpoint {
       });
     },
     connections: open.count,
+    /** Sessions of the frame protocol, with a client or waiting for one. */
     sessions: sessions.count,
     async close() {
       await open.closeAll();
@@ -204,13 +190,12 @@ function mcpOptions(
 }
 
 function liveSocket({ rules, clock, onError, stallMs }: WebSocketOptions, socket: WebSocket): LiveSocket {
-  const { pingMs, silenceMs, maxBuffered } = rules;
-  return openLiveSocket(socket, { pingMs, silenceMs, maxBytes: maxBuffered, stallMs }, { clock, onError });
+  return openLiveSocket(socket, { ...rules, maxBytes: rules.maxBuffered, stallMs }, { clock, onError });
 }
 
 function speakMcp(options: WebSocketOptions, socket: LiveSocket, from: McpCaller, product: CallerProduct): void {
   const client = `mcp ${options.random.uuid()}`;
-  socket.slowDown(() => secondsOf(options.admit(from.caller)));
+  socket.slowDown(() => secondsFor(options, from.caller));
   serveMcp(mcpOptions(options, from, product, client), socket, options.onError);
 }
 
@@ -227,10 +212,6 @@ function webSocketServer(maxPayload: number): WebSocketServer {
   return server.on('wsClientError', (_error, socket, { headers }) =>
     refuseUpgrade(socket, headers['sec-websocket-version'] === '13' ? badHandshake : unsupportedVersion),
   );
-}
-
-function secondsOf(refusal: Refusal | undefined): number | undefined {
-  return refusal && (refusal.retryAfterSeconds ?? 1);
 }
 
 function subprotocols({ headers }: IncomingMessage): string[] {

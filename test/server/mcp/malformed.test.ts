@@ -2,7 +2,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { lineSplitter } from '../../../src/server/mcp/messages.ts';
-import { createStdioTransport } from '../../../src/server/mcp/stdio.ts';
+import { StdioTransport } from '../../../src/server/mcp/stdio.ts';
 import { type PipedClient, pipedClient } from '../../support/piped-client.ts';
 import { type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -125,7 +125,7 @@ describe('a client that asks on and reads nothing', () => {
         if (reads) setImmediate(done);
       },
     });
-    const transport = createStdioTransport({ input, output, maxBytes });
+    const transport = new StdioTransport({ input, output, maxBytes });
     const answer = 'x'.repeat(1_000_000);
     let asked = 0;
     let answered = 0;

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { configError } from '../../../src/core/errors.ts';
-import { createMessageForwarder, type MessageForwarder } from '../../../src/server/proxy/relay.ts';
+import { MessageForwarder } from '../../../src/server/proxy/relay.ts';
 import type { Link, LinkListener } from '../../../src/server/proxy/websocket-link.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 
@@ -24,7 +24,7 @@ let refusal: Error | undefined;
 beforeEach(() => {
   clock = manualClock();
   [links, client, remarks, refusal] = [[], [], [], undefined];
-  relay = createMessageForwarder({
+  relay = new MessageForwarder({
     async open(listener, again) {
       if (refusal) throw refusal;
       const link: TestLink = {
