@@ -11,7 +11,9 @@ const text = `${JSON.stringify(snapshot, undefined, 2)}\n`;
 const before = existsSync(file) ? readFileSync(file, 'utf8') : undefined;
 
 if (before !== undefined && before !== text && JSON.parse(before).release === release) {
-  console.error('A tool changed: first raise "release" in src/engine/tool-table.ts.');
+  console.error(
+    'A tool changed: first raise "release" in src/engine/tool-table.ts, then run "npm run snapshot" again.',
+  );
   process.exit(1);
 }
 writeFileSync(file, text);

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isRecord } from '../../src/core/json.ts';
 import type { OptionSpec } from '../../src/core/option.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { describeProviders } from './describe-providers.ts';
@@ -39,18 +40,32 @@ async function described(root: string, name: string, specs: Record<string, Optio
   return text;
 }
 
-/** All options of the product: the table of the config room, and each provider's own as `provider.name`. */
+/** The options of the product by table; undefined where there are none. */
+async function ownTables(root: string): Promise<Record<string, unknown> | undefined> {
+  const tables = await loadExport(root, 'src/app/stores.ts', 'ownTables');
+  if (isRecord(tables)) return tables;
+  const app = await loadExport(root, 'src/config/options.ts', 'options');
+  return app === undefined ? undefined : { app };
+}
+
+/** All options: those of the table `app` by their names, and those of stores and providers as `table.name`. */
 async function allOptions(
   root: string,
   providers: readonly ProviderDefinition[],
 ): Promise<Record<string, OptionSpec> | undefined> {
-  const own = await loadExport(root, 'src/config/options.ts', 'options');
+  const own = await ownTables(root);
   if (own === undefined) return undefined;
-  if (!isOptions(own)) throw new Error('src/config/options.ts: "options" is no table of options');
-  const theirs = providers.flatMap(({ id, options }) =>
-    Object.entries(options).map(([name, spec]): [string, OptionSpec] => [`${id}.${name}`, spec]),
-  );
-  return { ...own, ...Object.fromEntries(theirs) };
+  const { app, ...others } = own;
+  const tables = [
+    ['app', app],
+    ...Object.entries(others),
+    ...providers.map(({ id, options }) => [id, options] as const),
+  ];
+  const named = tables.flatMap(([id, table]) => {
+    if (!isOptions(table)) throw new Error(`the options of "${id}" are no table of options`);
+    return Object.entries(table).map(([name, spec]) => [id === 'app' ? name : `${id}.${name}`, spec] as const);
+  });
+  return Object.fromEntries(named);
 }
 
 /** Everything that is generated from a source tree: path → text or bytes. Parts whose definitions do not exist are left out. */

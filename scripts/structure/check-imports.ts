@@ -1,6 +1,6 @@
 import { isBuiltin } from 'node:module';
 import type { FoundImport } from './find-imports.ts';
-import type { Layer, StructureRules } from './rules.ts';
+import { innerRow, type Layer, type StructureRules } from './rules.ts';
 import { isIn, type SourceFile, targetOf, type Violation } from './source-file.ts';
 
 type Problem = Pick<Violation, 'rule' | 'message'>;
@@ -24,7 +24,7 @@ function innerProblem(
     if (!apart || generated) return undefined;
     return `${place} cannot import ${target}: the files of ${top}/ do not import each other. Move the shared code to a folder that both may import.`;
   }
-  const allowed = inner[ownFolder];
+  const allowed = innerRow(inner, ownFolder);
   // An unknown folder is a problem of its place.
   if (!allowed || allowed.includes(targetFolder) || allowed.includes(innerTarget)) return undefined;
   const who = ownFolder === '.' ? `A file directly in ${top}/` : `${top}/${ownFolder}/`;

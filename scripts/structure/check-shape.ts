@@ -1,4 +1,4 @@
-import type { StructureRules } from './rules.ts';
+import { innerRow, type StructureRules } from './rules.ts';
 import { folderOf, isCode, isIn, type SourceFile, type Violation } from './source-file.ts';
 
 type Problem = Pick<Violation, 'rule' | 'message'>;
@@ -18,7 +18,7 @@ function placeProblems({ place }: SourceFile, rules: StructureRules): Problem[] 
   if (!layer) {
     const message = `Unknown folder ${top}/. Known: ${Object.keys(rules.layers).join(', ')}. Use one of them, or add a row to ${rules.file} and to docs/architecture.md.`;
     problems.push({ rule: 'place', message });
-  } else if (!(layer.inner ?? { '.': [] })[second]) {
+  } else if (!innerRow(layer.inner ?? { '.': [] }, second)) {
     const known = Object.keys(layer.inner ?? {}).join(', ') || 'none';
     const message = `${second === '.' ? `${top}/ has no files of its own` : `Unknown folder ${top}/${second}/`}. Known folders of ${top}/: ${known}. Use one of them, or add a row to ${rules.file}.`;
     problems.push({ rule: 'place', message });

@@ -6,7 +6,8 @@ import { createTelemetry, type Telemetry } from '../observability/observability.
 import { defaultRoots, type Roots } from '../workspace/roots.ts';
 import { composeExposure, type ToolExposure } from './compose-catalog.ts';
 import type { Extensions } from './extensions.ts';
-import { type AppConfig, type OpenableStorePlace, placeOf, providerSetup } from './settings.ts';
+import { type AppConfig, providerSetup } from './settings.ts';
+import { type OpenableStorePlace, placeOf } from './stores.ts';
 
 /** The folders that may be read, as settings, host and working directory tell. */
 export function rootsOf(
@@ -84,7 +85,7 @@ export interface Front {
 /** Settings → what is there at once. Whatever a call alone needs is not loaded for it. */
 export async function composeFront(config: AppConfig, environment: ProcessEnvironment): Promise<Front> {
   // First of all: whatever writes would fail, or never end, in a data folder that can't be used.
-  const place = placeOf(config, environment.extensions);
+  const place = placeOf(config, environment.extensions?.stores);
   const telemetry = await composeTelemetry(config, environment);
   const warn = (where: string, message: string) => telemetry.emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);

@@ -3,7 +3,7 @@ import type { Clock, Emit, Random } from '../core/ports.ts';
 import { createMemoryStore } from '../storage/memory/memory.ts';
 import { createSqliteStore } from '../storage/sqlite/sqlite.ts';
 import type { Store } from '../storage/store.ts';
-import type { OpenableStorePlace } from './settings.ts';
+import type { OpenableStorePlace } from './stores.ts';
 
 export interface StoreChoice extends Pick<OpenableStorePlace, 'file' | 'redis' | 'own'> {
   clock: Clock;

@@ -1,17 +1,14 @@
-import { type StorePlace, storePlace } from '../config/derived-settings.ts';
-import { homeProblem, requireHome } from '../config/home.ts';
 import { type Config, type ConfigSources, loadConfig } from '../config/load.ts';
-import { options } from '../config/options.ts';
 import { configError } from '../core/errors.ts';
 import { usableSettings } from '../models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../models/provider.ts';
 import { providers } from '../providers/index.gen.ts';
-import type { Store, StoreContext } from '../storage/store.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Extensions } from './extensions.ts';
+import { ownTables, storeTables, withStores } from './stores.ts';
 
-/** All options there are: the product's own and each provider's, by its id. */
-export const tables = { ...Object.fromEntries(providers.map(({ id, options: table }) => [id, table])), app: options };
+/** All options there are: the product's own, each provider's, by its id, and those of stores. */
+export const tables = { ...Object.fromEntries(providers.map(({ id, options }) => [id, options])), ...ownTables };
 
 export type AppConfig = Config<typeof tables>;
 
@@ -50,14 +47,11 @@ const toolForm = /^[a-z][a-z0-9_]{0,63}$/;
 function tablesWith(extensions: Extensions): typeof tables {
   const { providers = [], stores = [] } = extensions;
   refuseTaken(extensions);
-  const { app } = tables;
-  const choices = [...app.store.choices, ...stores.map(({ name }) => name)];
   return {
     ...tables,
     ...Object.fromEntries(providers.map(({ id, options }) => [id, options])),
-    ...Object.fromEntries(stores.map(({ name, options = {} }) => [tableOf(name), options])),
-    // The words are checked as texts; only the type of the option knows those of the product alone.
-    app: Object.assign({ ...app }, { store: { ...app.store, choices } }),
+    ...storeTables(stores),
+    app: withStores(tables.app, stores),
   };
 }
 
@@ -93,11 +87,6 @@ function namesOf(sources: AppSources): readonly string[] {
   );
 }
 
-/** A store is no provider, and may be named like one. */
-function tableOf(store: string): string {
-  return `store.${store}`;
-}
-
 function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Extensions): void {
   const { app, ...known } = tables;
   const nameOf = ({ name }: { name: string }) => name;
@@ -120,26 +109,4 @@ function refuse(what: string, form: RegExp, names: readonly string[], taken: rea
     }
     seen.add(name);
   }
-}
-
-/** Where threads live: in a file, on a server, in a store from outside, or, with none of them, in memory. */
-export type OpenableStorePlace = StorePlace & { own?: (context: StoreContext) => Store | Promise<Store> };
-
-export function placeOf(config: AppConfig, { stores = [] }: Extensions = {}): OpenableStorePlace {
-  const chosen: string = config.values.app.store;
-  const own = config.values.app.private ? undefined : stores.find(({ name }) => name === chosen);
-  if (!own) return ownPlace(config);
-  const { name } = own;
-  return {
-    name,
-    isPrivate: homeProblem(config.home) !== undefined,
-    own: context => own.open(config.textsOf(tableOf(name)), context),
-  };
-}
-
-/** Whoever keeps threads in a file needs a place for it. */
-function ownPlace({ values, home }: AppConfig): StorePlace {
-  const place = storePlace(values.app, home);
-  if (place.file !== undefined) requireHome(home);
-  return place;
 }

@@ -493,7 +493,9 @@ describe('the rules', () => {
       ...Object.keys(layers),
       ...Object.values(layers).flatMap(({ imports, types = [] }) => [...imports, ...types]),
       ...Object.entries(layers).flatMap(([top, { inner = {} }]) =>
-        [...Object.keys(inner), ...Object.values(inner).flat()].map(name => `${top}/${name}`),
+        [...Object.keys(inner).filter(name => name !== '*'), ...Object.values(inner).flat()].map(
+          name => `${top}/${name}`,
+        ),
       ),
       ...Object.keys(files),
       ...Object.values(files).flatMap(({ imports, types = [] }) => [...imports, ...types]),

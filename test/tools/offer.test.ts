@@ -76,7 +76,7 @@ describe('the tools that are offered', () => {
     const listings = tools.map(tool => schemaOf(tool).listing);
     const snapshot = JSON.parse(readFileSync(new URL('../fixtures/catalogue.json', import.meta.url), 'utf8'));
     const release = catalogueVersion(listings).split('+')[0];
-    // After a change of a tool: raise `release` in catalogue-version.ts, then "node scripts/snapshot-tools.ts".
+    // After a change of a tool: raise `release` in src/engine/tool-table.ts, then run "npm run snapshot".
     expect({ release, tools: JSON.parse(JSON.stringify(listings)) }).toEqual(snapshot);
   });
 });

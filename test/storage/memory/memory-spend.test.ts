@@ -3,5 +3,5 @@ import { spendSuite } from '../../contracts/spend-suite.ts';
 
 spendSuite('memory', async () => {
   const store = createMemoryStore();
-  return { store, close: () => store.close() };
+  return { store, lasts: false, close: () => store.close() };
 });

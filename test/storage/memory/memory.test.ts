@@ -5,7 +5,7 @@ import { storeSuite } from '../../contracts/store-suite.ts';
 
 storeSuite('memory', async () => {
   const store = createMemoryStore();
-  return { store, close: () => store.close() };
+  return { store, lasts: false, close: () => store.close() };
 });
 
 describe('the memory store', () => {

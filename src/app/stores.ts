@@ -1,0 +1,55 @@
+import { type StorePlace, storePlace } from '../config/derived-settings.ts';
+import { homeProblem, requireHome } from '../config/home.ts';
+import type { OptionTable, OptionValues } from '../config/option-values.ts';
+import { options } from '../config/options.ts';
+import type { Store, StoreContext, StoreDefinition } from '../storage/store.ts';
+
+/** The stores of the package in addition to `sqlite`, `redis` and `memory`: one entry each, whose `open` imports the store. */
+export const stores: readonly StoreDefinition[] = [];
+
+/** A store may have the name of a provider. */
+const tableOf = (store: string) => `store.${store}`;
+
+/** The options of stores, by table. */
+export function storeTables(definitions: readonly StoreDefinition[]): Record<string, OptionTable> {
+  return Object.fromEntries(definitions.map(({ name, options: table = {} }) => [tableOf(name), table]));
+}
+
+/** The options of the product, with stores as further choices of POLYLOGUE_STORE. */
+export function withStores(app: typeof options, definitions: readonly StoreDefinition[]): typeof options {
+  const choices = [...app.store.choices, ...definitions.map(({ name }) => name)];
+  // The words are checked as texts; only the type of the option knows the first ones alone.
+  return Object.assign({ ...app }, { store: { ...app.store, choices } });
+}
+
+/** All options but those of providers. */
+export const ownTables = { ...storeTables(stores), app: withStores(options, stores) };
+
+/** Where threads live, and what opens that where it is neither a file, nor Redis, nor memory. */
+export type OpenableStorePlace = StorePlace & { own?: (context: StoreContext) => Store | Promise<Store> };
+
+interface StoreSettings {
+  home: string;
+  values: { app: OptionValues<typeof options> };
+  textsOf(table: string): Readonly<Record<string, string | undefined>>;
+}
+
+/** The store that the operator chose, among those of the package and of extensions. */
+export function placeOf(config: StoreSettings, extra: readonly StoreDefinition[] = []): OpenableStorePlace {
+  const chosen: string = config.values.app.store;
+  const own = config.values.app.private ? undefined : [...stores, ...extra].find(({ name }) => name === chosen);
+  if (!own) return ownPlace(config);
+  const { name } = own;
+  return {
+    name,
+    isPrivate: homeProblem(config.home) !== undefined,
+    own: context => own.open(config.textsOf(tableOf(name)), context),
+  };
+}
+
+/** Whoever keeps threads in a file needs a place for it. */
+function ownPlace({ values, home }: StoreSettings): StorePlace {
+  const place = storePlace(values.app, home);
+  if (place.file !== undefined) requireHome(home);
+  return place;
+}
