@@ -1,5 +1,5 @@
 import type { AppEvent } from '../core/events.ts';
-import type { Clock, Emit, RecentEvent } from '../core/ports.ts';
+import type { Clock, RecentEvent } from '../core/ports.ts';
 
 /** False: there was nothing to write. */
 // biome-ignore lint/suspicious/noConfusingVoidType: most writers answer nothing
@@ -20,22 +20,8 @@ export interface WriteQueueParts<Item> {
   onError(name: string, error: unknown): void;
 }
 
-export interface WriteQueue<Item> {
-  /** Never throws, never waits. */
-  push(item: Item): void;
-  /** Resolves when everything pushed so far was written, or given up. Never rejects. */
-  idle(): Promise<void>;
-}
-
 /** The queue of one writer: whoever pushes neither waits for it nor hears of its troubles. */
-export function createWriteQueue<Item>({
-  name,
-  write,
-  maxWaiting,
-  sizeOf,
-  gather,
-  onError,
-}: WriteQueueParts<Item>): WriteQueue<Item> {
+export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather, onError }: WriteQueueParts<Item>) {
   let waiting: Item[] = [];
   let size = 0;
   let dropped = 0;
@@ -79,7 +65,8 @@ export function createWriteQueue<Item>({
   };
 
   return {
-    push(item) {
+    /** Never throws, never waits. */
+    push(item: Item): void {
       const own = sizeOf?.(item) ?? 1;
       if (size + own > maxWaiting) dropped++;
       else {
@@ -88,7 +75,8 @@ export function createWriteQueue<Item>({
       }
       running ??= drain();
     },
-    async idle() {
+    /** Resolves when everything pushed so far was written, or given up. Never rejects. */
+    async idle(): Promise<void> {
       awaited++;
       hurry();
       try {
@@ -135,16 +123,8 @@ export interface BusParts {
   maxWaiting?: number;
 }
 
-export interface Bus {
-  emit: Emit;
-  /** Resolves when everything emitted so far was written, or given up; at the latest after `timeoutMs` (2,000). Never rejects. */
-  flush(timeoutMs?: number): Promise<void>;
-  /** Takes no more events, flushes, closes the sinks. Never rejects. */
-  close(timeoutMs?: number): Promise<void>;
-}
-
 /** Hands events to the sinks, each at its own pace. Nobody who emits waits for a sink or hears of its troubles. */
-export function createBus(parts: BusParts): Bus {
+export function createBus(parts: BusParts) {
   const { clock, sinks, maxWaiting = 10_000 } = parts;
   const onSinkError = (sink: string, error: unknown): void => {
     try {
@@ -160,12 +140,13 @@ export function createBus(parts: BusParts): Bus {
   });
   let open = true;
 
+  /** Resolves when everything emitted so far was written, or given up; at the latest after `timeoutMs`. Never rejects. */
   const flush = async (timeoutMs = 2_000): Promise<void> => {
     await withTimeout(clock, timeoutMs, Promise.all(queues.map(queue => queue.idle())));
   };
 
   return {
-    emit(event) {
+    emit(event: AppEvent): void {
       if (!open) return;
       try {
         const observation = { at: clock.now(), event: parts.mask(event) };
@@ -176,7 +157,8 @@ export function createBus(parts: BusParts): Bus {
       }
     },
     flush,
-    async close(timeoutMs = 2_000) {
+    /** Takes no more events, flushes, closes the sinks. Never rejects. */
+    async close(timeoutMs = 2_000): Promise<void> {
       if (!open) return;
       open = false;
       await flush(timeoutMs);
@@ -197,6 +179,14 @@ async function closeSink(sink: Sink, onSinkError: (sink: string, error: unknown)
 /** Calls that are remembered: those under way, and those that never said that they ended. The oldest go first. */
 const maxCalls = 5_000;
 
+/** Drops the oldest entries of what has more of them than `maxSize`. */
+export function forgetOver(map: Map<string, unknown>, maxSize: number): void {
+  for (const oldest of map.keys()) {
+    if (map.size <= maxSize) return;
+    map.delete(oldest);
+  }
+}
+
 /** Who called what, and what a sink keeps of it until its end. */
 export interface OpenCall<Notes> {
   reqId: string;
@@ -206,30 +196,22 @@ export interface OpenCall<Notes> {
   notes: Notes;
 }
 
-export interface OpenCalls<Notes> {
-  /** The call that an event belongs to; undefined for events of no call. After `call.end` it is forgotten. */
-  of(observation: Observation): OpenCall<Notes> | undefined;
-  /** Those that began and did not end. */
-  left(): OpenCall<Notes>[];
-}
-
 /** Follows the calls of this process by their events. */
-export function createOpenCalls<Notes>(blank: () => Notes): OpenCalls<Notes> {
+export function createOpenCalls<Notes>(blank: () => Notes) {
   const calls = new Map<string, OpenCall<Notes>>();
   const begin = ({ reqId, tool, owner, client }: Extract<AppEvent, { type: 'call.start' }>): void => {
     calls.set(reqId, { reqId, tool, owner, client, notes: blank() });
-    for (const oldest of calls.keys()) {
-      if (calls.size <= maxCalls) break;
-      calls.delete(oldest);
-    }
+    forgetOver(calls, maxCalls);
   };
   return {
-    of({ event }) {
+    /** The call that an event belongs to; undefined for events of no call. After `call.end` it is forgotten. */
+    of({ event }: Observation): OpenCall<Notes> | undefined {
       if (event.type === 'call.start') begin(event);
       const call = calls.get(event.reqId ?? '');
       if (event.type === 'call.end') calls.delete(event.reqId);
       return call;
     },
+    /** Those that began and did not end. */
     left: () => [...calls.values()],
   };
 }

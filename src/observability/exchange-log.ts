@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRecord } from '../core/json.ts';
-import type { Clock, ExchangeNote, LogExchange } from '../core/ports.ts';
+import type { Clock, ExchangeNote } from '../core/ports.ts';
 import { createWriteQueue, withTimeout } from './event-bus.ts';
 import { createRotatingLog, fileStateOf, firstRecordTime, isCode, type LogRecord } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
@@ -14,21 +14,11 @@ export interface PartReference {
   bytes: number;
 }
 
-export interface PartFiles {
-  folder: string;
-  /** Writes it once, however often it comes. `at`: the time of the record that refers to it, in epoch milliseconds. */
-  keep(part: string | Uint8Array, at: number): Promise<PartReference>;
-  /** Whether it is still there; if so, it is kept as if it had been written at `at`. */
-  isKept(reference: PartReference, at: number): Promise<boolean>;
-  /** Removes what no record since `at` refers to. */
-  dropBefore(at: number): Promise<void>;
-}
-
 /** Below the limit by so much at once, so that not each new file is a reason to look at all of them. */
 const roomMade = 0.9;
 
 /** Files named after their content, in `folder`: together at most `maxBytes`, those that were needed last. */
-export function createPartFiles(folder: string, maxBytes: number): PartFiles {
+export function createPartFiles(folder: string, maxBytes: number) {
   /** Of all of them, as far as this process knows. */
   let total: number | undefined;
 
@@ -44,8 +34,8 @@ export function createPartFiles(folder: string, maxBytes: number): PartFiles {
   };
 
   return {
-    folder,
-    async keep(part, at) {
+    /** Writes it once, however often it comes. `at`: the time of the record that refers to it, in epoch milliseconds. */
+    async keep(part: string | Uint8Array, at: number): Promise<PartReference> {
       const bytes = Buffer.byteLength(part);
       const hash = createHash('sha256').update(part).digest('hex').slice(0, 40);
       const $part = `${hash}.${typeof part === 'string' ? 'txt' : 'bin'}`;
@@ -59,8 +49,10 @@ export function createPartFiles(folder: string, maxBytes: number): PartFiles {
       }
       return { $part, bytes };
     },
-    isKept: ({ $part }, at) => touch(join(folder, $part), at),
-    async dropBefore(at) {
+    /** Whether it is still there; if so, it is kept as if it had been written at `at`. */
+    isKept: ({ $part }: PartReference, at: number) => touch(join(folder, $part), at),
+    /** Removes what no record since `at` refers to. */
+    async dropBefore(at: number): Promise<void> {
       for (const found of await listed(folder)) {
         // File systems round times.
         if (found.at < at - 1) await rm(join(folder, found.name), { force: true });
@@ -145,12 +137,6 @@ export interface ExchangeLogParts {
   onError(name: string, error: unknown): void;
 }
 
-export interface ExchangeLog {
-  log: LogExchange;
-  /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs` (2,000). Never rejects. */
-  close(timeoutMs?: number): Promise<void>;
-}
-
 /** Longer texts are searched for secrets one by one, with pauses. */
 const maxBatchLength = 256;
 
@@ -182,7 +168,7 @@ interface Timed extends ExchangeNote {
 }
 
 /** `comms.jsonl`: what was said to models, tools and programs and what they said, with long texts and bytes in side files. */
-export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }: ExchangeLogParts): ExchangeLog {
+export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }: ExchangeLogParts) {
   const shares = exchangeLogShares(maxBytes);
   const parts = createPartFiles(exchangeLogPaths(folder).parts, shares.partBytes);
   const known = new Map<string, string | PartReference>();
@@ -223,7 +209,7 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
 
   const queue = createWriteQueue<Timed>({
     name: 'comms log',
-    maxWaiting: maxWaiting,
+    maxWaiting,
     sizeOf: ({ payload }) => sizeOf(payload, 0),
     onError,
     async write(batch) {
@@ -231,7 +217,8 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
     },
   });
   return {
-    log: note => queue.push({ ...note, at: clock.now() }),
+    log: (note: ExchangeNote) => queue.push({ ...note, at: clock.now() }),
+    /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs`. Never rejects. */
     close: (timeoutMs = 2_000) => withTimeout(clock, timeoutMs, queue.idle()),
   };
 }

@@ -87,18 +87,6 @@ export interface LogRules {
   keep?: number;
 }
 
-export interface RotatingLog {
-  /** The file that is written now. */
-  file: string;
-  /** The paths of it and of the rotated ones, the youngest first, whether they are there or not. */
-  files(): string[];
-  /**
-   * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
-   * there were none.
-   */
-  append(records: readonly LogRecord[]): Promise<boolean>;
-}
-
 export interface LogRecord {
   /** Milliseconds since the epoch. */
   at: number;
@@ -115,7 +103,7 @@ export function createRotatingLog(
   name: string,
   { folder, maxBytes = 20 * 1024 * 1024, maxAgeMs = week, keep = 5 }: LogRules,
   onRotated: () => Promise<void> = async () => undefined,
-): RotatingLog {
+) {
   const file = join(folder, `${name}.jsonl`);
   let begun: FileStart | undefined;
 
@@ -129,9 +117,15 @@ export function createRotatingLog(
   };
 
   return {
+    /** The file that is written now. */
     file,
+    /** The paths of it and of the rotated ones, the youngest first, whether they are there or not. */
     files: () => Array.from({ length: keep + 1 }, (_, index) => (index === 0 ? file : `${file}.${index}`)),
-    async append(records) {
+    /**
+     * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
+     * there were none.
+     */
+    async append(records: readonly LogRecord[]): Promise<boolean> {
       const last = records.at(-1);
       if (!last) return false;
       if (await isFull(last.at)) {

@@ -1,12 +1,8 @@
 import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
-import type { Sink } from './event-bus.ts';
+import { forgetOver, type Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
 const defaultLimits = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
-
-export interface LiveCallsSink extends Sink {
-  calls: WatchedCalls;
-}
 
 interface Followed extends WatchedCall {
   events: RecentEvent[];
@@ -15,7 +11,7 @@ interface Followed extends WatchedCall {
 }
 
 /** Follows calls by their events and tells whoever watches. What belongs to no call is not kept. */
-export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits): LiveCallsSink {
+export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits): Sink & { calls: WatchedCalls } {
   const followed = new Map<string, Followed>();
   const listeners = new Map<string, Set<(reqId: string) => void>>();
   let size = 0;
@@ -23,16 +19,8 @@ export function createLiveCallsSink(limits: typeof defaultLimits = defaultLimits
   function begin({ at, event }: RecentEvent): void {
     if (event.type !== 'call.start' || followed.has(event.reqId)) return;
     const { reqId, tool, owner, client } = event;
-    followed.set(reqId, {
-      reqId,
-      tool,
-      owner,
-      ...(client !== undefined && { client }),
-      startedAt: at,
-      events: [],
-      omitted: 0,
-      size: 0,
-    });
+    const who = { reqId, tool, owner, ...(client !== undefined && { client }) };
+    followed.set(reqId, { ...who, startedAt: at, events: [], omitted: 0, size: 0 });
   }
 
   function add(call: Followed, observation: RecentEvent): void {
@@ -119,12 +107,8 @@ const maxKept = 2_000;
 /** Calls whose owner is remembered: those under way, and those that never said that they ended. */
 const maxCalls = 5_000;
 
-export interface RecentSink extends Sink {
-  recent: Recent;
-}
-
 /** What happened in this process lately. An event belongs to the owner of its call; what belongs to no call is shown to nobody. */
-export function createRecentSink(): RecentSink {
+export function createRecentSink(): Sink & { recent: Recent } {
   const owners = new Map<string, string>();
   let kept: (RecentEvent & { owner: string; text: string })[] = [];
 
@@ -140,10 +124,7 @@ export function createRecentSink(): RecentSink {
         if (event.type === 'call.end') owners.delete(reqId);
       }
       if (kept.length > maxKept * 1.25) kept = kept.slice(-maxKept);
-      for (const reqId of owners.keys()) {
-        if (owners.size <= maxCalls) break;
-        owners.delete(reqId);
-      }
+      forgetOver(owners, maxCalls);
     },
     recent({ owner, words, limit }) {
       const wanted = words.map(word => word.toLowerCase());
@@ -162,12 +143,8 @@ export interface Warned {
 /** What goes on for ever must not fill the memory; the first ones tell what is wrong. */
 const maxWarnings = 100;
 
-export interface WarningSink extends Sink {
-  /** The oldest first. */
-  warned: readonly Warned[];
-}
-
-export function createWarningSink(): WarningSink {
+/** What is `warned` of, the oldest first. */
+export function createWarningSink(): Sink & { warned: readonly Warned[] } {
   const warned: Warned[] = [];
   return {
     name: 'warned',

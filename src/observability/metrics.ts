@@ -1,5 +1,5 @@
 import type { AppEvent } from '../core/events.ts';
-import type { Sink } from './event-bus.ts';
+import { forgetOver, type Sink } from './event-bus.ts';
 
 /** Values of a metric's labels, in the order of its names. */
 export type Labels = readonly string[];
@@ -11,57 +11,32 @@ export interface MetricSpec {
   labels: readonly string[];
 }
 
-export interface Counter {
-  add(labels: Labels, amount?: number): void;
-}
-
-export interface Histogram {
-  observe(labels: Labels, value: number): void;
-}
-
-export interface Registry {
-  counter(spec: MetricSpec): Counter;
-  /** `buckets`: upper bounds, rising, without infinity. */
-  histogram(spec: MetricSpec, buckets: readonly number[]): Histogram;
-  /** Its values are asked for when it is shown. */
-  gauge(spec: MetricSpec, read: () => Iterable<readonly [Labels, number]>): void;
-  /** All of them in Prometheus' text format 0.0.4. */
-  render(): string;
-}
+export type Registry = ReturnType<typeof createRegistry>;
 
 /** Label values may come from callers: what would make more series than this is counted together under `other`. */
 const maxSeries = 500;
 
 /** Metrics of this process. One that is registered again takes the place of the one before. */
-export function createRegistry(): Registry {
+export function createRegistry() {
   const shown = new Map<string, () => string>();
+  const show = (spec: MetricSpec, type: string, samples: () => readonly string[]) =>
+    shown.set(spec.name, () => block(spec, type, samples()));
   return {
-    counter(spec) {
+    counter(spec: MetricSpec) {
       const series = createSeries(spec.labels.length, () => ({ value: 0 }));
-      shown.set(spec.name, () =>
-        block(
-          spec,
-          'counter',
-          [...series.all()].map(([labels, { value }]) => sample(spec, labels, value)),
-        ),
-      );
+      show(spec, 'counter', () => [...series.all()].map(([labels, { value }]) => sample(spec, labels, value)));
       return {
-        add(labels, amount = 1) {
+        add(labels: Labels, amount = 1): void {
           if (amount >= 0) series.of(labels).value += amount;
         },
       };
     },
-    histogram(spec, buckets) {
+    /** `buckets`: upper bounds, rising, without infinity. */
+    histogram(spec: MetricSpec, buckets: readonly number[]) {
       const series = createSeries(spec.labels.length, () => ({ counts: buckets.map(() => 0), count: 0, sum: 0 }));
-      shown.set(spec.name, () =>
-        block(
-          spec,
-          'histogram',
-          [...series.all()].flatMap(each => distribution(spec, buckets, each)),
-        ),
-      );
+      show(spec, 'histogram', () => [...series.all()].flatMap(each => distribution(spec, buckets, each)));
       return {
-        observe(labels, value) {
+        observe(labels: Labels, value: number): void {
           const own = series.of(labels);
           own.count++;
           own.sum += value;
@@ -69,25 +44,16 @@ export function createRegistry(): Registry {
         },
       };
     },
-    gauge(spec, read) {
-      shown.set(spec.name, () =>
-        block(
-          spec,
-          'gauge',
-          [...read()].map(([labels, value]) => sample(spec, labels, value)),
-        ),
-      );
+    /** Its values are asked for when it is shown. */
+    gauge(spec: MetricSpec, read: () => Iterable<readonly [Labels, number]>): void {
+      show(spec, 'gauge', () => [...read()].map(([labels, value]) => sample(spec, labels, value)));
     },
-    render: () => [...shown.values()].map(show => show()).join(''),
+    /** All of them in Prometheus' text format 0.0.4. */
+    render: () => [...shown.values()].map(render => render()).join(''),
   };
 }
 
-interface Series<Value> {
-  of(labels: Labels): Value;
-  all(): Iterable<readonly [Labels, Value]>;
-}
-
-function createSeries<Value>(width: number, blank: () => Value): Series<Value> {
+function createSeries<Value>(width: number, blank: () => Value) {
   const kept = new Map<string, readonly [Labels, Value]>();
   const overflow: Labels = Array.from({ length: width }, () => 'other');
   const find = (labels: Labels): Value => {
@@ -97,8 +63,8 @@ function createSeries<Value>(width: number, blank: () => Value): Series<Value> {
     return value;
   };
   return {
-    of: labels => find(kept.size < maxSeries || kept.has(JSON.stringify(labels)) ? labels : overflow),
-    all: () => kept.values(),
+    of: (labels: Labels): Value => find(kept.size < maxSeries || kept.has(JSON.stringify(labels)) ? labels : overflow),
+    all: (): Iterable<readonly [Labels, Value]> => kept.values(),
   };
 }
 
@@ -141,11 +107,7 @@ function escaped(sign: string): string {
   return sign === '\n' ? '\\n' : `\\${sign}`;
 }
 
-export interface MetricsSink extends Sink {
-  /** What happened in this process since it began, in Prometheus' text format 0.0.4. */
-  render(): string;
-  gauge: Registry['gauge'];
-}
+export type MetricsSink = Sink & Pick<Registry, 'render' | 'gauge'>;
 
 /** Seconds; calls take from milliseconds (an action) to half an hour (a model that thinks). */
 const callSeconds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
@@ -278,11 +240,4 @@ function countAttempt(meters: Meters, event: EventOf<'model.attempt'>): void {
   meters.tokens.add([...own, 'reasoning'], usage.reasoning);
   meters.tokens.add([...own, 'cache_read'], usage.cacheRead);
   meters.tokens.add([...own, 'cache_write'], usage.cacheWrite);
-}
-
-function forgetOver(map: Map<string, unknown>, maxSize: number): void {
-  for (const oldest of map.keys()) {
-    if (map.size <= maxSize) return;
-    map.delete(oldest);
-  }
 }

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
-import type { Clock, Emit, ExchangeReader, LogExchange, Mask, Random, Recent, WatchedCalls } from '../core/ports.ts';
+import type { Clock, ExchangeReader, LogExchange, Mask, Random } from '../core/ports.ts';
 import type { Sink } from './event-bus.ts';
 import { createBus } from './event-bus.ts';
 import { createActivity, createAudit, createBreadcrumbs } from './file-logs.ts';
-import { createLiveCallsSink, createRecentSink, createWarningSink, type Warned } from './live-calls.ts';
-import type { Registry } from './metrics.ts';
+import { createLiveCallsSink, createRecentSink, createWarningSink } from './live-calls.ts';
 import { createMetrics } from './metrics.ts';
 import { createMask, maskKey, type SecretMask } from './secret-masking.ts';
 import { createStderr, type LogLevel } from './stderr-log.ts';
@@ -26,30 +25,10 @@ export interface TelemetryOptions {
   version: string;
 }
 
-export interface Telemetry {
-  emit: Emit;
-  mask: Mask;
-  /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
-  know(secrets: readonly string[]): void;
-  /** Absent: nobody wants to know what is said to models. */
-  logExchange?: LogExchange;
-  /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
-  exchanges?: ExchangeReader;
-  /** What the calls of this process did lately. */
-  recent: Recent;
-  /** Its calls, one by one. */
-  calls: WatchedCalls;
-  /** What is set up badly, as far as it has turned up. */
-  warned: readonly Warned[];
-  /** What this process did since it began, in Prometheus' text format 0.0.4. */
-  metrics(): string;
-  /** A number that somebody else knows, to be asked for whenever the metrics are shown. */
-  gauge: Registry['gauge'];
-  close(): Promise<void>;
-}
+export type Telemetry = Awaited<ReturnType<typeof createTelemetry>>;
 
 /** Observers and masking, ready to use; files are opened with the first event, and what is not wanted is not loaded. */
-export async function createTelemetry(options: TelemetryOptions): Promise<Telemetry> {
+export async function createTelemetry(options: TelemetryOptions) {
   const { home, secrets, logLevel, clock, random, writeError } = options;
   let masking: ReturnType<typeof createMask> | undefined;
   let known: readonly string[] = [];
@@ -80,20 +59,27 @@ export async function createTelemetry(options: TelemetryOptions): Promise<Teleme
   const exchangeSinks = [log?.log, traces?.logExchange].filter(log => log !== undefined);
   return {
     emit: bus.emit,
-    mask: (text, scope, by) => lasting().mask(text, scope, by),
-    know(secret) {
+    mask: ((text, scope, by) => lasting().mask(text, scope, by)) satisfies Mask,
+    /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
+    know(secret: readonly string[]): void {
       known = secret;
       passing.know(secret);
       masking?.know(secret);
     },
+    /** Absent: nobody wants to know what is said to models. */
     ...(exchangeSinks.length > 0 && { logExchange: toAll(exchangeSinks, onSinkError) }),
+    /** What was said to models, by whichever process on this home. Absent: nothing is kept on disk. */
     ...(home !== undefined && { exchanges: lazyReader(logsOf(home)) }),
+    /** What the calls of this process did lately. */
     recent: recent.recent,
     calls: live.calls,
+    /** What is set up badly, as far as it has turned up. */
     warned: warned.warned,
+    /** What this process did since it began, in Prometheus' text format 0.0.4. */
     metrics: metrics.render,
+    /** A number that somebody else knows, to be asked for whenever the metrics are shown. */
     gauge: metrics.gauge,
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([bus.close(), log?.close()]);
     },
   };

@@ -13,15 +13,7 @@ import { isRecord, textIn } from '../core/json.ts';
 import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import { type Attempt, createCallSpans, finishReason } from './call-spans.ts';
-import type { Sink } from './event-bus.ts';
-
-export interface SpanContent {
-  /** Takes what is said, unmasked, until its attempt is over. */
-  logExchange: LogExchange;
-  /** The texts of an attempt, masked, as OpenTelemetry has messages. */
-  of(attempt: Attempt): Promise<Attributes>;
-  forget(reqId: string): void;
-}
+import { forgetOver, type Sink } from './event-bus.ts';
 
 /** Calls whose texts wait for the end of their attempts; the oldest go first. */
 const maxCalls = 500;
@@ -29,7 +21,7 @@ const maxCalls = 500;
 /** Characters of one text in a span: collectors refuse spans of megabytes. */
 const maxTextLength = 16_384;
 
-export function createSpanContent(mask: Mask): SpanContent {
+export function createSpanContent(mask: Mask) {
   const waiting = new Map<string, ExchangeNote[]>();
 
   /** Takes the notes of an attempt out of what waits; several panelists may be the same model, and then come in turn. */
@@ -68,23 +60,22 @@ export function createSpanContent(mask: Mask): SpanContent {
   };
 
   return {
-    logExchange(note) {
+    /** Takes what is said, unmasked, until its attempt is over. */
+    logExchange(note: ExchangeNote): void {
       const notes = waiting.get(note.reqId) ?? [];
       notes.push(note);
       waiting.set(note.reqId, notes);
-      for (const oldest of waiting.keys()) {
-        if (waiting.size <= maxCalls) break;
-        waiting.delete(oldest);
-      }
+      forgetOver(waiting, maxCalls);
     },
-    async of(attempt) {
+    /** The texts of an attempt, masked, as OpenTelemetry has messages. */
+    async of(attempt: Attempt): Promise<Attributes> {
       const notes = take(attempt);
       const all = await Promise.all(
         notes.map(({ direction, payload }) => (direction === 'out' ? inputOf(payload) : outputOf(payload))),
       );
       return Object.assign({}, ...all);
     },
-    forget: reqId => void waiting.delete(reqId),
+    forget: (reqId: string) => void waiting.delete(reqId),
   };
 }
 

@@ -3,13 +3,8 @@ import { readFileSync, readlinkSync, statSync } from 'node:fs';
 /** What can be told of the process behind a mark. */
 export type ProcessState = 'running' | 'gone' | 'unknown';
 
-/** A process as the others on its machine can recognise it. */
-export interface ProcessMarks {
-  /** This process; undefined where the system does not tell enough. */
-  readonly own: string | undefined;
-  /** `unknown` for a process of another machine, boot, container or user, of which nothing can be said from here. */
-  stateOf(mark: string): ProcessState;
-}
+/** Processes as the others on their machine can recognise them. */
+export type ProcessMarks = ReturnType<typeof processMarks>;
 
 interface ProcessStat {
   pid: string;
@@ -23,18 +18,30 @@ interface ProcessStat {
  * Reads the system's own account of its processes. A number alone proves nothing: it is given out again, and means another
  * process in another container; so the boot, the numbering's own id, the user and the time of the start belong to a mark.
  */
-export function processMarks(folder = '/proc'): ProcessMarks {
+export function processMarks(folder = '/proc') {
   const place = placeOf(folder);
   const self = place === undefined ? undefined : processStat(folder, 'self');
   return {
+    /** This process; undefined where the system does not tell enough. */
     own: place !== undefined && self ? `${place} ${self.pid} ${self.started}` : undefined,
-    stateOf(mark) {
+    /** `unknown` for a process of another machine, boot, container or user, of which nothing can be said from here. */
+    stateOf(mark: string): ProcessState {
       const [at, pid, started] = split(mark);
       if (place === undefined || at !== place || pid === undefined) return 'unknown';
       const found = processStat(folder, pid);
       return !found || found.started !== started || /[ZX]/.test(found.state) ? 'gone' : 'running';
     },
   };
+}
+
+/** A holder as a store keeps it: with the mark of this process, where there is one. */
+export function markedHolder({ own }: ProcessMarks, holder: string): string {
+  return own === undefined ? holder : `${holder} ${own}`;
+}
+
+/** Of the process whose mark stands behind a holder. */
+export function stateOfHolder(marks: ProcessMarks, holder: string): ProcessState {
+  return marks.stateOf(holder.slice(holder.indexOf(' ') + 1));
 }
 
 function split(mark: string): (string | undefined)[] {

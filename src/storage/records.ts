@@ -2,9 +2,11 @@ import { hash } from 'node:crypto';
 import { bugError, storageError } from '../core/errors.ts';
 import type { ExchangeId, JobId, Sha256, ThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
+import { isRecord, type Json, type JsonObject } from '../core/json.ts';
+import type { SpendHold, SpendUsed } from '../core/spend-ledger.ts';
 import type { Compaction, ExchangeStatus, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
 import { addUsage, dayOf, feesUsd, type SpendEntry, type SpendRow } from '../core/usage.ts';
-import type { JobEnd, ThreadChange } from './store.ts';
+import type { JobEnd, ListQuery, Lookup, ThreadChange, Unused } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {
   throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job an id of its own.' });
@@ -47,9 +49,20 @@ export function sumOf(row: SpendRow, other: SpendRow): SpendRow {
   };
 }
 
+function fitsUnder(usd: number, limit = Number.POSITIVE_INFINITY): boolean {
+  return usd <= limit + rounding;
+}
+
+/** Whether what is asked for still fits under the limits, beside what is used already. */
+export function fits({ usd, dayLimit, threadLimit }: SpendHold, used: SpendUsed): boolean {
+  return fitsUnder(usd + used.day, dayLimit) && fitsUnder(usd + used.thread, threadLimit);
+}
+
 export function withoutThread({ thread: _, ...row }: SpendRow): SpendRow {
   return row;
 }
+
+export type GoneLookup = Extract<Lookup<never>, { state: 'expired' | 'deleted' }>;
 
 /** How long an id is remembered after its thread went. */
 export const tombstoneLifeMs = 90 * 86_400_000;
@@ -60,6 +73,70 @@ export function refuseExisting(id: ThreadId): never {
   throw storageError('conflict', `Thread ${id} exists already, or did and was removed.`, {
     next: 'Give the new thread an id of its own.',
   });
+}
+
+/** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
+export function refuseContended(what: string): never {
+  throw storageError('unavailable', `${what} is changed by others without a pause.`, {
+    retryable: true,
+    next: 'Try again.',
+  });
+}
+
+export function closedStore(): Error {
+  return storageError('unavailable', 'The store of the threads is closed.', {
+    next: 'Start the program again: a closed store is not opened a second time.',
+  });
+}
+
+/** Tells of each damaged thread once, for lists and searches that leave it out. */
+export function skipWarning(place: string, onWarning: (message: string) => void): (thread: string) => void {
+  const warned = new Set<string>();
+  return thread => {
+    if (warned.has(thread)) return;
+    warned.add(thread);
+    onWarning(`Thread ${thread} is damaged ${place}; lists and searches leave it out.`);
+  };
+}
+
+/** Of a stored text that is not what was stored. */
+export function damagedText(sha: Sha256, place: string): Error {
+  return storageError('corrupt', `A stored text (${sha.slice(0, 12)}…) is damaged ${place} and is not served.`, {
+    next: 'Begin a new thread and name the files again; other threads are affected only where they sent the same text.',
+    data: { blob: sha },
+  });
+}
+
+export function damagedJob(id: string, place: string): Error {
+  return storageError('corrupt', `Job ${id} is damaged ${place} and is not served.`, {
+    next: 'Look into the thread, which may have its answer, or send the call again.',
+  });
+}
+
+/** What is known of an id whose thread went. */
+export function goneAs(state: 'expired' | 'deleted', at: number): GoneLookup {
+  return state === 'expired' ? { state, expiredAt: at } : { state, deletedAt: at };
+}
+
+/** A thread's head as its readers know it. */
+export function wholeHead({ startSeq: _start, ...head }: HeadState, { initialContext }: Origin): ThreadHead {
+  return { ...head, initialContext };
+}
+
+/** Whether a thread is on the page that a list goes on with. */
+export function isListedAfter(
+  { id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>,
+  page: Pick<ListQuery, 'before' | 'beforeId'>,
+) {
+  const { before, beforeId } = page;
+  return (
+    before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId)
+  );
+}
+
+/** Whether a prune takes a thread for not having been used since. */
+export function isUnused({ owner, updatedAt }: Pick<ThreadHead, 'owner' | 'updatedAt'>, unused: Unused): boolean {
+  return owner === unused.owner && updatedAt < unused.since;
 }
 
 export function refuseNotLive(id: ThreadId): never {
@@ -162,12 +239,26 @@ export function sealRecord(record: StoredRecord): Sealed {
   return { body, seal: hash('sha256', body) };
 }
 
-/** The record, or undefined when a byte of it changed since it was sealed. */
-export function openRecord(body: string, seal: string): StoredRecord | undefined {
+/** The record, or undefined when a byte of it changed since it was sealed, or when it is of another kind than that. */
+export function openRecord<Kind extends StoredRecord['kind']>(
+  body: string,
+  seal: string,
+  kind?: Kind,
+): RecordOf<Kind> | undefined {
   if (hash('sha256', body) !== seal) return undefined;
   // The checksum proves that this is what sealRecord wrote.
-  const record: StoredRecord = JSON.parse(body);
-  return record;
+  const record: RecordOf<Kind> = JSON.parse(body);
+  return kind === undefined || record.kind === kind ? record : undefined;
+}
+
+/** What cannot be read of a fact counts as empty: it is replaced by the next change, and nothing but time was lost. */
+export function factValue(body: string): JsonObject {
+  try {
+    const value: Json = JSON.parse(body);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
 }
 
 /** A blob's key is part of its seal: the key may be the hash of bytes of which the text is only a rendering. */

@@ -1,9 +1,10 @@
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createQueue } from '../core/concurrency.ts';
-import { bugError, storageError } from '../core/errors.ts';
+import { bugError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
+import { refuseContended } from './records.ts';
 import type { Fact, Store } from './store.ts';
 
 const namePattern = /^[a-z0-9][a-z0-9._-]{0,99}$/;
@@ -73,7 +74,6 @@ export function createLocalState(clock: Clock): SharedState {
   };
 }
 
-/** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
 const maxTries = 200;
 
 /**
@@ -85,11 +85,7 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
   const queue = createQueue();
   const never = new AbortController().signal;
 
-  async function changed(
-    key: string,
-    ttlMs: number,
-    change: (before: JsonObject | undefined) => JsonObject | undefined,
-  ): Promise<JsonObject | undefined> {
+  const changed: SharedState['change'] = async (key, ttlMs, change) => {
     for (let tries = 0; tries < maxTries; tries++) {
       const now = clock.now();
       const before: Fact | undefined = await store.fact(key, now);
@@ -98,11 +94,8 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
       const swap = { key, version: before?.version ?? 0, value, expiresAt: now + ttlMs, now };
       if (await store.swapFact(swap)) return value;
     }
-    throw storageError('unavailable', `The shared value ${key} is changed by others without a pause.`, {
-      retryable: true,
-      next: 'Try again.',
-    });
-  }
+    refuseContended(`The shared value ${key}`);
+  };
 
   return {
     get: async key => (await store.fact(key, clock.now()))?.value,

@@ -203,6 +203,16 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** Methods of a store as they are where nothing has to be waited for. */
+export type AtOnce<Name extends keyof Store> = {
+  [Key in Name]: Store[Key] extends (...given: infer Given) => Promise<infer Result>
+    ? (...given: Given) => Result
+    : never;
+};
+
+/** What a store that outlasts its processes has as its `defaultTimeoutHours`. */
+export const lastingTimeoutHours = 720;
+
 /** What a store from outside works with. */
 export interface StoreContext {
   clock: Clock;

@@ -18,10 +18,8 @@ export interface BudgetRequest {
 }
 
 /** How one prompt's window is divided. All figures are tokens; `answer + reserved + rest` is never more than `window`. */
-export interface Budget {
-  window: number;
+export interface Budget extends Omit<BudgetRequest, 'maxOutput'> {
   answer: number;
-  reserved: number;
   /** For history and files together. */
   rest: number;
   /** The most that history may take; above it the thread is compacted. */

@@ -2,17 +2,9 @@ import { AppError, inputError, isAppError } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
-import type {
-  Compaction,
-  ExchangeStatus,
-  StoredTurn,
-  Thread,
-  ThreadHead,
-  Turn,
-  WorkflowState,
-} from '../core/thread.ts';
+import type { Compaction, ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
-import { createThreadLocks, type WithThreadLock } from './thread-lock.ts';
+import { createThreadLocks } from './thread-lock.ts';
 
 /** Whose thread, and where it lives. */
 export interface ThreadScope {
@@ -135,19 +127,13 @@ function notFound(id: ThreadId, why = ''): AppError {
   });
 }
 
-export interface RetentionOptions {
-  store: Store;
-  clock: Clock;
-  emit: Emit;
-}
-
 /** Not with the first write, which somebody waits for. */
 const firstAfterMs = 30_000;
 
 const everyMs = 86_400_000;
 
 /** Takes what expired out of the store, once a day for as long as the process lives, and never in anybody's way. */
-export function createRetention({ store, clock, emit }: RetentionOptions): { begin(): void } {
+export function createRetention({ store, clock, emit }: Omit<ThreadsOptions, 'random'>): { begin(): void } {
   let begun = false;
 
   function pruneIn(ms: number): void {
@@ -182,41 +168,15 @@ export interface ThreadsOptions {
 }
 
 /** What an exchange adds to its thread, before or after the model answers. */
-export interface Addition {
+export interface Addition extends Pick<ThreadChange, 'blobs' | 'workflow' | 'compaction' | 'tokens' | 'costUsd'> {
   turns: Turn[];
   status: ExchangeStatus;
-  blobs?: ThreadChange['blobs'];
-  workflow?: { tool: string; state: WorkflowState | null };
-  compaction?: Compaction;
-  tokens?: number;
-  costUsd?: number;
 }
+
+export type Threads = ReturnType<typeof createThreads>;
 
 /** The threads of a store, as calls use them: found or refused by name, worked on by one call at a time. */
-export interface Threads {
-  readonly store: Store;
-  /** Milliseconds that a thread lives after its last use. */
-  readonly lifetimeMs: number;
-  /** A new thread; nothing is stored before its first exchange. */
-  start(place: ThreadScope, toolName: string): Thread;
-  /**
-   * Finds a thread by its id or `last` (the newest of the workspace). Throws INVALID_INPUT_FORMAT, THREAD_NOT_FOUND or
-   * THREAD_EXPIRED; another owner's thread is not found.
-   */
-  find(reference: string, place: ThreadScope): Promise<Thread>;
-  /** The same without its turns: for who reads the thread under its lease anyway. */
-  findHead(reference: string, place: ThreadScope): Promise<ThreadHead>;
-  exclusively: WithThreadLock;
-  /** Reads a thread, as it is now under its lease, and closes exchanges that a dead process left open. */
-  refresh(thread: Pick<ThreadHead, 'id' | 'owner'>): Promise<Thread>;
-  newExchange(): ExchangeId;
-  /** Stores an addition; resolves once it is durable. Answers the thread as it is then. */
-  add(thread: Thread, exchange: ExchangeId, addition: Addition): Promise<Thread>;
-  /** A new thread that begins with the turns up to `upToSeq` of another one; its own turns are numbered on from there. */
-  fork(thread: Thread, upToSeq: number, title: string): Promise<ThreadHead>;
-}
-
-export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions): Threads {
+export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions) {
   const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
   const retention = createRetention({ store, clock, emit });
   const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
@@ -236,27 +196,35 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
   return {
     store,
+    /** Milliseconds that a thread lives after its last use. */
     lifetimeMs,
     exclusively: createThreadLocks({ store, clock, emit, holder: random.uuid() }),
     newExchange: () => exchangeId(random.uuid()),
 
-    start: ({ owner, workspace }, toolName) => ({
+    /** A new thread; nothing is stored before its first exchange. */
+    start: ({ owner, workspace }: ThreadScope, toolName: string): Thread => ({
       ...newHead({ owner, workspace, toolName, title: '', initialContext: {} }),
       turns: [],
       compactions: [],
       workflows: {},
     }),
 
-    async find(reference, place) {
+    /**
+     * Finds a thread by its id or `last` (the newest of the workspace). Throws INVALID_INPUT_FORMAT, THREAD_NOT_FOUND or
+     * THREAD_EXPIRED; another owner's thread is not found.
+     */
+    async find(reference: string, place: ThreadScope): Promise<Thread> {
       return load(await idFor(store, reference, place, clock.now()), place.owner);
     },
 
-    async findHead(reference, place) {
+    /** The same without its turns: for who reads the thread under its lease anyway. */
+    async findHead(reference: string, place: ThreadScope): Promise<ThreadHead> {
       const now = clock.now();
       return loadHead(store, await idFor(store, reference, place, now), place.owner, now);
     },
 
-    async refresh(thread) {
+    /** Reads a thread, as it is now under its lease, and closes exchanges that a dead process left open. */
+    async refresh(thread: Pick<ThreadHead, 'id' | 'owner'>): Promise<Thread> {
       const current = await load(thread.id, thread.owner);
       const open = new Set(current.turns.filter(turn => turn.status === 'pending').map(turn => turn.exchange));
       for (const id of open) {
@@ -265,7 +233,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       return open.size > 0 ? load(thread.id, thread.owner) : current;
     },
 
-    async add(thread, exchange, { turns, status, ...rest }) {
+    /** Stores an addition; resolves once it is durable. Answers the thread as it is then. */
+    async add(thread: Thread, exchange: ExchangeId, { turns, status, ...rest }: Addition): Promise<Thread> {
       const change: ThreadChange = { ...touch(thread), ...rest, turns, exchange: { id: exchange, status } };
       // Sent together, so that a store that gathers its writes waits for the disk once.
       const created = isNew(thread) ? store.create(headOf(thread)) : undefined;
@@ -274,7 +243,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       return withChange(thread, change, seq);
     },
 
-    async fork(thread, upToSeq, title) {
+    /** A new thread that begins with the turns up to `upToSeq` of another one; its own turns are numbered on from there. */
+    async fork(thread: Thread, upToSeq: number, title: string): Promise<ThreadHead> {
       const parent = { thread: thread.id, seq: upToSeq };
       const child = { ...newHead({ ...headOf(thread), title }), parent, seq: upToSeq };
       await store.create(child);

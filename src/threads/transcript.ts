@@ -166,18 +166,11 @@ function documentTokens(files: readonly FileRecord[], blobs: Blobs): number {
 }
 
 /** A file whose text stands in the prompt that is about to be sent. */
-export interface PromptFile {
-  path: string;
-  size: number;
-  mtimeMs: number;
-  /** Of the file on disk when it was last sent. */
-  sha256: Sha256;
+export interface PromptFile extends Pick<FileRecord, 'path' | 'size' | 'mtimeMs' | 'sha256' | 'document'> {
   /** Blob with the text that the prompt, read to its end, amounts to. */
   base: Sha256;
   /** The lines that stand there; absent: all of them. */
   range?: LineRange;
-  /** Its text was read out of a document. */
-  document?: boolean;
 }
 
 /**
@@ -198,15 +191,12 @@ function apply(inPrompt: Map<string, PromptFile>, file: FileRecord): void {
   const { path, size, mtimeMs, sha256, base, range, document } = file;
   switch (file.form) {
     case 'full':
-      if (base) inPrompt.set(path, { path, size, mtimeMs, sha256, base, ...(document && { document }) });
+    case 'range': {
+      if (!base) return;
+      const shown = { path, size, mtimeMs, sha256, base, ...(document && { document }) };
+      inPrompt.set(path, file.form === 'full' ? shown : merged(inPrompt.get(path), { ...shown, range }));
       return;
-    case 'range':
-      if (base)
-        inPrompt.set(
-          path,
-          merged(inPrompt.get(path), { path, size, mtimeMs, sha256, base, range, ...(document && { document }) }),
-        );
-      return;
+    }
     case 'diff': {
       const before = inPrompt.get(path);
       // A diff whose base was compacted away says nothing by itself.

@@ -251,15 +251,27 @@ export type FileCheck = 'unchanged' | 'deleted' | { changed: TextFile } | { skip
  * file read and its hash compared, so that a file that was merely touched counts as unchanged.
  */
 export async function checkFile(sandbox: Sandbox, known: KnownFile, options: ReadOptions): Promise<FileCheck> {
+  const seen = await glance(sandbox, known);
+  if (seen !== 'touched') return seen;
+  const file = await readFile(sandbox, known.path, options);
+  if (isSkip(file)) return goneOr(file);
+  return file.sha256 === known.sha256 ? 'unchanged' : { changed: file };
+}
+
+/** By size and time of the last change alone. */
+async function glance(
+  sandbox: Sandbox,
+  known: KnownFile,
+): Promise<Exclude<FileCheck, { changed: TextFile }> | 'touched'> {
   const opened = await sandbox.open(known.path);
-  if (isSkip(opened)) return opened.code === 'not_found' ? 'deleted' : { skip: opened };
+  if (isSkip(opened)) return goneOr(opened);
   const { size, mtimeMs } = opened.stats;
   await opened.handle.close();
-  if (opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs) return 'unchanged';
+  return opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs ? 'unchanged' : 'touched';
+}
 
-  const file = await readFile(sandbox, known.path, options);
-  if (isSkip(file)) return file.code === 'not_found' ? 'deleted' : { skip: file };
-  return file.sha256 === known.sha256 ? 'unchanged' : { changed: file };
+function goneOr(refused: Skip): 'deleted' | { skip: Skip } {
+  return refused.code === 'not_found' ? 'deleted' : { skip: refused };
 }
 
 /**
@@ -268,11 +280,8 @@ export async function checkFile(sandbox: Sandbox, known: KnownFile, options: Rea
  */
 export async function checkDocument(sandbox: Sandbox, known: KnownFile): Promise<FileCheck> {
   if (!isAbsolute(known.path)) return 'unchanged';
-  const opened = await sandbox.open(known.path);
-  if (isSkip(opened)) return opened.code === 'not_found' ? 'deleted' : { skip: opened };
-  const { size, mtimeMs } = opened.stats;
-  await opened.handle.close();
-  if (opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs) return 'unchanged';
+  const seen = await glance(sandbox, known);
+  if (seen !== 'touched') return seen;
   const reason = 'It changed since its text was read; name it again to send the new text.';
   return { skip: skip(known.path, 'unreadable', reason) };
 }

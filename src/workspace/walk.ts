@@ -154,27 +154,21 @@ export async function walkDirectory(
 ): Promise<Walk> {
   const walk: Walk = { files: [], skipped: [] };
   const context: IgnoreContext = { sandbox, report: problem => walk.skipped.push(problem), signal };
-  const stop = (path: string, reason: string) => {
-    walk.skipped.push(skip(path, 'too_many_files', reason));
+  const stop = (at: Folder | undefined, reason: string) => {
+    walk.skipped.push(skip(at?.path ?? start, 'too_many_files', reason));
     return walk;
   };
   let level: Folder[] = [{ path: start, chain: await chainAbove(context, start) }];
   let left = limits.maxEntries;
   for (let depth = 0; level.length > 0; depth++) {
     if (depth > limits.maxDepth) {
-      return stop(
-        level[0]?.path ?? start,
-        `Folders more than ${limits.maxDepth} levels down were not read; name those you need.`,
-      );
+      return stop(level[0], `Folders more than ${limits.maxDepth} levels down were not read; name those you need.`);
     }
     const below: Folder[] = [];
     for (let at = 0; at < level.length; at += openAtOnce) {
       throwIfAborted(signal);
       if (limits.late?.()) {
-        return stop(
-          level[at]?.path ?? start,
-          'Looking through this tree took too long; name the files or folders you need.',
-        );
+        return stop(level[at], 'Looking through this tree took too long; name the files or folders you need.');
       }
       const listings = await inParallel(level.slice(at, at + openAtOnce), openAtOnce, async folder => ({
         folder,
@@ -188,10 +182,7 @@ export async function walkDirectory(
         left -= listing.entries.length;
         await visit(context, walk, folder, listing, folder.path === start, below);
         if (listing.complete && left >= 0) continue;
-        return stop(
-          folder.path,
-          `Only ${limits.maxEntries} entries were looked at; name the files or folders you need.`,
-        );
+        return stop(folder, `Only ${limits.maxEntries} entries were looked at; name the files or folders you need.`);
       }
     }
     level = below;

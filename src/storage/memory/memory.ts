@@ -1,11 +1,15 @@
-import { storageError } from '../../core/errors.ts';
 import type { JobId, Sha256, ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn } from '../../core/thread.ts';
 import {
   blobsOfTurns,
   changedHead,
+  closedStore,
   endedJob,
+  type GoneLookup,
+  goneAs,
+  isListedAfter,
+  isUnused,
   refuseExisting,
   refuseExistingJob,
   refuseNotLive,
@@ -14,8 +18,8 @@ import {
 } from '../records.ts';
 import { matchWords, queryWords } from '../search-words.ts';
 import type {
+  AtOnce,
   Fact,
-  FactSwap,
   ListQuery,
   Lookup,
   Prunable,
@@ -33,8 +37,7 @@ export function endingThreads(
   now: number,
   unused: Unused | undefined,
 ): Set<ThreadId> {
-  const isOver = ({ expiresAt, owner, updatedAt }: ThreadHead) =>
-    expiresAt <= now || (unused !== undefined && owner === unused.owner && updatedAt < unused.since);
+  const isOver = (head: ThreadHead) => head.expiresAt <= now || (unused !== undefined && isUnused(head, unused));
   const ending = new Set<ThreadId>();
   for (const [id, { head }] of threads) if (isOver(head)) ending.add(id);
   for (const [id, { head }] of threads) {
@@ -52,14 +55,7 @@ interface Kept {
 }
 
 /** Facts of one process, gone with it. */
-export interface MemoryFacts {
-  fact(key: string, now: number): Fact | undefined;
-  facts(prefix: string, now: number): Map<string, Fact>;
-  swapFact(swap: FactSwap): boolean;
-  dropExpiredFacts(now: number): void;
-}
-
-export function memoryFacts(): MemoryFacts {
+export function memoryFacts(): AtOnce<'fact' | 'facts' | 'swapFact'> & { dropExpiredFacts(now: number): void } {
   const kept = new Map<string, Kept>();
   let lastVersion = 0;
   const live = (key: string, now: number) => {
@@ -102,8 +98,6 @@ interface Held {
   blobs: Set<Sha256>;
 }
 
-type Tombstone = { state: 'expired'; expiredAt: number } | { state: 'deleted'; deletedAt: number };
-
 /** As the other stores keep it: a copy, without undefined members, every text well-formed. */
 function stored<Value>(value: Value): Value {
   const copy: Value = JSON.parse(storedJson(value));
@@ -113,7 +107,7 @@ function stored<Value>(value: Value): Value {
 /** What the store holds; the order of `threads` is that of their last use. */
 class Shelf {
   readonly threads = new Map<ThreadId, Held>();
-  readonly tombstones = new Map<ThreadId, Tombstone>();
+  readonly tombstones = new Map<ThreadId, GoneLookup>();
   readonly leases = new Map<string, { holder: string; expiresAt: number }>();
   readonly jobs = new Map<JobId, Job>();
   readonly facts = memoryFacts();
@@ -148,7 +142,7 @@ class Shelf {
     }
   }
 
-  drop(id: ThreadId, tombstone: Tombstone): void {
+  drop(id: ThreadId, tombstone: GoneLookup): void {
     for (const sha of this.threads.get(id)?.blobs ?? []) {
       const blob = this.#blobs.get(sha);
       if (blob && --blob.users === 0) this.#blobs.delete(sha);
@@ -215,9 +209,7 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
   /** Refuses a closed store, and makes of what is thrown a rejection. */
   async function opened<Result>(run: () => Result): Promise<Result> {
     if (!closed) return run();
-    throw storageError('unavailable', 'The store of the threads is closed.', {
-      next: 'Start the program again: a closed store is not opened a second time.',
-    });
+    throw closedStore();
   }
 
   const changing: Opened = run => {
@@ -333,12 +325,10 @@ function wholeThread({ head, turns, statuses, compactions, workflows }: Held): T
   });
 }
 
-function listed(shelf: Shelf, { owner, workspace, limit, before, beforeId, now }: ListQuery): Held[] {
-  const isEarlier = ({ id, updatedAt }: ThreadHead) =>
-    before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId);
+function listed(shelf: Shelf, { owner, workspace, limit, now, ...page }: ListQuery): Held[] {
   return [...shelf.threads.values()]
     .filter(({ head }) => head.owner === owner && (workspace === undefined || head.workspace === workspace))
-    .filter(({ head }) => head.expiresAt > now && isEarlier(head))
+    .filter(({ head }) => head.expiresAt > now && isListedAfter(head, page))
     .sort((a, b) => b.head.updatedAt - a.head.updatedAt || (a.head.id < b.head.id ? 1 : -1))
     .slice(0, Math.max(0, limit));
 }
@@ -372,10 +362,7 @@ function prune(shelf: Shelf, now: number, unused: Unused | undefined): number {
   const ending = endingThreads(shelf.threads, now, unused);
   for (const id of ending) {
     const expiresAt = shelf.threads.get(id)?.head.expiresAt ?? now;
-    shelf.drop(
-      id,
-      expiresAt <= now ? { state: 'expired', expiredAt: expiresAt } : { state: 'deleted', deletedAt: now },
-    );
+    shelf.drop(id, expiresAt <= now ? goneAs('expired', expiresAt) : goneAs('deleted', now));
   }
   return ending.size;
 }

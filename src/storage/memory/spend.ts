@@ -8,7 +8,7 @@ import {
   spendThreadDays,
 } from '../../core/spend-ledger.ts';
 import type { SpendRow } from '../../core/usage.ts';
-import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
+import { daysBefore, fits, keyOf, rowOf, sumOf, withoutThread } from '../records.ts';
 
 type Opened = <Result>(run: () => Result) => Promise<Result>;
 
@@ -48,9 +48,7 @@ export function memorySpend(opened: Opened): MemorySpend {
       }),
     hold: hold =>
       opened(() => {
-        const { day, thread } = used(hold);
-        if (hold.dayLimit !== undefined && day + hold.usd > hold.dayLimit + rounding) return false;
-        if (hold.threadLimit !== undefined && thread + hold.usd > hold.threadLimit + rounding) return false;
+        if (!fits(hold, used(hold))) return false;
         holds.set(hold.id, { ...hold });
         return true;
       }),

@@ -13,22 +13,15 @@ export interface RedisAsk {
   asking?: boolean;
 }
 
-/** One connection, from the moment the server answers until it ends. */
-export interface RedisSession {
-  /** An answer is overdue. */
-  silent(): boolean;
-  /** Rejects with `Unreachable` when the answer is late, with what the server answered, or with how the connection was lost. */
-  ask(ask: RedisAsk): Promise<unknown>;
-  end(cause: unknown): void;
-  /** Rejects when it ends. */
-  ended: Promise<never>;
-}
+export type RedisSession = ReturnType<typeof session>;
 
 export interface RedisSessionOptions {
+  /** `redis://user:password@host:port/database`, `rediss://` for TLS. Never shown. */
   url: string;
   /** File of the authorities (PEM) that are trusted for `rediss://`; absent: those of this machine. */
   caFile?: string | undefined;
   clock: Clock;
+  /** Milliseconds after which a server that does not answer counts as gone, for now. */
   patienceMs: number;
 }
 
@@ -76,12 +69,13 @@ export async function openSession(options: RedisSessionOptions): Promise<RedisSe
   return session(client, options, ended, end);
 }
 
+/** One connection, from the moment the server answers until it ends. */
 function session(
   client: Client,
   { clock, patienceMs }: RedisSessionOptions,
   ended: Promise<never>,
   end: (cause: unknown) => void,
-): RedisSession {
+) {
   let silent = false;
   /** Until when long answers may take, that are on their way. */
   const bulks = new Set<number>();
@@ -102,10 +96,13 @@ function session(
   }
 
   return {
+    /** Rejects when it ends. */
     ended,
     end,
+    /** An answer is overdue. */
     silent: () => silent,
-    async ask({ args, deadline, bulk, asking }) {
+    /** Rejects with `Unreachable` when the answer is late, with what the server answered, or with how the connection was lost. */
+    async ask({ args, deadline, bulk, asking }: RedisAsk): Promise<unknown> {
       const late = Promise.withResolvers<never>();
       const giveUp = () => late.reject(new Unreachable(noAnswer));
       const left = Math.max(0, Math.max(deadline, ...bulks) - clock.monotonic());
@@ -141,21 +138,12 @@ export interface RedisLinkOptions extends RedisSessionOptions {
   random: Random;
 }
 
-/** The connection to one server, made on first use and again whenever it was lost, without end. */
-export interface RedisLink {
-  /**
-   * Rejects with `Unreachable`, or with what the server answered. A command whose connection was lost is sent again: all of
-   * them have to bear that.
-   */
-  ask(ask: RedisAsk): Promise<unknown>;
-  /** Makes a new connection: the name may lead to another server by now. */
-  renew(): void;
-  close(): void;
-}
+export type RedisLink = ReturnType<typeof redisLink>;
 
 const maxReconnectPauseMs = 2_000;
 
-export function redisLink(options: RedisLinkOptions): RedisLink {
+/** The connection to one server, made on first use and again whenever it was lost, without end. */
+export function redisLink(options: RedisLinkOptions) {
   const { clock, random, patienceMs } = options;
   let session: RedisSession | undefined;
   let running = false;
@@ -234,7 +222,11 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
   }
 
   return {
-    async ask(ask) {
+    /**
+     * Rejects with `Unreachable`, or with what the server answered. A command whose connection was lost is sent again: all of
+     * them have to bear that.
+     */
+    async ask(ask: RedisAsk): Promise<unknown> {
       for (;;) {
         const current = await connected(ask.deadline);
         try {
@@ -247,10 +239,11 @@ export function redisLink(options: RedisLinkOptions): RedisLink {
         }
       }
     },
-    renew() {
+    /** Makes a new connection: the name may lead to another server by now. */
+    renew(): void {
       session?.end(new Error('connecting anew'));
     },
-    close() {
+    close(): void {
       closed = true;
       session?.end(new Error('the store is closed'));
       stopPause();

@@ -1,13 +1,9 @@
-import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
-import { storedJson } from '../records.ts';
-import type { Fact, FactSwap } from '../store.ts';
+import { factValue, storedJson } from '../records.ts';
+import type { Fact, Store } from '../store.ts';
 import { partsOf, redisScript, textsOf } from './script.ts';
 import type { RedisParts } from './threads.ts';
 
-export interface RedisFacts {
-  fact(key: string, now: number): Promise<Fact | undefined>;
-  facts(prefix: string, now: number): Promise<Map<string, Fact>>;
-  swapFact(swap: FactSwap): Promise<boolean>;
+export interface RedisFacts extends Pick<Store, 'fact' | 'facts' | 'swapFact'> {
   dropExpiredFacts(now: number): Promise<void>;
 }
 
@@ -100,14 +96,4 @@ export function redisFacts({ client, keys, random }: RedisParts): RedisFacts {
 function liveFact([version, end, body]: readonly (string | undefined)[], now: number): Fact | undefined {
   if (version === undefined || Number(end) <= now) return undefined;
   return { value: factValue(body ?? ''), version: Number(version) };
-}
-
-/** What cannot be read counts as empty: it is replaced by the next change, and nothing but time was lost. */
-function factValue(body: string): JsonObject {
-  try {
-    const value: Json = JSON.parse(body);
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
 }

@@ -1,18 +1,12 @@
-import { storageError } from '../../core/errors.ts';
-import type { JobId, ThreadId } from '../../core/ids.ts';
+import type { ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
-import { type ProcessMarks, processMarks } from '../process-mark.ts';
-import { endedJob, refuseExistingJob } from '../records.ts';
-import type { JobEnd, JobQuery } from '../store.ts';
+import { markedHolder, processMarks, stateOfHolder } from '../process-mark.ts';
+import { damagedJob, endedJob, refuseExistingJob } from '../records.ts';
+import type { Store } from '../store.ts';
 import { ownerHash } from './keys.ts';
 import { inBatches, packRecord, unlessDamaged, unpackRecord } from './records.ts';
-import { allTextsOf, raiseLife, redisScript } from './script.ts';
+import { allTextsOf, type RedisScript, raiseLife, redisScript } from './script.ts';
 import type { RedisParts } from './threads.ts';
-
-export interface RedisLeases {
-  lease(id: string, holder: string, ttlMs: number, now: number): Promise<boolean>;
-  release(id: string, holder: string): Promise<void>;
-}
 
 /** The server forgets a lease this much later than its holder: their clocks need not agree. */
 const marginMs = 2_000;
@@ -42,29 +36,25 @@ return 1
  * A lease falls when its time is over by the clock of whoever asks, or by the server's own; that of a process that was killed
  * on this machine falls at once, where the system can tell.
  */
-export function redisLeases({ client, keys }: RedisParts, marks: ProcessMarks = processMarks()): RedisLeases {
-  const named = (holder: string) => (marks.own === undefined ? holder : `${holder} ${marks.own}`);
+export function redisLeases({ client, keys }: RedisParts): Pick<Store, 'lease' | 'release'> {
+  const marks = processMarks();
   return {
     async lease(id, holder, ttlMs, now) {
       const name = keys.lease(id);
-      const mine = named(holder);
+      const mine = markedHolder(marks, holder);
       const facts = [mine, String(now + ttlMs), String(now), String(Math.ceil(ttlMs + marginMs))];
       const current = String(await client.run(takeScript, [name], [...facts, '']));
       if (current === mine) return true;
-      if (marks.stateOf(current.slice(current.indexOf(' ') + 1)) !== 'gone') return false;
+      if (stateOfHolder(marks, current) !== 'gone') return false;
       return String(await client.run(takeScript, [name], [...facts, current])) === mine;
     },
     async release(id, holder) {
-      await client.run(giveScript, [keys.lease(id)], [named(holder)]);
+      await client.run(giveScript, [keys.lease(id)], [markedHolder(marks, holder)]);
     },
   };
 }
 
-export interface RedisJobs {
-  create(job: Job): Promise<void>;
-  job(id: JobId, now: number): Promise<Job | undefined>;
-  jobs(query: JobQuery): Promise<Job[]>;
-  end(id: JobId, end: JobEnd): Promise<boolean>;
+export interface RedisJobs extends Pick<Store, 'createJob' | 'job' | 'jobs' | 'endJob'> {
   dropOfThread(owner: string, thread: ThreadId): Promise<void>;
   dropExpired(ownerHash: string, now: number): Promise<void>;
 }
@@ -118,13 +108,21 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
     if (typeof body !== 'string') return 'gone';
     const job = unpackRecord(body, 'job')?.job;
     if (job?.id === id) return job;
-    throw storageError('corrupt', `Job ${id} is damaged in Redis and is not served.`, {
-      next: 'Look into the thread, which may have its answer, or send the call again.',
-    });
+    throw damagedJob(id, 'in Redis');
   }
 
-  async function touch(): Promise<void> {
-    await client.send(keys.mark, ['INCR', keys.mark]);
+  /** True where it took effect. */
+  async function write(script: RedisScript, job: Job): Promise<boolean> {
+    const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job)];
+    return Number(await client.run(script, [keys.job(job.id)], args)) === 1;
+  }
+
+  async function indexed(job: Job): Promise<void> {
+    const index = indexOf(ownerHash(job.owner));
+    await Promise.all([
+      client.run(indexScript, [index], [job.id, String(job.createdAt), life(job)]),
+      client.send(keys.mark, ['INCR', keys.mark]),
+    ]);
   }
 
   async function* walk(owner: string) {
@@ -150,20 +148,9 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   }
 
   return {
-    async create(job) {
-      const name = keys.job(job.id);
-      const index = indexOf(ownerHash(job.owner));
-      const written = await client.run(
-        createScript,
-        [name],
-        [random.uuid(), packRecord({ kind: 'job', job }), life(job)],
-      );
-      if (Number(written) !== 1) refuseExistingJob(job.id);
-      await Promise.all([
-        client.run(indexScript, [index], [job.id, String(job.createdAt), life(job)]),
-        client.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)]),
-        touch(),
-      ]);
+    async createJob(job) {
+      if (!(await write(createScript, job))) refuseExistingJob(job.id);
+      await Promise.all([indexed(job), client.send(keys.owners, ['SADD', keys.owners, ownerHash(job.owner)])]);
     },
     async job(id, now) {
       const job = await read(id);
@@ -180,17 +167,12 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
       }
       return jobs.slice(0, limit);
     },
-    async end(id, end) {
+    async endJob(id, end) {
       const before = await read(id);
       const job = before === 'gone' ? undefined : endedJob(before, end);
-      if (!job) return false;
-      const args = [random.uuid(), packRecord({ kind: 'job', job }), life(job)];
-      const ended = Number(await client.run(endScript, [keys.job(id)], args)) === 1;
-      if (ended) {
-        const index = indexOf(ownerHash(job.owner));
-        await Promise.all([client.run(indexScript, [index], [id, String(job.createdAt), life(job)]), touch()]);
-      }
-      return ended;
+      if (!job || !(await write(endScript, job))) return false;
+      await indexed(job);
+      return true;
     },
     dropOfThread: (owner, thread) => dropWhere(ownerHash(owner), job => job !== 'gone' && job.thread === thread),
     dropExpired: (owner, now) => dropWhere(owner, job => job === 'gone' || job.expiresAt <= now),

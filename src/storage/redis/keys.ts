@@ -1,61 +1,44 @@
 import { hash } from 'node:crypto';
 
-/** The keys of one thread: all of them in one slot of a cluster. */
-export interface ThreadKeys {
-  head: string;
-  /** In the order in which scripts expect them; the head first. */
-  all: readonly string[];
+export type RedisKeys = ReturnType<typeof redisKeys>;
+
+export function ownerHash(owner: string): string {
+  return hash('sha256', owner).slice(0, 32);
 }
 
 /**
  * Names of everything that is kept. What has to change in one step stands in the same braces, which is what a cluster goes by
  * when it decides where a key lives.
  */
-export interface RedisKeys {
-  thread(id: string): ThreadKeys;
-  /** The text and who refers to it. */
-  blob(sha: string): readonly [string, string];
-  job(id: string): string;
-  lease(id: string): string;
-  /** What an owner has: an index by the last use, by the end, of ids that are gone, of jobs, and of one workspace. */
-  owner(hash: string): { threads: string; ends: string; gone: string; jobs: string; workspace(path: string): string };
-  /** What an owner's calls cost. */
-  spend(hash: string): string;
-  /** Whose money was put aside. */
-  hold(id: string): string;
-  owners: string;
-  /** Begins the keys of all facts. */
-  fact: string;
-  mark: string;
-}
-
-export function ownerHash(owner: string): string {
-  return hash('sha256', owner).slice(0, 32);
-}
-
-export function redisKeys(prefix: string): RedisKeys {
+export function redisKeys(prefix: string) {
   return {
-    thread(id) {
+    /** The keys of one thread, in the order in which scripts expect them: the head first. All of them in one slot of a cluster. */
+    thread(id: string) {
       const head = `${prefix}{${id}}`;
       const parts = ['turns', 'exchanges', 'summaries', 'workflows', 'blobs', 'words', 'forks'];
       return { head, all: [head, ...parts.map(part => `${head}:${part}`)] };
     },
-    blob: sha => [`${prefix}{blob:${sha}}`, `${prefix}{blob:${sha}}:users`],
-    job: id => `${prefix}{job:${id}}`,
-    lease: id => `${prefix}{lease:${id}}`,
-    owner(owner) {
+    /** The text and who refers to it. */
+    blob: (sha: string) => [`${prefix}{blob:${sha}}`, `${prefix}{blob:${sha}}:users`] as const,
+    job: (id: string) => `${prefix}{job:${id}}`,
+    lease: (id: string) => `${prefix}{lease:${id}}`,
+    /** What an owner has: an index by the last use, by the end, of ids that are gone, of jobs, and of one workspace. */
+    owner(owner: string) {
       const begin = `${prefix}{owner:${owner}}`;
       return {
         threads: `${begin}:threads`,
         ends: `${begin}:ends`,
         gone: `${begin}:gone`,
         jobs: `${begin}:jobs`,
-        workspace: path => `${begin}:in:${hash('sha256', path).slice(0, 32)}`,
+        workspace: (path: string) => `${begin}:in:${hash('sha256', path).slice(0, 32)}`,
       };
     },
-    spend: owner => `${prefix}{owner:${owner}}:spend`,
-    hold: id => `${prefix}{hold:${id}}`,
+    /** What an owner's calls cost. */
+    spend: (owner: string) => `${prefix}{owner:${owner}}:spend`,
+    /** Whose money was put aside. */
+    hold: (id: string) => `${prefix}{hold:${id}}`,
     owners: `${prefix}{owners}`,
+    /** Begins the keys of all facts. */
     fact: `${prefix}{fact}`,
     mark: `${prefix}{mark}`,
   };

@@ -1,18 +1,14 @@
 import { isThreadId, type ThreadId } from '../../core/ids.ts';
-import { tombstoneLifeMs } from '../records.ts';
-import type { Prunable, Unused } from '../store.ts';
+import { isUnused, tombstoneLifeMs } from '../records.ts';
+import type { Store, Unused } from '../store.ts';
 import type { RedisFacts } from './facts.ts';
 import type { RedisJobs } from './jobs.ts';
 import { ownerHash } from './keys.ts';
-import { inBatches, type StoredHead, unlessDamaged } from './records.ts';
+import { inBatches, unlessDamaged } from './records.ts';
 import { allTextsOf, pairsOf, partsOf } from './script.ts';
 import type { RedisSpend } from './spend.ts';
 import { readThread } from './thread-scripts.ts';
 import type { RedisParts, RedisThreads } from './threads.ts';
-
-export function isUnused({ owner, updatedAt }: StoredHead['head'], unused: Unused): boolean {
-  return owner === unused.owner && updatedAt < unused.since;
-}
 
 /** The stored threads that begin with this one; a damaged one counts. */
 export async function forksOf(
@@ -27,10 +23,7 @@ export async function forksOf(
 }
 
 /** Counts what a prune would take. */
-export function redisPrunable(
-  { client, keys }: Pick<RedisParts, 'client' | 'keys'>,
-  threads: RedisThreads,
-): (now: number, unused?: Unused) => Promise<Prunable> {
+export function redisPrunable({ client, keys }: RedisParts, threads: RedisThreads): Store['prunable'] {
   async function ranged(list: string, upTo: string): Promise<ThreadId[]> {
     return allTextsOf(await client.send(list, ['ZRANGE', list, '-inf', upTo, 'BYSCORE'])).filter(isThreadId);
   }
@@ -106,7 +99,7 @@ const step = 200;
 export function redisPrune(
   { client, keys }: RedisParts,
   { threads, jobs, facts, spend }: { threads: RedisThreads; jobs: RedisJobs; facts: RedisFacts; spend: RedisSpend },
-): (now: number, unused?: Unused) => Promise<number> {
+): Store['prune'] {
   const parts = { client, keys };
   const hasForks = async (id: string) => (await forksOf(parts, threads, id)).length > 0;
 

@@ -2,6 +2,9 @@ import { isAppError, storageError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
 import {
+  damagedText,
+  type GoneLookup,
+  goneAs,
   type HeadState,
   type Origin,
   openRecord,
@@ -9,22 +12,14 @@ import {
   type StoredRecord,
   sealBlob,
   sealRecord,
+  wholeHead,
 } from '../records.ts';
-import type { Lookup } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
 import { textsOf } from './script.ts';
 import { dropBlob, keepBlob, referToBlob } from './thread-scripts.ts';
 
-/** Texts by hash. Each has its users, and goes with the last of them; whatever happens, it goes when its time is over. */
-export interface RedisBlobs {
-  read(hashes: readonly Sha256[]): Promise<Map<Sha256, string>>;
-  /** Adds a user to texts, writing those that are new. Answers the hashes of all that are there then. */
-  refer(user: string, hashes: Iterable<Sha256>, texts: ReadonlyMap<Sha256, string>, lifeMs: number): Promise<Sha256[]>;
-  /** Ends the use of texts; those without another user go. */
-  drop(uses: readonly (readonly [sha: string, user: string])[]): Promise<void>;
-  keep(hashes: readonly string[], lifeMs: number): Promise<void>;
-}
+export type RedisBlobs = ReturnType<typeof redisBlobs>;
 
 const sealChars = 64;
 
@@ -43,17 +38,15 @@ export async function inBatches<Item, Result>(
   return results;
 }
 
-export function redisBlobs(client: RedisClient, keys: RedisKeys): RedisBlobs {
+/** Texts by hash. Each has its users, and goes with the last of them; whatever happens, it goes when its time is over. */
+export function redisBlobs(client: RedisClient, keys: RedisKeys) {
   async function read(sha: Sha256): Promise<readonly [Sha256, string] | undefined> {
     const [key] = keys.blob(sha);
     const kept = await client.fetch(key, ['GET', key]);
     if (typeof kept !== 'string') return undefined;
     const text = kept.slice(sealChars);
     if (sealBlob(sha, text) === kept.slice(0, sealChars)) return [sha, text];
-    throw storageError('corrupt', `A stored text (${sha.slice(0, 12)}…) is damaged in Redis and is not served.`, {
-      next: 'Begin a new thread and name the files again; other threads are affected only where they sent the same text.',
-      data: { blob: sha },
-    });
+    throw damagedText(sha, 'in Redis');
   }
 
   async function refer(user: string, sha: Sha256, text: string | undefined, life: string): Promise<boolean> {
@@ -66,19 +59,21 @@ export function redisBlobs(client: RedisClient, keys: RedisKeys): RedisBlobs {
   }
 
   return {
-    async read(hashes) {
+    async read(hashes: readonly Sha256[]): Promise<Map<Sha256, string>> {
       const found = await inBatches([...new Set(hashes)], read);
       return new Map(found.filter(each => each !== undefined));
     },
-    async refer(user, hashes, texts, lifeMs) {
+    /** Adds a user to texts, writing those that are new. Answers the hashes of all that are there then. */
+    async refer(user: string, hashes: Iterable<Sha256>, texts: ReadonlyMap<Sha256, string>, lifeMs: number) {
       const wanted = [...new Set(hashes)];
       const there = await inBatches(wanted, sha => refer(user, sha, texts.get(sha), String(lifeMs)));
       return wanted.filter((_, index) => there[index]);
     },
-    async drop(uses) {
+    /** Ends the use of texts; those without another user go. */
+    async drop(uses: readonly (readonly [sha: string, user: string])[]): Promise<void> {
       await inBatches(uses, ([sha, user]) => client.run(dropBlob, keys.blob(sha), [user]));
     },
-    async keep(hashes, lifeMs) {
+    async keep(hashes: readonly string[], lifeMs: number): Promise<void> {
       await inBatches(hashes, sha => client.run(keepBlob, keys.blob(sha), [String(lifeMs)]));
     },
   };
@@ -95,13 +90,7 @@ export function unpackRecord<Kind extends StoredRecord['kind']>(
   text: string | undefined,
   kind: Kind,
 ): RecordOf<Kind> | undefined {
-  if (text === undefined) return undefined;
-  const record = openRecord(text.slice(sealChars), text.slice(0, sealChars));
-  return record && isKind(record, kind) ? record : undefined;
-}
-
-function isKind<Kind extends StoredRecord['kind']>(record: StoredRecord, kind: Kind): record is RecordOf<Kind> {
-  return record.kind === kind;
+  return text === undefined ? undefined : openRecord(text.slice(sealChars), text.slice(0, sealChars), kind);
 }
 
 export function damaged(id: string, what: string): never {
@@ -132,7 +121,7 @@ export interface StoredHead {
 }
 
 /** A thread as it stands in the store, whether its time ended or not; only a tombstone says that it expired. */
-export type FoundHead = { state: 'stored'; value: StoredHead } | Exclude<Lookup<never>, { state: 'live' }>;
+export type FoundHead = { state: 'stored'; value: StoredHead } | GoneLookup | { state: 'unknown' };
 
 export const headFields = ['s', 'at', 'exp', 'head', 'origin', 'v', 'texts'] as const;
 
@@ -140,14 +129,13 @@ export const headFields = ['s', 'at', 'exp', 'head', 'origin', 'v', 'texts'] as 
 export function foundHead(id: ThreadId, fields: unknown): FoundHead {
   const [state, at, , body, begin, version = '', texts] = textsOf(fields);
   if (state === undefined) return { state: 'unknown' };
-  if (state === 'expired') return { state, expiredAt: Number(at) };
-  if (state === 'deleted') return { state, deletedAt: Number(at) };
+  if (state === 'expired' || state === 'deleted') return goneAs(state, Number(at));
   const head = unpackRecord(body, 'head')?.head;
   const origin = unpackRecord(begin, 'origin')?.origin;
   if (head?.id !== id || origin?.id !== id) return damaged(id, 'its head');
   return { state: 'stored', value: { head, origin, version, textsUntil: Number(texts ?? 0) } };
 }
 
-export function publicHead({ head: { startSeq: _start, ...head }, origin }: StoredHead): ThreadHead {
-  return { ...head, initialContext: origin.initialContext };
+export function publicHead({ head, origin }: StoredHead): ThreadHead {
+  return wholeHead(head, origin);
 }

@@ -1,7 +1,8 @@
 import { storageError } from '../../core/errors.ts';
-import type { Clock, Random } from '../../core/ports.ts';
-import type { Store, StoreInspection } from '../store.ts';
+import { skipWarning } from '../records.ts';
+import { lastingTimeoutHours, type Store, type StoreInspection } from '../store.ts';
 import { closedRedis, type RedisClient, redisClient } from './cluster-client.ts';
+import type { RedisLinkOptions } from './connection.ts';
 import { redisFacts } from './facts.ts';
 import { redisJobs, redisLeases } from './jobs.ts';
 import { redisKeys } from './keys.ts';
@@ -69,17 +70,9 @@ function fieldsOf(info: string): Map<string, string> {
   return new Map(pairs.filter(([name]) => name !== ''));
 }
 
-export interface RedisStoreOptions {
-  /** `redis://user:password@host:port/database`, `rediss://` for TLS. Never shown. */
-  url: string;
-  /** File of the authorities (PEM) that are trusted for `rediss://`; absent: those of this machine. */
-  caFile?: string | undefined;
+export interface RedisStoreOptions extends RedisLinkOptions {
   /** Begins all keys: several products can share one server. */
   prefix: string;
-  /** Milliseconds after which a server that does not answer counts as gone, for now. */
-  patienceMs: number;
-  clock: Clock;
-  random: Random;
   /** Told when the server begins to fail and when that is over: for the log, one sentence each. */
   onWarning: (message: string) => void;
 }
@@ -123,12 +116,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const keys = redisKeys(prefix);
   const parts = { client, keys, clock, random };
   const blobs = redisBlobs(client, keys);
-  const warned = new Set<string>();
-  const index = redisIndex(client, keys, thread => {
-    if (warned.has(thread)) return;
-    warned.add(thread);
-    onWarning(`Thread ${thread} is damaged in Redis; lists and searches leave it out.`);
-  });
+  const index = redisIndex(client, keys, skipWarning('in Redis', onWarning));
   const threads = redisThreads(parts, blobs, index);
   const jobs = redisJobs(parts);
   const leases = redisLeases(parts);
@@ -141,7 +129,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
 
   return {
     kind: 'redis',
-    defaultTimeoutHours: 720,
+    defaultTimeoutHours: lastingTimeoutHours,
 
     create: (head, over) => pass(() => ordered(head.id, () => threads.create(head, over))),
     read: (id, now) => pass(() => threads.read(id, now)),
@@ -167,10 +155,10 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
       ),
     prune: (now, unused) => pass(() => prune(now, unused)),
     prunable: (now, unused) => pass(() => prunable(now, unused)),
-    createJob: job => pass(() => ordered(job.id, () => jobs.create(job))),
+    createJob: job => pass(() => ordered(job.id, () => jobs.createJob(job))),
     job: (id, now) => pass(() => jobs.job(id, now)),
     jobs: query => pass(() => jobs.jobs(query)),
-    endJob: (id, end) => pass(() => ordered(id, () => jobs.end(id, end))),
+    endJob: (id, end) => pass(() => ordered(id, () => jobs.endJob(id, end))),
     lease: (id, holder, ttlMs, now) => pass(() => ordered(id, () => leases.lease(id, holder, ttlMs, now))),
     release: (id, holder) => pass(() => ordered(id, () => leases.release(id, holder))),
     fact: (key, now) => pass(() => facts.fact(key, now)),

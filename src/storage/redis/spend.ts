@@ -1,8 +1,7 @@
-import { storageError } from '../../core/errors.ts';
 import { isThreadId } from '../../core/ids.ts';
 import { type SpendLedger, type SpendScope, spendDays, spendThreadDays } from '../../core/spend-ledger.ts';
 import type { SpendRow } from '../../core/usage.ts';
-import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
+import { daysBefore, keyOf, refuseContended, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
 import type { RedisClient } from './cluster-client.ts';
 import { ownerHash } from './keys.ts';
 import { inBatches, packRecord, unlessDamaged, unpackRecord } from './records.ts';
@@ -113,7 +112,6 @@ export interface RedisSpend extends SpendLedger {
   prune(ownerHash: string, now: number): Promise<void>;
 }
 
-/** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
 const maxTries = 100;
 
 /** The server forgets what was put aside this much later than whoever did it. */
@@ -154,10 +152,7 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
       const rest = instead ? [keyOf(instead), instead.thread ?? ''] : [];
       if (Number(await client.run(putSpend, [place], [...facts, ...rest])) === 1) return;
     }
-    throw storageError('unavailable', 'The ledger is changed by others without a pause.', {
-      retryable: true,
-      next: 'Try again.',
-    });
+    refuseContended('The ledger');
   }
 
   return {

@@ -1,6 +1,6 @@
 import { isThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
-import { tombstoneLifeMs } from '../records.ts';
+import { isListedAfter, tombstoneLifeMs } from '../records.ts';
 import { matchWords, queryWords } from '../search-words.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
@@ -20,16 +20,7 @@ import { searchThread } from './thread-scripts.ts';
 
 type Indexed = Pick<ThreadHead, 'id' | 'owner' | 'workspace' | 'updatedAt' | 'expiresAt'>;
 
-/** Which threads an owner has. It only ever says where to look: what a head says counts. */
-export interface RedisIndex {
-  /** Never rejects: the change it follows is made, and the next one puts the index right. */
-  put(head: Indexed): Promise<void>;
-  bury(head: Indexed, at: number): Promise<void>;
-  /** Takes a thread out of those that are gone. */
-  revive(head: Indexed): Promise<void>;
-  list(query: ListQuery): Promise<ThreadHead[]>;
-  search(query: SearchQuery): Promise<SearchHit[]>;
-}
+export type RedisIndex = ReturnType<typeof redisIndex>;
 
 /** The newest threads that a search looks into, and how many turns of each it weighs against each other. */
 const searchedThreads = 1_000;
@@ -59,8 +50,11 @@ return 1
 `,
 );
 
-/** `onSkip` is told of threads that lists and searches leave out because they are damaged. */
-export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread: string) => void): RedisIndex {
+/**
+ * Which threads an owner has. It only ever says where to look: what a head says counts. `onSkip` is told of threads that lists
+ * and searches leave out because they are damaged.
+ */
+export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread: string) => void) {
   const namesOf = ({ owner, workspace }: Pick<ThreadHead, 'owner' | 'workspace'>) => {
     const names = keys.owner(ownerHash(owner));
     return [names.threads, names.ends, names.workspace(workspace)];
@@ -76,12 +70,10 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
   }
 
   /** Live threads of a list, page by page, the newest first. */
-  async function* walk({ owner, workspace, before, beforeId, now }: Omit<ListQuery, 'limit'>, size: number) {
+  async function* walk({ owner, workspace, now, ...rest }: Omit<ListQuery, 'limit'>, size: number) {
     const names = keys.owner(ownerHash(owner));
     const name = workspace === undefined ? names.threads : names.workspace(workspace);
-    const newest = before === undefined ? '+inf' : `${before}`;
-    const isEarlier = ({ id, updatedAt }: Pick<ThreadHead, 'id' | 'updatedAt'>) =>
-      before === undefined || updatedAt < before || (updatedAt === before && beforeId !== undefined && id < beforeId);
+    const newest = String(rest.before ?? '+inf');
     for (let at = 0; ; at += size) {
       const range = ['ZRANGE', name, newest, '-inf', 'BYSCORE', 'REV', 'LIMIT', String(at), String(size)];
       const ids = allTextsOf(await client.send(name, range));
@@ -91,7 +83,7 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
         if (each?.state !== 'stored') continue;
         const { head } = each.value;
         const isAsked = head.owner === owner && (workspace === undefined || head.workspace === workspace);
-        if (isAsked && head.expiresAt > now && isEarlier(head)) live.push(each.value);
+        if (isAsked && head.expiresAt > now && isListedAfter(head, rest)) live.push(each.value);
       }
       yield live;
       if (ids.length < size) return;
@@ -99,7 +91,8 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
   }
 
   return {
-    async put(head) {
+    /** Never rejects: the change it follows is made, and the next one puts the index right. */
+    async put(head: Indexed): Promise<void> {
       const life = Math.ceil(Math.max(0, head.expiresAt - head.updatedAt) + tombstoneLifeMs);
       const args = [head.id, String(head.updatedAt), String(head.expiresAt), String(life)];
       const hash = ownerHash(head.owner);
@@ -110,21 +103,22 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
           client.send(keys.mark, ['INCR', keys.mark]),
         ]);
       } catch {
-        // Said in the interface; the connection's own log has the reason.
+        // The connection's own log has the reason.
       }
     },
-    async bury(head, at) {
+    async bury(head: Indexed, at: number): Promise<void> {
       const { gone } = keys.owner(ownerHash(head.owner));
       await Promise.all([
         client.run(buryScript, [...namesOf(head), gone], [head.id, String(at), String(tombstoneLifeMs)]),
         client.send(keys.mark, ['INCR', keys.mark]),
       ]);
     },
-    async revive({ id, owner }) {
+    /** Takes a thread out of those that are gone. */
+    async revive({ id, owner }: Indexed): Promise<void> {
       const { gone } = keys.owner(ownerHash(owner));
       await client.send(gone, ['ZREM', gone, id]);
     },
-    async list({ limit, ...query }) {
+    async list({ limit, ...query }: ListQuery): Promise<ThreadHead[]> {
       const heads: ThreadHead[] = [];
       if (limit < 1) return heads;
       for await (const live of walk(query, Math.min(page, limit))) {
@@ -133,7 +127,7 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
       }
       return heads.sort((a, b) => b.updatedAt - a.updatedAt).slice(0, limit);
     },
-    async search({ text, limit, ...query }) {
+    async search({ text, limit, ...query }: SearchQuery): Promise<SearchHit[]> {
       const words = queryWords(text);
       const hits: SearchHit[] = [];
       if (words.length === 0 || limit < 1) return hits;

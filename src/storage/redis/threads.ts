@@ -1,10 +1,18 @@
-import { isAppError, storageError } from '../../core/errors.ts';
+import { isAppError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../core/thread.ts';
-import { blobsOfTurns, changedHead, refuseExisting, refuseNotLive, splitHead, tombstoneLifeMs } from '../records.ts';
+import {
+  blobsOfTurns,
+  changedHead,
+  refuseContended,
+  refuseExisting,
+  refuseNotLive,
+  splitHead,
+  tombstoneLifeMs,
+} from '../records.ts';
 import { foldWords } from '../search-words.ts';
-import type { Lookup, ThreadChange } from '../store.ts';
+import type { Store, ThreadChange } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
 import type { RedisKeys } from './keys.ts';
 import {
@@ -22,17 +30,6 @@ import { allTextsOf, pairsOf, partsOf, textsOf } from './script.ts';
 import type { RedisIndex } from './thread-index.ts';
 import { buryThread, commitThread, createThread, keepThread, readThread, setTexts } from './thread-scripts.ts';
 
-/** Sees to it that the server forgets nothing that somebody still needs. */
-export interface RedisKeeping {
-  /**
-   * Keeps the texts of a thread that is to live `lifeMs` from now. They are kept for twice as long, so that it is seldom that
-   * all of them have to be touched. Answers until when they are kept.
-   */
-  texts(id: ThreadId, until: number, lifeMs: number, now: number): Promise<number>;
-  /** What a fork begins with lives as long as the fork. */
-  ancestors(child: Pick<ThreadHead, 'parent'>, lifeMs: number, now: number): Promise<void>;
-}
-
 /** What belongs to a thread stays this long after its end: whoever reads it just then, or forked it, still finds it. */
 const graceMs = 7 * 86_400_000;
 
@@ -48,7 +45,12 @@ export function textLife(lifeMs: number): number {
   return Math.ceil(2 * lifeMs + graceMs);
 }
 
-export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisBlobs): RedisKeeping {
+/** Sees to it that the server forgets nothing that somebody still needs. */
+export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisBlobs) {
+  /**
+   * Keeps the texts of a thread that is to live `lifeMs` from now. They are kept for twice as long, so that it is seldom that
+   * all of them have to be touched. Answers until when they are kept.
+   */
   async function texts(id: ThreadId, until: number, lifeMs: number, now: number): Promise<number> {
     if (now + lifeMs + graceMs <= until) return until;
     const name = `${keys.thread(id).head}:blobs`;
@@ -58,7 +60,8 @@ export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisB
 
   return {
     texts,
-    async ancestors(child, lifeMs, now) {
+    /** What a fork begins with lives as long as the fork. */
+    async ancestors(child: Pick<ThreadHead, 'parent'>, lifeMs: number, now: number): Promise<void> {
       let next = child.parent;
       for (let depth = 0; next && depth < maxAncestors; depth++) {
         const { all, head } = keys.thread(next.thread);
@@ -150,11 +153,8 @@ export interface RedisParts {
   random: Random;
 }
 
-export interface RedisThreads {
-  create(head: ThreadHead, over?: 'revive'): Promise<void>;
-  read(id: ThreadId, now: number): Promise<Lookup<Thread>>;
+export interface RedisThreads extends Pick<Store, 'create' | 'read' | 'commit'> {
   find(id: ThreadId): Promise<FoundHead>;
-  commit(id: ThreadId, change: ThreadChange): Promise<number>;
   /**
    * Leaves a tombstone; false when the thread is not alive (`deleted`), has not expired (`expired`), or changed meanwhile
    * (`unused`, which counts as deleted).
@@ -162,7 +162,6 @@ export interface RedisThreads {
   bury(stored: StoredHead, why: 'expired' | 'deleted' | 'unused', now: number): Promise<boolean>;
 }
 
-/** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
 const maxTries = 100;
 
 export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisIndex): RedisThreads {
@@ -245,10 +244,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
         await index.put({ id, owner, workspace, updatedAt: change.updatedAt, expiresAt: change.expiresAt });
         return seq;
       }
-      throw storageError('unavailable', `Thread ${id} is changed by others without a pause.`, {
-        retryable: true,
-        next: 'Try again.',
-      });
+      return refuseContended(`Thread ${id}`);
     },
 
     bury: redisBurial(parts, blobs, index),

@@ -1,30 +1,22 @@
 import { scheduler } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { isAppError, storageError } from '../../core/errors.ts';
-import type { JobId, ThreadId } from '../../core/ids.ts';
-import type { Job } from '../../core/job.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { SpendHold } from '../../core/spend-ledger.ts';
-import type { ThreadHead } from '../../core/thread.ts';
-import type { SpendEntry } from '../../core/usage.ts';
-import type { FactSwap, JobEnd, ThreadChange, Unused } from '../store.ts';
 import { type FailureMessage, unpackFailure } from './failure.ts';
+import type { SqliteWrites } from './writes.ts';
 
 /** What may wait for others to share their transaction waits no longer than this many milliseconds. */
 const lingerMs = 5;
 
-/** Things to do that may wait a little, so that they go along with what can't. */
-export interface Lingering {
-  add(run: () => void): void;
-  /** Does all of it now, in its order. */
-  flush(): void;
-}
-
-/** By the machine's own time, as the disk's is: a clock that a test has stopped must not stop what was asked. */
-export function createLingering(): Lingering {
+/**
+ * Things to do that may wait a little, so that they go along with what can't. By the machine's own time, as the disk's is: a
+ * clock that a test has stopped must not stop what was asked.
+ */
+export function createLingering() {
   let waiting: (() => void)[] = [];
   let isTimed = false;
 
+  /** Does all of it now, in its order. */
   function flush(): void {
     const all = waiting;
     waiting = [];
@@ -32,7 +24,7 @@ export function createLingering(): Lingering {
   }
 
   return {
-    add(run) {
+    add(run: () => void): void {
       waiting.push(run);
       if (isTimed) return;
       isTimed = true;
@@ -45,19 +37,17 @@ export function createLingering(): Lingering {
   };
 }
 
+type WriteArgs = { [Op in keyof SqliteWrites]: Parameters<SqliteWrites[Op]> };
+
 /** A change, as the store's thread asks the writer's thread for it. */
-export type WriteRequest =
-  | { op: 'create'; head: ThreadHead; over?: 'revive' }
-  | { op: 'commit'; id: ThreadId; change: ThreadChange }
-  | { op: 'remove'; id: ThreadId; now: number }
-  | { op: 'prune'; now: number; unused?: Unused }
-  | { op: 'createJob'; job: Job }
-  | { op: 'endJob'; id: JobId; end: JobEnd }
-  | { op: 'addSpend'; entry: SpendEntry | undefined; hold: string | undefined }
-  | { op: 'holdSpend'; hold: SpendHold }
-  | { op: 'lease'; id: string; holder: string; ttlMs: number; now: number }
-  | { op: 'release'; id: string; holder: string }
-  | { op: 'swapFact'; swap: FactSwap };
+export type WriteRequest<Op extends keyof SqliteWrites = keyof SqliteWrites> = {
+  [Each in Op]: { op: Each; args: WriteArgs[Each] };
+}[Op];
+
+/** The changes as they answer requests. */
+export type Performers = {
+  [Op in keyof SqliteWrites]: (...args: WriteArgs[Op]) => unknown;
+};
 
 /** What is done between transactions. */
 export type ControlRequest =
@@ -82,21 +72,15 @@ export type WriterAnswer =
   | { warning: string };
 
 export interface WriterOptions {
+  /** Absolute path; the file and its directory are made on first use. */
   file: string;
+  /** The file may not grow beyond this many bytes; absent: as far as the disk allows. */
   maxBytes?: number;
-  /** URL of the thread's program, where it is another one: it calls `startWriter`. */
+  /** URL of another program for the writer's thread, which calls `startWriter`: for tests of disks that fail. */
   program?: string;
 }
 
-/** The near side of the writer's thread, which it starts with the first request and again when it died. */
-export interface SqliteClient {
-  /** `unhurried`: goes along with the next request, in its transaction, or after a few milliseconds by itself. */
-  send(request: WriteRequest | ControlRequest, unhurried?: boolean): Promise<number>;
-  /** True once something succeeded: then the file is there and ready. */
-  opened(): boolean;
-  /** Waits for what was sent, and ends the thread. */
-  end(): Promise<void>;
-}
+export type SqliteClient = ReturnType<typeof sqliteClient>;
 
 interface Waiting {
   resolve(value: number): void;
@@ -105,7 +89,8 @@ interface Waiting {
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './writer.ts' : './sqlite-writer.js', import.meta.url);
 
-export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void): SqliteClient {
+/** The near side of the writer's thread, which it starts with the first request and again when it died. */
+export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (message: string) => void) {
   const waiting = new Map<number, Waiting>();
   let worker: Worker | undefined;
   let opened = false;
@@ -165,26 +150,29 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
     }
   }
 
+  /** `unhurried`: goes along with the next request, in its transaction, or after a few milliseconds by itself. */
+  function send(request: WriteRequest | ControlRequest, unhurried = false): Promise<number> {
+    return new Promise((resolve, reject) => {
+      const postIt = () => post(request, { resolve, reject });
+      if (unhurried) return lingering.add(postIt);
+      // The writer takes what comes in one go into one transaction, in this order.
+      lingering.flush();
+      postIt();
+    });
+  }
+
   return {
+    send,
+    /** True once something succeeded: then the file is there and ready. */
     opened: () => opened,
-
-    send(request, unhurried = false) {
-      return new Promise((resolve, reject) => {
-        const postIt = () => post(request, { resolve, reject });
-        if (unhurried) return lingering.add(postIt);
-        // The writer takes what comes in one go into one transaction, in this order.
-        lingering.flush();
-        postIt();
-      });
-    },
-
-    async end() {
+    /** Waits for what was sent, and ends the thread. */
+    async end(): Promise<void> {
       lingering.flush();
       const current = worker;
       if (!current) return;
       const gone = new Promise<void>(resolve => current.once('exit', () => resolve()));
       try {
-        await this.send({ op: 'close' });
+        await send({ op: 'close' });
       } catch (error) {
         // Everything that was acknowledged is in the file; only moving it to its final place did not work.
         onWarning(isAppError(error) ? error.message : String(error));

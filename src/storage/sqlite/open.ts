@@ -12,6 +12,7 @@ export function salvagedName(file: string): string {
 }
 
 export interface RepairOptions {
+  /** Epoch milliseconds; names what is set aside. */
   now: number;
   onWarning: (message: string) => void;
 }
@@ -70,16 +71,13 @@ const checkedBytes = 256 * 1024 * 1024;
 /** Opens SQLite on a file. */
 export type Connect = (file: string, options: { timeout: number }) => DatabaseSync;
 
-export interface OpenOptions {
+export interface OpenOptions extends RepairOptions {
   file: string;
   connect: Connect;
-  /** Epoch milliseconds; names what is set aside. */
-  now: number;
   /** The file may not grow beyond it. */
   maxBytes?: number;
   /** Checks everything, the search index included, whatever the size. */
   thorough: boolean;
-  onWarning: (message: string) => void;
 }
 
 export interface OpenFile {

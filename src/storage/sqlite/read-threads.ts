@@ -4,16 +4,11 @@ import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, Turn, WorkflowStat
 import type { Prunable, Unused } from '../store.ts';
 import { damaged, type Row, recordOf } from './tables.ts';
 
-/** What was read of rows that never change, so that it need not be read and checked again. */
-export interface SeenRows<Value> {
-  get(key: string): Value | undefined;
-  /** `size` is what it takes in memory, about, in characters. One that is larger than the whole is not kept. */
-  keep(key: string, value: Value, size: number): void;
-  drop(key: string): void;
-}
-
-/** Keeps as much as fits, and gives up what was not asked for the longest. */
-export function seenRows<Value>(capacity: number): SeenRows<Value> {
+/**
+ * What was read of rows that never change, so that it need not be read and checked again: keeps as much as fits, and gives up
+ * what was not asked for the longest.
+ */
+export function seenRows<Value>(capacity: number) {
   const kept = new Map<string, { value: Value; size: number }>();
   let total = 0;
   const drop = (key: string) => {
@@ -21,14 +16,15 @@ export function seenRows<Value>(capacity: number): SeenRows<Value> {
     kept.delete(key);
   };
   return {
-    get(key) {
+    get(key: string): Value | undefined {
       const found = kept.get(key);
       if (!found) return undefined;
       kept.delete(key);
       kept.set(key, found);
       return found.value;
     },
-    keep(key, value, size) {
+    /** `size` is what it takes in memory, about, in characters. One that is larger than the whole is not kept. */
+    keep(key: string, value: Value, size: number): void {
       drop(key);
       if (size > capacity) return;
       kept.set(key, { value, size });

@@ -1,26 +1,16 @@
 import { DatabaseSync } from 'node:sqlite';
-import { storageError } from '../../core/errors.ts';
-import type { JobId, Sha256, ThreadId } from '../../core/ids.ts';
-import type { Job } from '../../core/job.ts';
+import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { Thread, ThreadHead } from '../../core/thread.ts';
-import { sealBlob } from '../records.ts';
+import type { ThreadHead } from '../../core/thread.ts';
+import { closedStore, damagedText, goneAs, sealBlob, skipWarning, wholeHead } from '../records.ts';
 import { matchWords, queryWords, type WordMatch } from '../search-words.ts';
-import type { JobQuery, ListQuery, Lookup, Prunable, SearchHit, SearchQuery, Unused } from '../store.ts';
+import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
 import type { SqliteClient } from './client.ts';
 import { isDamage, passesSoon, sqliteFailure } from './failure.ts';
 import { inodeOf, lockWaitMs } from './open.ts';
 import { seenRows, sqlitePrunable, sqliteThreadReader } from './read-threads.ts';
-import { type SqliteSpendReads, sqliteSpendReads } from './spend.ts';
-import {
-  damaged,
-  type Row,
-  recordOf,
-  type SqliteFactReads,
-  scopeWord,
-  sqliteFactReads,
-  sqliteJobReads,
-} from './tables.ts';
+import { sqliteSpendReads } from './spend.ts';
+import { damaged, type Row, recordOf, scopeWord, sqliteFactReads, sqliteJobReads } from './tables.ts';
 
 /** The newest turns that a search looks at, and how many of them in each thread it weighs against each other. */
 const searchedTurns = 2_000;
@@ -36,27 +26,17 @@ interface SeenBlob {
   text: string;
 }
 
-/** Everything that only reads. A row whose checksum is wrong is never served. */
-export interface SqliteReads extends SqliteFactReads, SqliteSpendReads {
-  read(id: ThreadId, now: number): Lookup<Thread>;
-  head(id: ThreadId, now: number): Lookup<ThreadHead>;
-  blobs(hashes: readonly Sha256[]): Map<Sha256, string>;
-  list(query: ListQuery): ThreadHead[];
-  search(query: SearchQuery): SearchHit[];
-  prunable(now: number, unused?: Unused): Prunable;
-  job(id: JobId, now: number): Job | undefined;
-  jobs(query: JobQuery): Job[];
-  /** Another number after each commit of another connection; to compare with earlier ones of this connection alone. */
-  version(): number;
-  close(): void;
-}
+export type SqliteReads = ReturnType<typeof sqliteReads>;
 
 const headColumns = 't.n, t.id, t.body, t.seal, o.body AS origin_body, o.seal AS origin_seal';
 
 const headTables = 'threads t LEFT JOIN origins o ON o.thread = t.n';
 
-/** `onSkip` is told of threads that a list or a search leaves out because they are damaged. */
-export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void): SqliteReads {
+/**
+ * Everything that only reads. A row whose checksum is wrong is never served; `onSkip` is told of threads that a list or a
+ * search leaves out because they are damaged.
+ */
+function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
   const byId = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.id = ?`);
   const tombstone = db.prepare('SELECT body, seal FROM tombstones WHERE id = ?');
   const blob = db.prepare('SELECT body, seal FROM blobs WHERE sha = ?');
@@ -82,7 +62,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
       const gone = tombstone.get(id);
       if (!gone) return { state: 'unknown' };
       const { state, at } = recordOf(gone, 'tombstone') ?? damaged(id, 'the note of its end');
-      return state === 'expired' ? { state, expiredAt: at } : { state, deletedAt: at };
+      return goneAs(state, at);
     }
     const head = headOf(row) ?? damaged(id, 'its head');
     if (head.expiresAt <= now) return { state: 'expired', expiredAt: head.expiresAt };
@@ -101,9 +81,9 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
   }
 
   return {
-    read: (id, now) => snapshot(() => find(id, now, rest)),
-    head: (id, now) => snapshot(() => find(id, now, head => head)),
-    blobs: hashes =>
+    read: (id: ThreadId, now: number) => snapshot(() => find(id, now, rest)),
+    head: (id: ThreadId, now: number) => snapshot(() => find(id, now, head => head)),
+    blobs: (hashes: readonly Sha256[]) =>
       snapshot(() => {
         const found = new Map<Sha256, string>();
         for (const sha of new Set(hashes)) {
@@ -112,11 +92,12 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void):
         }
         return found;
       }),
-    list: query => snapshot(() => heads(query)),
+    list: (query: ListQuery) => snapshot(() => heads(query)),
     search: sqliteSearch(db, snapshot, onSkip),
     prunable: sqlitePrunable(db),
     ...sqliteJobReads(db),
     ...sqliteFactReads(db),
+    /** Another number after each commit of another connection; to compare with earlier ones of this connection alone. */
     version: () => Number(version.get()?.data_version),
     ...sqliteSpendReads(db),
     close: () => db.close(),
@@ -127,16 +108,12 @@ function headOf(row: Row): ThreadHead | undefined {
   const state = recordOf(row, 'head')?.head;
   const origin = recordOf({ body: row.origin_body, seal: row.origin_seal }, 'origin')?.origin;
   if (!state || !origin || state.id !== row.id || origin.id !== row.id) return undefined;
-  const { startSeq: _start, ...head } = state;
-  return { ...head, initialContext: origin.initialContext };
+  return wholeHead(state, origin);
 }
 
 function textOfBlob(sha: Sha256, { body, seal }: Row): string {
   if (typeof body === 'string' && sealBlob(sha, body) === seal) return body;
-  throw storageError('corrupt', `A stored text (${sha.slice(0, 12)}…) is damaged on the disk and is not served.`, {
-    next: 'Begin a new thread and name the files again; other threads are affected only where they sent the same text.',
-    data: { blob: sha },
-  });
+  throw damagedText(sha, 'on the disk');
 }
 
 function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query: ListQuery) => ThreadHead[] {
@@ -219,25 +196,11 @@ function sqliteSearch(
 
 const retryMs = 10;
 
-export interface SqliteReader {
-  /** Runs a read once the file is ready; where it is damaged, once more after it was replaced. */
-  read<Result>(run: (reads: SqliteReads) => Result): Promise<Result>;
-  /** Another text after each change of the file, or when it became another file. */
-  mark(): Promise<string>;
-  close(): Promise<void>;
-}
-
 export interface SqliteReaderOptions {
   file: string;
   clock: Clock;
   onWarning: (message: string) => void;
   writer: SqliteClient;
-}
-
-export function closedStore(): Error {
-  return storageError('unavailable', 'The store of the threads is closed.', {
-    next: 'Start the program again: a closed store is not opened a second time.',
-  });
 }
 
 interface Held {
@@ -246,18 +209,12 @@ interface Held {
 }
 
 /** The connection on which a process reads: it cannot write, and waits without stopping anything. */
-export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOptions): SqliteReader {
+export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOptions) {
   let held: Held | undefined;
   let opening: Promise<Held> | undefined;
   let connections = 0;
   let closed = false;
-  const warned = new Set<string>();
-
-  function warnOnce(thread: string): void {
-    if (warned.has(thread)) return;
-    warned.add(thread);
-    onWarning(`Thread ${thread} is damaged on the disk; lists and searches leave it out.`);
-  }
+  const warnOnce = skipWarning('on the disk', onWarning);
 
   function connect(): Held {
     if (closed) throw closedStore();
@@ -301,6 +258,7 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
     held = undefined;
   }
 
+  /** Runs a read once the file is ready; where it is damaged, once more after it was replaced. */
   async function read<Result>(run: (reads: SqliteReads) => Result): Promise<Result> {
     const deadline = clock.monotonic() + lockWaitMs;
     for (let healed = false; ; ) {
@@ -327,9 +285,10 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
 
   return {
     read,
+    /** Another text after each change of the file, or when it became another file. */
     mark: () => read(reads => `${connections} ${reads.version()}`),
 
-    async close() {
+    async close(): Promise<void> {
       closed = true;
       await opening?.catch(() => {
         // Whoever asked for it was told.

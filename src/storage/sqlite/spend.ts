@@ -8,22 +8,14 @@ import {
   spendThreadDays,
 } from '../../core/spend-ledger.ts';
 import type { SpendEntry, SpendRow } from '../../core/usage.ts';
-import { daysBefore, keyOf, rounding, rowOf, sealRecord, sumOf, withoutThread } from '../records.ts';
+import { daysBefore, fits, keyOf, rowOf, sealRecord, sumOf, withoutThread } from '../records.ts';
 import { type Row, recordOf } from './tables.ts';
-
-/** Changes of the ledger. Each one expects to run inside a transaction of its caller. */
-export interface SqliteSpend {
-  addSpend(entry: SpendEntry | undefined, hold: string | undefined): void;
-  holdSpend(hold: SpendHold): boolean;
-  /** Adds a row as a whole: one that was saved from a damaged file. */
-  putSpend(row: SpendRow): void;
-  pruneSpend(now: number): void;
-}
 
 /** How many rows one transaction of a prune looks at, so that nobody waits long behind it. */
 const step = 500;
 
-export function sqliteSpend(db: DatabaseSync): SqliteSpend {
+/** Changes of the ledger. Each one expects to run inside a transaction of its caller. */
+export function sqliteSpend(db: DatabaseSync) {
   const find = db.prepare('SELECT body, seal FROM spend WHERE key = ?');
   const write = db.prepare(
     `INSERT INTO spend (key, owner, day, thread, usd, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -52,20 +44,19 @@ export function sqliteSpend(db: DatabaseSync): SqliteSpend {
   }
 
   return {
-    addSpend(entry, id) {
+    addSpend(entry: SpendEntry | undefined, id: string | undefined): void {
       if (entry) put(rowOf(entry));
       if (id !== undefined) free.run(id);
     },
-    holdSpend(wanted) {
-      const { day, thread } = used(wanted);
-      const { id, owner, usd, expiresAt, dayLimit, threadLimit } = wanted;
-      if (dayLimit !== undefined && day + usd > dayLimit + rounding) return false;
-      if (threadLimit !== undefined && thread + usd > threadLimit + rounding) return false;
-      hold.run(id, owner, wanted.thread ?? null, usd, expiresAt);
+    holdSpend(wanted: SpendHold): boolean {
+      if (!fits(wanted, used(wanted))) return false;
+      const { id, owner, thread, usd, expiresAt } = wanted;
+      hold.run(id, owner, thread ?? null, usd, expiresAt);
       return true;
     },
+    /** Adds a row as a whole: one that was saved from a damaged file. */
     putSpend: put,
-    pruneSpend(now) {
+    pruneSpend(now: number): void {
       lapsed.run(now);
       old.run(daysBefore(now, spendDays));
       for (const found of orphans.all(daysBefore(now, spendThreadDays))) {
@@ -77,19 +68,14 @@ export function sqliteSpend(db: DatabaseSync): SqliteSpend {
   };
 }
 
-export interface SqliteSpendReads {
-  spendUsed(scope: SpendScope): SpendUsed;
-  spendRows(query: SpendQuery): SpendRow[];
-}
-
-export function sqliteSpendReads(db: DatabaseSync): SqliteSpendReads {
+export function sqliteSpendReads(db: DatabaseSync) {
   const ofOwner = db.prepare('SELECT body, seal FROM spend WHERE owner = ? AND day >= ? ORDER BY day, n');
   const ofThread = db.prepare(
     'SELECT body, seal FROM spend WHERE owner = ? AND day >= ? AND thread = ? ORDER BY day, n',
   );
   return {
     spendUsed: usedOf(db),
-    spendRows({ owner, from, thread }) {
+    spendRows({ owner, from, thread }: SpendQuery): SpendRow[] {
       const found = thread === undefined ? ofOwner.all(owner, from) : ofThread.all(owner, from, thread);
       // A damaged row is missing from the sums; it does not hide the others.
       return found.flatMap(row => recordOf(row, 'spend')?.row ?? []);

@@ -1,20 +1,14 @@
 import type { Clock } from '../../core/ports.ts';
-import type { Store } from '../store.ts';
-import type { WriteRequest } from './client.ts';
-import { sqliteClient } from './client.ts';
-import { closedStore, sqliteReader } from './reader.ts';
+import { closedStore } from '../records.ts';
+import { lastingTimeoutHours, type Store } from '../store.ts';
+import { sqliteClient, type WriteRequest, type WriterOptions } from './client.ts';
+import { sqliteReader } from './reader.ts';
 import { pruneStep } from './writes.ts';
 
-export interface SqliteStoreOptions {
-  /** Absolute path; the file and its directory are made on first use. */
-  file: string;
+export interface SqliteStoreOptions extends WriterOptions {
   clock: Clock;
   /** Told when a damaged file was set aside or a damaged thread was left out: for the log, one sentence each. */
   onWarning: (message: string) => void;
-  /** The file may not grow beyond this many bytes; absent: as far as the disk allows. */
-  maxBytes?: number;
-  /** URL of another program for the writer's thread, which calls `startWriter`: for tests of disks that fail. */
-  program?: string;
 }
 
 /**
@@ -38,7 +32,7 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
 
   return {
     kind: 'sqlite',
-    defaultTimeoutHours: 720,
+    defaultTimeoutHours: lastingTimeoutHours,
 
     read: (id, now) => reader.read(reads => reads.read(id, now)),
     head: (id, now) => reader.read(reads => reads.head(id, now)),
@@ -46,32 +40,32 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
     list: query => reader.read(reads => reads.list(query)),
     search: query => reader.read(reads => reads.search(query)),
 
-    create: async (head, over) => void (await writing({ op: 'create', head, over })),
-    commit: (id, change) => writing({ op: 'commit', id, change }),
-    remove: async (id, now) => (await writing({ op: 'remove', id, now })) === 1,
+    create: async (head, over) => void (await writing({ op: 'create', args: [head, over] })),
+    commit: (id, change) => writing({ op: 'commit', args: [id, change] }),
+    remove: async (id, now) => (await writing({ op: 'remove', args: [id, now] })) === 1,
     async prune(now, unused) {
       let total = 0;
       for (;;) {
-        const gone = await writing({ op: 'prune', now, unused });
+        const gone = await writing({ op: 'prune', args: [now, unused] });
         total += gone;
         if (gone < pruneStep) return total;
       }
     },
     prunable: (now, unused) => reader.read(reads => reads.prunable(now, unused)),
-    createJob: async job => void (await writing({ op: 'createJob', job })),
+    createJob: async job => void (await writing({ op: 'createJob', args: [job] })),
     job: (id, now) => reader.read(reads => reads.job(id, now)),
     jobs: query => reader.read(reads => reads.jobs(query)),
-    endJob: async (id, end) => (await writing({ op: 'endJob', id, end })) === 1,
-    lease: async (id, holder, ttlMs, now) => (await writing({ op: 'lease', id, holder, ttlMs, now })) === 1,
-    release: async (id, holder) => void (await writing({ op: 'release', id, holder })),
+    endJob: async (id, end) => (await writing({ op: 'endJob', args: [id, end] })) === 1,
+    lease: async (id, holder, ttlMs, now) => (await writing({ op: 'lease', args: [id, holder, ttlMs, now] })) === 1,
+    release: async (id, holder) => void (await writing({ op: 'release', args: [id, holder] })),
     fact: (key, now) => reader.read(reads => reads.fact(key, now)),
     facts: (prefix, now) => reader.read(reads => reads.facts(prefix, now)),
-    swapFact: async swap => (await writing({ op: 'swapFact', swap }, swap.unhurried)) === 1,
+    swapFact: async swap => (await writing({ op: 'swapFact', args: [swap] }, swap.unhurried)) === 1,
 
     mark: () => reader.mark(),
     spend: {
-      add: async (entry, hold, unhurried) => void (await writing({ op: 'addSpend', entry, hold }, unhurried)),
-      hold: async hold => (await writing({ op: 'holdSpend', hold })) === 1,
+      add: async (entry, hold, unhurried) => void (await writing({ op: 'addSpend', args: [entry, hold] }, unhurried)),
+      hold: async hold => (await writing({ op: 'holdSpend', args: [hold] })) === 1,
       used: scope => reader.read(reads => reads.spendUsed(scope)),
       rows: query => reader.read(reads => reads.spendRows(query)),
     },

@@ -1,13 +1,14 @@
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { storageError } from '../../core/errors.ts';
-import type { ExchangeId, JobId, ThreadId } from '../../core/ids.ts';
+import type { ExchangeId, ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
-import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
 import type { ExchangeStatus, Turn, WorkflowState } from '../../core/thread.ts';
-import { type ProcessMarks, processMarks } from '../process-mark.ts';
+import { markedHolder, processMarks, stateOfHolder } from '../process-mark.ts';
 import {
+  damagedJob,
   endedJob,
+  factValue,
   type HeadState,
   type Origin,
   openRecord,
@@ -18,7 +19,7 @@ import {
   sealRecord,
 } from '../records.ts';
 import { foldWords } from '../search-words.ts';
-import type { Fact, FactSwap, JobEnd, JobQuery } from '../store.ts';
+import type { AtOnce } from '../store.ts';
 
 export type Row = Record<string, unknown>;
 
@@ -42,33 +43,13 @@ export function recordOf<Kind extends StoredRecord['kind']>(
   kind: Kind,
 ): RecordOf<Kind> | undefined {
   if (typeof row?.body !== 'string' || typeof row.seal !== 'string') return undefined;
-  const record = openRecord(row.body, row.seal);
-  return record && isKind(record, kind) ? record : undefined;
+  return openRecord(row.body, row.seal, kind);
 }
 
-function isKind<Kind extends StoredRecord['kind']>(record: StoredRecord, kind: Kind): record is RecordOf<Kind> {
-  return record.kind === kind;
-}
+export type SqliteRows = ReturnType<typeof sqliteRows>;
 
 /** Writes single rows; whoever calls it sees to the transaction and to what may be written. */
-export interface SqliteRows {
-  /** Answers the number by which the other tables know the thread. */
-  thread(origin: Origin, head: HeadState): number;
-  head(thread: number, head: HeadState): void;
-  turn(thread: number, id: ThreadId, turn: Turn): void;
-  /** Sets the status, and puts the exchange's turns into the search index when it is `done`, else takes them out. */
-  exchange(thread: number, head: HeadState, id: ExchangeId, status: ExchangeStatus): void;
-  compaction(thread: number, record: RecordOf<'compaction'>): void;
-  workflow(thread: number, id: ThreadId, tool: string, seq: number, state: WorkflowState | null): void;
-  blob(sha: string, text: string): void;
-  /** Keeps a blob as long as the thread; does nothing when there is no such blob. */
-  reference(thread: number, sha: string): void;
-  tombstone(record: RecordOf<'tombstone'>): void;
-  /** Removes a thread with all that only it refers to. */
-  erase(thread: number): void;
-}
-
-export function sqliteRows(db: DatabaseSync): SqliteRows {
+export function sqliteRows(db: DatabaseSync) {
   const addThread = db.prepare(
     `INSERT INTO threads (id, parent, owner, workspace, updated_at, expires_at, body, seal)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -93,10 +74,10 @@ export function sqliteRows(db: DatabaseSync): SqliteRows {
   );
   const addTombstone = db.prepare('INSERT OR REPLACE INTO tombstones (id, at, body, seal) VALUES (?, ?, ?, ?)');
   const index = wordIndex(db);
-  const erase = eraser(db);
 
   return {
-    thread(origin, head) {
+    /** Answers the number by which the other tables know the thread. */
+    thread(origin: Origin, head: HeadState): number {
       const { body, seal } = sealRecord({ kind: 'head', head });
       const { id, parent, owner, workspace } = origin;
       const place = [id, parent?.thread ?? null, owner, workspace];
@@ -105,24 +86,25 @@ export function sqliteRows(db: DatabaseSync): SqliteRows {
       addOrigin.run(thread, start.body, start.seal);
       return thread;
     },
-    head(thread, head) {
+    head(thread: number, head: HeadState): void {
       const { body, seal } = sealRecord({ kind: 'head', head });
       setHead.run(head.updatedAt, head.expiresAt, body, seal, thread);
     },
-    turn(thread, id, turn) {
+    turn(thread: number, id: ThreadId, turn: Turn): void {
       const { body, seal } = sealRecord({ kind: 'turn', thread: id, turn });
       addTurn.run(thread, turn.seq, turn.exchange, body, seal);
     },
-    exchange(thread, head, id, status) {
+    /** Sets the status, and puts the exchange's turns into the search index when it is `done`, else takes them out. */
+    exchange(thread: number, head: HeadState, id: ExchangeId, status: ExchangeStatus): void {
       const { body, seal } = sealRecord({ kind: 'exchange', thread: head.id, id, status });
       setExchange.run(thread, id, body, seal);
       index(thread, head, id, status === 'done');
     },
-    compaction(thread, record) {
+    compaction(thread: number, record: RecordOf<'compaction'>): void {
       const { body, seal } = sealRecord(record);
       addCompaction.run(thread, body, seal);
     },
-    workflow(thread, id, tool, seq, state) {
+    workflow(thread: number, id: ThreadId, tool: string, seq: number, state: WorkflowState | null): void {
       if (state === null) {
         dropWorkflow.run(thread, tool);
         return;
@@ -130,17 +112,18 @@ export function sqliteRows(db: DatabaseSync): SqliteRows {
       const { body, seal } = sealRecord({ kind: 'workflow', thread: id, tool, seq, state });
       setWorkflow.run(thread, tool, body, seal);
     },
-    blob(sha, text) {
+    blob(sha: string, text: string): void {
       if (hasBlob.get(sha)) return;
       const body = text.toWellFormed();
       addBlob.run(sha, body, sealBlob(sha, body));
     },
-    reference: (thread, sha) => void addReference.run(thread, sha),
-    tombstone(record) {
+    /** Keeps a blob as long as the thread; does nothing when there is no such blob. */
+    reference: (thread: number, sha: string) => void addReference.run(thread, sha),
+    tombstone(record: RecordOf<'tombstone'>): void {
       const { body, seal } = sealRecord(record);
       addTombstone.run(record.id, record.at, body, seal);
     },
-    erase,
+    erase: eraser(db),
   };
 }
 
@@ -166,6 +149,7 @@ function wordIndex(db: DatabaseSync): (thread: number, head: HeadState, id: Exch
   };
 }
 
+/** Removes a thread with all that only it refers to. */
 function eraser(db: DatabaseSync): (thread: number) => void {
   const indexed = db.prepare('SELECT t.n FROM turns t JOIN turn_words w ON w.rowid = t.n WHERE t.thread = ?');
   const references = db.prepare('SELECT sha FROM blob_refs WHERE thread = ?');
@@ -185,12 +169,7 @@ function eraser(db: DatabaseSync): (thread: number) => void {
 }
 
 /** Changes of facts. Each one expects to run inside a transaction of its caller. */
-export interface SqliteFacts {
-  swapFact(swap: FactSwap): boolean;
-  dropExpiredFacts(now: number): void;
-}
-
-export function sqliteFacts(db: DatabaseSync): SqliteFacts {
+export function sqliteFacts(db: DatabaseSync): AtOnce<'swapFact'> & { dropExpiredFacts(now: number): void } {
   const find = db.prepare('SELECT n FROM facts WHERE key = ? AND expires_at > ?');
   // A replaced row gets a new number, which is the version: AUTOINCREMENT never gives one twice.
   const put = db.prepare('REPLACE INTO facts (key, body, expires_at) VALUES (?, ?, ?)');
@@ -207,12 +186,7 @@ export function sqliteFacts(db: DatabaseSync): SqliteFacts {
   };
 }
 
-export interface SqliteFactReads {
-  fact(key: string, now: number): Fact | undefined;
-  facts(prefix: string, now: number): Map<string, Fact>;
-}
-
-export function sqliteFactReads(db: DatabaseSync): SqliteFactReads {
+export function sqliteFactReads(db: DatabaseSync): AtOnce<'fact' | 'facts'> {
   const find = db.prepare('SELECT n, body FROM facts WHERE key = ? AND expires_at > ?');
   const list = db.prepare(
     'SELECT n, key, body FROM facts WHERE key >= ?1 AND substr(key, 1, length(?1)) = ?1 AND expires_at > ?2 ORDER BY key',
@@ -220,33 +194,23 @@ export function sqliteFactReads(db: DatabaseSync): SqliteFactReads {
   return {
     fact(key, now) {
       const row = find.get(key, now);
-      return row && { value: bodyOf(row), version: Number(row.n) };
+      return row && { value: factValue(String(row.body)), version: Number(row.n) };
     },
     facts(prefix, now) {
       const rows = list.all(prefix, now);
-      return new Map(rows.map(row => [String(row.key), { value: bodyOf(row), version: Number(row.n) }]));
+      return new Map(
+        rows.map(row => [String(row.key), { value: factValue(String(row.body)), version: Number(row.n) }]),
+      );
     },
   };
 }
 
-/** What cannot be read counts as empty: it is replaced by the next change, and nothing but time was lost. */
-function bodyOf({ body }: Row): JsonObject {
-  try {
-    const value: Json = JSON.parse(String(body));
-    return isRecord(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
-/** Changes of jobs. Each one expects to run inside a transaction of its caller. */
-export interface SqliteJobs {
-  createJob(job: Job): void;
-  endJob(id: JobId, end: JobEnd): boolean;
+interface SqliteJobs extends AtOnce<'createJob' | 'endJob'> {
   dropExpired(now: number): void;
   dropOfThread(thread: ThreadId): void;
 }
 
+/** Changes of jobs. Each one expects to run inside a transaction of its caller. */
 export function sqliteJobs(db: DatabaseSync): SqliteJobs {
   const find = db.prepare('SELECT id, body, seal FROM jobs WHERE id = ?');
   const add = db.prepare(
@@ -274,12 +238,7 @@ export function sqliteJobs(db: DatabaseSync): SqliteJobs {
   };
 }
 
-export interface SqliteJobReads {
-  job(id: JobId, now: number): Job | undefined;
-  jobs(query: JobQuery): Job[];
-}
-
-export function sqliteJobReads(db: DatabaseSync): SqliteJobReads {
+export function sqliteJobReads(db: DatabaseSync): AtOnce<'job' | 'jobs'> {
   const find = db.prepare('SELECT id, body, seal FROM jobs WHERE id = ? AND expires_at > ?');
   const ofOwner = db.prepare(
     'SELECT id, body, seal FROM jobs WHERE owner = ? AND expires_at > ? ORDER BY created_at DESC, n DESC LIMIT ?',
@@ -301,14 +260,7 @@ export function sqliteJobReads(db: DatabaseSync): SqliteJobReads {
 function jobOf(row: Row): Job {
   const job = recordOf(row, 'job')?.job;
   if (job && job.id === row.id) return job;
-  throw storageError('corrupt', `Job ${String(row.id)} is damaged on the disk and is not served.`, {
-    next: 'Look into the thread, which may have its answer, or send the call again.',
-  });
-}
-
-export interface SqliteLeases {
-  lease(id: ThreadId, holder: string, ttlMs: number, now: number): boolean;
-  release(id: ThreadId, holder: string): void;
+  throw damagedJob(String(row.id), 'on the disk');
 }
 
 /** A lease that lasts longer than anybody takes one for was taken before the clock was put back. */
@@ -318,7 +270,8 @@ const clockSlackMs = 60_000;
  * Leases in the store. Each carries the mark of its process, so that the lease of one that was killed falls at once, where
  * the system can tell, and not only when its time is over.
  */
-export function sqliteLeases(db: DatabaseSync, marks: ProcessMarks = processMarks()): SqliteLeases {
+export function sqliteLeases(db: DatabaseSync): AtOnce<'lease' | 'release'> {
+  const marks = processMarks();
   const take = db.prepare(
     `INSERT INTO leases (thread, holder, expires_at) VALUES (?, ?, ?)
      ON CONFLICT (thread) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at
@@ -326,17 +279,16 @@ export function sqliteLeases(db: DatabaseSync, marks: ProcessMarks = processMark
   );
   const find = db.prepare('SELECT holder, expires_at FROM leases WHERE thread = ?');
   const giveBack = db.prepare('DELETE FROM leases WHERE thread = ? AND holder = ?');
-  const named = (holder: string) => (marks.own === undefined ? holder : `${holder} ${marks.own}`);
 
   /** Whether the one who holds a thread will never give it back. */
   function isAbandoned(holder: string, expiresAt: number, latest: number): boolean {
-    const state = marks.stateOf(holder.slice(holder.indexOf(' ') + 1));
+    const state = stateOfHolder(marks, holder);
     return state === 'gone' || (state === 'unknown' && expiresAt > latest);
   }
 
   return {
     lease(id, holder, ttlMs, now) {
-      const taken = () => take.run(id, named(holder), now + ttlMs, now).changes === 1;
+      const taken = () => take.run(id, markedHolder(marks, holder), now + ttlMs, now).changes === 1;
       if (taken()) return true;
       const row = find.get(id);
       const current = String(row?.holder);
@@ -344,6 +296,6 @@ export function sqliteLeases(db: DatabaseSync, marks: ProcessMarks = processMark
       giveBack.run(id, current);
       return taken();
     },
-    release: (id, holder) => void giveBack.run(id, named(holder)),
+    release: (id, holder) => void giveBack.run(id, markedHolder(marks, holder)),
   };
 }

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { WriteRequest, WriterAnswer, WriterOptions, WriterRequest } from './client.ts';
+import type { Performers, WriteRequest, WriterAnswer, WriterOptions, WriterRequest } from './client.ts';
 import { isDamage, packFailure, sqliteFailure } from './failure.ts';
 import { type Connect, inodeOf, sqliteOpen } from './open.ts';
 import { type SqliteWrites, sqliteWrites } from './writes.ts';
@@ -49,35 +49,9 @@ function inSavepoint({ db, writes }: Transaction, request: WriteRequest): Outcom
   }
 }
 
-function perform(writes: SqliteWrites, request: WriteRequest): number {
-  switch (request.op) {
-    case 'create':
-      writes.create(request.head, request.over);
-      return 0;
-    case 'commit':
-      return writes.commit(request.id, request.change);
-    case 'remove':
-      return writes.remove(request.id, request.now) ? 1 : 0;
-    case 'prune':
-      return writes.prune(request.now, request.unused);
-    case 'createJob':
-      writes.createJob(request.job);
-      return 0;
-    case 'endJob':
-      return writes.endJob(request.id, request.end) ? 1 : 0;
-    case 'lease':
-      return writes.lease(request.id, request.holder, request.ttlMs, request.now) ? 1 : 0;
-    case 'addSpend':
-      writes.addSpend(request.entry, request.hold);
-      return 0;
-    case 'holdSpend':
-      return writes.holdSpend(request.hold) ? 1 : 0;
-    case 'release':
-      writes.release(request.id, request.holder);
-      return 0;
-    case 'swapFact':
-      return writes.swapFact(request.swap) ? 1 : 0;
-  }
+/** Yes and no are 1 and 0; where there is nothing to say it is 0. */
+function perform<Op extends keyof SqliteWrites>(writes: Performers, { op, args }: WriteRequest<Op>): number {
+  return Number(writes[op](...args) ?? 0);
 }
 
 /** The most requests that share one transaction: the first of them waits for the last. */

@@ -10,38 +10,20 @@ import {
   splitHead,
   tombstoneLifeMs,
 } from '../records.ts';
-import type { ThreadChange, Unused } from '../store.ts';
+import type { AtOnce, ThreadChange } from '../store.ts';
 import { ended, endedParameters } from './read-threads.ts';
-import { type SqliteSpend, sqliteSpend } from './spend.ts';
-import {
-  damaged,
-  recordOf,
-  type SqliteFacts,
-  type SqliteJobs,
-  sqliteFacts,
-  sqliteJobs,
-  sqliteLeases,
-  sqliteRows,
-} from './tables.ts';
+import { sqliteSpend } from './spend.ts';
+import { damaged, recordOf, type SqliteRows, sqliteFacts, sqliteJobs, sqliteLeases, sqliteRows } from './tables.ts';
 
 /** How many threads one transaction of a prune removes, so that nobody waits long behind it. */
 export const pruneStep = 50;
 
-/** The changes of the contract. Each one expects to run inside a transaction of its caller. */
-export interface SqliteWrites
-  extends Pick<SqliteJobs, 'createJob' | 'endJob'>,
-    Pick<SqliteFacts, 'swapFact'>,
-    Pick<SqliteSpend, 'addSpend' | 'holdSpend'> {
-  create(head: ThreadHead, over?: 'revive'): void;
-  commit(id: ThreadId, change: ThreadChange): number;
-  remove(id: ThreadId, now: number): boolean;
-  /** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
-  prune(now: number, unused?: Unused): number;
-  lease(id: string, holder: string, ttlMs: number, now: number): boolean;
-  release(id: string, holder: string): void;
-}
+export type SqliteWrites = ReturnType<typeof sqliteWrites>;
 
-export function sqliteWrites(db: DatabaseSync): SqliteWrites {
+type Prune = AtOnce<'prune'>['prune'];
+
+/** The changes of the contract. Each one expects to run inside a transaction of its caller. */
+export function sqliteWrites(db: DatabaseSync) {
   const rows = sqliteRows(db);
   const { createJob, endJob, ...jobs } = sqliteJobs(db);
   const { swapFact, dropExpiredFacts } = sqliteFacts(db);
@@ -73,13 +55,13 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   }
 
   return {
-    create(head, over) {
+    create(head: ThreadHead, over?: 'revive'): void {
       if (find.get(head.id) || (!over && findTombstone.get(head.id))) refuseExisting(head.id);
       if (over) dropTombstone.run(head.id);
       rows.thread(...splitHead(head));
     },
 
-    commit(id, change) {
+    commit(id: ThreadId, change: ThreadChange): number {
       const row = find.get(id);
       if (!row) return refuseNotLive(id);
       const thread = Number(row.n);
@@ -90,7 +72,7 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
       return head.seq;
     },
 
-    remove(id, now) {
+    remove(id: ThreadId, now: number): boolean {
       const row = findLive.get(id, now);
       if (!row) return false;
       rows.erase(Number(row.n));
@@ -113,11 +95,8 @@ export function sqliteWrites(db: DatabaseSync): SqliteWrites {
   };
 }
 
-function pruner(
-  db: DatabaseSync,
-  rows: ReturnType<typeof sqliteRows>,
-  dropExpired: (now: number) => void,
-): (now: number, unused?: Unused) => number {
+/** Removes at most about `pruneStep` threads and answers how many; fewer than that: nothing is left to remove. */
+function pruner(db: DatabaseSync, rows: SqliteRows, dropExpired: (now: number) => void): Prune {
   const expired = db.prepare(
     `SELECT n, body, seal FROM threads t WHERE ${ended}
      AND NOT EXISTS (SELECT 1 FROM threads c WHERE c.parent = t.id) LIMIT ${pruneStep}`,

@@ -44,22 +44,16 @@ function joined(a: Meaning, b: Meaning): Meaning {
   return a.kind === 'unknown' && b.kind === 'unknown' ? a : unknown('run_time');
 }
 
-/** What types have, inherit and override. */
-export interface Members {
-  /** Direct parents: what a type extends, implements or embeds, among the files read. */
-  parents(type: Declared): readonly Declared[];
-  /** Direct and indirect subtypes; for a Go interface, the types that have all its methods. */
-  subtypes(type: Declared): readonly Declared[];
-  /** A member of one of the types; unless `exact`, what subtypes have in its place counts too. */
-  find(types: readonly Declared[], name: string, exact: boolean): Meaning;
-}
+export type Members = ReturnType<typeof createMembers>;
 
 export type Follow = (outline: Outline, scope: number, chain: Chain) => Meaning;
 
-export function createMembers(index: SymbolIndex, follow: Follow): Members {
+/** What types have, inherit and override. */
+export function createMembers(index: SymbolIndex, follow: Follow) {
   const parentsOf = new Map<Declared, Declared[]>();
   let childrenOf: Map<Declared, Declared[]> | undefined;
 
+  /** Direct parents: what a type extends, implements or embeds, among the files read. */
   function parents(type: Declared): readonly Declared[] {
     const known = parentsOf.get(type);
     if (known) return known;
@@ -86,6 +80,7 @@ export function createMembers(index: SymbolIndex, follow: Follow): Members {
     return childrenOf.get(type) ?? [];
   }
 
+  /** Direct and indirect subtypes; for a Go interface, the types that have all its methods. */
   function subtypes(type: Declared): readonly Declared[] {
     if (type.outline.language === 'go') return type.symbol.kind === 'interface' ? implementers(type) : [];
     return reachable(type, children).slice(1);
@@ -119,6 +114,7 @@ export function createMembers(index: SymbolIndex, follow: Follow): Members {
     return undefined;
   }
 
+  /** A member of one of the types; unless `exact`, what subtypes have in its place counts too. */
   function find(types: readonly Declared[], name: string, exact: boolean): Meaning {
     return merged(types.map(type => findIn(type, name, exact)));
   }
@@ -148,11 +144,7 @@ function reachable(start: Declared, next: (type: Declared) => readonly Declared[
   return [...found];
 }
 
-/** Finds what names mean, as far as syntax tells: what would have to be guessed is said to be unknown. */
-export interface Resolver {
-  meaning(outline: Outline, scope: number, chain: Chain): Meaning;
-  members: Members;
-}
+export type Resolver = ReturnType<typeof createResolver>;
 
 /** Values that lead from one to the next are followed this far; circles end here too. */
 const deepest = 12;
@@ -166,8 +158,9 @@ interface Ask {
   depth: number;
 }
 
-export function createResolver(sources: SourceSet, index: SymbolIndex): Resolver {
-  const meaning: Resolver['meaning'] = (outline, scope, chain) =>
+/** Finds what names mean, as far as syntax tells: what would have to be guessed is said to be unknown. */
+export function createResolver(sources: SourceSet, index: SymbolIndex) {
+  const meaning: Follow = (outline, scope, chain) =>
     follow({ sources, index, members, outline, scope, depth: 0 }, chain);
   const members = createMembers(index, meaning);
   return { meaning, members };

@@ -7,22 +7,7 @@ export interface GoModule {
   importPath: string;
 }
 
-/**
- * The files of a trace as their languages see them. A module is named by a path: a file (TypeScript), a file or folder without
- * its ending (Python), a folder (Go).
- */
-export interface SourceSet {
-  outlines: readonly Outline[];
-  /** Modules that an import may mean, among the files there are: none when it leads elsewhere. */
-  find(from: Outline, specifier: string): string[];
-  /** The files of a module. */
-  filesOf(module: string): readonly Outline[];
-  moduleOf(outline: Outline): string;
-  /** A module inside a module, as Python has them. */
-  submodule(module: string, name: string): string | undefined;
-  /** The import is written so that it can only mean a file of the project. */
-  isOurs(from: Outline, specifier: string): boolean;
-}
+export type SourceSet = ReturnType<typeof createSourceSet>;
 
 const endings = ['.ts', '.tsx', '.mts', '.cts', '.js', '.jsx', '.mjs', '.cjs', '.d.ts'];
 
@@ -34,7 +19,11 @@ const written: Readonly<Record<string, readonly string[]>> = {
   '.cjs': ['.cts'],
 };
 
-export function createSourceSet(outlines: readonly Outline[], goModules: readonly GoModule[]): SourceSet {
+/**
+ * The files of a trace as their languages see them. A module is named by a path: a file (TypeScript), a file or folder without
+ * its ending (Python), a folder (Go).
+ */
+export function createSourceSet(outlines: readonly Outline[], goModules: readonly GoModule[]) {
   const byModule = Map.groupBy(outlines, moduleOf);
   const folders = new Set(outlines.flatMap(({ path, language }) => (language === 'python' ? foldersAbove(path) : [])));
   const exists = (module: string) => byModule.has(module) || folders.has(module);
@@ -75,17 +64,20 @@ export function createSourceSet(outlines: readonly Outline[], goModules: readonl
 
   return {
     outlines,
-    find(from, specifier) {
+    /** Modules that an import may mean, among the files there are: none when it leads elsewhere. */
+    find(from: Outline, specifier: string): string[] {
       if (from.language === 'python') return findPython(from, specifier);
       return from.language === 'go' ? findGo(specifier) : findTypescript(from, specifier);
     },
-    filesOf: module => withoutStubs(byModule.get(module) ?? []),
+    filesOf: (module: string) => withoutStubs(byModule.get(module) ?? []),
     moduleOf,
-    submodule(module, name) {
+    /** A module inside a module, as Python has them. */
+    submodule(module: string, name: string): string | undefined {
       const inner = posix.join(module, name);
       return exists(inner) && !endings.some(ending => module.endsWith(ending)) ? inner : undefined;
     },
-    isOurs: (from, specifier) =>
+    /** The import is written so that it can only mean a file of the project. */
+    isOurs: (from: Outline, specifier: string) =>
       from.language === 'go'
         ? goModules.some(({ importPath }) => specifier.startsWith(importPath))
         : specifier.startsWith('.'),
@@ -123,19 +115,10 @@ export interface Declared {
 /** A variable's one value, or `unsure` when it has several or none that can be read. */
 export type Held = { value: Chain } | 'unsure';
 
-/** All symbols and variables, by where and how they can be named. */
-export interface SymbolIndex {
-  all: readonly Declared[];
-  at(outline: Outline, number: number): Declared | undefined;
-  named(outline: Outline, scope: number, name: string): readonly Declared[];
-  members(owner: Declared, name: string): readonly Declared[];
-  allMembers(owner: Declared): readonly Declared[];
-  held(outline: Outline, scope: number, name: string): Held | undefined;
-  /** Methods of that name, whosever they are. */
-  methods(name: string): readonly Declared[];
-}
+export type SymbolIndex = ReturnType<typeof createSymbolIndex>;
 
-export function createSymbolIndex(sources: SourceSet): SymbolIndex {
+/** All symbols and variables, by where and how they can be named. */
+export function createSymbolIndex(sources: SourceSet) {
   const all = sources.outlines.flatMap(declaredIn);
   const byOutline = Map.groupBy(all, each => each.outline);
   adoptGoMethods(sources, all);
@@ -155,12 +138,14 @@ export function createSymbolIndex(sources: SourceSet): SymbolIndex {
   );
   return {
     all,
-    at: (outline, number) => byOutline.get(outline)?.[number],
-    named: (outline, scope, name) => names.get(outline)?.get(`${scope} ${name}`) ?? [],
-    members: (owner, name) => implemented((members.get(owner) ?? []).filter(({ symbol }) => symbol.name === name)),
-    allMembers: owner => members.get(owner) ?? [],
-    held: (outline, scope, name) => variables.get(outline)?.get(`${scope} ${name}`),
-    methods: name => methods.get(name) ?? [],
+    at: (outline: Outline, number: number) => byOutline.get(outline)?.[number],
+    named: (outline: Outline, scope: number, name: string) => names.get(outline)?.get(`${scope} ${name}`) ?? [],
+    members: (owner: Declared, name: string) =>
+      implemented((members.get(owner) ?? []).filter(({ symbol }) => symbol.name === name)),
+    allMembers: (owner: Declared) => members.get(owner) ?? [],
+    held: (outline: Outline, scope: number, name: string) => variables.get(outline)?.get(`${scope} ${name}`),
+    /** Methods of that name, whosever they are. */
+    methods: (name: string) => methods.get(name) ?? [],
   };
 }
 

@@ -11,21 +11,14 @@ import { createSourceSet, type GoModule } from './symbols.ts';
 import { type Trace, type TraceRequest, traceIn } from './trace.ts';
 
 /** How nodes, places and paths are written in one report. */
-export interface Labels {
-  node(node: GraphNode): string;
-  /** `src/a.ts:12,15` */
-  at(node: GraphNode, lines: readonly number[]): string;
-  /** `src/a.ts:10-20` */
-  place(node: GraphNode): string;
-  file(path: string): string;
-}
+export type Labels = ReturnType<typeof labelsFor>;
 
 const maxNameLength = 120;
 
 const maxLines = 6;
 
 /** A symbol is called by its name; where several have it, by its file too, and where that is not enough by its line. */
-export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
+export function labelsFor(nodes: readonly GraphNode[], root: string) {
   const file = (path: string) => printablePath(posix.relative(root, path) || path);
   const names = new Map<GraphNode, string>();
   const byName = Map.groupBy(nodes, ({ name }) => name);
@@ -39,10 +32,12 @@ export function labelsFor(nodes: readonly GraphNode[], root: string): Labels {
     }
   }
   return {
-    node: node => names.get(node) ?? shortName(node.name),
-    at: ({ outline }, lines) =>
+    node: (node: GraphNode) => names.get(node) ?? shortName(node.name),
+    /** `src/a.ts:12,15` */
+    at: ({ outline }: GraphNode, lines: readonly number[]) =>
       `${file(outline.path)}:${lines.slice(0, maxLines).join(',')}${lines.length > maxLines ? ',…' : ''}`,
-    place: ({ outline, declared }) =>
+    /** `src/a.ts:10-20` */
+    place: ({ outline, declared }: GraphNode) =>
       declared ? `${file(outline.path)}:${declared.symbol.from}-${declared.symbol.to}` : file(outline.path),
     file,
   };
@@ -82,9 +77,9 @@ function callFlow(trace: Trace, labels: Labels): string[] {
     const isTarget = trace.targets.includes(root);
     if (!isTarget && !down.has(root) && !up.has(root)) continue;
     lines.push(headline(root, labels));
-    lines.push(...branches({ edges: down, next: edge => edge.to, arrow: '↓', labels }, root, new Set([root]), 1));
+    lines.push(...branches({ edges: down, side: 'to', arrow: '↓', labels }, root, new Set([root]), 1));
     if (up.has(root)) lines.push('  called from');
-    lines.push(...branches({ edges: up, next: edge => edge.from, arrow: '↑', labels }, root, new Set([root]), 2));
+    lines.push(...branches({ edges: up, side: 'from', arrow: '↑', labels }, root, new Set([root]), 2));
     if (!down.has(root) && !up.has(root)) lines.push('  no calls from or to it in the files read');
   }
   return [...lines, ...relationLines(trace, labels), ...openLines(trace, labels)];
@@ -92,7 +87,7 @@ function callFlow(trace: Trace, labels: Labels): string[] {
 
 interface Direction {
   edges: ReadonlyMap<GraphNode, readonly GraphEdge[]>;
-  next(edge: GraphEdge): GraphNode;
+  side: 'from' | 'to';
   arrow: string;
   labels: Labels;
 }
@@ -108,7 +103,7 @@ function branches(
   const edges = [...(direction.edges.get(node) ?? [])].sort((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
   const lines: string[] = [];
   for (const edge of edges) {
-    const next = direction.next(edge);
+    const next = edge[direction.side];
     const note = path.has(next) ? ' ↻ recursion' : seen.has(next) && direction.edges.has(next) ? ' (see above)' : '';
     lines.push(`${'  '.repeat(depth)}${edgeText(edge, next, direction)}${note}`);
     if (seen.has(next)) continue;
@@ -133,41 +128,25 @@ function dependencies(trace: Trace, labels: Labels): string[] {
   const incoming = trace.incoming.filter(({ from }) => !roots.has(from));
   const outgoing = trace.outgoing.filter(({ to }) => !roots.has(to));
   const inside = trace.outgoing.filter(({ to }) => roots.has(to));
-  lines.push(
-    ...section(
-      'incoming',
-      incoming.map(edge => plainEdge(edge, '→', labels)),
-    ),
-  );
-  lines.push(
-    ...section(
-      'outgoing',
-      outgoing.map(edge => plainEdge(edge, '→', labels)),
-    ),
-  );
-  lines.push(
-    ...section(
-      'inside',
-      inside.map(edge => plainEdge(edge, '→', labels)),
-    ),
-  );
-  lines.push(...relationLines(trace, labels));
+  for (const [title, edges] of Object.entries({ incoming, outgoing, inside })) {
+    lines.push(...edgeSection(title, edges, '→', labels));
+  }
   const imports = trace.imports.map(
     ({ from, to, line }) => `${labels.file(from.path)}:${line} → ${labels.file(to.path)}`,
   );
-  return [...lines, ...section('imports', imports), ...openLines(trace, labels)];
+  return [...lines, ...relationLines(trace, labels), ...section('imports', imports), ...openLines(trace, labels)];
 }
 
-function plainEdge(edge: GraphEdge, arrow: string, labels: Labels): string {
-  const doubt = edge.ambiguous ? `  ? ${edge.ambiguous}` : '';
-  return `${labels.node(edge.from)} ${arrow} ${edge.kind} ${labels.node(edge.to)}  at ${labels.at(edge.from, edge.lines)}${doubt}`;
+function edgeSection(title: string, edges: readonly GraphEdge[], arrow: string, labels: Labels): string[] {
+  const lines = edges.map(({ from, to, kind, lines, ambiguous }) => {
+    const doubt = ambiguous ? `  ? ${ambiguous}` : '';
+    return `${labels.node(from)} ${arrow} ${kind} ${labels.node(to)}  at ${labels.at(from, lines)}${doubt}`;
+  });
+  return section(title, lines);
 }
 
 function relationLines({ relations }: Trace, labels: Labels): string[] {
-  return section(
-    'types',
-    relations.map(edge => plainEdge(edge, '—', labels)),
-  );
+  return edgeSection('types', relations, '—', labels);
 }
 
 function openLines({ openEnds }: Trace, labels: Labels): string[] {

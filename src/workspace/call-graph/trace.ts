@@ -129,18 +129,8 @@ export function traceIn(graph: CallGraph, request: TraceRequest): Trace {
   const start = new Set(targets.flatMap(target => [target, ...membersOf(graph, target)]));
   const calls = graph.edges.filter(({ kind }) => !relationKinds.has(kind));
   const { down, up, edges } = limits[mode];
-  const outgoing = reach(
-    start,
-    Map.groupBy(calls, edge => edge.from),
-    edge => edge.to,
-    down,
-  );
-  const incoming = reach(
-    start,
-    Map.groupBy(calls, edge => edge.to),
-    edge => edge.from,
-    up,
-  );
+  const outgoing = reach(start, calls, 'to', down);
+  const incoming = reach(start, calls, 'from', up);
   const relations = relationsOf(graph, start);
   const reached = new Set([...start, ...(mode === 'precision' ? outgoing.map(edge => edge.to) : [])]);
   const openEnds = openEndsOf(graph, reached);
@@ -170,13 +160,14 @@ function membersOf({ nodes }: CallGraph, { outline, name, declared }: GraphNode)
   return [...new Set([...inside, ...methods])];
 }
 
-/** The edges within some steps of a start, nearest first; each place once, what is certain before what may be. */
+/** The edges that lead `to` or come `from` others within some steps of a start, nearest first; each place once, what is certain before what may be. */
 function reach(
   start: ReadonlySet<GraphNode>,
-  edgesOf: ReadonlyMap<GraphNode, GraphEdge[]>,
-  next: (edge: GraphEdge) => GraphNode,
+  among: readonly GraphEdge[],
+  side: 'from' | 'to',
   depth: number,
 ): GraphEdge[] {
+  const edgesOf = Map.groupBy(among, edge => (side === 'to' ? edge.from : edge.to));
   const found = new Set<GraphEdge>();
   const seen = new Set(start);
   let level = [...start];
@@ -185,7 +176,7 @@ function reach(
     const further: GraphNode[] = [];
     for (const edge of edges) {
       found.add(edge);
-      const node = next(edge);
+      const node = edge[side];
       // Behind what only may be called nothing more is followed: it would soon be everything.
       if (seen.has(node) || edge.ambiguous === 'by name only') continue;
       seen.add(node);
@@ -209,19 +200,7 @@ function relationsOf(graph: CallGraph, start: ReadonlySet<GraphNode>): GraphEdge
     const node = owner && graph.nodes.find(each => each.declared === owner);
     if (node) types.add(node);
   }
-  const up = reach(
-    types,
-    Map.groupBy(relations, edge => edge.from),
-    edge => edge.to,
-    10,
-  );
-  const down = reach(
-    types,
-    Map.groupBy(relations, edge => edge.to),
-    edge => edge.from,
-    10,
-  );
-  return [...new Set([...up, ...down])];
+  return [...new Set([...reach(types, relations, 'to', 10), ...reach(types, relations, 'from', 10)])];
 }
 
 /** Library calls and the like: what says most first, each target once for each caller. */

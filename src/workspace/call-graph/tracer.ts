@@ -1,6 +1,6 @@
 import { dirname, join, relative } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { bugError, cancelledError, isAppError, limitError, throwIfAborted } from '../../core/errors.ts';
+import { bugError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import type { Clock } from '../../core/ports.ts';
 import { printablePath } from '../../core/text.ts';
@@ -9,6 +9,7 @@ import { languageOf, otherLanguageOf } from '../outline/outline.ts';
 import { isSkip, skip } from '../paths.ts';
 import { readFile } from '../read-file.ts';
 import type { Sandbox } from '../sandbox.ts';
+import { answerOf } from '../thread-answer.ts';
 import type { GoModule } from './symbols.ts';
 import type { TraceRequest } from './trace.ts';
 import type { Source, TracedSources, TraceInput } from './trace-sources.ts';
@@ -38,32 +39,23 @@ async function inThread(input: TraceInput, signal: AbortSignal): Promise<TracedS
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: threadMegabytes },
   });
-  const { promise, resolve, reject } = Promise.withResolvers<TracedSources>();
-  const abort = () => reject(isAppError(signal.reason) ? signal.reason : cancelledError());
-  signal.addEventListener('abort', abort, { once: true });
-  worker.on('message', (answer: TraceAnswer) => {
-    if ('traced' in answer) resolve(answer.traced);
-    else reject(bugError(`The trace failed: ${answer.failure}`));
-  });
-  worker.on('error', error => reject(threadError(error)));
-  worker.on('exit', code => reject(bugError(`The thread of a trace ended with code ${code} and no answer.`)));
+  // An error that comes after an abort is nobody's, and must not end the process.
+  worker.on('error', () => undefined);
   try {
-    return await promise;
+    const answer: TraceAnswer = await answerOf(worker, signal, traceWords);
+    if ('traced' in answer) return answer.traced;
+    throw bugError(`The trace failed: ${answer.failure}`);
   } finally {
-    signal.removeEventListener('abort', abort);
     await worker.terminate();
   }
 }
 
-function threadError(error: unknown): Error {
-  const outOfMemory =
-    typeof error === 'object' && error !== null && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  if (!outOfMemory) return bugError('The thread of a trace failed.', error);
-  return limitError('size', 'The files are too much to trace at once.', {
-    next: 'Name fewer files or folders in relevant_files.',
-    cause: error,
-  });
-}
+const traceWords = {
+  ended: 'The thread of a trace',
+  failed: 'The thread of a trace failed.',
+  tooMuch: 'The files are too much to trace at once.',
+  next: 'Name fewer files or folders in relevant_files.',
+};
 
 export interface ProjectTrace extends TraceRequest {
   /** Files and directories as the caller named them; none: the whole project. */

@@ -5,21 +5,22 @@ import { countLines, printablePath } from '../../core/text.ts';
 import { isSecretFile, isSkip } from '../paths.ts';
 import { readFile } from '../read-file.ts';
 import type { Sandbox } from '../sandbox.ts';
-import { type AddedSecret, type ChangeStatus, type DiffEntry, maskPatch, parseEntries, splitPatches } from './diff.ts';
+import { type AddedSecret, type DiffEntry, maskPatch, parseEntries, splitPatches } from './diff.ts';
 import type { RepositoryPlace } from './repositories.ts';
-import { type GitCommand, type GitOutput, type GitProcessOptions, runGit } from './run-git.ts';
+import { type GitOutput, type GitProcessOptions, runGit } from './run-git.ts';
 
 /** What `git status --porcelain=v2 --branch -z` says. */
 export interface GitStatus {
   /** Absent when no branch is checked out. */
   branch?: string;
-  /** Absent while there are no commits. */
+  /** Hash of the last commit; absent while there is none. */
   head?: string;
   upstream?: string;
   /** Commits that only this side, or only the upstream, has. */
   ahead?: number;
   behind?: number;
   untracked: string[];
+  /** Files in the middle of a merge. */
   conflicted: string[];
 }
 
@@ -71,38 +72,20 @@ export interface ChangesRequest {
   signal?: AbortSignal;
 }
 
-export interface RepositoryChanges {
+export interface RepositoryChanges extends Omit<GitStatus, 'untracked'> {
   /** Absolute. */
   path: string;
-  /** Absent when no branch is checked out. */
-  branch?: string;
-  /** Hash of the last commit; absent while there is none. */
-  head?: string;
-  upstream?: string;
-  ahead?: number;
-  behind?: number;
   /** The commit that was compared with. */
   comparedWith?: string;
   files: ChangedFile[];
-  /** Files in the middle of a merge. */
-  conflicted: string[];
   /** What was not read, one sentence each. */
   notes: string[];
 }
 
 /** One file of a change. A file that is staged and changed again comes twice. */
-export interface ChangedFile {
-  /** In its repository. */
-  path: string;
-  from?: string;
+export interface ChangedFile extends DiffEntry {
   /** `compared`: between the commit that was named and the files as they are. */
   area: 'staged' | 'unstaged' | 'untracked' | 'compared';
-  status: ChangeStatus;
-  /** Lines; absent for what has none. */
-  added?: number;
-  removed?: number;
-  binary: boolean;
-  submodule: boolean;
   /** By its name it holds credentials: its content is never shown. */
   secretFile: boolean;
   /** Masked. */
@@ -118,6 +101,8 @@ const maxUntracked = 300;
 const untrackedBytes = 1024 * 1024;
 
 const patchChars = 8 * 1024 * 1024;
+
+const statusArgs = 'status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=dirty'.split(' ');
 
 const diffOptions = [
   '--no-ext-diff',
@@ -141,14 +126,7 @@ export async function readChanges(
   request: ChangesRequest,
 ): Promise<RepositoryChanges> {
   const run = await filterlessGit(options, place, request.signal);
-  const output = await well(run, place, [
-    'status',
-    '--porcelain=v2',
-    '--branch',
-    '-z',
-    '--untracked-files=all',
-    '--ignore-submodules=dirty',
-  ]);
+  const output = await well(run, place, statusArgs);
   const { untracked, conflicted, ...status } = parseStatus(output.stdout);
   const notes = output.complete ? [] : ['There are more untracked files than could be listed.'];
   const base = request.compareTo === undefined ? undefined : await commonCommit(run, request.compareTo);
@@ -175,24 +153,18 @@ export async function filterlessGit(
   signal: AbortSignal | undefined,
 ): Promise<Run> {
   const command = { place, signal };
-  const listed = await well(args => runGit(options, { ...command, args }), place, [
-    'config',
-    '--list',
-    '-z',
-    '--name-only',
-  ]);
+  const listing = ['config', '--list', '-z', '--name-only'];
+  const listed = await well(args => runGit(options, { ...command, args }), place, listing);
   if (!listed.complete) {
     throw limitError('size', `${printablePath(place.top)} has more git settings than can be read.`, {
       next: 'Validate another repository, or make its .git/config smaller.',
     });
   }
   const names = new Set(listed.stdout.split('\0').flatMap(name => /^(filter\..*)\.[^.]+$/s.exec(name)?.[1] ?? []));
-  const settings: GitCommand['settings'] = [...names].flatMap(name => [
-    [`${name}.clean`, ''] as const,
-    [`${name}.smudge`, ''] as const,
-    [`${name}.process`, ''] as const,
-    [`${name}.required`, 'false'] as const,
-  ]);
+  const off = { clean: '', smudge: '', process: '', required: 'false' };
+  const settings = [...names].flatMap(name =>
+    Object.entries(off).map(([what, value]) => [`${name}.${what}`, value] as const),
+  );
   return (args, input) => runGit(options, { ...command, args, settings, input });
 }
 
@@ -244,6 +216,8 @@ async function diff(
   return files;
 }
 
+const heldBack = 'by its name it holds credentials';
+
 function isSecret(place: RepositoryPlace, { path, from }: Pick<DiffEntry, 'path' | 'from'>): boolean {
   return isSecretFile(join(place.top, path)) || (from !== undefined && isSecretFile(join(place.top, from)));
 }
@@ -255,7 +229,7 @@ async function shown(
   patch: string | undefined,
 ): Promise<ChangedFile> {
   const withheld = file.secretFile
-    ? 'by its name it holds credentials'
+    ? heldBack
     : file.binary
       ? 'binary'
       : patch === undefined
@@ -285,7 +259,7 @@ async function newFiles(
     const read = secretFile
       ? undefined
       : await readFile(options.sandbox, join(place.top, path), { maxBytes: untrackedBytes, signal });
-    if (!read) files.push({ ...file, secrets: [], withheld: 'by its name it holds credentials' });
+    if (!read) files.push({ ...file, secrets: [], withheld: heldBack });
     else if (isSkip(read)) {
       files.push({ ...file, binary: read.code === 'binary', secrets: [], withheld: read.code.replaceAll('_', ' ') });
     } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });

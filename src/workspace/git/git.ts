@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { isSecretFile, isSkip, parsePathReference } from '../paths.ts';
-import type { Applied } from './apply-patch.ts';
 import { type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
-import type { PatchRequest, SoundPatch, WithheldPatch } from './check-patch.ts';
+import type { PatchRequest } from './check-patch.ts';
 import { maskPatch, splitPatches } from './diff.ts';
 import { checkRef, findRepositories, type RepositoryPlace } from './repositories.ts';
 import { type GitOutput, runGit } from './run-git.ts';
@@ -16,12 +15,7 @@ export interface HistoryRequest {
   signal?: AbortSignal;
 }
 
-/** Commits as text, secrets masked. Runs nothing of the repository's own. */
-export interface GitHistory {
-  log(request: HistoryRequest & { ref?: string; path?: string; max: number }): Promise<string>;
-  /** A commit's message and patches, without those of secret files. */
-  show(request: HistoryRequest & { ref: string }): Promise<string>;
-}
+export type GitHistory = ReturnType<typeof createGitHistory>;
 
 const plain = ['--no-color', '--no-ext-diff', '--no-textconv', '--no-show-signature'];
 
@@ -29,7 +23,8 @@ const header = '--format=commit %H%nAuthor: %an%nDate: %aI%n%n%w(0,4,4)%B';
 
 const maxBytes = 4 * 1024 * 1024;
 
-export function createGitHistory(options: GitOptions): GitHistory {
+/** Commits as text, secrets masked. Runs nothing of the repository's own. */
+export function createGitHistory(options: GitOptions) {
   async function run(
     { folder, signal }: HistoryRequest,
     args: readonly string[],
@@ -39,7 +34,7 @@ export function createGitHistory(options: GitOptions): GitHistory {
     if (!place) {
       throw inputError('There is no git repository here.', { next: 'Go on without its history.' });
     }
-    const output = await runGit(options, { place, args, maxBytes: maxBytes, signal });
+    const output = await runGit(options, { place, args, maxBytes, signal });
     if (output.exitCode === 0 || !output.complete) return [place, output];
     throw inputError(`git said: ${output.stderr.trim().slice(0, 500)}`, {
       next: 'Name a branch, tag or commit that the repository has.',
@@ -47,12 +42,13 @@ export function createGitHistory(options: GitOptions): GitHistory {
   }
 
   return {
-    async log({ ref, path, max, ...request }) {
+    async log({ ref, path, max, ...request }: HistoryRequest & { ref?: string; path?: string; max: number }) {
       const args = ['log', ...plain, header, `--max-count=${max}`, ...(ref === undefined ? [] : [checkRef(ref)])];
       const [, output] = await run(request, [...args, '--', ...(path === undefined ? [] : [path])]);
       return (await options.mask(output.stdout, request.scope)).text;
     },
-    async show({ ref, ...request }) {
+    /** A commit's message and patches, without those of secret files. */
+    async show({ ref, ...request }: HistoryRequest & { ref: string }): Promise<string> {
       const args = ['show', ...plain, header, '--find-renames', '-m', '--first-parent', '--patch', checkRef(ref), '--'];
       const [place, { stdout, complete }] = await run(request, args);
       const at = stdout.search(/^diff --git /m);
@@ -67,16 +63,10 @@ export function createGitHistory(options: GitOptions): GitHistory {
   };
 }
 
-export interface Git {
-  /** Reads what is about to be committed. */
-  changes(request: ChangesRequest): Promise<{ repositories: RepositoryChanges[]; notes: string[] }>;
-  /** Whether a patch applies to the files as they are, and its sound form. Changes nothing. */
-  checkPatch(request: PatchRequest): Promise<SoundPatch | WithheldPatch>;
-  /** Copies what a patch changes to `backup`, and applies it: all or nothing. */
-  applyPatch(request: PatchRequest & { backup: string }): Promise<Applied>;
-}
+export type Git = ReturnType<typeof createGit>;
 
-export function createGit(options: GitOptions): Git {
+export function createGit(options: GitOptions) {
+  /** Reads what is about to be committed. */
   async function changes(request: ChangesRequest) {
     if (request.compareTo !== undefined) checkRef(request.compareTo);
     const reference = parsePathReference(request.path, request.root, options.homeDir);
@@ -97,8 +87,11 @@ export function createGit(options: GitOptions): Git {
   }
   return {
     changes,
-    checkPatch: async request => (await import('./check-patch.ts')).checkPatch(options, request),
-    applyPatch: async request => (await import('./apply-patch.ts')).applyPatch(options, request),
+    /** Whether a patch applies to the files as they are, and its sound form. Changes nothing. */
+    checkPatch: async (request: PatchRequest) => (await import('./check-patch.ts')).checkPatch(options, request),
+    /** Copies what a patch changes to `backup`, and applies it: all or nothing. */
+    applyPatch: async (request: PatchRequest & { backup: string }) =>
+      (await import('./apply-patch.ts')).applyPatch(options, request),
   };
 }
 

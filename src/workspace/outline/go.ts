@@ -1,41 +1,33 @@
 import type { Node } from 'web-tree-sitter';
 import type { Chain } from './outline.ts';
 import {
+  block,
   type ChainSyntax,
   called,
   chainOf,
   childrenAt,
   field,
+  fieldAt,
   fields,
+  heldBy,
+  insideAt,
   named,
+  namedIn,
+  nameOf,
   type Pending,
   type Place,
+  pass,
+  type Read,
+  type Readers,
   type Sketch,
   stringText,
-  walkTree,
 } from './outline-builder.ts';
 
-type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pending[];
-
-/** Reads Go. */
-export function readGo(sketch: Sketch, root: Node): void {
-  walkTree(root, (node, place) => (readers[node.type] ?? readOther)(sketch, node, place));
-}
-
-const readOther: Read = (_sketch, node, place) => childrenAt(node, place);
-
-const names = new Set(['identifier', 'type_identifier', 'package_identifier', 'field_identifier']);
-
 const syntax: ChainSyntax = {
-  name: node => (names.has(node.type) ? node.text : undefined),
-  member(node) {
-    if (node.type === 'selector_expression') {
-      const [object, name] = [field(node, 'operand'), field(node, 'field')];
-      return object && name ? { object, name: name.text } : undefined;
-    }
-    const [object, name] = [field(node, 'package'), field(node, 'name')];
-    return node.type === 'qualified_type' && object && name ? { object, name: name.text } : undefined;
-  },
+  names: new Set(['identifier', 'type_identifier', 'package_identifier', 'field_identifier']),
+  members: { selector_expression: ['operand', 'field'], qualified_type: ['package', 'name'] },
+  literals: new Set(),
+  passable: new Set(['identifier', 'selector_expression']),
   callee: node =>
     node.type === 'call_expression'
       ? field(node, 'function')
@@ -73,30 +65,27 @@ function resultOf(node: Node): Chain | undefined {
   return first && typeOf(field(first, 'type'));
 }
 
-function readParameters(sketch: Sketch, list: Node | undefined, scope: number): void {
-  for (const parameter of list ? named(list) : []) {
+function readParameters(sketch: Sketch, list: readonly Node[], scope: number): void {
+  for (const parameter of list) {
     const type = parameter.type === 'parameter_declaration' ? typeOf(field(parameter, 'type')) : undefined;
     for (const name of fields(parameter, 'name')) sketch.variable(scope, name.text, type);
   }
 }
 
 function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number): Pending[] {
-  const receiver = field(node, 'receiver');
-  const declared = receiver && named(receiver)[0];
+  const [declared] = namedIn(node, 'receiver');
   const name = declared && field(declared, 'name')?.text;
   const type = declared && typeOf(field(declared, 'type'));
   const scope = sketch.open(place.scope, 'function', symbol, name && type ? { name, type } : undefined);
-  readParameters(sketch, field(node, 'parameters'), scope);
-  const result = field(node, 'result');
-  if (result?.type === 'parameter_list') readParameters(sketch, result, scope);
-  const body = field(node, 'body');
-  return body ? childrenAt(body, { scope }) : [];
+  readParameters(sketch, namedIn(node, 'parameters'), scope);
+  if (field(node, 'result')?.type === 'parameter_list') readParameters(sketch, namedIn(node, 'result'), scope);
+  return insideAt(node, 'body', { scope });
 }
 
 const readFunction: Read = (sketch, node, place) => {
-  const name = field(node, 'name')?.text ?? '?';
+  const name = nameOf(node);
   const receiver = field(node, 'receiver');
-  const type = receiver && named(receiver)[0] && typeOf(field(named(receiver)[0] ?? receiver, 'type'));
+  const type = receiver && typeOf(field(named(receiver)[0] ?? receiver, 'type'));
   const ownerName = type?.at(-1)?.replace('()', '');
   const kind = receiver ? 'method' : 'function';
   const declared = !field(node, 'body');
@@ -105,7 +94,7 @@ const readFunction: Read = (sketch, node, place) => {
 };
 
 const readType: Read = (sketch, node, place) => {
-  const name = field(node, 'name')?.text ?? '?';
+  const name = nameOf(node);
   const type = field(node, 'type');
   const kind = type?.type === 'struct_type' ? 'class' : type?.type === 'interface_type' ? 'interface' : 'type';
   const symbol = sketch.symbol({ node, place, name, kind });
@@ -142,71 +131,54 @@ function readInterface(sketch: Sketch, type: Node, scope: number, symbol: number
 
 /** `a := b()`, `a, err := b()`: the first name gets the first result, the others are not known. */
 const readDefinition: Read = (sketch, node, place) => {
-  const left = field(node, 'left');
-  const right = field(node, 'right');
-  const targets = left ? named(left) : [];
-  const values = right ? named(right) : [];
+  const targets = namedIn(node, 'left');
+  const values = namedIn(node, 'right');
   const assigned = node.type === 'assignment_statement';
   for (const [index, target] of targets.entries()) {
     if (target.type !== 'identifier' || target.text === '_') continue;
     const value = values.length === targets.length || index === 0 ? values[index] : undefined;
-    sketch.variable(place.scope, target.text, value && heldBy(value), assigned);
+    sketch.variable(place.scope, target.text, heldBy(syntax, value), assigned);
   }
-  for (const value of assigned ? values : []) pass(sketch, value, place);
-  return [...(assigned && left ? childrenAt(left, place) : []), ...(right ? childrenAt(right, place) : [])];
+  for (const value of assigned ? values : []) passOn(sketch, value, place);
+  return [...(assigned ? insideAt(node, 'left', place) : []), ...insideAt(node, 'right', place)];
 };
-
-function heldBy(value: Node): Chain | undefined {
-  const found = chain(value);
-  return found[0] === '?' ? undefined : found;
-}
 
 const readVariable: Read = (sketch, node, place) => {
   const type = typeOf(field(node, 'type'));
-  const list = field(node, 'value');
-  const values = list ? named(list) : [];
+  const values = namedIn(node, 'value');
   for (const [index, name] of fields(node, 'name').entries()) {
-    const value = values[index];
-    sketch.variable(place.scope, name.text, type ?? (value && heldBy(value)));
+    sketch.variable(place.scope, name.text, type ?? heldBy(syntax, values[index]));
   }
-  return list ? childrenAt(list, place) : [];
+  return insideAt(node, 'value', place);
 };
 
 const readRange: Read = (sketch, node, place) => {
-  const left = field(node, 'left');
-  for (const name of left ? named(left) : []) if (name.type === 'identifier') sketch.variable(place.scope, name.text);
-  const right = field(node, 'right');
-  return right ? [[right, place]] : [];
+  for (const name of namedIn(node, 'left')) if (name.type === 'identifier') sketch.variable(place.scope, name.text);
+  return fieldAt(node, 'right', place);
 };
 
 const readCall: Read = (sketch, node, place) => {
   const callee = field(node, 'function');
-  const list = field(node, 'arguments');
   if (callee) sketch.call(place.scope, chain(callee), 'calls', node);
-  for (const argument of list ? named(list) : []) pass(sketch, argument, place);
+  for (const argument of namedIn(node, 'arguments')) passOn(sketch, argument, place);
   return childrenAt(node, place);
 };
 
 /** A function that is handed over by its name. */
-function pass(sketch: Sketch, value: Node, { scope }: Place): void {
-  const target = value.type === 'literal_element' ? named(value)[0] : value;
-  if (target?.type === 'identifier' || target?.type === 'selector_expression') {
-    const found = chain(target);
-    if (found[0] !== '?') sketch.call(scope, found, 'passes', value);
-  }
+function passOn(sketch: Sketch, value: Node, place: Place): void {
+  pass(syntax, sketch, value.type === 'literal_element' ? named(value)[0] : value, place);
 }
 
 const readLiteral: Read = (sketch, node, place) => {
   const type = plainType(field(node, 'type'));
   if (type) sketch.call(place.scope, chain(type), 'constructs', node);
-  const body = field(node, 'body');
-  return body ? childrenAt(body, place) : [];
+  return insideAt(node, 'body', place);
 };
 
 const readKeyed: Read = (sketch, node, place) => {
   const value = field(node, 'value');
-  if (value) pass(sketch, value, place);
-  return value ? childrenAt(value, place) : [];
+  if (value) passOn(sketch, value, place);
+  return insideAt(node, 'value', place);
 };
 
 const readImport: Read = (sketch, node) => {
@@ -222,16 +194,15 @@ const readImport: Read = (sketch, node) => {
   return [];
 };
 
-const block: Read = (sketch, node, place) => childrenAt(node, { scope: sketch.open(place.scope, 'block') });
-
 const passesChildren: Read = (sketch, node, place) => {
   for (const child of named(node)) {
-    for (const value of child.type === 'expression_list' ? named(child) : [child]) pass(sketch, value, place);
+    for (const value of child.type === 'expression_list' ? named(child) : [child]) passOn(sketch, value, place);
   }
   return childrenAt(node, place);
 };
 
-const readers: Readonly<Record<string, Read>> = {
+/** How Go is read. */
+export const goReaders: Readers = {
   function_declaration: readFunction,
   method_declaration: readFunction,
   func_literal: (sketch, node, place) => enterFunction(sketch, node, place),

@@ -17,24 +17,14 @@ export interface SymbolDraft extends Pick<OutlineSymbol, 'name' | 'kind'> {
   returns?: Chain;
 }
 
-/** An outline that is being written. */
-export interface Sketch {
-  outline: Outline;
-  /** Adds a symbol and answers its number. */
-  symbol(draft: SymbolDraft): number;
-  /** Opens a scope inside another; with a symbol, as that symbol's body. */
-  open(parent: number, kind: Scope['kind'], symbol?: number, self?: Scope['self']): number;
-  variable(scope: number, name: string, value?: Chain, assigned?: boolean): void;
-  call(scope: number, target: Chain, kind: CallKind, node: Node): void;
-  import(node: Node, entry: Omit<Import, 'line'>): void;
-  relation(symbol: number, kind: TypeRelation['kind'], target: Chain, node: Node): void;
-}
+export type Sketch = ReturnType<typeof createSketch>;
 
 export function lineOf(node: Node): number {
   return node.startPosition.row + 1;
 }
 
-export function createSketch(path: string, language: Language, root: Node): Sketch {
+/** An outline that is being written. */
+export function createSketch(path: string, language: Language, root: Node) {
   const outline: Outline = {
     path,
     language,
@@ -49,21 +39,26 @@ export function createSketch(path: string, language: Language, root: Node): Sket
   };
   return {
     outline,
-    symbol({ node, place, name, kind, ownerName, returns, declared = false }) {
+    /** Adds a symbol and answers its number. */
+    symbol({ node, place, name, kind, ownerName, returns, declared = false }: SymbolDraft): number {
       const { owner, scope } = place;
       const [from, to] = [lineOf(node), node.endPosition.row + 1];
       return outline.symbols.push({ name, kind, from, to, scope, owner, ownerName, declared, returns }) - 1;
     },
-    open(parent, kind, symbol, self) {
+    /** Opens a scope inside another; with a symbol, as that symbol's body. */
+    open(parent: number, kind: Scope['kind'], symbol?: number, self?: Scope['self']): number {
       const opened = outline.scopes.push({ parent, kind, symbol: symbol ?? outline.scopes[parent]?.symbol, self }) - 1;
       const owner = symbol === undefined ? undefined : outline.symbols[symbol];
       if (owner) owner.body = opened;
       return opened;
     },
-    variable: (scope, name, value, assigned) => void outline.variables.push({ scope, name, value, assigned }),
-    call: (scope, target, kind, node) => void outline.calls.push({ scope, target, kind, line: lineOf(node) }),
-    import: (node, entry) => void outline.imports.push({ ...entry, line: lineOf(node) }),
-    relation: (symbol, kind, target, node) => void outline.relations.push({ symbol, kind, target, line: lineOf(node) }),
+    variable: (scope: number, name: string, value?: Chain, assigned?: boolean) =>
+      void outline.variables.push({ scope, name, value, assigned }),
+    call: (scope: number, target: Chain, kind: CallKind, node: Node) =>
+      void outline.calls.push({ scope, target, kind, line: lineOf(node) }),
+    import: (node: Node, entry: Omit<Import, 'line'>) => void outline.imports.push({ ...entry, line: lineOf(node) }),
+    relation: (symbol: number, kind: TypeRelation['kind'], target: Chain, node: Node) =>
+      void outline.relations.push({ symbol, kind, target, line: lineOf(node) }),
   };
 }
 
@@ -81,17 +76,26 @@ export function membersAround({ outline }: Sketch, from: number): number | undef
 /** A node to visit, and where it stands. */
 export type Pending = readonly [node: Node, place: Place];
 
-/** Visits a tree from its root without recursion: source may be nested deeper than a stack. `visit` answers what comes next. */
-export function walkTree(root: Node, visit: (node: Node, place: Place) => readonly Pending[]): void {
+/** Reads one kind of node; answers what is to be visited next. */
+export type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pending[];
+
+/** How a language's nodes are read, by their kind. Of all others the children are visited. */
+export type Readers = Readonly<Record<string, Read>>;
+
+/** Reads a tree from its root without recursion: source may be nested deeper than a stack. */
+export function readTree(sketch: Sketch, root: Node, readers: Readers): void {
   const waiting: Pending[] = [[root, { scope: 0 }]];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
-    const found = visit(...next);
-    for (let at = found.length - 1; at >= 0; at--) {
-      const pending = found[at];
-      if (pending) waiting.push(pending);
-    }
+    const [node, place] = next;
+    const read = readers[node.type];
+    waiting.push(...(read ? read(sketch, node, place) : childrenAt(node, place)).toReversed());
   }
 }
+
+/** Of what declares and uses nothing by itself. */
+export const nothing: Read = () => [];
+
+export const block: Read = (sketch, node, place) => childrenAt(node, { scope: sketch.open(place.scope, 'block') });
 
 /** All named children of a node, at one place. */
 export function childrenAt(node: Node, place: Place): Pending[] {
@@ -110,6 +114,27 @@ export function fields(node: Node, name: string): Node[] {
   return node.childrenForFieldName(name).filter(child => child !== null);
 }
 
+/** The named children of a field; none where it is not there. */
+export function namedIn(node: Node, name: string): Node[] {
+  const found = field(node, name);
+  return found ? named(found) : [];
+}
+
+/** A field as what is to be visited next, where it is there. */
+export function fieldAt(node: Node, name: string, place: Place): Pending[] {
+  const found = field(node, name);
+  return found ? [[found, place]] : [];
+}
+
+/** The children of a field as what is to be visited next. */
+export function insideAt(node: Node, name: string, place: Place): Pending[] {
+  return namedIn(node, name).map(child => [child, place]);
+}
+
+export function nameOf(node: Node, otherwise = '?'): string {
+  return field(node, 'name')?.text ?? otherwise;
+}
+
 /** The text between the quotes. */
 export function stringText(node: Node | undefined): string {
   return node ? node.text.replace(/^[brufBRUF]*(['"`]{1,3})([\s\S]*)\1$/, '$2') : '';
@@ -121,11 +146,16 @@ export function called(chain: Chain): Chain {
   return last === undefined || last === '?' ? ['?'] : [...chain.slice(0, -1), `${last}()`];
 }
 
-/** How a language writes what chains are made of; every function answers undefined for other nodes. */
+/** How a language writes what chains are made of, by kinds of nodes; the functions answer undefined for other nodes. */
 export interface ChainSyntax {
   /** A name, `this`, `super`. */
-  name(node: Node): string | undefined;
-  member(node: Node): { object: Node; name: string } | undefined;
+  names: ReadonlySet<string>;
+  /** The fields with the object of a member and with its name. */
+  members: Readonly<Record<string, readonly [object: string, name: string]>>;
+  /** Values of the language itself. */
+  literals: ReadonlySet<string>;
+  /** What may be a function that is handed over by its name. */
+  passable: ReadonlySet<string>;
   /** The callee of a call or the class of a construction. */
   callee(node: Node): Node | undefined;
   /** What is inside something that changes nothing here: parentheses, `await`, `!`. */
@@ -134,14 +164,18 @@ export interface ChainSyntax {
 
 const maxChainLength = 12;
 
+function memberOf({ members }: ChainSyntax, node: Node): { object: Node; name: string } | undefined {
+  const [object, name] = members[node.type]?.map(part => field(node, part)) ?? [];
+  return object && name && { object, name: name.text };
+}
+
 /** An expression as a chain. */
 export function chainOf(syntax: ChainSyntax, expression: Node): Chain {
   const parts: string[] = [];
   let suffix = '';
   for (let node: Node | undefined = expression; node && parts.length < maxChainLength; ) {
-    const name = syntax.name(node);
-    if (name !== undefined) return [`${name}${suffix}`, ...parts];
-    const member = syntax.member(node);
+    if (syntax.names.has(node.type)) return [`${node.text}${suffix}`, ...parts];
+    const member = memberOf(syntax, node);
     if (member) {
       parts.unshift(`${member.name}${suffix}`);
       suffix = '';
@@ -155,4 +189,29 @@ export function chainOf(syntax: ChainSyntax, expression: Node): Chain {
     node = callee ?? syntax.inside(node);
   }
   return ['?', ...parts];
+}
+
+/** By a name that no source can declare. */
+export const builtIn: Chain = ['(built in)()'];
+
+/** What a value is, if that can be told. */
+export function heldBy(syntax: ChainSyntax, value: Node | undefined): Chain | undefined {
+  if (value && syntax.literals.has(value.type)) return builtIn;
+  const chain = value && chainOf(syntax, value);
+  return chain?.[0] === '?' ? undefined : chain;
+}
+
+/** Takes note of a function that is handed over by its name. */
+export function pass(syntax: ChainSyntax, sketch: Sketch, value: Node | undefined, { scope }: Place): void {
+  if (!value || !syntax.passable.has(value.type)) return;
+  const target = chainOf(syntax, value);
+  if (target[0] !== '?') sketch.call(scope, target, 'passes', value);
+}
+
+/** Of what hands over each of its children. */
+export function passesChildren(syntax: ChainSyntax): Read {
+  return (sketch, node, place) => {
+    for (const child of named(node)) pass(syntax, sketch, child, place);
+    return childrenAt(node, place);
+  };
 }

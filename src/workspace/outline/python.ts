@@ -6,30 +6,32 @@ import {
   chainOf,
   childrenAt,
   field,
+  fieldAt,
   fields,
+  heldBy,
+  insideAt,
   membersAround,
   named,
-  type Pending,
+  namedIn,
+  nameOf,
+  nothing,
   type Place,
+  pass,
+  passesChildren,
+  type Read,
+  type Readers,
   type Sketch,
-  walkTree,
 } from './outline-builder.ts';
 
-type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pending[];
-
-/** Reads Python. */
-export function readPython(sketch: Sketch, root: Node): void {
-  walkTree(root, (node, place) => (readers[node.type] ?? readOther)(sketch, node, place));
-}
-
-const readOther: Read = (_sketch, node, place) => childrenAt(node, place);
-
 const syntax: ChainSyntax = {
-  name: node => (node.type === 'identifier' ? node.text : undefined),
-  member(node) {
-    const [object, name] = [field(node, 'object'), field(node, 'attribute')];
-    return node.type === 'attribute' && object && name ? { object, name: name.text } : undefined;
-  },
+  names: new Set(['identifier']),
+  members: { attribute: ['object', 'attribute'] },
+  literals: new Set(
+    'list dictionary set tuple string integer float true false list_comprehension dictionary_comprehension set_comprehension'.split(
+      ' ',
+    ),
+  ),
+  passable: new Set(['identifier', 'attribute']),
   callee: node => (node.type === 'call' ? field(node, 'function') : undefined),
   inside: node => (node.type === 'parenthesized_expression' || node.type === 'await' ? named(node)[0] : undefined),
 };
@@ -50,17 +52,8 @@ function typeOf(annotation: Node | undefined): Chain | undefined {
   return type?.type === 'identifier' || type?.type === 'attribute' ? called(chain(type)) : undefined;
 }
 
-const literals = new Set(['list', 'dictionary', 'set', 'tuple', 'string', 'integer', 'float', 'true', 'false']);
-
-function heldBy(value: Node | undefined): Chain | undefined {
-  // By a name that no source can declare.
-  if (value && (literals.has(value.type) || value.type.endsWith('_comprehension'))) return ['(built in)()'];
-  const found = value && chain(value);
-  return found?.[0] === '?' ? undefined : found;
-}
-
 const readFunction: Read = (sketch, node, place) => {
-  const name = field(node, 'name')?.text ?? '?';
+  const name = nameOf(node);
   const kind = place.owner === undefined ? 'function' : 'method';
   const symbol = sketch.symbol({ node, place, name, kind, returns: typeOf(field(node, 'return_type')) });
   const parameters = named(field(node, 'parameters') ?? node);
@@ -71,10 +64,9 @@ const readFunction: Read = (sketch, node, place) => {
   const self = owner && receiver ? { name: receiver.text, type: called([owner.name]) } : undefined;
   const scope = sketch.open(place.scope, 'function', symbol, self);
   readParameters(sketch, self ? parameters.slice(1) : parameters, scope);
-  const body = field(node, 'body');
   // Defaults are worked out where the function is defined.
-  const defaults = parameters.flatMap(parameter => field(parameter, 'value') ?? []);
-  return [...defaults.map((value): Pending => [value, place]), ...(body ? childrenAt(body, { scope }) : [])];
+  const defaults = parameters.flatMap(parameter => fieldAt(parameter, 'value', place));
+  return [...defaults, ...insideAt(node, 'body', { scope })];
 };
 
 function readParameters(sketch: Sketch, parameters: readonly Node[], scope: number): void {
@@ -86,35 +78,32 @@ function readParameters(sketch: Sketch, parameters: readonly Node[], scope: numb
 
 const readLambda: Read = (sketch, node, place) => {
   const scope = sketch.open(place.scope, 'function');
-  const parameters = field(node, 'parameters');
-  readParameters(sketch, parameters ? named(parameters) : [], scope);
-  const body = field(node, 'body');
-  return body ? [[body, { scope }]] : [];
+  readParameters(sketch, namedIn(node, 'parameters'), scope);
+  return fieldAt(node, 'body', { scope });
 };
 
 const readClass: Read = (sketch, node, place) => {
-  const name = field(node, 'name')?.text ?? '?';
+  const name = nameOf(node);
   const symbol = sketch.symbol({ node, place: { scope: place.scope }, name, kind: 'class' });
-  const supers = field(node, 'superclasses');
-  for (const parent of supers ? named(supers) : []) {
+  for (const parent of namedIn(node, 'superclasses')) {
     if (parent.type === 'keyword_argument' || parent.type === 'comment') continue;
     const target = parent.type === 'subscript' ? field(parent, 'value') : parent;
     if (target) sketch.relation(symbol, 'extends', chain(target), parent);
   }
   const scope = sketch.open(place.scope, 'class', symbol);
-  const body = field(node, 'body');
-  return body ? childrenAt(body, { scope, owner: symbol }) : [];
+  return insideAt(node, 'body', { scope, owner: symbol });
 };
 
 const readAssignment: Read = (sketch, node, place) => {
   const left = field(node, 'left');
   const right = field(node, 'right');
-  const value = typeOf(field(node, 'type')) ?? heldBy(right);
+  const value = typeOf(field(node, 'type')) ?? heldBy(syntax, right);
   if (left?.type === 'identifier') sketch.variable(place.scope, left.text, value);
   else if (left?.type === 'attribute') assignField(sketch, left, value, place);
   else bindAll(sketch, left, place);
-  if (right && left?.type === 'subscript') pass(sketch, right, place);
-  return [...(left?.type === 'subscript' ? childrenAt(left, place) : []), ...(right ? [[right, place] as const] : [])];
+  if (left?.type !== 'subscript') return fieldAt(node, 'right', place);
+  pass(syntax, sketch, right, place);
+  return [...childrenAt(left, place), ...fieldAt(node, 'right', place)];
 };
 
 function assignField(sketch: Sketch, left: Node, value: Chain | undefined, { scope }: Place): void {
@@ -161,27 +150,15 @@ const readCall: Read = (sketch, node, place) => {
   const list = field(node, 'arguments');
   if (callee) sketch.call(place.scope, chain(callee), 'calls', node);
   for (const argument of list?.type === 'argument_list' ? named(list) : []) {
-    const value = argument.type === 'keyword_argument' ? field(argument, 'value') : argument;
-    if (value) pass(sketch, value, place);
+    pass(syntax, sketch, argument.type === 'keyword_argument' ? field(argument, 'value') : argument, place);
   }
   return childrenAt(node, place);
 };
 
-/** A function that is handed over by its name. */
-function pass(sketch: Sketch, value: Node, { scope }: Place): void {
-  if (value.type !== 'identifier' && value.type !== 'attribute') return;
-  const target = chain(value);
-  if (target[0] !== '?') sketch.call(scope, target, 'passes', value);
-}
-
-const passesChildren: Read = (sketch, node, place) => {
-  for (const child of named(node)) pass(sketch, child, place);
-  return childrenAt(node, place);
-};
+const passesEach = passesChildren(syntax);
 
 const readPair: Read = (sketch, node, place) => {
-  const value = field(node, 'value');
-  if (value) pass(sketch, value, place);
+  pass(syntax, sketch, field(node, 'value'), place);
   return childrenAt(node, place);
 };
 
@@ -209,27 +186,26 @@ const readImportFrom: Read = (sketch, node) => {
   return [];
 };
 
-const nothing: Read = () => [];
-
-const readers: Readonly<Record<string, Read>> = {
+/** How Python is read. */
+export const pythonReaders: Readers = {
   function_definition: readFunction,
   class_definition: readClass,
   lambda: readLambda,
   assignment: readAssignment,
   named_expression: (sketch, node, place) => {
     const name = field(node, 'name');
-    if (name) sketch.variable(place.scope, name.text, heldBy(field(node, 'value')));
+    if (name) sketch.variable(place.scope, name.text, heldBy(syntax, field(node, 'value')));
     return childrenAt(node, place);
   },
   for_statement: binds('left'),
   for_in_clause: binds('left'),
   as_pattern: readAs,
   call: readCall,
-  decorator: passesChildren,
-  list: passesChildren,
-  tuple: passesChildren,
-  set: passesChildren,
-  return_statement: passesChildren,
+  decorator: passesEach,
+  list: passesEach,
+  tuple: passesEach,
+  set: passesEach,
+  return_statement: passesEach,
   pair: readPair,
   import_statement: readImport,
   import_from_statement: readImportFrom,

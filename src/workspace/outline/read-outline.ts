@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { Language as Grammar, Parser, type Tree } from 'web-tree-sitter';
-import { readGo } from './go.ts';
+import { goReaders } from './go.ts';
 import type { Language, Outline } from './outline.ts';
-import { createSketch } from './outline-builder.ts';
-import { readPython } from './python.ts';
-import { readTypescript } from './typescript.ts';
+import { createSketch, type Readers, readTree } from './outline-builder.ts';
+import { pythonReaders } from './python.ts';
+import { typescriptReaders } from './typescript.ts';
 
 const fromSource = import.meta.url.endsWith('.ts');
 
@@ -47,19 +47,19 @@ export async function withTree<Result>(language: Language, text: string, use: (t
   }
 }
 
-const readers = {
-  typescript: readTypescript,
-  tsx: readTypescript,
-  javascript: readTypescript,
-  python: readPython,
-  go: readGo,
-} as const;
+const readers: Readonly<Record<Language, Readers>> = {
+  typescript: typescriptReaders,
+  tsx: typescriptReaders,
+  javascript: typescriptReaders,
+  python: pythonReaders,
+  go: goReaders,
+};
 
 /** What a source text declares and uses. Broken source is read as far as it can be understood. */
 export function readOutline(path: string, language: Language, text: string): Promise<Outline> {
   return withTree(language, text, ({ rootNode }) => {
     const sketch = createSketch(path, language, rootNode);
-    readers[language](sketch, rootNode);
+    readTree(sketch, rootNode, readers[language]);
     return sketch.outline;
   });
 }

@@ -1,6 +1,17 @@
 import type { Node } from 'web-tree-sitter';
 import type { Chain } from './outline.ts';
-import { type ChainSyntax, chainOf, field, lineOf, named, type Sketch, stringText } from './outline-builder.ts';
+import {
+  builtIn,
+  type ChainSyntax,
+  called,
+  chainOf,
+  field,
+  fields,
+  lineOf,
+  named,
+  type Sketch,
+  stringText,
+} from './outline-builder.ts';
 
 /** `import a, { b as c } from 'd'`, `import * as e from 'd'`. */
 export function readImport(sketch: Sketch, statement: Node): void {
@@ -88,15 +99,6 @@ export function readExportedAssignment({ outline }: Sketch, left: Node, right: N
   return 'default';
 }
 
-const names = new Set([
-  'identifier',
-  'this',
-  'super',
-  'type_identifier',
-  'shorthand_property_identifier',
-  'property_identifier',
-]);
-
 const transparent = new Set([
   'parenthesized_expression',
   'non_null_expression',
@@ -105,19 +107,15 @@ const transparent = new Set([
   'satisfies_expression',
 ]);
 
-const typescriptSyntax: ChainSyntax = {
-  name: node => (names.has(node.type) ? node.text : undefined),
-  member(node) {
-    if (
-      node.type !== 'member_expression' &&
-      node.type !== 'nested_type_identifier' &&
-      node.type !== 'nested_identifier'
-    )
-      return undefined;
-    const object = field(node, 'object') ?? field(node, 'module');
-    const name = field(node, 'property') ?? field(node, 'name');
-    return object && name ? { object, name: name.text } : undefined;
+export const typescriptSyntax: ChainSyntax = {
+  names: new Set('identifier this super type_identifier shorthand_property_identifier property_identifier'.split(' ')),
+  members: {
+    member_expression: ['object', 'property'],
+    nested_type_identifier: ['module', 'name'],
+    nested_identifier: ['object', 'property'],
   },
+  literals: new Set(['array', 'object', 'string', 'template_string', 'number', 'regex', 'true', 'false']),
+  passable: new Set(['identifier', 'member_expression', 'shorthand_property_identifier']),
   callee: node =>
     node.type === 'call_expression'
       ? field(node, 'function')
@@ -146,20 +144,7 @@ export function typescriptType(annotation: Node | undefined): Chain | undefined 
   }
   if (type?.type === 'array_type' || type?.type === 'tuple_type' || type?.type === 'predefined_type') return builtIn;
   if (type?.type !== 'type_identifier' && type?.type !== 'nested_type_identifier') return undefined;
-  const chain = typescriptChain(type);
-  return [...chain.slice(0, -1), `${chain.at(-1)}()`];
-}
-
-/** A value of the language itself, by a name that no source can declare. */
-const builtIn: Chain = ['(built in)()'];
-
-const literals = new Set(['array', 'object', 'string', 'template_string', 'number', 'regex', 'true', 'false']);
-
-/** What a value is, if that can be told. */
-export function typescriptValue(value: Node): Chain | undefined {
-  if (literals.has(value.type)) return builtIn;
-  const chain = typescriptChain(value);
-  return chain[0] === '?' ? undefined : chain;
+  return called(typescriptChain(type));
 }
 
 const bindings = new Set(['identifier', 'shorthand_property_identifier_pattern']);
@@ -171,14 +156,10 @@ export function boundNames(pattern: Node | undefined): string[] {
   const waiting = [pattern];
   for (let node = waiting.pop(); node; node = waiting.pop()) {
     if (bindings.has(node.type)) bound.push(node.text);
-    else if (node.type === 'pair_pattern') waiting.push(...present(field(node, 'value')));
+    else if (node.type === 'pair_pattern') waiting.push(...fields(node, 'value'));
     else if (node.type === 'assignment_pattern' || node.type === 'object_assignment_pattern') {
-      waiting.push(...present(field(node, 'left')));
+      waiting.push(...fields(node, 'left'));
     } else if (/_pattern$/.test(node.type)) waiting.push(...named(node));
   }
   return bound;
-}
-
-function present(node: Node | undefined): Node[] {
-  return node ? [node] : [];
 }

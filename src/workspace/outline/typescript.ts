@@ -1,16 +1,25 @@
 import type { Node } from 'web-tree-sitter';
 import type { SymbolKind } from './outline.ts';
 import {
+  block,
   called,
   childrenAt,
   field,
+  fieldAt,
   fields,
+  heldBy,
   membersAround,
   named,
+  namedIn,
+  nameOf,
+  nothing,
   type Pending,
   type Place,
+  pass,
+  passesChildren,
+  type Read,
+  type Readers,
   type Sketch,
-  walkTree,
 } from './outline-builder.ts';
 import {
   boundNames,
@@ -20,18 +29,9 @@ import {
   readRequire,
   requiredModule,
   typescriptChain,
+  typescriptSyntax,
   typescriptType,
-  typescriptValue,
 } from './typescript-syntax.ts';
-
-type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pending[];
-
-/** Reads TypeScript, TSX and JavaScript. */
-export function readTypescript(sketch: Sketch, root: Node): void {
-  walkTree(root, (node, place) => (readers[node.type] ?? readOther)(sketch, node, place));
-}
-
-const readOther: Read = (_sketch, node, place) => childrenAt(node, place);
 
 const functionValues = new Set(['arrow_function', 'function_expression', 'generator_function']);
 
@@ -45,10 +45,9 @@ function selfOf(sketch: Sketch, owner: number | undefined) {
 function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number): Pending[] {
   const self = node.type === 'arrow_function' ? undefined : selfOf(sketch, place.owner);
   const scope = sketch.open(place.scope, 'function', symbol, self);
-  const parameters = field(node, 'parameters');
   const single = field(node, 'parameter');
   if (single) sketch.variable(scope, single.text);
-  for (const parameter of parameters ? named(parameters) : []) readParameter(sketch, parameter, scope, place);
+  for (const parameter of namedIn(node, 'parameters')) readParameter(sketch, parameter, scope, place);
   const inner = { scope };
   const body = field(node, 'body');
   const rest = named(node).filter(child => !sameNode(child, body));
@@ -74,7 +73,7 @@ function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }
 
 function declareFunction(kind: SymbolKind, declared = false): Read {
   return (sketch, node, place) => {
-    const name = field(node, 'name')?.text ?? 'default';
+    const name = nameOf(node, 'default');
     const returns = typescriptType(field(node, 'return_type'));
     const isMember = kind === 'method' && place.owner === undefined;
     const symbol = isMember ? undefined : sketch.symbol({ node, place, name, kind, declared, returns });
@@ -84,7 +83,7 @@ function declareFunction(kind: SymbolKind, declared = false): Read {
 
 function declareType(kind: SymbolKind): Read {
   return (sketch, node, place) => {
-    const name = field(node, 'name')?.text ?? 'default';
+    const name = nameOf(node, 'default');
     return enterType(sketch, node, place, sketch.symbol({ node, place: { scope: place.scope }, name, kind }));
   };
 }
@@ -150,8 +149,8 @@ const readDeclarator: Read = (sketch, node, place) => {
   }
   const inside = value && readNamedValue(sketch, { node, name: pattern.text, value }, place);
   if (inside) return inside;
-  sketch.variable(place.scope, pattern.text, typescriptType(field(node, 'type')) ?? (value && typescriptValue(value)));
-  return value ? [[value, place]] : [];
+  sketch.variable(place.scope, pattern.text, typescriptType(field(node, 'type')) ?? heldBy(typescriptSyntax, value));
+  return fieldAt(node, 'value', place);
 };
 
 const readField: Read = (sketch, node, place) => {
@@ -161,7 +160,7 @@ const readField: Read = (sketch, node, place) => {
   const inside = value && readNamedValue(sketch, { node, name, value }, place);
   const self = selfOf(sketch, place.owner);
   if (inside) return value?.type === 'arrow_function' ? withSelf(sketch, inside, self) : inside;
-  sketch.variable(place.scope, name, typescriptType(field(node, 'type')) ?? (value && typescriptValue(value)));
+  sketch.variable(place.scope, name, typescriptType(field(node, 'type')) ?? heldBy(typescriptSyntax, value));
   return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
 };
 
@@ -174,9 +173,8 @@ function withSelf(sketch: Sketch, inside: Pending[], self: ReturnType<typeof sel
 
 const readPair: Read = (sketch, node, place) => {
   if (place.owner !== undefined) return readField(sketch, node, place);
-  const value = field(node, 'value');
-  if (value) pass(sketch, value, place);
-  return value ? [[value, place]] : [];
+  pass(typescriptSyntax, sketch, field(node, 'value'), place);
+  return fieldAt(node, 'value', place);
 };
 
 const readCall: Read = (sketch, node, place) => {
@@ -187,19 +185,9 @@ const readCall: Read = (sketch, node, place) => {
   if (callee.type !== 'import') {
     sketch.call(place.scope, typescriptChain(callee), construction ? 'constructs' : 'calls', node);
   }
-  const isArguments = list?.type === 'arguments';
-  for (const argument of isArguments ? named(list) : []) pass(sketch, argument, place);
+  for (const argument of list?.type === 'arguments' ? named(list) : []) pass(typescriptSyntax, sketch, argument, place);
   return [[callee, place], ...(list ? childrenAt(list, place) : [])];
 };
-
-/** A function that is handed over by its name. */
-function pass(sketch: Sketch, value: Node, { scope }: Place): void {
-  if (!passable.has(value.type)) return;
-  const chain = typescriptChain(value);
-  if (chain[0] !== '?') sketch.call(scope, chain, 'passes', value);
-}
-
-const passable = new Set(['identifier', 'member_expression', 'shorthand_property_identifier']);
 
 const readElement: Read = (sketch, node, place) => {
   const name = field(node, 'name');
@@ -210,10 +198,7 @@ const readElement: Read = (sketch, node, place) => {
     .map(child => [child, place]);
 };
 
-const passesChildren: Read = (sketch, node, place) => {
-  for (const child of named(node)) pass(sketch, child, place);
-  return childrenAt(node, place);
-};
+const passesEach = passesChildren(typescriptSyntax);
 
 const readAssignment: Read = (sketch, node, place) => {
   const left = field(node, 'left');
@@ -225,32 +210,29 @@ const readAssignment: Read = (sketch, node, place) => {
   const property = /^this\.([\w$#]+)$/.exec(left.text)?.[1];
   const members = property === undefined ? undefined : membersAround(sketch, place.scope);
   // What a variable is set to later contradicts what it was first, unless both say the same.
-  if (left.type === 'identifier') sketch.variable(place.scope, left.text, typescriptValue(right), true);
-  else if (property !== undefined && members !== undefined) sketch.variable(members, property, typescriptValue(right));
-  else pass(sketch, right, place);
+  if (left.type === 'identifier') sketch.variable(place.scope, left.text, heldBy(typescriptSyntax, right), true);
+  else if (property !== undefined && members !== undefined)
+    sketch.variable(members, property, heldBy(typescriptSyntax, right));
+  else pass(typescriptSyntax, sketch, right, place);
   return [
     [left, place],
     [right, place],
   ];
 };
 
-const block: Read = (sketch, node, place) => childrenAt(node, { scope: sketch.open(place.scope, 'block') });
+/** A block of which one field binds names. */
+const binding =
+  (pattern: string): Read =>
+  (sketch, node, place) => {
+    const scope = sketch.open(place.scope, 'block');
+    for (const name of boundNames(field(node, pattern))) sketch.variable(scope, name);
+    return childrenAt(node, { scope });
+  };
 
-const readLoop: Read = (sketch, node, place) => {
-  const scope = sketch.open(place.scope, 'block');
-  for (const name of boundNames(field(node, 'left'))) sketch.variable(scope, name);
-  return childrenAt(node, { scope });
-};
+const readFunctionValue: Read = (sketch, node, place) => enterFunction(sketch, node, { scope: place.scope });
 
-const readCatch: Read = (sketch, node, place) => {
-  const scope = sketch.open(place.scope, 'block');
-  for (const name of boundNames(field(node, 'parameter'))) sketch.variable(scope, name);
-  return childrenAt(node, { scope });
-};
-
-const nothing: Read = () => [];
-
-const readers: Readonly<Record<string, Read>> = {
+/** How TypeScript, TSX and JavaScript are read. */
+export const typescriptReaders: Readers = {
   import_statement: (sketch, node) => {
     readImport(sketch, node);
     return [];
@@ -267,9 +249,9 @@ const readers: Readonly<Record<string, Read>> = {
   method_definition: declareFunction('method'),
   method_signature: declareFunction('method', true),
   abstract_method_signature: declareFunction('method', true),
-  arrow_function: (sketch, node, place) => enterFunction(sketch, node, { scope: place.scope }),
-  function_expression: (sketch, node, place) => enterFunction(sketch, node, { scope: place.scope }),
-  generator_function: (sketch, node, place) => enterFunction(sketch, node, { scope: place.scope }),
+  arrow_function: readFunctionValue,
+  function_expression: readFunctionValue,
+  generator_function: readFunctionValue,
   class_declaration: declareType('class'),
   abstract_class_declaration: declareType('class'),
   interface_declaration: declareType('interface'),
@@ -280,12 +262,12 @@ const readers: Readonly<Record<string, Read>> = {
   field_definition: readField,
   property_signature: readField,
   pair: readPair,
-  object: passesChildren,
-  array: passesChildren,
+  object: passesEach,
+  array: passesEach,
   arguments: (_sketch, node, place) => childrenAt(node, place),
-  jsx_expression: passesChildren,
-  return_statement: passesChildren,
-  decorator: passesChildren,
+  jsx_expression: passesEach,
+  return_statement: passesEach,
+  decorator: passesEach,
   call_expression: readCall,
   new_expression: readCall,
   jsx_opening_element: readElement,
@@ -294,8 +276,8 @@ const readers: Readonly<Record<string, Read>> = {
   assignment_expression: readAssignment,
   statement_block: block,
   for_statement: block,
-  for_in_statement: readLoop,
-  catch_clause: readCatch,
+  for_in_statement: binding('left'),
+  catch_clause: binding('parameter'),
   // The members of types that have no name can't be named either.
   object_type: nothing,
   function_type: nothing,

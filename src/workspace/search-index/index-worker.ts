@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { doJob } from '../workers/run-job.ts';
-import type { FileToIndex, IndexFailure, IndexJob, IndexResults, IndexThreadOptions } from './index-client.ts';
+import type { FileToIndex, IndexFailure, IndexJob, IndexThreadOptions } from './index-client.ts';
 import { IndexStore } from './index-store.ts';
 
 /** Raised when the tables or what is put into them change: an index of another version is made anew. */
@@ -106,7 +106,7 @@ async function symbolsIn({ path, language, text }: FileToIndex) {
   return Array.isArray(found) ? found : undefined;
 }
 
-async function answerTo(job: IndexJob): Promise<IndexResults[IndexJob['op']]> {
+async function answerTo(job: IndexJob): Promise<unknown> {
   if (job.op === 'close') return close();
   store ??= new IndexStore(openIndexDatabase(file), symbolsIn);
   switch (job.op) {
@@ -119,32 +119,19 @@ async function answerTo(job: IndexJob): Promise<IndexResults[IndexJob['op']]> {
     case 'search':
       return store.search(job);
     case 'put':
-      await store.put(job.files);
-      return undefined;
-    default:
-      change(store, job);
-      return undefined;
-  }
-}
-
-function change(open: IndexStore, job: Extract<IndexJob, { op: 'touch' | 'remove' | 'clear' | 'embed' }>): void {
-  switch (job.op) {
+      return store.put(job.files);
     case 'touch':
-      open.touch(job.files);
-      return;
+      return store.touch(job.files);
     case 'remove':
-      open.remove(job.paths);
-      return;
+      return store.remove(job.paths);
     case 'clear':
-      open.clear();
-      return;
+      return store.clear();
     case 'embed':
-      open.embed(job.model, job.vectors);
-      return;
+      return store.embed(job.model, job.vectors);
   }
 }
 
-function close(): undefined {
+function close(): void {
   store?.close();
   store = undefined;
 }

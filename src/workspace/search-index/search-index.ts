@@ -56,22 +56,8 @@ export interface RefreshReport {
   warning?: string;
 }
 
-/** What stands where in the files of one workspace. */
-export interface SearchIndex {
-  /** Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. */
-  refresh(options: RefreshOptions): Promise<RefreshReport>;
-  /** The best stretches of files for a question, the best first; `path` is absolute. */
-  search(question: string, limit: number, signal: AbortSignal, payer?: Payer): Promise<Hit[]>;
-}
-
-export interface SearchIndexes {
-  /**
-   * The index of a workspace, by its folder. Throws an `AppError` of kind `security` for one outside the roots: those of
-   * `sandbox`, where callers have roots of their own.
-   */
-  of(root: string, sandbox?: Sandbox): Promise<SearchIndex>;
-  close(): Promise<void>;
-}
+export type SearchIndex = ReturnType<typeof createIndex>;
+export type SearchIndexes = ReturnType<typeof createSearchIndexes>;
 
 const walkLimits = { maxDepth: 100, maxEntries: 300_000 };
 const maxFiles = 30_000;
@@ -98,10 +84,14 @@ const weights: Readonly<Record<FileClass, number>> = {
 /** What is stored of secrets is the same in all indexes of a machine: it leads nowhere. */
 const maskScope = 'index';
 
-export function createSearchIndexes(options: SearchIndexesOptions): SearchIndexes {
+export function createSearchIndexes(options: SearchIndexesOptions) {
   const open = new Map<string, { index: SearchIndex; client: IndexClient }>();
   return {
-    async of(root, sandbox = options.sandbox) {
+    /**
+     * The index of a workspace, by its folder. Throws an `AppError` of kind `security` for one outside the roots: those of
+     * `sandbox`, where callers have roots of their own.
+     */
+    async of(root: string, sandbox = options.sandbox): Promise<SearchIndex> {
       const real = await sandbox.assertWithin(root);
       const known = open.get(real);
       if (known) return known.index;
@@ -113,7 +103,7 @@ export function createSearchIndexes(options: SearchIndexesOptions): SearchIndexe
       open.set(real, { index, client });
       return index;
     },
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([...open.values()].map(({ client }) => client.close()));
     },
   };
@@ -127,7 +117,8 @@ interface Work extends SearchIndexesOptions, RefreshOptions {
   bytes: number;
 }
 
-function createIndex(options: SearchIndexesOptions, root: string, client: IndexClient): SearchIndex {
+/** What stands where in the files of one workspace. */
+function createIndex(options: SearchIndexesOptions, root: string, client: IndexClient) {
   const { embedder } = options;
   let last: Promise<unknown> = Promise.resolve();
 
@@ -146,13 +137,15 @@ function createIndex(options: SearchIndexesOptions, root: string, client: IndexC
   }
 
   return {
-    refresh(how) {
+    /** Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. */
+    refresh(how: RefreshOptions): Promise<RefreshReport> {
       // One after another: the second finds done what the first did.
       const mine = last.then(() => refresh(how));
       last = mine.catch(() => undefined);
       return mine;
     },
-    async search(question, limit, signal, payer) {
+    /** The best stretches of files for a question, the best first; `path` is absolute. */
+    async search(question: string, limit: number, signal: AbortSignal, payer?: Payer): Promise<Hit[]> {
       throwIfAborted(signal);
       const words = questionWords(question);
       const near = embedder && (await vectorOf(options, embedder, { question, signal, payer }));
@@ -260,7 +253,7 @@ async function look(work: Work, absolute: string, known: ReadonlyMap<string, Kno
     return none;
   }
   if (before && before.size === located.size && before.mtimeMs === located.mtimeMs) return { path };
-  const file = await readFile(sandbox, absolute, { maxBytes: maxBytes, signal });
+  const file = await readFile(sandbox, absolute, { maxBytes, signal });
   if (isSkip(file)) {
     report.skipped.push(file);
     return none;

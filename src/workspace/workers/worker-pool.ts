@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads';
-import { bugError, cancelledError, isAppError, limitError, throwIfAborted } from '../../core/errors.ts';
+import { bugError, cancelledError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
+import { answerOf, reasonOf } from '../thread-answer.ts';
 import type { FoundSymbol, Job, JobAnswer, JobResults } from './run-job.ts';
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './work-thread.js', import.meta.url);
@@ -13,17 +14,9 @@ const threadMegabytes = 1_024;
 const idleMs = 10_000;
 
 /** Threads for work on the processor. */
-export interface WorkPool {
-  /** What a source file declares, in the order of the source. */
-  symbols(job: Omit<Extract<Job, { kind: 'symbols' }>, 'kind'>, signal?: AbortSignal): Promise<FoundSymbol[]>;
-  /** What changed in a file; undefined when the texts are too far apart. */
-  diff(job: Omit<Extract<Job, { kind: 'diff' }>, 'kind'>, signal?: AbortSignal): Promise<string | undefined>;
-  /** Tokens of texts by o200k, or a few more: slow, for what an estimate can't decide. */
-  count(texts: readonly string[], signal?: AbortSignal): Promise<number>;
-  /** Threads that there are now, working or idle. */
-  readonly threads: number;
-  close(): Promise<void>;
-}
+export type WorkPool = Pick<Pool, keyof Pool>;
+
+type Of<Kind extends Job['kind']> = Omit<Extract<Job, { kind: Kind }>, 'kind'>;
 
 export interface PoolOptions {
   /** The most threads at once. */
@@ -49,7 +42,7 @@ export function createPool(options: PoolOptions): WorkPool {
   return new Pool(options);
 }
 
-class Pool implements WorkPool {
+class Pool {
   readonly #options: PoolOptions;
   readonly #idle: Thread[] = [];
   readonly #all = new Set<Thread>();
@@ -60,22 +53,26 @@ class Pool implements WorkPool {
     this.#options = options;
   }
 
+  /** Threads that there are now, working or idle. */
   get threads(): number {
     return this.#all.size;
   }
 
-  async symbols(job: Omit<Extract<Job, { kind: 'symbols' }>, 'kind'>, signal?: AbortSignal): Promise<FoundSymbol[]> {
+  /** What a source file declares, in the order of the source. */
+  async symbols(job: Of<'symbols'>, signal?: AbortSignal): Promise<FoundSymbol[]> {
     const small = job.text.length <= smallChars;
     const found = await this.#do({ kind: 'symbols', ...job }, small, signal);
     return Array.isArray(found) ? found : [];
   }
 
-  async diff(job: Omit<Extract<Job, { kind: 'diff' }>, 'kind'>, signal?: AbortSignal): Promise<string | undefined> {
+  /** What changed in a file; undefined when the texts are too far apart. */
+  async diff(job: Of<'diff'>, signal?: AbortSignal): Promise<string | undefined> {
     const small = job.before.length + job.after.length <= smallChars;
     const found = await this.#do({ kind: 'diff', ...job }, small, signal);
     return typeof found === 'string' ? found : undefined;
   }
 
+  /** Tokens of texts by o200k, or a few more: slow, for what an estimate can't decide. */
   async count(texts: readonly string[], signal?: AbortSignal): Promise<number> {
     // Always in a thread: the tokenizer alone takes longer to load than others should wait.
     const found = await this.#do({ kind: 'count', texts }, false, signal);
@@ -164,42 +161,20 @@ class Pool implements WorkPool {
 
 /** Has a thread do a job. It keeps the process alive meanwhile. */
 async function ask({ worker }: Thread, job: Job, signal: AbortSignal | undefined): Promise<Result> {
-  const { promise, resolve, reject } = Promise.withResolvers<Result>();
-  const abort = () => reject(reasonOf(signal));
-  const onMessage = (answer: JobAnswer) => {
-    if ('done' in answer) resolve(answer.done);
-    else reject(bugError(`Work in a thread failed: ${answer.failure}`));
-  };
-  const onExit = (code: number) => reject(bugError(`A thread ended with code ${code} and no answer.`));
-  const onError = (error: unknown) => reject(threadError(error));
-  worker.on('message', onMessage).on('error', onError).on('exit', onExit).ref();
-  signal?.addEventListener('abort', abort, { once: true });
-  try {
-    throwIfAborted(signal);
-    worker.postMessage(job);
-    return await promise;
-  } finally {
-    signal?.removeEventListener('abort', abort);
-    worker.off('message', onMessage).off('error', onError).off('exit', onExit);
-  }
+  const answer: JobAnswer = await answerOf(worker, signal, workWords, () => worker.postMessage(job));
+  if ('done' in answer) return answer.done;
+  throw bugError(`Work in a thread failed: ${answer.failure}`);
 }
+
+const workWords = {
+  ended: 'A thread',
+  failed: 'A thread failed.',
+  tooMuch: 'A file is too much to be worked on whole.',
+  next: 'Name ranges of lines (file.ts:10-80) or fewer files.',
+};
 
 /** Small work is done where it is asked for; most processes never need what it takes, so it is loaded late. */
 async function here(job: Job): Promise<Result> {
   const { doJob } = await import('./run-job.ts');
   return doJob(job);
-}
-
-function reasonOf(signal: AbortSignal | undefined): Error {
-  return isAppError(signal?.reason) ? signal.reason : cancelledError();
-}
-
-function threadError(error: unknown): Error {
-  const outOfMemory =
-    typeof error === 'object' && error !== null && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  if (!outOfMemory) return bugError('A thread failed.', error);
-  return limitError('size', 'A file is too much to be worked on whole.', {
-    next: 'Name ranges of lines (file.ts:10-80) or fewer files.',
-    cause: error,
-  });
 }
