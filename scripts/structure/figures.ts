@@ -27,7 +27,7 @@ export function figuresTable(files: readonly SourceFile[], rules: StructureRules
     ['files', `${files.length} (limit ${budgets.files})`],
     ['folders', folders(files)],
     ['top folders', new Set(files.map(({ place }) => folderOf(place, 1)).filter(folder => folder !== '')).size],
-    ['hand-written lines', `${writtenLines(files)} (limit ${budgets.lines}, intended ${budgets.intendedLines})`],
+    ['hand-written lines', `${writtenLines(files)} (limit ${budgets.lines})`],
     ['median lines of a file', share(0.5)],
     ['90th percentile', share(0.9)],
     ['longest file', longest ? `${longest.lines} ${longest.place}` : 0],

@@ -40,7 +40,7 @@ export interface StructureRules {
   /** Exact number of files under `lines` lines that only one file of their folder imports. It may only fall. */
   foldable: { lines: number; files: number };
   /** Maximum files and hand-written lines below src/. */
-  budgets: { files: number; lines: number; intendedLines: number };
+  budgets: { files: number; lines: number };
   /** Maximum files and folders of src/ that run in one call, measured by scripts/trace-call.ts. */
   traceBudget: { chat: { files: number; folders: number }; debug: { files: number; folders?: number } };
 }
@@ -301,6 +301,6 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 2 },
-  budgets: { files: 480, lines: 76_100, intendedLines: 74_000 },
+  budgets: { files: 480, lines: 74_000 },
   traceBudget: { chat: { files: 100, folders: 22 }, debug: { files: 106 } },
 };

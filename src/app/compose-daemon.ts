@@ -21,7 +21,7 @@ import type { Threads } from '../threads/threads.ts';
 import { shownFile, splitFences } from '../threads/transfer/readable.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
 import { tools } from '../tools/index.gen.ts';
-import type { Hosts } from './compose-hosts.ts';
+import type { Hosts } from './compose-caller-hosts.ts';
 import { gaugeDaemon, type ObservabilityServices } from './compose-observability.ts';
 import type { AppConfig } from './settings.ts';
 

@@ -4,7 +4,7 @@ import type { Clock, Random } from '../core/ports.ts';
 import { version } from '../core/version.ts';
 import { createTelemetry, type Telemetry } from '../observability/observability.ts';
 import { defaultRoots, type Roots } from '../workspace/roots.ts';
-import { composeExposure, type ToolExposure } from './compose-catalog.ts';
+import { composeExposure, type ToolExposure } from './compose-exposure.ts';
 import type { Extensions } from './extensions.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
 import { type OpenableStorePlace, placeOf } from './stores.ts';

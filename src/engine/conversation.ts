@@ -8,7 +8,7 @@ import type { Random } from '../core/ports.ts';
 import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
 import type { AskModel } from '../models/ask-model.ts';
-import type { Meter } from '../models/meter.ts';
+import type { Meter } from '../models/spend-meter.ts';
 import { said } from '../threads/transcript.ts';
 import { isSkip, parsePathReference } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';

@@ -14,7 +14,7 @@ import { isRecord, type JsonObject } from '../core/json.ts';
 import type { Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
-import type { Meter } from '../models/meter.ts';
+import type { Meter } from '../models/spend-meter.ts';
 import { action, passThrough } from './modes/action.ts';
 import { fanout } from './modes/ask-many/fanout.ts';
 import { panel } from './modes/ask-many/panel.ts';

@@ -6,7 +6,7 @@ import { type Fee, type FeeKind, noUsage, type SpendEntry } from '../core/usage.
 import type { ModelQuestion } from './ask-model.ts';
 import { callLimit, isInterrupted, refuseUnpricedService } from './budget.ts';
 import { feeFor, feeRate } from './fees.ts';
-import { isLimited, type ReservationParts, reserveBudget } from './meter.ts';
+import { isLimited, type ReservationParts, reserveBudget } from './spend-meter.ts';
 import type { SearchHit, SearchRequest, VendorEmbedder, WebSearcher } from './vendor-services.ts';
 
 /** Something that a vendor does beside answering, and charges for. */

@@ -18,7 +18,7 @@ import {
   summaryOf,
   workSince,
 } from './documents.ts';
-import { advance, bringsNothingNew, checkOrder, readProgress, stepOf } from './progress.ts';
+import { advance, bringsNothingNew, checkOrder, readProgress, stepOf } from './step-progress.ts';
 
 export interface ContributionNotes {
   /** Lines of the tool's own. */

@@ -6,7 +6,7 @@ import { dayOf } from '../../src/core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../src/models/ask-model.ts';
 import type { SpendCaps } from '../../src/models/budget.ts';
 import { estimateCost, promptTokens } from '../../src/models/budget.ts';
-import { createMeter } from '../../src/models/meter.ts';
+import { createMeter } from '../../src/models/spend-meter.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { manualClock } from '../support/clock.ts';

@@ -6,7 +6,7 @@ import type { Permissions } from '../core/tool-host.ts';
 import { isSkip } from '../workspace/paths.ts';
 import { defaultRoots } from '../workspace/roots.ts';
 import { createSandbox } from '../workspace/sandbox.ts';
-import { unlimited } from './compose-catalog.ts';
+import { unlimited } from './compose-exposure.ts';
 import type { Front } from './compose-front.ts';
 import { composeHost, type HostServices, type SharedParts } from './compose-host.ts';
 
