@@ -5,7 +5,7 @@ import { type Need, provide } from './test-needs/provide.ts';
 
 /** What the tests use that npm does not bring. */
 const needs: Need[] = [
-  { program: 'git', aptPackage: 'git', purpose: 'the files room is tested against a real git' },
+  { program: 'git', aptPackage: 'git', purpose: 'the workspace is tested against a real git' },
   { program: 'redis-server', aptPackage: 'redis-server', purpose: 'the Redis store is tested against a real Redis' },
   { program: 'haproxy', probe: ['-v'], aptPackage: 'haproxy', purpose: 'deploy/ puts one before several daemons' },
   { program: 'chromium', aptPackage: 'chromium', purpose: 'pages are opened in a real browser' },

@@ -91,7 +91,7 @@ export interface JobQuery {
   now: number;
 }
 
-/** One small fact of the shared state (domain/ports.ts). Losing one costs a little time, never a thread. */
+/** One small fact of the shared state (core/ports.ts). Losing one costs a little time, never a thread. */
 export interface Fact {
   value: JsonObject;
   /** Grows with each change of any fact and is never used twice, so that it also tells one that was removed and came again. */
