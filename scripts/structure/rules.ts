@@ -16,7 +16,7 @@ export interface Layer {
 export interface StructureRules {
   /** Where these rules are, for messages. */
   file: string;
-  /** Top folder → what it may import. `docs/architecture.md` has the same table. */
+  /** Top folder → what it may import. A test compares the folders with the table of docs/architecture.md. */
   layers: Readonly<Record<string, Layer>>;
   /** Files with a row of their own, which replaces the row of their folder. */
   files: Readonly<Record<string, Pick<Layer, 'imports' | 'types'>>>;

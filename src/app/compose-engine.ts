@@ -46,7 +46,7 @@ export interface EngineParts extends Pick<EngineServices, 'clis'>, AgentParts {
   services: Pick<VendorServices, 'documents' | 'web'>;
 }
 
-/** Settings and running parts → the services of a call, for all callers with the same permissions, and what ends with them. */
+/** The services of all callers with the same permissions, and the agent. */
 export function composeEngine(parts: EngineParts) {
   const { values, context, table, models, meter, state, store, files, random, clock, emit, home } = parts;
   const { threads } = context;
@@ -98,12 +98,12 @@ function pricingOf(
   return { isLocal, cachesApart, searches, allowUnpriced };
 }
 
-/** What the operator switched off changes nothing. */
+/** Returns the mask, or one that changes nothing if masking is switched off. */
 export function maskFor({ maskSecrets }: EngineParts['values'], mask: Mask): Mask {
   return maskSecrets ? mask : async text => ({ text, found: {} });
 }
 
-/** The models as everybody asks them: within what may be spent, and written down. */
+/** Asks models within the limits on cost, and records the spending. */
 export function composeMeter({
   values,
   models,
@@ -114,7 +114,7 @@ export function composeMeter({
   return createMeter({ ...around, ask: models.ask, ledger: store.spend, caps: spendCaps(values), pricing });
 }
 
-/** What vendors do beside answering, within the same limits and in the same ledger. */
+/** Paid services of vendors other than answers, within the same limits and in the same ledger. */
 export function composeServiceMeter({
   values,
   models,
@@ -132,7 +132,7 @@ export function composeServiceMeter({
   });
 }
 
-/** What makes vectors for the search index, paid like everything else. */
+/** Embeds text for the search index, within the limits on cost. */
 export function composeEmbedder(
   { embedder }: Pick<VendorServices, 'embedder'>,
   parts: Parameters<typeof composeServiceMeter>[0],
@@ -190,11 +190,11 @@ export interface AgentParts {
   version: string;
 }
 
-/** What a run of a program's own is called, and where it works. */
+/** Creates the agent's tools for one run. */
 export type LocalToolsOf = (run: Pick<LocalToolServices, 'reqId' | 'scope' | 'tool' | 'root'>) => Promise<AgentTool[]>;
 
 export interface ComposedAgent extends AgentRunner {
-  /** The tools of the agent, for a run that somebody else conducts. */
+  /** The agent's tools, for a run that a client conducts. */
   localTools: LocalToolsOf;
 }
 

@@ -26,7 +26,7 @@ import type { VendorServices } from './compose-models.ts';
 import { type CallerFiles, composeFilesWithin, type FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
 
-/** The models for somebody who may only read some directories: no program is among them, for none can be kept there. */
+/** The models for callers with limited directories, without CLIs, because a CLI cannot be kept within them. */
 export function withoutClis<Models extends Pick<ModelService, 'ask' | 'providers'>>(models: Models): Models {
   return {
     ...models,
@@ -74,17 +74,17 @@ export interface HostServices {
   kindOf(request: ToolRequest): Promise<CallKind>;
   /** Conversations that their callers keep. */
   converse: SendMessage;
-  /** Gives calls whose callers are gone their grace, or until `hurry` is aborted. */
+  /** Lets calls whose callers are gone continue for their grace period, or until `hurry` is aborted. */
   settle(hurry?: AbortSignal): Promise<void>;
   /** Resolves when the ledger has everything. */
   flush(): Promise<void>;
 }
 
-/** What else is known of callers. */
+/** What differs between hosts. */
 export interface HostContext {
-  /** What they are told of, where that is made already. */
+  /** The exposed tools, if already composed. */
   exposure?: ToolExposure;
-  /** The process serves nobody else. */
+  /** The process has no other callers. */
   isAlone?: boolean;
 }
 
@@ -101,7 +101,7 @@ export function composeHost(
   const { configured } = shared.services;
   const own = exposure ?? composeExposure(values, { configured, extraTools: shared.extraTools }, permissions);
   const { exposed, table, prompts, instructions } = own;
-  // A program reads whatever its user may read: it is for those whose roots are the process's own, and for who is alone.
+  // A CLI reads whatever its user may read, so callers with limited roots get none unless they are the only ones.
   const askable = roots && !isAlone ? withoutClis(shared.models) : shared.models;
   const meter: Meter = composeMeter({ values, models: askable, store, clock, random, emit });
   const models = { ...askable, ask: meter.ask };
@@ -154,7 +154,7 @@ export function composeHost(
   };
 }
 
-/** The settings as they are for somebody who may spend less. */
+/** Settings with the caller's lower spending limit applied. */
 function narrowValues(values: AppConfig['values']['app'], { maxCostPerDay: own }: Permissions) {
   const { maxCostPerDay = own } = values;
   return { ...values, maxCostPerDay: own === undefined ? maxCostPerDay : Math.min(own, maxCostPerDay ?? own) };

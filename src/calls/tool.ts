@@ -10,13 +10,13 @@ import type { ActionContext } from './action-context.ts';
 /** One text to several models at once, each by itself and without a thread; every model has an entry of its own in the reply. */
 export interface FanoutMode {
   kind: 'fanout';
-  /** Which model suits where none is named. */
+  /** Category of the model if the call names none. */
   category: Category;
   /** Where the text comes from: the field `text`, or the file that `file_path` names. */
   from: 'text' | 'file';
   /** Where the answers go: into the reply, or into files, one a model. */
   to: 'reply' | 'files';
-  /** One more model reads the question with all answers and decides; this is what it is told. */
+  /** What an additional model, which reads the question with all answers and decides, is told. */
   decision?: string;
 }
 
@@ -49,7 +49,7 @@ export interface PromptMode<Args> {
   question(args: Args): string;
   /** What the model is told to do, after everything else. */
   role: string;
-  /** Files, uploads and models of its own choice, for tools that are about documents. */
+  /** For tools about documents: their files, uploads and provider. */
   documents?(args: Args): DocumentQuestion;
   /** Models that may generate code are told how to hand it over as a file. */
   generatesCode?: boolean;
@@ -61,7 +61,7 @@ export interface DocumentQuestion {
   files: readonly string[];
   /** Ids of documents that were uploaded before. */
   fileIds?: readonly string[];
-  /** Whose models answer where the caller names none. Absent: decided by what the files are, and how long. */
+  /** Provider whose models answer if the caller names none; absent: depends on the type and length of the files. */
   provider?: string;
 }
 
@@ -109,7 +109,7 @@ export interface WorkflowWords {
   };
 }
 
-/** All that a tool may say something of its own about. */
+/** What the functions of a workflow tool receive. */
 export interface StepFacts<Args> {
   step: Step;
   args: Args;
@@ -117,11 +117,11 @@ export interface StepFacts<Args> {
   progress: WorkflowProgress;
   /** What the caller contributed at each step of this run, this one included. */
   work: readonly string[];
-  /** What the tool found out by itself at this step. */
+  /** What the tool itself found at this step. */
   evidence?: Evidence;
 }
 
-/** What a tool that looks for itself may touch, bound to one call. Nothing of it leaves the roots. */
+/** What a tool that gathers evidence may use in one call, within the roots. */
 export interface EvidenceContext {
   /** The folder that relative paths start from. */
   root: string;
@@ -174,7 +174,7 @@ export interface WorkflowMode<Args> {
   brief?(settings: Partial<Args>): string[];
   /** What the expert should read besides the relevant files. */
   files?(settings: Partial<Args>): string[];
-  /** The source files that a step's relevant files and folders stand for are found, for `keep`. */
+  /** Lists the source files in a step's relevant files and directories, for `keep`. */
   countsFiles?: boolean;
   /** What the tool keeps of its own from step to step: what it kept so far (nothing at the first step), this step, its files. */
   keep?(kept: JsonObject, step: Step, args: Args, found: readonly string[]): JsonObject;
@@ -188,7 +188,7 @@ export interface WorkflowMode<Args> {
   evidence?(settings: Partial<Args>, context: EvidenceContext): Promise<Evidence>;
   /** Keys with which the work ends; `answer` is the expert's, where one was asked. */
   verdict?(facts: StepFacts<Args>, answer?: string): JsonObject;
-  /** Absent: the last step asks nobody, and `finish` ends the work. */
+  /** Absent: no expert is asked after the last step, and `finish` ends the work. */
   expert?: {
     /** What the expert is told to do, after everything else. */
     role: string;
@@ -219,7 +219,7 @@ export interface WorkflowProgress {
   settings: JsonObject;
   /** What the tool keeps of its own. */
   kept: JsonObject;
-  /** The last step asked the expert, who may have wanted something first: it may be sent again. */
+  /** Whether the last step asked the expert; such a step may be resent. */
   asked: boolean;
 }
 
@@ -240,7 +240,7 @@ export interface PanelMode {
   synthesis: string;
 }
 
-/** An error message becomes a diagnosis: evidence is held against the files, and a patch is shown only if git takes it. */
+/** An error message becomes a diagnosis: evidence is checked against the files, a patch by git. */
 export interface DiagnoseMode {
   kind: 'diagnose';
   category: Category;
@@ -255,7 +255,7 @@ export interface ActionMode<Args> {
   run(args: Args, context: ActionContext): Promise<JsonObject>;
 }
 
-/** No work of its own: it hands on what another call answered, as it is. */
+/** Returns the reply of another call unchanged. */
 export interface PassThroughMode<Args> {
   kind: 'passThrough';
   run(args: Args, context: ActionContext): Promise<JobReply>;
@@ -293,7 +293,7 @@ export type ToolMode<Args = Record<string, unknown>> =
   | AliasMode
   | AgentMode;
 
-/** What is the same for all tools of a kind, for those who need to know a tool without executing it. */
+/** What is the same for all tools of a kind, for code that does not execute it. */
 export interface KindTraits {
   /** Its calls take a `continuation_id`. */
   continues: boolean;
@@ -325,7 +325,7 @@ export interface ToolDefinition<Fields extends z.ZodRawShape = z.ZodRawShape> {
   /** One sentence, written for the model that searches tools. */
   description: string;
   toolset: 'core' | 'code' | 'wrapper' | 'agent' | 'files' | 'ops';
-  /** `internal` tools are never listed; `manager` ones serve the choice of models too. */
+  /** `internal`: never listed; `manager`: also used to choose models. */
   tier: 'user' | 'manager' | 'internal';
   effects: Effects;
   /** Offered only where one of these providers is configured; absent: everywhere. */

@@ -24,14 +24,14 @@ import { prompt } from './modes/prompt.ts';
 import { workflow } from './modes/workflow/workflow.ts';
 import { maxToolNameLength, type ToolTable } from './tool-table.ts';
 
-/** What the engine itself needs; the modes get their part of it. */
+/** What the engine needs; modes receive it as `ModeServices`. */
 export interface EngineServices extends ModeServices {
   /** The tools that may be called. */
   table: ToolTable;
   random: Random;
-  /** Keeps calls to what they may cost. */
+  /** Tracks what each call spends, against its limit. */
   meter: Pick<Meter, 'begin' | 'end'>;
-  /** Throws where a client calls a tool too often. */
+  /** Throws if a client calls a tool too often. */
   admit: Admit;
   /** Maximum characters of one text field. */
   promptLimit: number;
@@ -40,12 +40,12 @@ export interface EngineServices extends ModeServices {
 
 type Definitions = { [Kind in ToolMode['kind']]: Extract<ToolMode, { kind: Kind }> };
 
-/** How tools of each kind are executed: no other place tells kinds apart. */
+/** How tools of each kind are executed. */
 const modes: { [Kind in ToolMode['kind']]: () => Mode<Definitions[Kind]> | Promise<Mode<Definitions[Kind]>> } = {
   action: () => action,
   agent: async () => (await import('./modes/agent/agent.ts')).agent,
   alias,
-  // Few calls need it, and none at the start.
+  // Loaded on first use to keep the start fast.
   diagnose: async () => (await import('./modes/diagnose/diagnose.ts')).diagnose,
   externalCli: () => externalCli,
   fanout: () => fanout,
@@ -55,7 +55,7 @@ const modes: { [Kind in ToolMode['kind']]: () => Mode<Definitions[Kind]> | Promi
   workflow: () => workflow,
 };
 
-/** The table of tools resolves an alias to the tool that it stands for, so that none comes here. */
+/** Never runs: the tool table resolves an alias to its tool. */
 function alias(): never {
   throw new TypeError('an alias is no mode of its own');
 }
@@ -88,7 +88,7 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       const { request, tool, schema } = lookUp(given);
       assertArgumentShape(request.name, request.arguments);
       const { args, warnings } = parseArguments(tool, schema, request.arguments);
-      // Once more: a text may have turned out to be a list.
+      // Checked again: parsing may have turned a text into a list.
       assertArgumentShape(request.name, args);
       assertArgumentLengths(request.name, args, services.promptLimit);
       await services.admit(request);
@@ -120,7 +120,7 @@ function reasonOf({ error }: JsonObject): string | undefined {
   return isRecord(error) && typeof error.message === 'string' ? error.message : undefined;
 }
 
-/** Reports each stage to the observers, and to the caller where it asked for progress. */
+/** Reports each stage to the observers, and to the client if it asked for progress. */
 function stagesOf(emit: Emit, call: { reqId: string; tool: string }, { onProgress }: ToolRequest): Report {
   return update => {
     emit({ type: 'call.stage', ...call, stage: update.message });

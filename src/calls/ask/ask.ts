@@ -27,15 +27,15 @@ import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
 import { planCall, searchFor } from './route-call.ts';
 import type { CallServices } from './services.ts';
 
-/** Less room than this is not worth another call. */
+/** Minimum room in tokens for which a truncated answer is continued. */
 const leastTokens = 256;
 
 const goOn =
   'Your answer was cut off at its limit. Go on exactly where it stopped, in the middle of the word if need be. Repeat nothing, add no preface.';
 
 /**
- * An answer that the vendor cut at its limit, asked on once: the model sees what it wrote and goes on. What comes back is one
- * answer with the usage of both calls; `finish` tells whether it is still cut. When going on fails, the answer is what came first.
+ * Continues an answer that the vendor truncated, once: the model sees what it wrote. Returns one answer with the usage of
+ * both calls; its `finish` shows whether it is still truncated. If the second call fails: the first answer with a warning.
  */
 export async function continueTruncated(
   ask: AskModel,
@@ -60,7 +60,7 @@ export async function continueTruncated(
   try {
     rest = await ask({ ...question, candidates: [answer.candidate], messages, maxOutputTokens });
   } catch (error) {
-    // What came was paid for and is worth more than an error; only who cancelled wants nothing.
+    // The first part is paid for, so it is returned with a warning. Only a cancelled call throws.
     if (question.signal.aborted || !isAppError(error)) throw error;
     const warning = `The answer was cut at its limit, and going on failed: ${error.message}`;
     return { ...answer, warnings: [...answer.warnings, warning] };
@@ -80,7 +80,7 @@ export async function continueTruncated(
   };
 }
 
-/** What every question to a model has of its call. */
+/** Returns the fields that every model call takes from its tool call. */
 export function questionBase({ reqId, tool, request, common, signal, progress }: ParsedCall) {
   return {
     reqId,
@@ -93,7 +93,7 @@ export function questionBase({ reqId, tool, request, common, signal, progress }:
   };
 }
 
-/** A call that no model answers: what the caller contributed becomes a turn of its own, readable by everybody after it. */
+/** Stores what the caller contributed as a turn, without asking a model. Later calls on the thread read it. */
 export async function recordLocalTurn(services: CallServices, call: ThreadedCall, plan: LocalTurn): Promise<Reply> {
   const { threads, clock, maxTurns } = services;
   const exchange = services.newExchange();
@@ -120,7 +120,7 @@ export async function recordLocalTurn(services: CallServices, call: ThreadedCall
   });
 }
 
-/** The second half of the pipeline: resolve → gather → ask → remember → reply. */
+/** The second half of the pipeline: route → prepare the context → store the question → ask → store the answer and reply. */
 export async function askModelTurn(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<Reply> {
   try {
     const routed = await resolve(services, call, plan);
@@ -133,7 +133,7 @@ export async function askModelTurn(services: CallServices, call: ThreadedCall, p
   } catch (error) {
     if (!isAppError(error)) throw error;
     if (plan.withoutModel && error.kind === 'config') {
-      // Nobody configured a model: the caller's own work is a complete answer.
+      // No model is configured, so the caller's own work is the complete answer.
       const { contribution, workflow, withoutModel: document } = plan;
       return recordLocalTurn(services, call, { kind: 'local', contribution, workflow, document });
     }
@@ -151,7 +151,7 @@ async function resolve(services: CallServices, call: ThreadedCall, plan: ModelTu
     ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
   };
   const planned = plan.choose ?? planCall(services, call, plan);
-  // The default model may be another provider's than the one that the tool belongs to.
+  // The default model may belong to another provider than the plan requires, so one is chosen.
   const unnamed = plan.provider === undefined ? undefined : 'auto';
   const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
   let resolution: Resolution;
@@ -204,7 +204,7 @@ function cannotSee({ model }: Candidate): AppError {
   });
 }
 
-/** The model that answered this tool in this thread last: changing it unasked would lose its cache and its voice. */
+/** The model that last answered this tool in this thread. A change would lose the vendor's prompt cache and the style. */
 function modelOf(thread: Thread, tool: string): string | undefined {
   const last = thread.turns.findLast(
     turn =>
@@ -216,12 +216,12 @@ function modelOf(thread: Thread, tool: string): string | undefined {
   return last?.modelProvider && last.modelName ? `${last.modelProvider}:${last.modelName}` : undefined;
 }
 
-/** Whether the caller said how hard to think, by `thinking_mode` or after the model's name. */
+/** Whether the caller set the effort, by `thinking_mode` or as a suffix of the model name. */
 function saysHowHard({ common }: ThreadedCall): boolean {
   return common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
 }
 
-/** Vendors key their caches on how a model thinks too: unasked, it goes on in a thread as it did there last, for any tool. */
+/** Keeps the last effort of this model in the thread if the call sets none, because vendors' caches depend on it. */
 function asBefore(thread: Thread, candidate: Candidate): Candidate {
   const { provider, id } = candidate.model;
   const last = thread.turns.findLast(
@@ -243,7 +243,7 @@ function report({ emit }: CallServices, { reqId, tool, files }: PreparedCall): v
   });
 }
 
-/** The question is durable before anybody is paid to answer it. */
+/** Stores the question before a model is paid. */
 async function remember(
   { threads }: CallServices,
   { thread, turn, blobs, compaction, history }: PreparedCall,
@@ -285,7 +285,7 @@ async function answer(
     const answer = await continueTruncated(services.askModel, question, await services.askModel(question), used);
     await stream?.end();
     const masked = await maskAnswer(mask, gathered.thread.id, answer, clear?.shown);
-    // What was shown in clear is not streamed: it can only be told from the rest when all of it is there.
+    // With unmasked secrets in the prompt, masking needs the complete answer, so it is sent in one piece.
     if (clear) onText?.(masked.text);
     return { ...gathered, answer: masked, said: answer.text.toWellFormed() };
   } catch (error) {
@@ -311,7 +311,7 @@ export async function closeExchange(
   try {
     await threads.add(thread, turn.exchange, { turns: [], status });
   } catch (error) {
-    // Left pending, it is closed when the thread is used next; the caller needs to hear of the first failure.
+    // The next use of the thread closes a pending exchange. The caller gets the first error, not this one.
     emit({ type: 'warning', where: 'store', message: isAppError(error) ? error.message : String(error) });
   }
 }
@@ -351,7 +351,7 @@ async function reply(services: CallServices, answered: AnsweredCall, standing: P
   try {
     thread = await threads.add(thread, turn.exchange, { ...addition, status: 'done' });
   } catch (error) {
-    // The answer was paid for: the caller gets it, with the word that the thread does not have it.
+    // The answer is paid for: the caller gets it, with a warning that it is not stored.
     warnings.push(`not_persisted: ${isAppError(error) ? error.message : 'the store failed'}`);
   }
   const elapsedMs = clock.monotonic() - answered.startedAt;

@@ -35,21 +35,21 @@ export interface CallServices {
   replyTokens: number;
   store: Store;
   sandbox: Sandbox;
-  /** Threads for work on the processor. */
+  /** Worker threads for CPU-bound work. */
   pool: WorkPool;
-  /** Makes files short that have no room. */
+  /** Shortens files that do not fit. */
   fileShortener: FileShortener;
-  /** Where what stands in the files of a workspace. */
+  /** Search indexes of workspaces. */
   indexes: Pick<SearchIndexes, 'of'>;
   mask: Mask;
   clock: Clock;
   emit: Emit;
   newExchange(): Turn['exchange'];
-  /** Tokens of texts, counted: slow, and only asked for where an estimate can't decide. */
+  /** Exact token count of texts. Slow: only for cases that an estimate cannot decide. */
   countTokens(texts: readonly string[], signal?: AbortSignal): Promise<number>;
-  /** A vendor that reads documents for its models; absent: none is configured. */
+  /** The provider that reads documents for its models; absent: none is configured. */
   documents?: DocumentLibrary;
-  /** The same by the vendor of the model, where it counts; undefined where it does not, or did not answer. */
+  /** Exact token count of a prompt by the model's vendor; undefined if the vendor does not count or does not respond. */
   countPrompt?: CountPrompt;
   /** Name of the model that summarizes long threads; `auto`: a cheap one of the provider that is asked; absent: none. */
   compactionModel?: string;

@@ -8,8 +8,8 @@ import { maskArguments } from './redaction.ts';
 import type { CallServices } from './services.ts';
 
 /**
- * Runs `work` with the thread of a call: a new one, or the one that it continues, which nobody else writes to meanwhile. The
- * secrets of the arguments are masked by then.
+ * Runs `work` with the thread of a call, new or continued. A continued thread is locked meanwhile. The secrets of the
+ * arguments are masked first.
  */
 export async function withThread<Result>(
   { threads, mask }: Pick<CallServices, 'threads' | 'mask'>,
@@ -18,7 +18,7 @@ export async function withThread<Result>(
 ): Promise<Result> {
   const { owner, root } = parsed.request.principal;
   const scope = { owner, workspace: root };
-  // Whoever watches over the call learns its thread before anything is stored.
+  // Observers of the call get the thread's ID before anything is stored.
   const announced = (thread: Thread): Thread => {
     parsed.request.onThread?.(thread);
     return thread;
@@ -45,7 +45,7 @@ export async function maskCall(mask: Mask, parsed: ParsedCall, scope: string): P
   return { ...parsed, args, warnings, common: { ...parsed.common, model } };
 }
 
-/** The beginning of what the caller asked, on one line. */
+/** The first 80 characters of the caller's request, on one line. */
 function titleOf({ args, tool }: ParsedCall): string {
   const text = String(args.prompt ?? args.step ?? args.task ?? tool.title)
     .replace(/\s+/g, ' ')

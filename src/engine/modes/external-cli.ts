@@ -16,7 +16,7 @@ const limit = 20_000;
 
 const excerpt = 4_000;
 
-/** An answer as a reply shows it; the thread keeps it whole. */
+/** Truncates an answer for the reply. The thread keeps it in full. */
 export function capOutput(text: string, cliName: string): { text: string; metadata: JsonObject } {
   if (text.length <= limit) return { text, metadata: {} };
   const sizes = { output_original_length: text.length, output_limit: limit };
@@ -33,7 +33,7 @@ export function capOutput(text: string, cliName: string): { text: string; metada
   };
 }
 
-/** The last one counts: an answer may speak of summaries before it brings its own. */
+/** Returns the last <SUMMARY>: an answer may mention the tag earlier; undefined: none. */
 function summaryIn(text: string): string | undefined {
   const close = text.toLowerCase().lastIndexOf('</summary>');
   if (close === -1) return undefined;
@@ -47,7 +47,7 @@ export const externalCli: Mode<ExternalCliMode> = {
   thread: 'one',
   async execute(_definition, call, services) {
     const { plan, model } = await planQuestion(services, call);
-    // It is asked by name, and no other model answers in its place.
+    // The CLI is named explicitly, so no other model may replace it.
     return askModelTurn(services, { ...call, common: { ...call.common, model, allowFallback: false } }, plan);
   },
 };
@@ -84,7 +84,7 @@ function textOr(value: unknown): string | undefined {
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined;
 }
 
-/** A thread goes on with the CLI that answered in it last. */
+/** The CLI that last answered in this thread; undefined: none of those installed. */
 function lastAsked({ turns }: Thread, tool: string, { names }: CliRegistry): string | undefined {
   const last = turns.findLast(
     ({ role, toolName, modelProvider, status }) =>
@@ -134,7 +134,7 @@ async function contributionOf(
   return `${prompt}\n\nFiles to look at:\n${lines.join('\n')}`;
 }
 
-/** What the CLI told, and how its answer was shortened. */
+/** What the CLI reported, and how its answer was shortened. */
 function metadataOf({ answer }: AnsweredCall, title: string): JsonObject {
   const reported: JsonObject = isRecord(answer.providerMetadata)
     ? JSON.parse(JSON.stringify(answer.providerMetadata))

@@ -36,7 +36,7 @@ export interface WorkflowSettings {
   expertAtCertain: boolean;
   /** Say `calling_expert_analysis` for a finished expert call, as older callers expect. */
   compat: boolean;
-  /** For tools that look at changes themselves. */
+  /** For workflows that read git changes. */
   git: Git;
 }
 
@@ -45,12 +45,12 @@ export interface PanelSettings {
   modelMs: number;
   totalMs: number;
   pricing: Pricing;
-  /** US dollars for one call, whatever limit it asks for itself; absent: no limit. */
+  /** Maximum US dollars of one call, which overrides a higher limit in the call; absent: no limit. */
   maxCostUsd?: number;
 }
 
 export interface FanoutSettings {
-  /** Models of a call that names none; empty: the default model, or one that is chosen. */
+  /** Models of a call that names none; empty: the default model, or one chosen automatically. */
   defaultModels: readonly string[];
   /** The one sentence that models get in addition to the text; absent: none. */
   language?: string;

@@ -13,7 +13,7 @@ import { placeholdersIn, type RestoredText, restoreSecrets } from '../../workspa
 import { writeInside } from '../../workspace/write-file.ts';
 import type { Mode } from './mode.ts';
 
-/** What a model that may generate code is told of the form. */
+/** Instructions on the output format for models that may generate code. */
 export const generationProtocol = `If, and only if, the question asks for substantial new or rewritten code, put all of it into one element, with brief text before it:
 <GENERATED-CODE>
 Numbered instructions for the caller, and between them complete files:
@@ -63,7 +63,7 @@ export function isLongContext(tokens: number): boolean {
 export interface DocumentSubject {
   files: string[];
   fileIds: string[];
-  /** Shown to a model that sees, for want of one that reads them as documents. */
+  /** Images for a model with vision, because no model reads them as documents. */
   images: string[];
   /** Absent: any model will do. */
   provider?: string;
@@ -75,8 +75,8 @@ const pictures = /\.(png|jpe?g|gif|webp)$/i;
 const bytesPerToken = 4;
 
 /**
- * Whether documents go to a vendor that reads them or stand in the prompt: documents and very long texts go to it where it is
- * configured; text is shown to any model; without it, pictures are shown to a model that sees.
+ * Chooses how documents are sent. The document provider gets documents and very long texts, if it is configured. Otherwise
+ * any model gets the text in its prompt, and a model with vision gets the images.
  */
 export async function documentSubject(
   { files, fileIds = [], provider }: DocumentQuestion,
@@ -102,7 +102,7 @@ export async function documentSubject(
   return { ...subject, ...(wanted && { provider: documents.provider }) };
 }
 
-/** Of the files that are there; the others are told when they are read. */
+/** Bytes of the files that exist. Missing files are reported when they are read. */
 async function bytesOf(
   files: readonly string[],
   { request: { principal } }: ThreadedCall,
@@ -112,7 +112,7 @@ async function bytesOf(
   for (const path of files) {
     const reference = parsePathReference(path, principal.root, home);
     const located = isSkip(reference) ? reference : await locateReference(sandbox, reference);
-    // A range of lines is what the caller chose to make of a long file.
+    // A range of lines is short by the caller's choice, so it does not count.
     if (!isSkip(located) && located.range === undefined) bytes += located.size;
   }
   return bytes;
@@ -132,7 +132,7 @@ async function planQuestion(mode: Definition, call: ThreadedCall, services: Call
   const subject = mode.documents && (await documentSubject(mode.documents(args), call, services));
   const files = subject?.files ?? named;
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
-  // Refused now rather than after a model was paid for code that has no place.
+  // Checked before a model is paid for code that could not be written.
   if (directory !== undefined) await services.sandbox.assertWithin(directory);
   return {
     kind: 'ask',
@@ -162,7 +162,7 @@ async function planQuestion(mode: Definition, call: ThreadedCall, services: Call
 
 const directoryField = 'working_directory_absolute_path';
 
-/** A file called prompt.txt is the question: that is how callers send what is too long for a text field. */
+/** A file called prompt.txt is the question: callers send it when the question is too long for a text field. */
 async function questionOf(mode: Definition, { args, request, signal, thread }: ThreadedCall, services: CallServices) {
   const named = strings(args.absolute_file_paths ?? args.relevant_files);
   const carrier = named.find(path => basename(path) === 'prompt.txt');
@@ -175,7 +175,7 @@ async function questionOf(mode: Definition, { args, request, signal, thread }: T
   return { question: (await services.mask(outcome.file.text, thread.id)).text, files };
 }
 
-/** Puts generated code where the caller asked for it; the reply then says where it is instead of carrying it. */
+/** Writes generated code to the caller's directory and returns a text that says where it is. */
 async function deliver(
   services: CallServices,
   directory: string | undefined,
@@ -194,7 +194,7 @@ async function deliver(
       unique: reqId,
     });
     services.emit({ type: 'files.written', reqId, tool: tool.name, path });
-    // Of the text as it is stored: a model of this machine may repeat a secret that only its file tells.
+    // From the masked text: a local model may repeat a secret that it read in a file.
     const rest = splitGeneratedCode(answer.text)?.rest ?? '';
     const text = [rest, artifactInstructions(path, replaced), secretsNote(code)]
       .filter(part => part !== '')
@@ -202,7 +202,7 @@ async function deliver(
     const secrets = { secrets_put_back: code.count || undefined, secrets_left_masked: code.left.length || undefined };
     return { text, document: { generated_code: { path, replaced, characters: code.text.length, ...secrets } } };
   } catch (error) {
-    // The code was paid for: it comes in the reply, with the reason why it is there.
+    // The code is paid for, so the reply contains it with the reason for the failure.
     const reason = error instanceof Error ? error.message : String(error);
     const code = isAppError(error) ? error.details.code : 'INTERNAL_SERVER_ERROR';
     services.emit({ type: 'files.written', reqId, tool: tool.name, path: join(directory, artifactName), code });
