@@ -21,7 +21,6 @@ export interface FanoutMode {
 }
 
 export type { ProviderState } from '../models/call/models.ts';
-
 export type { ProviderCapabilities } from '../models/catalogue/capabilities.ts';
 export type { KeptDocument, VendorCache } from '../models/vendor-services.ts';
 export type { TracedProject } from '../workspace/call-graph/tracer.ts';

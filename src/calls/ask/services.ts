@@ -1,7 +1,6 @@
 import type { Effort } from '../../core/model.ts';
 import type { Clock, Emit, Mask } from '../../core/ports.ts';
 import type { Turn } from '../../core/thread.ts';
-
 import type { AskModel, WebSearch } from '../../models/ask-model.ts';
 import type { CountPrompt } from '../../models/call/models.ts';
 import type { Classify } from '../../models/routing/classifier.ts';

@@ -88,7 +88,9 @@ export function readTree(sketch: Sketch, root: Node, readers: Readers): void {
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const [node, place] = next;
     const read = readers[node.type];
-    waiting.push(...(read ? read(sketch, node, place) : childrenAt(node, place)).toReversed());
+    const inner = read ? read(sketch, node, place) : childrenAt(node, place);
+    // One by one: as arguments of one call, the children of a large node would not fit on the stack.
+    for (const pending of inner.toReversed()) waiting.push(pending);
   }
 }
 
