@@ -17,8 +17,8 @@ async function holder(file: string) {
   const source = (path: string) => JSON.stringify(fileURLToPath(new URL(`../../src/${path}`, import.meta.url)));
   const code = `
     import { createSqliteStore } from ${source('storage/sqlite/sqlite.ts')};
-    import { realSurroundings } from ${source('app/surroundings.ts')};
-    const { clock } = realSurroundings();
+    import { systemEnvironment } from ${source('app/system-environment.ts')};
+    const { clock } = systemEnvironment();
     const store = createSqliteStore({ file: ${JSON.stringify(file)}, clock, onWarning: () => {} });
     console.log(await store.lease(${JSON.stringify(id)}, 'other', 3_600_000, Date.now()));
     setInterval(() => {}, 1_000);`;
