@@ -11,10 +11,10 @@ export interface CollectOptions {
   /** Where relative paths start. */
   root: string;
   home: string;
-  /** References in one call; 50 unless told. */
-  maxNamedFiles?: number;
-  /** Bytes of one file; 10 MB unless told. */
-  maxBytes?: number;
+  /** Maximum references in one call. */
+  maxNamedFiles: number;
+  /** Maximum bytes of one file. */
+  maxBytes: number;
   /** Files taken from one directory; 2,000 unless told. */
   maxFilesPerDirectory?: number;
   /** Bytes of all files taken from directories together; 32 MB unless told. Named files are not counted. */
@@ -69,7 +69,7 @@ export async function collectFiles(
   options: CollectOptions,
 ): Promise<Collection> {
   const unique = [...new Set(references)];
-  const limit = options.maxNamedFiles ?? 50;
+  const limit = options.maxNamedFiles;
   if (unique.length > limit) throw tooManyNamed(unique.length, limit);
 
   const { files: named, directories, skipped } = await sortReferences(sandbox, unique, options);
@@ -136,7 +136,7 @@ async function readNamed(
   { input, path, ranges }: NamedFile,
   options: CollectOptions,
 ): Promise<{ file?: CollectedFile; skipped: Skip[] }> {
-  const file = await readFile(sandbox, path, readOptions(options));
+  const file = await readFile(sandbox, path, options);
   if (isSkip(file)) return { skipped: [skip(input, file.code, file.reason)] };
   if (!ranges) return { file: { ...file, named: true }, skipped: [] };
   const skipped: Skip[] = [];
@@ -147,10 +147,6 @@ async function readNamed(
     else span = { from: Math.min(range.from, span?.from ?? range.from), to: Math.max(range.to, span?.to ?? range.to) };
   }
   return span ? { file: { ...file, named: true, range: span }, skipped } : { skipped };
-}
-
-function readOptions({ maxBytes = 10 * megabyte, signal }: CollectOptions) {
-  return { maxBytes, signal };
 }
 
 /** What a directory offers, at most `maxFilesPerDirectory`; marks it as seen. */
@@ -198,7 +194,7 @@ function rankOf(path: string, directory: string, text?: string): number {
 /** Reads the best candidates until the bytes for directories are used up. */
 async function readCandidates(sandbox: Sandbox, candidates: Candidate[], options: CollectOptions) {
   const budget = options.maxDirectoryBytes ?? 32 * megabyte;
-  const { maxBytes, signal } = readOptions(options);
+  const { maxBytes, signal } = options;
   const skipped: Skip[] = [];
   const chosen: Candidate[] = [];
   let used = 0;

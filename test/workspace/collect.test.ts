@@ -8,9 +8,11 @@ import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { longestTurn } from '../support/longest-turn.ts';
 import { tempTree } from './temp-tree.ts';
 
+const limits = { maxNamedFiles: 50, maxBytes: 10_485_760 };
+
 async function collect(root: string, references: string[], options: Partial<CollectOptions> = {}) {
   const sandbox = createSandbox({ roots: [root], allowSecrets: false });
-  const { files, skipped } = await collectFiles(sandbox, references, { root, home: '/home/u', ...options });
+  const { files, skipped } = await collectFiles(sandbox, references, { root, home: '/home/u', ...limits, ...options });
   return { files, names: files.map(file => relative(root, file.path)), skipped };
 }
 
