@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -71,7 +72,8 @@ function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
     history: createGitHistory(git),
     fileShortener: createFileShortener(pool),
     emit: () => {},
-    reqId: 'run',
+    // Of its own for each test: what a command left behind is found by it, and ended a moment later.
+    reqId: `run-${randomUUID()}`,
     scope: 'run',
     tool: 'agent',
     home: root,
