@@ -13,8 +13,8 @@ export default defineConfig({
     // Longer than any wait within a test, so that the wait ends first and says what it was for; also on a crowded machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // Many tests wait for programs that they started, so that even one processor has work for two workers.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // One more than processors: most tests wait part of their time for programs that they started, timers and disks.
+    maxWorkers: availableParallelism() + 1,
     // A machine with other work needs more than the second that polls have otherwise; they end as soon as they are right.
     expect: { poll: { timeout: 30_000, interval: 20 } },
     passWithNoTests: false,
