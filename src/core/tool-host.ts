@@ -55,6 +55,8 @@ export type CallKind = 'quick' | 'files' | 'reasoning';
 export interface CallSession {
   /** Aborted when the caller is gone without having cancelled: what was paid for goes on, for who sends the same call again. */
   gone: AbortSignal;
+  /** Whether the caller can send nothing more: it waits for its reply and could not come back for a job. Absent: it can. */
+  inputEnded?(): boolean;
   /** The caller's own name for this call (`_meta.idempotencyKey`): for ten minutes, the same name means the same call. */
   idempotencyKey?: string;
 }

@@ -234,7 +234,7 @@ describe('the process', () => {
     await home.dispose();
   });
 
-  it.each(['end of input', 'SIGTERM', 'SIGINT'] as const)(
+  it.each(['a client that is gone', 'SIGTERM', 'SIGINT'] as const)(
     'ends in order on %s, in the middle of a call too, and leaves nothing open',
     async how => {
       const home = await tempProject();
@@ -245,8 +245,10 @@ describe('the process', () => {
       void server.request(3, 'tools/call', chat('Never answered.'));
       await expect.poll(() => openAi.requests.length).toBe(before + 1);
       const began = performance.now();
-      if (how === 'end of input') server.end();
-      else server.signal(how);
+      if (how === 'a client that is gone') {
+        server.end();
+        server.deafen();
+      } else server.signal(how);
       expect(await server.ended).toMatchObject({ code: 0, signal: null });
       expect(performance.now() - began).toBeLessThan(20_000);
       expect(isRunning(server.pid)).toBe(false);

@@ -130,6 +130,8 @@ async function stateOf(
   call: CallOperation,
   named: boolean,
 ): Promise<Exclude<EarlierCall, { state: 'dead' }> | { state: 'dead'; call: CallOperation } | undefined> {
+  // Its own caller left it and it came to nothing: the same question is a new one.
+  if (call.status === 'interrupted' && call.lost && !named) return undefined;
   if (call.status !== 'running') return { state: 'ended', call };
   const work = running.get(call.id);
   if (work) return named || !work.isAwaited() ? { state: 'here', call, work } : undefined;

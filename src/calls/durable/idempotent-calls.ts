@@ -230,9 +230,11 @@ class IdempotentCallService implements IdempotentCalls {
         return { ...reply, delivered: () => this.#delivered(fingerprint, call.id) };
       }
       case 'dead': {
-        const reply = recoveredReply(this.#options, call, earlier.trace, request.name);
+        const found = recoveredReply(this.#options, call, earlier.trace, request.name);
+        // Its caller had left it before: without an answer the same question is a new one.
+        const reply = found?.isError && call.lost && !fingerprint.named ? undefined : found;
         const now = this.#options.clock.now();
-        await this.#note(fingerprint, call.id, found => reply && endedOperation(found, now, reply));
+        await this.#note(fingerprint, call.id, logged => reply && endedOperation(logged, now, reply));
         return reply && this.#shown(reply, call.id, fingerprint);
       }
     }

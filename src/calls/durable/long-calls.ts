@@ -43,7 +43,7 @@ async function callOrJob(
   const patience = options.patience(request.principal.client);
   const ms = request.detach === 'task' ? Math.min(taskAfterMs, patience) : patience;
   do await work.settledWithin(clock, ms);
-  while (!work.settled() && !isAwaited());
+  while (!work.settled() && (!isAwaited() || request.session?.inputEnded?.()));
   if (work.settled()) return work.reply;
   try {
     const job = await jobs.adopt({ request, ...work });

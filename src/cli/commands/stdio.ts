@@ -1,7 +1,7 @@
 import { serveStdio } from '../../app/app.ts';
 import { defineCommand } from '../command/command.ts';
 
-/** How long what was written waits for a client who does not read it: after his end of the input, and after a signal. */
+/** Milliseconds without progress after which output that the client does not read is given up: after the end of its input, and after a signal. */
 const unreadMs = { ended: 5_000, asked: 500 };
 
 export const stdio = defineCommand({
@@ -28,7 +28,14 @@ export const stdio = defineCommand({
       await served.close(hurry.signal);
     }
     // Nothing else keeps the process by now: a pipe that is full would keep it for ever.
-    const leaveIn = (ms: number) => setTimeout(() => process.exit(0), ms).unref();
+    const leaveIn = (ms: number) => {
+      let left = process.stdout.writableLength;
+      const look = () => {
+        if (process.stdout.writableLength === left) process.exit(0);
+        left = process.stdout.writableLength;
+      };
+      setInterval(look, ms).unref();
+    };
     leaveIn(unreadMs.ended);
     asked.promise.then(() => leaveIn(unreadMs.asked));
     return 0;

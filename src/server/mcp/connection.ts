@@ -55,6 +55,8 @@ function endedIn(message: JSONRPCMessage): unknown {
 export interface Connection {
   /** Aborted when the client is gone, before the requests that are under way hear of it. */
   gone: AbortSignal;
+  /** Whether the client can send nothing more, though it may still read. Absent: unknown. */
+  inputEnded?(): boolean;
   /** Calls `then` once the answer to a request was written, unless the request is cancelled before. */
   onAnswered(id: RequestId, cancelled: AbortSignal, then: () => void): void;
 }
@@ -65,7 +67,7 @@ export interface WatchedConnection extends Connection {
 }
 
 /** Sees what is written to a connection that serves already. */
-export function watchConnection(transport: Transport): WatchedConnection {
+export function watchConnection(transport: Transport, inputEnded?: () => boolean): WatchedConnection {
   const gone = new AbortController();
   const awaited = new Map<RequestId, () => void>();
   const send = transport.send.bind(transport);
@@ -84,6 +86,7 @@ export function watchConnection(transport: Transport): WatchedConnection {
   };
   return {
     ...awaiting(awaited, gone.signal),
+    inputEnded,
     lose: () => gone.abort(),
   };
 }

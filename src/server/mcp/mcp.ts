@@ -254,7 +254,8 @@ async function hostCall(
 ): Promise<ToolReply> {
   if (!connection) return host.call(request, signal);
   const key = _meta?.idempotencyKey;
-  const session = { gone: connection.gone, ...(typeof key === 'string' && { idempotencyKey: key }) };
+  const { gone, inputEnded } = connection;
+  const session = { gone, inputEnded, ...(typeof key === 'string' && { idempotencyKey: key }) };
   const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
   if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);
   return reply;

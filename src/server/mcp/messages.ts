@@ -196,6 +196,16 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
   };
 }
 
+/** Milliseconds between writes to a client whose input has ended: a pipe that nobody reads is noticed only by writing to it. */
+export const probeMs = 4_000;
+
+/** What is written then. It changes nothing for a client, in any protocol revision. */
+export const stillRunning = {
+  jsonrpc: '2.0',
+  method: 'notifications/message',
+  params: { level: 'debug', logger: 'polylogue', data: 'The input has ended; calls are still running.' },
+} as const;
+
 /** Longer ones are not passed on, as the recommendation allows. */
 const maxStateLength = 512;
 

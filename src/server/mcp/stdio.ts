@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/server';
+import type { JSONRPCMessage, RequestId, Transport } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { type Listening, listeningOn, type WatchedConnection, watchConnection } from './connection.ts';
 import { createMcpServer, type McpOptions } from './mcp.ts';
@@ -7,9 +7,11 @@ import {
   batchVersion,
   idAtEdges,
   lineSplitter,
+  probeMs,
   type RefusedMessage,
   readMessages,
   refusedMessage,
+  stillRunning,
 } from './messages.ts';
 
 export interface StdioStreams {
@@ -19,12 +21,15 @@ export interface StdioStreams {
   maxBytes: number;
 }
 
+const lineEnd = Buffer.from('\n');
+
 /** Characters of answers that may wait for a client who does not read, before it is no longer listened to. */
 const maxWaiting = 16_777_216;
 
 /**
  * JSON-RPC, one message a line. What is none is answered, as the protocol has it, and told once a kind; the connection goes on.
- * It is over with the client's end of it, or when he reads no more.
+ * The end of the input means that no more requests come: those that were accepted are answered, and then the connection is
+ * over. It is also over when the client reads no more.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -33,7 +38,13 @@ export class StdioTransport implements Transport {
   readonly #streams: StdioStreams;
   readonly #reported = new Set<string>();
   readonly #split: (piece: Buffer) => void;
+  /** Requests of the client without an answer. */
+  readonly #accepted = new Set<RequestId>();
+  /** Requests to the client without an answer. */
+  readonly #asked = new Set<RequestId>();
   #takesBatches = false;
+  #inputEnded = false;
+  #stopProbes: (() => void) | undefined;
   #closed = false;
   /** Pending while the output takes nothing. */
   #blocked: PromiseWithResolvers<void> | undefined;
@@ -69,12 +80,22 @@ export class StdioTransport implements Transport {
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (this.#closed) throw new Error('The connection is closed.');
-    await this.#write(message);
+    const isRequest = 'method' in message && 'id' in message;
+    if (isRequest) this.#asked.add(message.id);
+    if (isRequest && this.#inputEnded) return void setImmediate(() => this.#failAsked());
+    const written = this.#write(message);
+    // Not when it is read: a client that reads nothing must not keep the connection.
+    if (!('method' in message) && message.id !== undefined) this.#done(message.id);
+    await written;
   }
+
+  /** Whether the client can send nothing more. */
+  inputEnded = (): boolean => this.#inputEnded;
 
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
+    this.#stopProbes?.();
     const { input, output } = this.#streams;
     input.off('data', this.#onData);
     input.off('error', this.#onInputError);
@@ -91,7 +112,35 @@ export class StdioTransport implements Transport {
     this.#split(typeof piece === 'string' ? Buffer.from(piece) : piece);
   };
 
-  readonly #onEnd = (): void => void this.close();
+  readonly #onEnd = (): void => {
+    if (this.#inputEnded || this.#closed) return;
+    // Scripts often leave out the end of their last line.
+    this.#split(lineEnd);
+    this.#inputEnded = true;
+    this.#failAsked();
+    const timer = setInterval(() => void this.#write(stillRunning).catch(() => undefined), probeMs);
+    this.#stopProbes = () => clearInterval(timer);
+    this.#closeWhenAnswered();
+  };
+
+  /** What the client was asked has no answer any more. */
+  #failAsked(): void {
+    const error = { code: -32_000, message: 'The client closed its input before it answered.' };
+    const ids = [...this.#asked];
+    this.#asked.clear();
+    for (const id of ids) this.onmessage?.({ jsonrpc: '2.0', id, error });
+  }
+
+  #done(id: RequestId): void {
+    this.#accepted.delete(id);
+    this.#closeWhenAnswered();
+  }
+
+  #closeWhenAnswered(): void {
+    // Answers of one moment are written together; the last one is on its way then.
+    if (this.#inputEnded && this.#accepted.size === 0)
+      setImmediate(() => this.#accepted.size === 0 && void this.close());
+  }
 
   readonly #onInputError = (error: Error): void => this.onerror?.(error);
 
@@ -116,7 +165,22 @@ export class StdioTransport implements Transport {
     const noText = { read: [], refused: [refusedMessage(null, -32_700, 'The line is no UTF-8.')] };
     const { read, refused } = isUtf8(line) ? readMessages(text, this.#takesBatches) : noText;
     for (const each of refused) this.#refuse(each);
-    for (const each of read) this.onmessage?.(each);
+    for (const each of read) {
+      this.#see(each);
+      this.onmessage?.(each);
+    }
+  }
+
+  #see(message: JSONRPCMessage): void {
+    if (!('method' in message)) {
+      if (message.id !== undefined) this.#asked.delete(message.id);
+    } else if ('id' in message) {
+      // A subscription is answered when its client ends it, and that is now.
+      if (message.method !== 'subscriptions/listen') this.#accepted.add(message.id);
+    } else if (message.method === 'notifications/cancelled') {
+      const id = message.params?.requestId;
+      if (typeof id === 'string' || typeof id === 'number') this.#done(id);
+    }
   }
 
   #refuse(refused: RefusedMessage): void {
@@ -133,7 +197,7 @@ export class StdioTransport implements Transport {
     this.onerror?.(new Error(`What the client sent could not be taken: ${what}`));
   }
 
-  #write(message: JSONRPCMessage | RefusedMessage): Promise<void> {
+  #write(message: JSONRPCMessage | RefusedMessage | typeof stillRunning): Promise<void> {
     const { input, output } = this.#streams;
     const line = `${JSON.stringify(message)}\n`;
     if (output.write(line)) return Promise.resolve();
@@ -151,26 +215,17 @@ export class StdioTransport implements Transport {
 
 /** Serves one client over standard input and output, in whichever era it speaks. */
 export function openStdio(options: McpOptions, streams: StdioStreams, onError: (error: Error) => void) {
-  const { input } = streams;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const transport = new StdioTransport(streams);
   // Assigned below, before a client can have sent anything.
   let listening: Listening | undefined;
   let connection: WatchedConnection | undefined;
-  // Before the transport, which ends all requests then: a client that is gone has not cancelled them.
-  const onEnd = () => {
-    connection?.lose();
-    resolve();
-  };
-  input.once('end', onEnd);
-  input.once('close', onEnd);
   const handle = serveStdio(({ era }) => createMcpServer({ ...options, listening, connection }, era), {
     transport,
     onerror: onError,
   });
   listening = listeningOn(transport);
-  connection = watchConnection(transport);
-  // A client that reads no more is noticed by the transport alone: its end of our input may stay open.
+  connection = watchConnection(transport, transport.inputEnded);
   const { onclose } = transport;
   transport.onclose = () => {
     onclose?.();

@@ -26,6 +26,9 @@ export async function* linesOf(
     split(typeof piece === 'string' ? Buffer.from(piece) : piece);
     yield* found.splice(0);
   }
+  // Scripts often leave out the end of their last line.
+  split(Buffer.from('\n'));
+  yield* found;
 }
 
 export type MessageId = string | number;

@@ -3,6 +3,7 @@ import type { Writable } from 'node:stream';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
+import { probeMs, stillRunning } from '../mcp/messages.ts';
 import { linesOf } from './messages.ts';
 import { MessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
@@ -75,6 +76,11 @@ export function openProxy(options: ProxyOptions): StdioProxy {
           else write(JSON.stringify(line.refused));
           while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
         }
+        const probes = setInterval(() => write(JSON.stringify(stillRunning)), probeMs);
+        const gone = Promise.withResolvers<void>();
+        end.signal.addEventListener('abort', () => gone.resolve(), { once: true });
+        if (!end.signal.aborted) await Promise.race([forwarder.endInput(), gone.promise]);
+        clearInterval(probes);
       } finally {
         end.abort();
         forwarder.close();

@@ -88,6 +88,8 @@ export class MessageForwarder {
   #connecting = false;
   #paused = false;
   #takesBatches = false;
+  /** Pending after the end of the client's input, until all its requests are answered. */
+  #answered: PromiseWithResolvers<void> | undefined;
   /** What the client was told of messages of his that are none. */
   readonly #remarked = new Set<string>();
   /** Requests of the client without an answer, in the order in which they came. */
@@ -132,6 +134,25 @@ export class MessageForwarder {
     this.#end.abort();
     this.#link?.close();
     this.#link = undefined;
+  }
+
+  /** The client sends nothing more. Resolves when its requests are answered. */
+  endInput(): Promise<void> {
+    this.#answered = Promise.withResolvers();
+    for (const id of this.#asked) this.#failAsked(id);
+    this.#settle();
+    return this.#answered.promise;
+  }
+
+  #failAsked(id: MessageId): void {
+    this.#asked.delete(id);
+    this.#link?.send(failureAnswer(id, -32_000, 'The client closed its input before it answered.'));
+  }
+
+  /** A subscription is answered when its client ends it, and that is the end of its input. */
+  #settle(): void {
+    const open = [...this.#waiting.values()].some(({ method }) => method !== 'subscriptions/listen');
+    if (!open) this.#answered?.resolve();
   }
 
   /** Takes a message of the client's. */
@@ -179,7 +200,13 @@ export class MessageForwarder {
 
   #fromDaemon(text: string): void {
     const message = seen(text);
-    if (message?.kind === 'request') this.#asked.add(message.id);
+    if (message?.kind === 'request') {
+      this.#asked.add(message.id);
+      if (this.#answered) {
+        this.#failAsked(message.id);
+        return;
+      }
+    }
     if (message?.kind === 'answer' && message.id !== null) {
       const { id, ok } = message;
       const settle = this.#repeated.get(id);
@@ -198,6 +225,7 @@ export class MessageForwarder {
     const line = message ? lineOf(text) : undefined;
     if (line === undefined) this.#options.onRemark('What the daemon sent is no JSON-RPC message and was left out.');
     else this.#options.toClient(line);
+    this.#settle();
   }
 
   /** Opens a connection that knows what the one before knew, and sends it what has no answer yet. */
@@ -292,6 +320,7 @@ export class MessageForwarder {
       this.#waiting.delete(id);
       this.#options.toClient(failureAnswer(id, -32_000, why));
     }
+    this.#settle();
   }
 }
 

@@ -30,7 +30,8 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await Promise.all(products.map(product => product.close()));
+  // The first one removes the data folder that later ones share.
+  for (const product of products.toReversed()) await product.close();
   expect(vendor.violations).toEqual([]);
   await Promise.all([vendor.close(), project.dispose()]);
 });
@@ -325,7 +326,7 @@ describe('what makes a call another one', () => {
 });
 
 describe('a call that nobody comes for', () => {
-  it('is interrupted after its grace, which is told once, and only a new call asks again', async () => {
+  it('is interrupted after its grace, and the same question is asked anew', async () => {
     polylogue = await start({ DETACHED_GRACE_SECONDS: '0' });
     vendor.script({ fault: 'hang_after_headers' }, { answer: 'Two.' });
     const first = send(question);
@@ -333,16 +334,14 @@ describe('a call that nobody comes for', () => {
     first.lose();
     await vendor.requests[0]!.aborted;
     await first.reply;
-    const told = await delivered(question);
-    expect(told).toMatchObject({ status: 'interrupted', isError: true, error: { code: 'INTERRUPTED' } });
-    const { transcript } = await polylogue.call('threads', { action: 'read', continuation_id: told.continuation_id });
+    const { transcript } = await polylogue.call('threads', { action: 'read', continuation_id: 'last' });
     expect(transcript).toMatchObject([{ content: question.prompt, status: 'interrupted' }]);
     expect(vendor.requests).toHaveLength(1);
     expect((await delivered(question)).content).toBe('Two.');
   });
 
   it('has its grace when the server ends, and is interrupted at once when that hurries', async () => {
-    vendor.script({ answer: 'A hinge.', delayMs: 500 }, { fault: 'hang_after_headers' });
+    vendor.script({ answer: 'A hinge.', delayMs: 500 }, { fault: 'hang_after_headers' }, { answer: 'A pane.' });
     const first = send(question);
     await asked(1);
     first.lose();
@@ -358,7 +357,8 @@ describe('a call that nobody comes for', () => {
     expect(performance.now() - began).toBeLessThan(15_000);
     await vendor.requests[1]!.aborted;
     const next = await start({}, polylogue.home);
-    expect(await send({ prompt: 'And a window?' }, { from: next }).reply).toMatchObject({ status: 'interrupted' });
+    expect(await send({ prompt: 'And a window?' }, { from: next }).reply).toMatchObject({ content: 'A pane.' });
+    expect(vendor.requests).toHaveLength(3);
   });
 
   it('is ended with its connection where nothing is paid for', async () => {

@@ -17,8 +17,8 @@ it('puts lines together from pieces that end anywhere, in the middle of a letter
     expect(await read(100, bytes.subarray(0, at), bytes.subarray(at))).toEqual(['{"a":"é😀"}']);
 });
 
-it('gives several lines of one piece, without empty ones and without one that never ended', async () => {
-  expect(await read(100, 'one\n\n  \ntwo\r\nthr')).toEqual(['one', 'two\r']);
+it('gives several lines of one piece, without empty ones, and the last one also without an end', async () => {
+  expect(await read(100, 'one\n\n  \ntwo\r\nthr')).toEqual(['one', 'two\r', 'thr']);
 });
 
 it('leaves out a line that is too long, however it comes, and goes on with the next', async () => {

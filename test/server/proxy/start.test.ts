@@ -146,7 +146,7 @@ it.each(['ends its input', 'sends a signal'])(
     });
     const [input, output, stop] = [new PassThrough(), new PassThrough(), new AbortController()];
     const run = bridge.run(input, output, stop.signal);
-    input.write('{"jsonrpc":"2.0","id":1,"method":"server/discover"}\n');
+    if (how === 'sends a signal') input.write('{"jsonrpc":"2.0","id":1,"method":"server/discover"}\n');
     if (how === 'ends its input') input.end();
     else stop.abort();
     await run;
