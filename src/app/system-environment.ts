@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
+import { printableText } from '../core/text.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 
 const clock: Clock = {
@@ -41,7 +42,8 @@ export function systemEnvironment(): ProcessEnvironment {
     clock,
     childEnv: process.env,
     random: { uuid: randomUUID, fraction: Math.random },
-    writeError: line => void process.stderr.write(line),
+    // Hosts and shells show it on a terminal.
+    writeError: line => void process.stderr.write(printableText(line)),
   };
 }
 

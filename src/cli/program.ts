@@ -1,4 +1,5 @@
 import { fstatSync, realpathSync } from 'node:fs';
+import { inspect } from 'node:util';
 import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
@@ -68,7 +69,11 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
     const readInput = () => readPiped(process.stdin);
     return await definition.run({ args, flags, config, environment, env, launch, commands, out, readInput });
   } catch (error) {
-    if (!isAppError(error)) throw error;
+    if (!isAppError(error)) {
+      // A fault of this program: as Node shows it, but for what in it could steer a terminal.
+      system.writeError(`${inspect(error)}\n`);
+      return failedExit;
+    }
     reportError(error, out, system.writeError);
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
   }

@@ -2,7 +2,7 @@ import { Command, Option } from 'commander';
 import { tables, version } from '../app/app.ts';
 import { flagHelp } from '../config/describe.ts';
 import type { OptionSpec } from '../core/option.ts';
-import { nearName } from '../core/text.ts';
+import { nearName, printableJson, printableText } from '../core/text.ts';
 import type { CommandDefinition, FlagSpec, Invocation } from './command/command.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
@@ -33,6 +33,7 @@ export async function runCommandLine(argv: readonly string[], run: RunCommand): 
   const program = new Command('polylogue')
     .description('An MCP server that gives a coding agent a team of models and a memory that lasts.')
     .version(version, '-v, --version')
+    .configureOutput({ writeErr: text => void process.stderr.write(printableText(text)) })
     .configureHelp({ visibleOptions: command => (command.parent ? [...command.options] : []) })
     .addHelpText('after', ({ command }) => (command.parent ? '' : `\n${flagHelp(allOptions())}\n${examples}`));
   refuseMisuse(program, argv, wholeHelp);
@@ -54,7 +55,7 @@ function refuseMisuse(command: Command, argv: readonly string[], help: string): 
     if (argv.includes('--json')) {
       const text = message.replace(/^error: /, '');
       const error = { code: 'INVALID_INPUT_FORMAT', class: 'validation', message: text, next: `${help}.` };
-      process.stdout.write(`${JSON.stringify({ status: 'error', error }, null, 2)}\n`);
+      process.stdout.write(`${printableJson(JSON.stringify({ status: 'error', error }, null, 2))}\n`);
     }
     return process.exit(misusedExit);
   });

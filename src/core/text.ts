@@ -80,12 +80,64 @@ const unprintable = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
  */
 export function printablePath(path: string): string {
   const shown = path.length > maxShownLength ? `${safeCut(path, maxShownLength)}…` : path;
-  return shown.replace(unprintable, char => `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`);
+  return shown.replace(unprintable, escaped);
 }
 
-/** A text of lines as a terminal may be given it: no character of it steers the terminal or turns the direction of writing. */
+function escaped(char: string): string {
+  return `\\u{${(char.codePointAt(0) ?? 0).toString(16)}}`;
+}
+
+// Steers a terminal, turns the direction of writing, or is not seen at all. Tabs and line ends do no harm.
+const unseen = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
+
+// Of scripts whose letters take joiners or marks of direction after them.
+const scripts =
+  'Arab|Hebr|Syrc|Thaa|Nkoo|Mong|Deva|Beng|Guru|Gujr|Orya|Taml|Telu|Knda|Mlym|Sinh|Thai|Laoo|Khmr|Mymr|Tibt';
+const joining = scripts.replace(/\w+\|?/g, name => `\\p{scx=${name.slice(0, 4)}}`);
+
+/** Where such a character belongs: a line end, emoji, joiners and marks after a letter that takes them, signs that are seen. */
+const belonging = [
+  '\\r\\n',
+  '\\p{RGI_Emoji_Tag_Sequence}',
+  '\\p{Extended_Pictographic}[\\u{fe0e}\\u{fe0f}\\p{Emoji_Modifier}]{0,2}\\u{200d}?',
+  '[0-9#*]\\u{fe0f}',
+  '[\\p{scx=Han}\\p{Sm}][\\u{fe00}-\\u{fe0f}\\u{e0100}-\\u{e01ef}]',
+  `[[${joining}]--\\p{DI}][\\u{180b}-\\u{180d}\\u{180f}\\u{200b}-\\u{200f}\\u{61c}]`,
+  '[\\u{600}-\\u{605}\\u{6dd}\\u{70f}\\u{890}\\u{891}\\u{8e2}\\u{110bd}\\u{110cd}]',
+].join('|');
+
+/** Made with the first text that needs it, which few starts of the program see. */
+let terminalParts: RegExp | undefined;
+
+/**
+ * A text that came from outside, as a terminal may be given it: no character of it steers the terminal, overwrites what was
+ * printed, turns the direction of writing or is there unseen. Each of these is shown as `\u{1b}`; letters, emoji and line ends stay.
+ */
 export function printableText(text: string): string {
-  return text.replace(/\r\n?/g, '\n').replace(/(?![\n\t])[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, '\uFFFD');
+  if (!unseen.test(text)) return text;
+  terminalParts ??= new RegExp(`(${belonging})|${unseen.source}`, 'gv');
+  return text.replace(terminalParts, (char: string, kept?: string) => kept ?? escaped(char));
+}
+
+/** A character that the next one may belong to, with what belongs to it already; never longer than `openChars`. */
+const openEnd = /[\r0-9#*[\P{ASCII}--\p{DI}]][\p{DI}\p{Emoji_Modifier}\u{d800}-\u{dbff}]{0,8}$/v;
+const openChars = 24;
+
+/** The same for a text in pieces; the end of a piece may wait for the next one. */
+export function createPrintable(): { add(piece: string): string; end(): string } {
+  let held = '';
+  const add = (piece: string, isEnd = false) => {
+    const text = held + piece;
+    held = isEnd ? '' : (openEnd.exec(text.slice(-openChars))?.[0] ?? '');
+    return printableText(text.slice(0, text.length - held.length));
+  };
+  return { add, end: () => add('', true) };
+}
+
+/** A JSON document of the same value whose text is harmless on a terminal. */
+export function printableJson(json: string): string {
+  const unit = (char: string) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return json.replace(new RegExp(unseen, 'gu'), char => char.split('').map(unit).join(''));
 }
 
 /** The lines `from` to `to` of a text, counted from 1. Of a long text, only what stands before them is looked at. */

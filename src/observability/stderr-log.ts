@@ -1,4 +1,5 @@
 import type { AppEvent } from '../core/events.ts';
+import { printableText } from '../core/text.ts';
 import type { Observation, Sink } from './event-bus.ts';
 
 /** From the least to the most important; `silent` writes nothing. */
@@ -128,5 +129,5 @@ function seconds(ms: number): string {
 
 /** Names come from outside: they must neither forge a line nor steer the terminal. */
 function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, '\uFFFD');
+  return printableText(text).replace(/[\r\n\t]/g, '\uFFFD');
 }

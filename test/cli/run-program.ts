@@ -19,6 +19,8 @@ export interface RunOptions {
   interrupt?: NodeJS.Signals;
   /** Always starts a process, also where one that ran the command before could run it again. */
   ownProcess?: boolean;
+  /** Its outputs are a terminal's, as the program sees it; never in a process of its own. */
+  terminal?: boolean;
 }
 
 const started = new Set<string>();
@@ -34,6 +36,7 @@ export async function runProgram(args: string[], options: RunOptions): Promise<R
   const command = args[0] ?? '';
   const isFirst = !started.has(command);
   started.add(command);
+  if (options.terminal) return runWarm(args, options);
   if (isFirst || options.interrupt || options.ownProcess || isWarmBusy) return runAlone(args, options);
   isWarmBusy = true;
   try {
@@ -66,7 +69,7 @@ function runAlone(args: string[], { cwd, env = {}, input, interrupt }: RunOption
   });
 }
 
-function runWarm(args: string[], { cwd, env = {}, input }: RunOptions): Promise<Run> {
+function runWarm(args: string[], { cwd, env = {}, input, terminal = false }: RunOptions): Promise<Run> {
   const child = warm ?? startWarm();
   const { promise, resolve, reject } = Promise.withResolvers<Run>();
   const startedAt = performance.now();
@@ -81,7 +84,14 @@ function runWarm(args: string[], { cwd, env = {}, input }: RunOptions): Promise<
     reject(new Error(`the process ended within "${args.join(' ')}": ${run.err}`));
   };
   child.on('message', onNews).once('exit', onExit);
-  const asked: WarmRun = { main, args, cwd, env: { HOME: cwd, ...env }, ...(input !== undefined && { input }) };
+  const asked: WarmRun = {
+    main,
+    args,
+    cwd,
+    env: { HOME: cwd, ...env },
+    terminal,
+    ...(input !== undefined && { input }),
+  };
   child.send(asked);
   return promise.finally(() => child.off('message', onNews).off('exit', onExit));
 }

@@ -9,6 +9,8 @@ export interface WarmRun {
   cwd: string;
   env: Record<string, string>;
   input?: string;
+  /** Its outputs are a terminal's. */
+  terminal?: boolean;
 }
 
 /** What this process says of the run under way. */
@@ -64,13 +66,14 @@ function inputOf(text: string) {
   return { fd, stream: Object.assign(createReadStream(file, { fd, autoClose: false }), { fd }) };
 }
 
-async function run({ main, args, cwd, env, input }: WarmRun): Promise<void> {
+async function run({ main, args, cwd, env, input, terminal = false }: WarmRun): Promise<void> {
   isBusy = true;
   process.chdir(cwd);
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
   Object.assign(process.env, env);
   process.argv = [process.execPath, main, ...args];
   process.exitCode = undefined;
+  for (const stream of [process.stdout, process.stderr]) stream.isTTY = terminal;
   const given = input === undefined ? undefined : inputOf(input);
   Object.defineProperty(process, 'stdin', { value: given?.stream ?? noInput, configurable: true });
   try {

@@ -1,25 +1,37 @@
 import { once } from 'node:events';
 import { styleText } from 'node:util';
 import type { JsonObject } from '../../core/json.ts';
+import { createPrintable, printableJson, printableText } from '../../core/text.ts';
 
 type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
 
-/** Where a command says things: results on stdout, remarks for a person on stderr. */
+/** Text in a color of this program. Only this way does a control code reach a terminal. */
+export interface Styled {
+  style: Style;
+  text: string;
+}
+
+type Piece = string | Styled;
+
+/**
+ * Where a command says things: results on stdout, remarks for a person on stderr. All text is taken for a stranger's: what
+ * would steer a terminal is shown instead of sent, on a pipe as well, since `less -R`, `tee` and logs lead to a terminal.
+ */
 export interface Output {
   /** `--json`: one document instead of lines. */
   json: boolean;
-  line(text: string): void;
-  /** As it is, without a line end. */
+  line(...pieces: Piece[]): void;
+  /** A part of a longer text, without a line end. Something else that is printed ends the text. */
   text(text: string): void;
-  /** The same for a text in pieces; waits for whoever reads slowly. */
+  /** A file's content in pieces: unchanged unless it goes to a terminal. Waits for whoever reads slowly. */
   pieces(text: AsyncIterable<string>): Promise<void>;
   document(document: JsonObject): void;
   /** On stderr, and only when a person is there to read it. */
   remark(text: string): void;
   /** On stderr, in place of the one before; empty text clears it. Only when a person watches. */
   status(text: string): void;
-  /** Coloured on a terminal, as it is elsewhere. */
-  style(style: Style, text: string): string;
+  /** For `line`: colored on a terminal. */
+  style(style: Style, text: string): Styled;
 }
 
 const clearLine = '\r\u001b[2K';
@@ -27,26 +39,37 @@ const clearLine = '\r\u001b[2K';
 /** `styleText` looks at the stream and at NO_COLOR by itself. */
 export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStream, json: boolean): Output {
   const watched = stderr.isTTY === true;
+  const running = createPrintable();
   let shown = false;
+  const write = (text: string) => void stdout.write(`${running.end()}${text}`);
   const status = (text: string) => {
     if (!watched || (text === '' && !shown)) return;
     const width = Math.max(20, stderr.columns ?? 80);
-    stderr.write(`${clearLine}${text.slice(0, width - 1)}`);
+    const line = printableText(text).replace(/\s+/g, ' ');
+    stderr.write(`${clearLine}${line.slice(0, width - 1)}`);
     shown = text !== '';
   };
+  const painted = (piece: Piece) =>
+    typeof piece === 'string'
+      ? printableText(piece)
+      : styleText(piece.style, printableText(piece.text), { stream: stdout });
   return {
     json,
-    line: text => void stdout.write(`${text}\n`),
-    text: text => void stdout.write(text),
+    line: (...pieces) => write(`${pieces.map(painted).join('')}\n`),
+    text: text => void stdout.write(running.add(text)),
     async pieces(text) {
-      for await (const piece of text) if (!stdout.write(piece)) await once(stdout, 'drain');
+      const send = async (piece: string) => {
+        if (!stdout.write(piece)) await once(stdout, 'drain');
+      };
+      for await (const piece of text) await send(stdout.isTTY ? running.add(piece) : piece);
+      await send(running.end());
     },
-    document: document => void stdout.write(`${JSON.stringify(document, undefined, 2)}\n`),
+    document: document => write(`${printableJson(JSON.stringify(document, undefined, 2))}\n`),
     remark: text => {
       status('');
-      if (watched) stderr.write(`${styleText('dim', text, { stream: stderr })}\n`);
+      if (watched) stderr.write(`${styleText('dim', printableText(text), { stream: stderr })}\n`);
     },
     status,
-    style: (style, text) => (json ? text : styleText(style, text, { stream: stdout })),
+    style: (style, text) => ({ style, text }),
   };
 }

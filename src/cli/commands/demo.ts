@@ -6,6 +6,7 @@ import { loadConfig } from '../../config/load.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand } from '../command/command.ts';
 import { type OpenProduct, openProduct, showFailure } from '../command/open-product.ts';
+import type { Output } from '../command/output.ts';
 import { recordsIn } from '../command/run-tool.ts';
 
 /** What a built-in model was sent, as its answer tells. */
@@ -215,7 +216,7 @@ async function runSteps(
     const kept = account && report.account ? keptOf(report.account, account) : undefined;
     report.account = account ?? report.account;
     report.steps.push({ title, tool, status: String(document.status), sent: account && sent(account, kept) });
-    say(context, `\n${context.out.style('bold', title)}`);
+    say(context, '\n', context.out.style('bold', title));
     say(context, `  ${tool} → ${document.status}, continuation_id ${report.id}`);
     if (!account) continue;
     say(context, `  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
@@ -229,6 +230,6 @@ function sent({ tokens, messages, files }: Account, kept: number | undefined): J
   return { tokens, messages: messages.length, files, kept_of_the_prompt_before: kept };
 }
 
-function say({ out }: CommandContext, line: string): void {
-  if (!out.json) out.line(line);
+function say({ out }: CommandContext, ...pieces: Parameters<Output['line']>): void {
+  if (!out.json) out.line(...pieces);
 }

@@ -79,7 +79,7 @@ function show(context: CommandContext, { document }: ToolReply): number {
   }
   if (document.content !== undefined) out.line(textIn(document.content));
   const part = (title: string, text: unknown) => {
-    if (textIn(text) !== '') out.line(`${out.style('bold', title)}\n${textIn(text)}\n`);
+    if (textIn(text) !== '') out.line(out.style('bold', title), `\n${textIn(text)}\n`);
   };
   part('What happened', document.summary);
   part('Why', document.root_cause);

@@ -88,7 +88,7 @@ function toolsFinding({ host }: Product): Finding {
 function print({ out }: CommandContext, findings: readonly Finding[], broken: number): void {
   const width = Math.min(28, Math.max(...findings.map(({ what }) => what.length)));
   for (const { state, what, text, next } of findings) {
-    out.line(`${out.style(colours[state], signs[state])}  ${what.padEnd(width)}  ${text}`);
+    out.line(out.style(colours[state], signs[state]), `  ${what.padEnd(width)}  ${text}`);
     if (next) out.line(`      ${' '.repeat(width)}  → ${next}`);
   }
   out.line('');

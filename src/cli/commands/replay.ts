@@ -2,7 +2,7 @@ import type { Product } from '../../app/app.ts';
 import { inputError } from '../../core/errors.ts';
 import { isRecord, type Json, type JsonObject, numberIn, textIn } from '../../core/json.ts';
 import type { ExchangeLine, ExchangeRecord } from '../../core/ports.ts';
-import { printableText, safeCut } from '../../core/text.ts';
+import { safeCut } from '../../core/text.ts';
 import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
 import { type OpenProduct, openProduct, reportFailure } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
@@ -71,7 +71,7 @@ async function replayWith({ args: [id], flags, out, config }: CommandContext, op
 }
 
 async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signal: AbortSignal): Promise<void> {
-  const onText = out.json ? undefined : (delta: string) => out.text(printableText(delta));
+  const onText = out.json ? undefined : (delta: string) => out.text(delta);
   const { text, calls, usage, costUsd, latencyMs } = await kept.send(found, { signal, onText });
   if (out.json) {
     const { provider, model } = found;
@@ -80,7 +80,7 @@ async function sendAgain(out: Output, kept: Replay, found: ExchangeRecord, signa
     return;
   }
   out.line('');
-  for (const call of calls) out.line(printableText(`(calls ${call})`));
+  for (const call of calls) out.line(`(calls ${call})`);
 }
 
 function limitOf(text: string | undefined): number {
@@ -100,10 +100,9 @@ function showList(out: Output, found: readonly ExchangeRecord[], isOn: boolean):
     const { exchange: id, at, tool, provider, model, outcome, elapsedMs } = exchange;
     const took = elapsedMs === undefined ? '' : `${(elapsedMs / 1_000).toFixed(1)} s`;
     const colour = outcome === 'ok' ? 'green' : outcome === 'error' ? 'red' : 'yellow';
-    const who = printableText(`${tool}  ${provider}:${model}`);
-    out.line(
-      `${out.style('cyan', printableText(id))}  ${timeOf(at)}  ${out.style(colour, outcome.padEnd(5))}  ${took.padStart(7)}  ${who}`,
-    );
+    const who = `${tool}  ${provider}:${model}`;
+    const outcomeText = out.style(colour, outcome.padEnd(5));
+    out.line(out.style('cyan', id), `  ${timeOf(at)}  `, outcomeText, `  ${took.padStart(7)}  ${who}`);
   }
 }
 
@@ -141,12 +140,12 @@ function jsonOf(value: unknown): Json {
 }
 
 function showExchange(out: Output, { reqId, exchange, tool, provider, model, lines }: ExchangeRecord): void {
-  out.line(printableText(`${exchange}  ${provider}:${model}, ${tool}, call ${reqId}`));
+  out.line(`${exchange}  ${provider}:${model}, ${tool}, call ${reqId}`);
   for (const { at, direction, kind, payload } of lines) {
     const took = kind === 'request' ? '' : `, after ${(numberIn(payload.elapsedMs) / 1_000).toFixed(1)} s`;
     out.line('');
-    out.line(out.style('bold', `${direction === 'out' ? '→' : '←'} ${printableText(kind)}  ${timeOf(at)}${took}`));
-    for (const text of textsOf(kind, payload)) out.line(printableText(text));
+    out.line(out.style('bold', `${direction === 'out' ? '→' : '←'} ${kind}  ${timeOf(at)}${took}`));
+    for (const text of textsOf(kind, payload)) out.line(text);
   }
 }
 

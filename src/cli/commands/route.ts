@@ -100,7 +100,7 @@ function print(context: CommandContext, explanation: Explanation, whole: boolean
   const { plan, candidates, classifier, failure } = explanation;
   if (plan) {
     const unsure = plan.unclear ? ', though its words leave that open' : '';
-    out.line(`${out.style('bold', plan.class)}${unsure}; about ${explanation.estimatedTokens} tokens`);
+    out.line(out.style('bold', plan.class), `${unsure}; about ${explanation.estimatedTokens} tokens`);
     for (const reason of plan.reasons) out.line(`  ${reason}`);
     out.line(out.style('dim', `  ${needsOf(plan)}`));
   }
@@ -108,7 +108,7 @@ function print(context: CommandContext, explanation: Explanation, whole: boolean
     out.line(`  ${classifier.asked ?? 'an earlier answer'}: ${classifier.told ?? classifier.failed ?? ''}`);
   candidates.forEach(({ model, effort, reason, searches }, index) => {
     const facts = [effort && `effort ${effort}`, searches && 'searches'].filter(Boolean).join(', ');
-    out.line(`${index + 1}. ${out.style('green', `${model.provider}:${model.id}`)}${facts && ` (${facts})`}`);
+    out.line(`${index + 1}. `, out.style('green', `${model.provider}:${model.id}`), facts && ` (${facts})`);
     out.line(out.style('dim', `   ${reason}`));
   });
   if (whole) printWhy(context, explanation);
@@ -147,18 +147,17 @@ const namesShown = 6;
 
 function printWhy({ out }: CommandContext, { plan, leftOut }: Explanation): void {
   if (plan) {
-    out.line(`\n${out.style('bold', 'Rules, in their order')}`);
+    out.line('\n', out.style('bold', 'Rules, in their order'));
     for (const { rule, fired, because } of plan.rules) {
-      out.line(
-        `  ${fired ? out.style('green', 'yes') : out.style('dim', 'no ')} ${rule}${because ? `: ${because}` : ''}`,
-      );
+      const answer = fired ? out.style('green', 'yes') : out.style('dim', 'no ');
+      out.line('  ', answer, ` ${rule}${because ? `: ${because}` : ''}`);
     }
   }
-  out.line(`\n${out.style('bold', 'Left out')}`);
+  out.line('\n', out.style('bold', 'Left out'));
   for (const { why, provider, setting, models } of leftOut) {
     const names = models.slice(0, namesShown).join(', ');
     const more = models.length > namesShown ? ` and ${models.length - namesShown} more` : '';
     const hint = setting ? ` (set ${setting})` : '';
-    out.line(`  ${provider}: ${sentences[why] ?? why}${hint}: ${out.style('dim', `${names}${more}`)}`);
+    out.line(`  ${provider}: ${sentences[why] ?? why}${hint}: `, out.style('dim', `${names}${more}`));
   }
 }

@@ -39,13 +39,10 @@ export const search = defineCommand({
       if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
       if (hits.length === 0) out.line('Nothing in this project speaks of it.');
       for (const { path, from, to, name, text } of hits) {
-        // What files hold must not command a terminal.
         const place = `${printablePath(relative(product.root, path))}:${from}-${to}`;
-        out.line(`${out.style('cyan', place)}  ${out.style('dim', printablePath(name))}`);
+        out.line(out.style('cyan', place), '  ', out.style('dim', printablePath(name)));
         const lines = text.split('\n').filter(line => line.trim() !== '');
-        for (const line of lines.slice(0, linesShown)) {
-          out.line(`  ${printablePath(safeCut(line.replaceAll('\t', '  '), 120))}`);
-        }
+        for (const line of lines.slice(0, linesShown)) out.line(`  ${safeCut(line.replaceAll('\t', '  '), 120)}`);
       }
       return 0;
     });

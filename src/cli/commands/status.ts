@@ -56,9 +56,9 @@ function print({ out, environment }: CommandContext, shown: readonly Shown[]): v
     const minutes = Math.max(0, Math.round((environment.clock.now() / 1_000 - started_at) / 60));
     const colour = answer === 'ready' ? 'green' : 'red';
     const how = state === 'gone' ? 'its process is gone' : answer.replace('_', ' ');
-    out.line(`${out.style('bold', url)}  ${out.style(colour, how)}${reason === undefined ? '' : ` (${reason})`}`);
+    out.line(out.style('bold', url), '  ', out.style(colour, how), reason === undefined ? '' : ` (${reason})`);
     out.line(`  process ${pid}, version ${version}, up ${minutes} min`);
     out.line(`  ${load.sessions} sessions, ${load.calls_running} calls under way, ${load.calls_waiting} waiting`);
-    if (load.tokens_problem !== undefined) out.line(`  ${out.style('red', 'tokens:')} ${load.tokens_problem}`);
+    if (load.tokens_problem !== undefined) out.line('  ', out.style('red', 'tokens:'), ` ${load.tokens_problem}`);
   }
 }

@@ -133,21 +133,16 @@ function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void
   for (const head of heads) {
     const cost = typeof head.cost_usd === 'number' ? `  ${usdText(head.cost_usd)} USD` : '';
     const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${turnsOf(head.turns)}  ${String(head.tool)}${cost}`;
-    out.line(`${out.style('cyan', String(head.continuation_id))}  ${out.style('dim', facts)}`);
-    out.line(`  ${harmless(head.snippet ?? head.title)}`);
+    out.line(out.style('cyan', String(head.continuation_id)), '  ', out.style('dim', facts));
+    out.line(`  ${String(head.snippet ?? head.title)}`);
   }
-}
-
-/** What others said can't give the terminal orders. */
-function harmless(text: unknown): string {
-  return String(text).replace(/(?![\n\t])\p{Cc}/gu, '\ufffd');
 }
 
 function showTurn(out: Output, turn: Record<string, unknown>): void {
   const who = turn.role === 'assistant' ? String(turn.model ?? turn.tool) : 'you';
   const status = turn.status === 'done' ? '' : `, ${String(turn.status)}`;
   out.line(out.style('bold', `${String(turn.turn)}. ${who} (${String(turn.tool)}${status})`));
-  out.line(harmless(turn.content));
+  out.line(String(turn.content));
   for (const file of recordsIn(turn.files)) out.line(out.style('dim', `  ${String(file.form)}: ${String(file.path)}`));
   out.line('');
 }

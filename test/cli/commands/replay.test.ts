@@ -63,7 +63,7 @@ describe('polylogue replay', () => {
     const { out, code } = await run(exchanges[1].exchange);
     expect(code).toBe(0);
     expect(out).toMatch(/→ request[\s\S]*\[system, preamble\][\s\S]*What is this\?[\s\S]*\(image\/png, 70 bytes\)/);
-    expect(out).toMatch(/← response.*\nFirst \uFFFD\[2Janswer\.\n$/);
+    expect(out).toMatch(/← response.*\nFirst \\u\{1b\}\[2Janswer\.\n$/);
     expect(out).toContain('[masked:github_token:');
     expect(out.match(/const a = 1;/g)).toHaveLength(600);
     expect(out).not.toContain(secret);
