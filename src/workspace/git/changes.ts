@@ -4,10 +4,10 @@ import type { Mask } from '../../core/ports.ts';
 import { countLines, printablePath } from '../../core/text.ts';
 import { isSecretFile, isSkip } from '../paths.ts';
 import { readFile } from '../read-file.ts';
-import type { Sandbox } from '../sandbox.ts';
 import { type AddedSecret, type DiffEntry, maskPatch, parseEntries, splitPatches } from './diff.ts';
-import type { RepositoryPlace } from './repositories.ts';
-import { type GitOutput, type GitProcessOptions, runGit } from './run-git.ts';
+import type { PlaceOptions } from './inside-roots.ts';
+import { placeOf } from './repositories.ts';
+import { type GitOutput, type RepositoryPlace, runGit } from './run-git.ts';
 
 /** What `git status --porcelain=v2 --branch -z` says. */
 export interface GitStatus {
@@ -50,10 +50,7 @@ function readHeader(status: GitStatus, record: string): void {
   status.behind = Number(behind ?? 0);
 }
 
-export interface GitOptions extends GitProcessOptions {
-  sandbox: Sandbox;
-  /** Home directory, for `~` in paths. */
-  homeDir: string;
+export interface GitOptions extends PlaceOptions {
   /** Every patch goes through it. */
   mask: Mask;
 }
@@ -211,6 +208,8 @@ async function diff(
   const files: ChangedFile[] = [];
   for (const entry of parseEntries(entries.stdout)) {
     const patch = byPath.get(entry.path);
+    // Git tells which commit it is at, wherever its data is.
+    if (entry.submodule) await placeOf(options, join(place.top, entry.path));
     files.push(await shown(options, request.scope, { ...entry, area, secretFile: isSecret(place, entry) }, patch));
   }
   return files;

@@ -7,7 +7,8 @@ import { readBytes } from '../read-file.ts';
 import { checkTarget } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
 import { type Fitted, fitHunks, newFileHunk, type PatchedFile, parsePatch } from './patch.ts';
-import { enclosingRepository, type RepositoryPlace } from './repositories.ts';
+import { enclosingRepository } from './repositories.ts';
+import type { RepositoryPlace } from './run-git.ts';
 
 export interface PatchRequest {
   /** A unified diff, as people and models write one. */
@@ -60,7 +61,7 @@ async function checkFiles(
   request: PatchRequest,
   files: readonly PatchedFile[],
 ): Promise<SoundPatch | WithheldPatch> {
-  const place = await enclosingRepository(options.sandbox, await options.sandbox.assertWithin(request.root));
+  const place = await enclosingRepository(options, await options.sandbox.assertWithin(request.root));
   if (!place) return withheld('there is no git repository that could say whether it applies');
   const pieces: string[] = [];
   const facts: SoundPatch['files'] = [];

@@ -4,8 +4,8 @@ import { isSecretFile, isSkip, parsePathReference } from '../paths.ts';
 import { type ChangesRequest, type GitOptions, type RepositoryChanges, readChanges } from './changes.ts';
 import type { PatchRequest } from './check-patch.ts';
 import { maskPatch, splitPatches } from './diff.ts';
-import { checkRef, findRepositories, type RepositoryPlace } from './repositories.ts';
-import { type GitOutput, runGit } from './run-git.ts';
+import { checkRef, findRepositories } from './repositories.ts';
+import { type GitOutput, type RepositoryPlace, runGit } from './run-git.ts';
 
 export interface HistoryRequest {
   /** Absolute path of a folder in the repository. */
@@ -29,7 +29,7 @@ export function createGitHistory(options: GitOptions) {
     { folder, signal }: HistoryRequest,
     args: readonly string[],
   ): Promise<[RepositoryPlace, GitOutput]> {
-    const { places } = await findRepositories(options.sandbox, folder, signal);
+    const { places } = await findRepositories(options, folder, signal);
     const [place] = places;
     if (!place) {
       throw inputError('There is no git repository here.', { next: 'Go on without its history.' });
@@ -71,11 +71,7 @@ export function createGit(options: GitOptions) {
     if (request.compareTo !== undefined) checkRef(request.compareTo);
     const reference = parsePathReference(request.path, request.root, options.homeDir);
     if (isSkip(reference)) throw noFolder(request.path, reference.reason);
-    const { places, notes } = await findRepositories(
-      options.sandbox,
-      reference.literal ?? reference.path,
-      request.signal,
-    );
+    const { places, notes } = await findRepositories(options, reference.literal ?? reference.path, request.signal);
     if (places.length === 0) throw noFolder(request.path, 'no git repository is there, nor up to 5 folders below.');
     const repositories: RepositoryChanges[] = [];
     // One after the other: each keeps a disk busy by itself.

@@ -1,7 +1,16 @@
 import { spawn } from 'node:child_process';
 import { AppError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import type { RepositoryPlace } from './repositories.ts';
+
+/** A repository whose data and files are all inside the roots. */
+export interface RepositoryPlace {
+  /** The folder with its files. */
+  top: string;
+  /** Where its data is, the real path; elsewhere than in `.git` for a submodule or a linked worktree. */
+  gitDir: string;
+  /** What its work trees share: `gitDir` itself but for a linked worktree. */
+  commonDir: string;
+}
 
 export interface GitProcessOptions {
   clock: Clock;
@@ -119,6 +128,7 @@ function environment(own: GitProcessOptions['childEnv'], { place, settings = [] 
     ...Object.fromEntries(numbered),
     GIT_CONFIG_COUNT: String(all.length),
     GIT_DIR: place.gitDir,
+    GIT_COMMON_DIR: place.commonDir,
     GIT_WORK_TREE: place.top,
     GIT_OPTIONAL_LOCKS: '0',
     GIT_TERMINAL_PROMPT: '0',
