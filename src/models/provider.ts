@@ -161,6 +161,11 @@ export interface Connection {
   usesIn?: UsesIn;
   /** Options that mark the end of a cached stretch on a message part; absent where the vendor wants no marks. */
   cacheMark?: SharedV4ProviderOptions;
+  /**
+   * Whether a message that has only texts is sent as one string, without marks: many servers of Chat Completions take nothing
+   * else. Absent: as a list of texts.
+   */
+  sendsStrings?(model: ModelInfo): boolean;
   /** `system` where the model takes instructions after the conversation; `user` elsewhere. */
   tailRole(model: ModelInfo): 'system' | 'user';
   /** What the vendor takes of images in one request; absent: what nearly all take. */
@@ -169,6 +174,8 @@ export interface Connection {
   documentRole?: 'system';
   /** The vendor wants thoughts that it did not sign back with the calls that they led to. Absent: it wants none. */
   echoesThoughts?: true;
+  /** What is worth a word about its address, for a diagnosis; may ask there. Absent or undefined: nothing. */
+  remark?(signal: AbortSignal): Promise<string | undefined>;
   /** The vendor's live list. Absent where there is none. */
   list?(signal: AbortSignal): Promise<LiveModel[]>;
   /** What the vendor counts as the input tokens of a call, which it does not answer. Absent where it counts for nobody. */

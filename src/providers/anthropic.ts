@@ -19,7 +19,7 @@ import {
   keySetting,
   type ProviderSettings,
 } from '../models/provider.ts';
-import { type Fetch, postJson, reportedCount, requestBody } from './shared/http.ts';
+import { addressRemark, type Fetch, postJson, reportedCount, requestBody, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { adjustedModel, mappedParts } from './shared/stream-transforms.ts';
@@ -108,7 +108,7 @@ export const anthropic = defineProvider({
     apiKey: keySetting(['ANTHROPIC_API_KEY'], 'Key of the Anthropic API; with it the Claude models can be asked.'),
     baseUrl: addressSetting(
       ['ANTHROPIC_BASE_URL'],
-      'Whole base address, version path included, of a server that speaks like Anthropic; unset: Anthropic itself.',
+      'Base address of a server that speaks like Anthropic, with or without its version path; unset: Anthropic itself.',
     ),
   },
   configured: settings => settings.apiKey !== undefined,
@@ -119,7 +119,8 @@ export const anthropic = defineProvider({
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createAnthropic } = await import('@ai-sdk/anthropic');
   const { apiKey, baseUrl } = accessOf(settings, ownBaseUrl, 'ANTHROPIC_BASE_URL');
-  const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+  const address = versionedFetch(baseUrl, answerFetch);
+  const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: address.fetch });
   const headers = { 'x-api-key': apiKey, 'anthropic-version': apiVersion };
   return {
     languageModel: model => withQuotes(withRoomForThinking(vendor.messages(model.id), model)),
@@ -129,12 +130,13 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
     imageLimits: ({ window }) => ({ max: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
-    list: signal => liveList({ provider: 'anthropic', baseUrl, headers }, signal),
+    list: signal => liveList({ provider: 'anthropic', baseUrl, headers, fetch: address.fetch }, signal),
+    remark: async () => addressRemark('ANTHROPIC_BASE_URL', baseUrl, address.baseUrl()),
     async countTokens({ id }, call) {
       const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
       // The counting method knows none of the vendor's own tools, the only ones there are here.
       const { model, system, messages } = await requestBody(make, call);
-      const question = { url: `${baseUrl}/messages/count_tokens`, headers, provider: 'anthropic', model: id };
+      const question = { url: `${address.baseUrl()}/messages/count_tokens`, headers, provider: 'anthropic', model: id };
       const answer = await postJson({ ...question, body: { model, system, messages } }, call.abortSignal);
       return reportedCount(answer, 'input_tokens');
     },

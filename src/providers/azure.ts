@@ -152,6 +152,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   return {
     languageModel: ({ id }) => (address.chat ? vendorFor(id).chat(id) : vendorFor(id).responses(id)),
     providerOptions: params => ({ openai: address.chat ? chatOptions(params) : responsesOptions(params) }),
+    sendsStrings: () => address.chat,
     tailRole: () => 'system',
     // No list: the interface names the models of the region, never the deployments.
   };

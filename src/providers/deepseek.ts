@@ -11,7 +11,7 @@ import {
 } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { withInterruptedEnds, withJoinedTexts, withThoughtsApart } from './shared/stream-transforms.ts';
+import { withInterruptedEnds, withThoughtsApart } from './shared/stream-transforms.ts';
 
 const ownBaseUrl = 'https://api.deepseek.com';
 
@@ -43,8 +43,9 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'DEEPSEEK_BASE_URL');
   const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
   return {
-    languageModel: ({ id }) => withThoughtsApart(withInterruptedEnds(withJoinedTexts(vendor.chat(id)))),
+    languageModel: ({ id }) => withThoughtsApart(withInterruptedEnds(vendor.chat(id))),
     providerOptions: params => ({ deepseek: thinkingOptions(params) }),
+    sendsStrings: () => true,
     tailRole: () => 'user',
     echoesThoughts: true,
     list: signal => liveList({ provider: 'deepseek', baseUrl, headers: bearer }, signal),

@@ -97,6 +97,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
       return createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id);
     },
     providerOptions: params => ({ dial: effortOption(params) }),
+    sendsStrings: () => true,
     tailRole: () => 'user',
     list: signal => dialList({ provider: 'dial', baseUrl, headers }, signal),
   };

@@ -46,6 +46,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     languageModel: ({ id }) => withThoughtsApart(vendor.languageModel(id)),
     providerOptions: params => ({ groq: reasoningOptions(params) }),
     // The chat templates of open models often refuse instructions after the conversation.
+    sendsStrings: () => true,
     tailRole: () => 'user',
     imageLimits: () => ({ max: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
     list: signal => liveList({ provider: 'groq', baseUrl, headers: bearer }, signal),

@@ -79,6 +79,7 @@ async function likeOpenAi({ apiKey, baseUrl, bearer }: Access): Promise<Connecti
     // There the thoughts stand in front of the answer, in tags.
     languageModel: ({ id }) => withThoughtsApart(temperate(vendor.chatModel(id))),
     providerOptions: params => ({ minimax: thinkingOptions(params, 'reasoningEffort') }),
+    sendsStrings: () => true,
     tailRole: () => 'user',
     list: signal => liveList({ provider: 'minimax', baseUrl, headers: bearer }, signal),
   };

@@ -1,4 +1,4 @@
-import type { JSONObject, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
+import type { JSONObject, LanguageModelV4, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
 import { isRecord } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { type UsesIn, use } from '../models/fees.ts';
@@ -12,9 +12,13 @@ import {
   type ProviderSettings,
   setting,
 } from '../models/provider.ts';
+import { readVendorError } from '../models/resilience/classify-error.ts';
+import { badUpstream } from '../models/resilience/errors.ts';
+import { addressRemark, noSuchPath, vendorFetch, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatOptions, responsesOptions } from './shared/openai-dialect.ts';
+import { changedModel } from './shared/stream-transforms.ts';
 
 /** The families that the vendor's documents name for its search; the small ones of older generations can't. */
 const searching = /^(?:gpt-4o|gpt-4\.1(?!-nano)|gpt-[5-9]|o3(?!-mini)|o4)/;
@@ -48,6 +52,8 @@ export function withEffortForSearch(params: CallParams): CallParams {
 
 const ownBaseUrl = 'https://api.openai.com/v1';
 
+const noResponses = 'the address has no /responses, so /chat/completions is used';
+
 export const openai = defineProvider({
   id: 'openai',
   names: ['o'],
@@ -56,7 +62,7 @@ export const openai = defineProvider({
     endpoint: 'POST https://api.openai.com/v1/responses, or /chat/completions with OPENAI_API_STYLE=chat',
     quirks: [
       "Nothing is stored there (`store: false`); a thread's id is the `prompt_cache_key`, so that its beginning is found in the cache.",
-      'Another server at OPENAI_BASE_URL mostly speaks `chat` alone: set OPENAI_API_STYLE too.',
+      'Another server at OPENAI_BASE_URL that has no /responses is asked by /chat/completions; OPENAI_API_STYLE=chat spares the first try.',
     ],
     source: 'https://platform.openai.com/docs/api-reference/responses',
   },
@@ -64,12 +70,12 @@ export const openai = defineProvider({
     apiKey: keySetting(['OPENAI_API_KEY'], 'Key of the OpenAI API; with it the models of OpenAI can be asked.'),
     baseUrl: addressSetting(
       ['OPENAI_BASE_URL'],
-      'Whole base address, version path included, of a server that speaks like OpenAI; unset: OpenAI itself.',
+      'Base address of a server that speaks like OpenAI, with or without its version path; unset: OpenAI itself.',
     ),
     apiStyle: setting(
       ['OPENAI_API_STYLE'],
-      'Which of its interfaces the OpenAI server is asked through: `responses`, or `chat` for servers that lack it.',
-      { default: 'responses', choices: ['responses', 'chat'] },
+      'Which of its interfaces the OpenAI server is asked through: `responses` or `chat`; unset: `responses` where the address has it.',
+      { choices: ['responses', 'chat'] },
     ),
   },
   configured: settings => settings.apiKey !== undefined,
@@ -80,10 +86,26 @@ export const openai = defineProvider({
 async function connect(settings: ProviderSettings): Promise<Connection> {
   const { createOpenAI } = await import('@ai-sdk/openai');
   const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'OPENAI_BASE_URL');
-  const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: answerFetch });
-  const chat = settings.apiStyle === 'chat';
+  const address = versionedFetch(baseUrl, answerFetch);
+  const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: address.fetch });
+  let chat = settings.apiStyle === 'chat';
+  const mayLack = settings.apiStyle === undefined && baseUrl !== ownBaseUrl;
+  const responses = (id: string) => (mayLack ? watched(vendor.responses(id)) : vendor.responses(id));
+  const watched = (model: LanguageModelV4) =>
+    changedModel(model, {
+      async doStream(options) {
+        try {
+          return await model.doStream(options);
+        } catch (error) {
+          const { status, words } = readVendorError(error);
+          if (!noSuchPath.includes(status) || words.includes('model')) throw error;
+          chat = true;
+          throw badUpstream(noResponses);
+        }
+      },
+    });
   return {
-    languageModel: ({ id }) => (chat ? vendor.chat(id) : vendor.responses(id)),
+    languageModel: ({ id }) => (chat ? vendor.chat(id) : responses(id)),
     providerOptions: params => ({
       openai: chat
         ? chatOptions(params)
@@ -93,7 +115,17 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     usesIn: openAiUses,
     // Chat templates of other servers often refuse instructions after the conversation.
     imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
+    sendsStrings: () => chat,
     tailRole: () => (chat && baseUrl !== ownBaseUrl ? 'user' : 'system'),
-    list: signal => liveList({ provider: 'openai', baseUrl, headers: bearer }, signal),
+    list: signal => liveList({ provider: 'openai', baseUrl, headers: bearer, fetch: address.fetch }, signal),
+    async remark(signal) {
+      const url = `${address.baseUrl()}/responses`;
+      const headers = { ...bearer, 'content-type': 'application/json' };
+      const asked = mayLack ? await vendorFetch(url, { method: 'POST', headers, body: '{}', signal }) : undefined;
+      await asked?.body?.cancel();
+      chat ||= asked !== undefined && noSuchPath.includes(asked.status);
+      const used = addressRemark('OPENAI_BASE_URL', baseUrl, address.baseUrl());
+      return [used, mayLack && chat ? noResponses : undefined].filter(Boolean).join('; ') || undefined;
+    },
   };
 }

@@ -8,6 +8,7 @@ import type {
 } from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
 import { isRecord } from '../core/json.ts';
+import type { ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import {
   accessOf,
@@ -20,6 +21,7 @@ import {
   type ProviderSettings,
   setting,
 } from '../models/provider.ts';
+import type { Fetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { changedModel, mappedParts } from './shared/stream-transforms.ts';
@@ -162,17 +164,41 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
   };
   const { apiKey, baseUrl, bearer } = accessOf(settings, ownBaseUrl, 'OPENROUTER_BASE_URL');
   const { createOpenRouter } = await import('@openrouter/ai-sdk-provider');
-  const vendor = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
+  const marking = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
+  const plain = createOpenRouter({ apiKey, baseURL: baseUrl, headers, fetch: stringFetch });
   return {
-    languageModel: ({ id }) => withCostAndErrors(vendor.chat(id, { usage: { include: true } })),
+    languageModel: model => {
+      const vendor = wantsMarks(model) ? marking : plain;
+      return withCostAndErrors(vendor.chat(model.id, { usage: { include: true } }));
+    },
     providerOptions: params => ({ openrouter: vendorOptions(params) }),
     vendorTools: openRouterSearchTools,
     usesIn: countedSearches,
-    // Taken by the vendors that want marks (Anthropic, Gemini, Qwen), left out on the way to the others.
+    sendsStrings: model => !wantsMarks(model),
     cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
     list: signal => liveList({ provider: 'openrouter', baseUrl, headers: bearer }, signal),
   };
+}
+
+/** The families whose caches want marks; the others cache by themselves. */
+function wantsMarks({ id }: ModelInfo): boolean {
+  return /^~?(?:anthropic|google|qwen)\//.test(id);
+}
+
+/** The package writes instructions as a list, which servers that read only strings refuse. */
+const stringFetch: Fetch = (input, init) => {
+  const body: unknown = typeof init?.body === 'string' ? JSON.parse(init.body) : undefined;
+  if (!isRecord(body) || !Array.isArray(body.messages)) return answerFetch(input, init);
+  const messages = body.messages.map(message =>
+    isRecord(message) && message.role === 'system' ? { ...message, content: textOf(message.content) } : message,
+  );
+  return answerFetch(input, { ...init, body: JSON.stringify({ ...body, messages }) });
+};
+
+function textOf(content: unknown): unknown {
+  if (!Array.isArray(content) || !content.every(part => isRecord(part) && part.type === 'text')) return content;
+  return content.map(part => (isRecord(part) ? part.text : '')).join('\n\n');
 }
 
 /** Headers carry Latin letters only; anything else would fail each call with a riddle. */

@@ -1,3 +1,4 @@
+import { expect } from 'vitest';
 import type { ModelInfo } from '../../src/core/model.ts';
 import type { ProviderDefinition } from '../../src/models/provider.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
@@ -28,7 +29,7 @@ export function derivedCase(definition: ProviderDefinition, catalogue: readonly 
     body: {
       messages: [
         { role: 'system', content: 'You are careful.' },
-        { role: 'user', content: [{ type: 'text', text: 'What is this?' }, { type: 'text' }] },
+        { role: 'user', content: expect.stringMatching(/^What is this\?/) },
       ],
     },
     thinking: row.efforts.slice(-1).map(effort => ({ ask: { effort }, body: { reasoning_effort: effort } })),

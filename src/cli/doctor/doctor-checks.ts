@@ -95,8 +95,9 @@ async function ping(service: Models, { id, title, env, models }: Provider): Prom
   const what = title;
   const signal = AbortSignal.timeout(patienceMs);
   try {
-    const listed = await Promise.race([service.ping(id, signal), rejection(signal)]);
-    const answer = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
+    const { listed, remark } = await Promise.race([service.ping(id, signal), rejection(signal)]);
+    const ready = listed === undefined ? 'ready (it has no list to ask for)' : `answered, listing ${listed} models`;
+    const answer = remark === undefined ? ready : `${ready}; ${remark}`;
     const left = await balance(service, id, signal);
     if (models.length > 0) return { state: 'ok', what, text: `${answer}; ${models.length} are known here${left}` };
     // Where no key was given nobody counts on it.

@@ -144,7 +144,7 @@ export interface BuiltPrompt {
  * The messages in the vendor's order and roles. System messages in front stay what they are; later ones are system messages
  * only where the model takes them there, else user text. The tail comes last. Messages of one role that follow each other
  * become one, because many chat templates insist on alternation; their texts stay separate parts, so that the beginning of
- * a growing conversation stays the same. Calls of tools are told as texts unless the question has tools.
+ * a growing conversation stays the same; where the wire takes strings, a message of texts alone is one string. Calls of tools are told as texts unless the question has tools.
  */
 export function toPrompt(
   given: readonly Message[],
@@ -156,7 +156,9 @@ export function toPrompt(
   const messages = callsTools ? given : given.map(withoutCalls);
   const warnings = new Set<string>();
   const lateRole = connection.tailRole(model);
-  const marked = marksToKeep(messages, connection);
+  const asString = connection.sendsStrings?.(model) ?? false;
+  const cacheMark = asString ? undefined : connection.cacheMark;
+  const marked = marksToKeep(messages, cacheMark);
   const ordered = [...messages.filter(isStable), ...messages.filter(message => !isStable(message))];
   const prompt: LanguageModelV4Message[] = [];
   let inFront = true;
@@ -165,7 +167,7 @@ export function toPrompt(
     inFront &&= (message.role === 'system' && message.section !== 'tail') || asSystem === true;
     if (message.said || message.results) {
       inFront = false;
-      const mark = marked.has(message) ? connection.cacheMark : undefined;
+      const mark = marked.has(message) ? cacheMark : undefined;
       if (message.said) prompt.push({ role: 'assistant', content: message.said.map(saidPart) });
       if (message.results) prompt.push({ role: 'tool', content: resultParts(message.results, mark) });
       continue;
@@ -173,11 +175,19 @@ export function toPrompt(
     const parts = message.parts.filter(part => isVisible(part, model, warnings));
     if (parts.length === 0) continue;
     const role = asSystem ? 'system' : roleOf(message, inFront, lateRole);
-    const mark = marked.has(message) ? connection.cacheMark : undefined;
-    if (role === 'system') prompt.push(...systemMessages(parts, mark, connection.cacheMark !== undefined));
+    const mark = marked.has(message) ? cacheMark : undefined;
+    if (role === 'system') prompt.push(...systemMessages(parts, mark, cacheMark !== undefined));
     else append(prompt, role, parts, mark);
   }
-  return { prompt, warnings: [...warnings] };
+  return { prompt: asString ? prompt.map(withOneText) : prompt, warnings: [...warnings] };
+}
+
+/** Packages write a message with one text as a string, and one with several as a list or without anything between them. */
+function withOneText(message: LanguageModelV4Message): LanguageModelV4Message {
+  if (message.role !== 'user') return message;
+  const texts = message.content.flatMap(part => (part.type === 'text' ? [part.text] : []));
+  if (texts.length < 2 || texts.length < message.content.length) return message;
+  return { ...message, content: [{ type: 'text', text: texts.join('\n\n') }] };
 }
 
 function roleOf({ role, section }: Message, inFront: boolean, lateRole: 'system' | 'user') {
@@ -187,8 +197,8 @@ function roleOf({ role, section }: Message, inFront: boolean, lateRole: 'system'
 const isStable = (message: Message) => message.section !== 'tail';
 
 /** The first mark, which all threads share, and the newest ones, which the next call will hit. Never the tail's. */
-function marksToKeep(messages: readonly Message[], connection: Connection): Set<Message> {
-  if (!connection.cacheMark) return new Set();
+function marksToKeep(messages: readonly Message[], cacheMark: Connection['cacheMark']): Set<Message> {
+  if (!cacheMark) return new Set();
   const filled = ({ parts, results }: Message) => parts.some(isFilled) || (results?.length ?? 0) > 0;
   const marked = messages.filter(message => message.cacheMark && isStable(message) && filled(message));
   return new Set(marked.length <= maxMarks ? marked : [...marked.slice(0, 1), ...marked.slice(1 - maxMarks)]);

@@ -136,10 +136,10 @@ export interface ModelService {
   /** What each provider is set up for, and what its models can do. */
   capabilities(): Promise<ProviderCapabilities[]>;
   /**
-   * Asks a provider for its list of models; answers how many it has, undefined when it has no list. Throws an `AppError`, or
-   * the signal's reason.
+   * Asks a provider for its list of models: `listed` is how many it has, undefined when it has no list; `remark` is what is
+   * worth a word about its address. Throws an `AppError`, or the signal's reason.
    */
-  ping(providerId: string, signal: AbortSignal): Promise<number | undefined>;
+  ping(providerId: string, signal: AbortSignal): Promise<{ listed?: number; remark?: string }>;
   /** What the account at a provider has left; undefined where the vendor does not tell. Throws like `ping`. */
   balance(providerId: string, signal: AbortSignal): Promise<AccountBalance | undefined>;
   /** How providers and models do, as far as this process and those it shares a store with have found out. */
@@ -218,11 +218,10 @@ export function createModelService(options: ModelServiceOptions): ModelService {
       return { ...resolution, candidates, searches: candidates.slice(0, 1).some(({ model }) => searches(model)) };
     },
     async ping(providerId, signal) {
-      const { list } = await connection(providerId);
-      if (!list) return undefined;
-      const models = await list(signal);
-      await resilience.keyWorks(providerId);
-      return models.length;
+      const { list, remark } = await connection(providerId);
+      const listed = (await list?.(signal))?.length;
+      if (listed !== undefined) await resilience.keyWorks(providerId);
+      return { listed, remark: await remark?.(signal) };
     },
     balance: async (providerId, signal) => (await connection(providerId)).balance?.(signal),
     async forget(thread) {

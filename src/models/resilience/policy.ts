@@ -7,7 +7,7 @@ import { createLimiter, type Limiter, type LimiterRules } from './limiter.ts';
 
 /**
  * Who may still be asked. Refused content is not carried from vendor to vendor; a prompt that is too long goes only to wider
- * windows; a request that one vendor calls malformed is our mistake, but for a model that it does not have (404).
+ * windows; a request that one vendor calls malformed is our mistake, but for a model or an interface that it does not have (404, 405, 501).
  */
 export function othersAfter(error: AppError, failed: Candidate, left: Candidate[]): Candidate[] {
   switch (error.details.class) {
@@ -19,7 +19,7 @@ export function othersAfter(error: AppError, failed: Candidate, left: Candidate[
       // Not retryable is the total limit: no time is left for anyone.
       return error.details.retryable ? left : [];
     case 'bad_request':
-      return error.details.status === 404 ? left : [];
+      return [404, 405, 501].includes(error.details.status ?? 0) ? left : [];
     case 'auth':
     case 'balance':
     case 'quota':

@@ -94,6 +94,7 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     providerOptions: params => ({ moonshot: { ...thinking(params), ...cacheKey(params), ...search(params) } }),
     usesIn: passedUse,
     // Only documents are known to be taken as system messages; instructions after the conversation are not.
+    sendsStrings: () => true,
     tailRole: () => 'user',
     documentRole: 'system',
     echoesThoughts: true,

@@ -55,6 +55,44 @@ export const vendorFetch: Fetch = async (input, init) => {
   throw redirected(response.status, new URL(target, response.url || undefined));
 };
 
+/** Statuses of a path that a server does not have. */
+export const noSuchPath: readonly (number | undefined)[] = [404, 405, 501];
+
+/**
+ * fetch for an address that other programs write without its version path (`ANTHROPIC_BASE_URL` of Claude Code): what is not
+ * found below the address as it was written is looked for below `/v1`, and the place that answered is kept.
+ */
+export function versionedFetch(baseUrl: string, fetch: Fetch): { fetch: Fetch; baseUrl(): string } {
+  const versioned = `${baseUrl}/v1`;
+  let found = /\/v\d+\w*(?:\/|$)/.test(new URL(baseUrl).pathname) ? baseUrl : undefined;
+  const below = (base: string, input: Parameters<Fetch>[0]) =>
+    typeof input === 'string' && input.startsWith(`${baseUrl}/`) ? base + input.slice(baseUrl.length) : input;
+  return {
+    baseUrl: () => found ?? baseUrl,
+    async fetch(input, init) {
+      if (found !== undefined) return fetch(below(found, input), init);
+      const response = await fetch(input, init);
+      if (!noSuchPath.includes(response.status)) {
+        found = baseUrl;
+        return response;
+      }
+      const other = await fetch(below(versioned, input), init);
+      if (noSuchPath.includes(other.status)) {
+        await other.body?.cancel();
+        return response;
+      }
+      found = versioned;
+      await response.body?.cancel();
+      return other;
+    },
+  };
+}
+
+/** Undefined where the address was written as it answers. */
+export function addressRemark(setting: string, written: string, answering: string): string | undefined {
+  return written === answering ? undefined : `${setting} is used as ${answering}`;
+}
+
 function redirected(status: number, { origin }: URL): AppError {
   return new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
     code: 'API_ERROR',

@@ -1,7 +1,7 @@
 import { isRecord } from '../../core/json.ts';
 import type { LiveModel } from '../../models/provider.ts';
 import { toModelError } from '../../models/resilience/errors.ts';
-import { parsedJson, vendorFetch } from './http.ts';
+import { type Fetch, parsedJson, vendorFetch } from './http.ts';
 
 /** Where a vendor lists its models: `GET {baseUrl}/models`. */
 export interface LiveListSource {
@@ -9,6 +9,8 @@ export interface LiveListSource {
   provider: string;
   baseUrl: string;
   headers: Readonly<Record<string, string>>;
+  /** Absent: `vendorFetch`. */
+  fetch?: Fetch;
 }
 
 /** Against a server that pages in a circle. */
@@ -31,12 +33,12 @@ export async function liveList(source: LiveListSource, signal: AbortSignal): Pro
 
 /** One page of a listing, whatever its form: the object that `GET {baseUrl}/models` answers. Throws like `liveList`. */
 export async function listPage(
-  { provider, baseUrl, headers }: LiveListSource,
+  { provider, baseUrl, headers, fetch = vendorFetch }: LiveListSource,
   query: string,
   signal: AbortSignal,
 ): Promise<Record<string, unknown>> {
   try {
-    const response = await vendorFetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
+    const response = await fetch(`${baseUrl}/models${query}`, { headers: { ...headers }, signal });
     const text = await response.text();
     const body = parsedJson(text);
     if (response.ok && isRecord(body)) return body;

@@ -8,10 +8,10 @@ import {
   closestEffort,
   defineProvider,
   keySetting,
-  type LiveModel,
   type ProviderDefinition,
   type ProviderDocs,
 } from '../../models/provider.ts';
+import { addressRemark, versionedFetch } from './http.ts';
 import { liveList } from './list-models.ts';
 import { answerFetch } from './non-streaming.ts';
 
@@ -90,7 +90,7 @@ export interface ChatServer {
   /** Sent with every request. */
   headers?: Readonly<Record<string, string>>;
   /** Absent: `GET {baseUrl}/models` in OpenAI's form. */
-  list?(signal: AbortSignal): Promise<LiveModel[]>;
+  list?: typeof liveList;
 }
 
 /** The name under which the package looks for options; one of plain letters, whatever the provider is called. */
@@ -99,13 +99,14 @@ const vendorName = 'chat';
 export async function connectChatServer(server: ChatServer): Promise<Connection> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const { provider, baseUrl, apiKey } = server;
+  const address = versionedFetch(baseUrl, answerFetch);
   const vendor = createOpenAICompatible({
     name: vendorName,
     baseURL: baseUrl,
     apiKey,
     headers: { ...server.headers },
     includeUsage: true,
-    fetch: answerFetch,
+    fetch: address.fetch,
     convertUsage: chatUsage,
   });
   const headers = { ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...server.headers };
@@ -113,8 +114,10 @@ export async function connectChatServer(server: ChatServer): Promise<Connection>
     languageModel: ({ id }) => vendor.chatModel(id),
     providerOptions: params => ({ [vendorName]: effortOption(params) }),
     // Chat templates often refuse instructions after the conversation.
+    sendsStrings: () => true,
     tailRole: () => 'user',
-    list: server.list ?? (signal => liveList({ provider, baseUrl, headers }, signal)),
+    list: signal => (server.list ?? liveList)({ provider, baseUrl, headers, fetch: address.fetch }, signal),
+    remark: async () => addressRemark('The base address', baseUrl, address.baseUrl()),
   };
 }
 

@@ -24,9 +24,7 @@ export interface OwnServer {
 
 export function connectOwnServer({ provider, apiUrl, setting, apiKey, headers }: OwnServer): Promise<Connection> {
   const baseUrl = checkedBaseUrl(apiUrl, setting);
-  const sent = { ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...headers };
-  const list = (signal: AbortSignal) => serverList({ provider, baseUrl, headers: sent }, signal);
-  return connectChatServer({ provider, baseUrl, apiKey, headers, list });
+  return connectChatServer({ provider, baseUrl, apiKey, headers, list: serverList });
 }
 
 /** Nothing is known of it but its name; half of the window is the most it may answer. The server may tell the window. */

@@ -2,7 +2,6 @@ import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
   LanguageModelV4FinishReason,
-  LanguageModelV4Message,
   LanguageModelV4StreamPart,
   LanguageModelV4Usage,
 } from '@ai-sdk/provider';
@@ -78,21 +77,6 @@ export function codedModel(model: LanguageModelV4, codeOf: CodeOf): LanguageMode
     doGenerate: options => coded(model.doGenerate(options)),
     doStream: options => coded(inStream.doStream(options)),
   });
-}
-
-/**
- * The same model, with one text where a message has several: for packages that would put the texts of a message together
- * without anything between them.
- */
-export function withJoinedTexts(model: LanguageModelV4): LanguageModelV4 {
-  return adjustedModel(model, options => ({ ...options, prompt: options.prompt.map(joined) }));
-}
-
-function joined(message: LanguageModelV4Message): LanguageModelV4Message {
-  if (message.role !== 'user') return message;
-  const texts = message.content.flatMap(part => (part.type === 'text' ? [part.text] : []));
-  if (texts.length < 2 || texts.length < message.content.length) return message;
-  return { ...message, content: [{ type: 'text', text: texts.join('\n\n') }] };
 }
 
 /**

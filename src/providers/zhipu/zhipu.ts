@@ -14,7 +14,7 @@ import {
 } from '../../models/provider.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
-import { adjustedModel, codedModel, mappedParts, withJoinedTexts } from '../shared/stream-transforms.ts';
+import { adjustedModel, codedModel, mappedParts } from '../shared/stream-transforms.ts';
 import { hitsOf, hitsToAsk, searchEngineOf, zhipuEndpoint, zhipuErrorCode } from './api.ts';
 
 /**
@@ -110,9 +110,10 @@ async function connect(settings: ProviderSettings): Promise<Connection> {
     transformRequestBody: withSearch,
   });
   return {
-    languageModel: ({ id }) => withJoinedTexts(zhipuModel(vendor.chatModel(id), engine)),
+    languageModel: ({ id }) => zhipuModel(vendor.chatModel(id), engine),
     providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
     usesIn: passedUse,
+    sendsStrings: () => true,
     tailRole: () => 'user',
     list: signal => liveList(endpoint, signal),
   };
