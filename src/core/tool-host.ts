@@ -53,10 +53,15 @@ export type CallKind = 'quick' | 'files' | 'reasoning';
 
 /** How a transport lets a caller come again for a call whose reply did not arrive. */
 export interface CallSession {
-  /** Aborted when the caller is gone without having cancelled: what was paid for goes on, for who sends the same call again. */
+  /**
+   * Aborted when the caller is gone without having cancelled: what was paid for goes on, for who sends the same call again.
+   * One signal for each client: what comes with the same one comes from the same client.
+   */
   gone: AbortSignal;
   /** Whether the caller can send nothing more: it waits for its reply and could not come back for a job. Absent: it can. */
   inputEnded?(): boolean;
+  /** Aborted when the reply has no way to the client any more although the client is not gone; absent: the two are one. */
+  cut?: AbortSignal | undefined;
   /** The caller's own name for this call (`_meta.idempotencyKey`): for ten minutes, the same name means the same call. */
   idempotencyKey?: string;
 }

@@ -49,6 +49,8 @@ export interface CallToolOptions {
   onProgress?(update: ProgressUpdate): void;
   onText?(delta: string): void;
   signal?: AbortSignal;
+  /** Names this call: within ten minutes the same name means the same call, which is paid for once. */
+  idempotencyKey?: string;
 }
 
 /** Polylogue within a program: models, tools and memory, by functions. None of them needs `this`. */
@@ -119,8 +121,9 @@ function composePolylogue(product: Product, config: AppConfig, uuid: () => strin
     plainSend(conversation, { ...request, signal: joined(over.signal, request.signal) });
   const callTool = async (name: string, args: Record<string, unknown>, options: CallToolOptions = {}) => {
     const principal = { owner: 'local', root: product.root, client: 'library' };
-    const { signal, ...watch } = options;
-    const call = { name, arguments: args, principal, ...watch };
+    const { signal, idempotencyKey, ...watch } = options;
+    const session = idempotencyKey === undefined ? undefined : { gone: over.signal, idempotencyKey };
+    const call = { name, arguments: args, principal, session, ...watch };
     const { isError, document } = await product.host.call(call, joined(over.signal, signal));
     if (isError) throw errorIn(document);
     return document;

@@ -90,6 +90,7 @@ export interface FindOptions extends InputCheckOptions {
   holder: string;
   /** The work of this process, by the ids of its calls. */
   running: ReadonlyMap<string, SharedExecution>;
+  request: ToolRequest;
   /** A call as its record is now. */
   look(id: string): Promise<CallOperation | undefined>;
 }
@@ -104,14 +105,13 @@ export type EarlierCall =
   | { state: 'dead'; call: CallOperation; trace: StoredExchange };
 
 /**
- * The newest earlier call whose reply may be had for this one. One that somebody waits for is not, unless both bear the
+ * The newest earlier call whose reply may be had for this one. One that another client waits for is not, unless both bear the
  * caller's own name for it: two callers may well want two answers.
  */
 export async function findEarlierCall(
   options: FindOptions,
   { calls }: LoggedOperation,
   identity: CallFingerprint,
-  principal: Principal,
 ): Promise<EarlierCall | undefined> {
   for (const call of calls.toReversed()) {
     const earlier = await stateOf(options, call, identity.named);
@@ -119,14 +119,14 @@ export async function findEarlierCall(
     const trace =
       identity.named && earlier.state !== 'dead'
         ? { turns: [] }
-        : await inputsUnchanged(options, call, identity, principal);
+        : await inputsUnchanged(options, call, identity, options.request.principal);
     if (trace) return earlier.state === 'dead' ? { ...earlier, trace } : earlier;
   }
   return undefined;
 }
 
 async function stateOf(
-  { running, holder, holding, look }: FindOptions,
+  { running, request, holder, holding, look }: FindOptions,
   call: CallOperation,
   named: boolean,
 ): Promise<Exclude<EarlierCall, { state: 'dead' }> | { state: 'dead'; call: CallOperation } | undefined> {
@@ -134,7 +134,7 @@ async function stateOf(
   if (call.status === 'interrupted' && call.lost && !named) return undefined;
   if (call.status !== 'running') return { state: 'ended', call };
   const work = running.get(call.id);
-  if (work) return named || !work.isAwaited() ? { state: 'here', call, work } : undefined;
+  if (work) return named || work.isOpenTo(request) ? { state: 'here', call, work } : undefined;
   if (call.holder === holder || (await holding.isDead(call.holder))) {
     // It may have ended in order since its record was read, and its process with it.
     const now = await look(call.id);

@@ -1,4 +1,6 @@
+import { createQueue } from '../../core/concurrency.ts';
 import { cancelledError, isAppError } from '../../core/errors.ts';
+import type { Sha256 } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
@@ -89,6 +91,10 @@ class IdempotentCallService implements IdempotentCalls {
   readonly #lease: ProcessLease;
   readonly #log: OperationLog;
   readonly #running = new Map<string, SharedExecution>();
+  /** Calls of this process as they began, by their ids: they are not in the log from their first moment. */
+  readonly #begun = new Map<string, { key: Sha256; call: CallOperation }>();
+  /** Of two calls with one key the second is judged once the first has begun. */
+  readonly #order = createQueue();
   /** When a call is over and its record says so. */
   readonly #over = new Map<string, Promise<void>>();
   /** Changes of records that are on their way. */
@@ -143,24 +149,32 @@ class IdempotentCallService implements IdempotentCalls {
     const asked = { request, signal, traits, executor, fingerprint };
     let seen: LoggedOperation;
     let again: ToolReply | undefined;
+    const leave = await this.#order.enter(fingerprint.key, new AbortController().signal);
+    const begun = () => {
+      known();
+      leave();
+    };
     try {
       seen = await this.#settled(fingerprint);
-      if (fingerprint.named && seen.calls.some(({ same }) => same !== fingerprint.same))
+      if (fingerprint.named && seen.calls.some(({ same }) => same !== fingerprint.same)) {
+        begun();
         return this.#rendered(this.#failed(request, keyInUse()));
+      }
       const earlier = await this.#earlier(seen, asked);
       if (earlier) {
         const found = this.#again(earlier, asked);
-        known();
+        begun();
         again = await found;
       }
     } catch (error) {
       // Nothing can be known of earlier calls now; whether this one can do without the store it finds out by itself.
       this.#warn(error);
+      begun();
       return plainly();
     }
     if (again) return again;
     const reply = this.#begin(asked, seen);
-    known();
+    begun();
     return reply;
   }
 
@@ -201,10 +215,12 @@ class IdempotentCallService implements IdempotentCalls {
   }
 
   #earlier({ version, calls }: LoggedOperation, { fingerprint, request }: Asked): Promise<EarlierCall | undefined> {
-    const others = calls.filter(({ id }) => !this.#arrived.has(id));
-    const options = { ...this.#options, holding: this.#lease, holder: this.#holder, running: this.#running };
+    const begun = [...this.#begun.values()].flatMap(({ key, call }) => (key === fingerprint.key ? [call] : []));
+    const own = begun.filter(({ id }) => !calls.some(call => call.id === id) && !this.#running.get(id)?.isEnding());
+    const others = [...calls.filter(({ id }) => !this.#arrived.has(id)), ...own];
+    const options = { ...this.#options, holding: this.#lease, holder: this.#holder, running: this.#running, request };
     const look = async (id: string) => (await this.#log.read(fingerprint.key)).calls.find(call => call.id === id);
-    return findEarlierCall({ ...options, look }, { version, calls: others }, fingerprint, request.principal);
+    return findEarlierCall({ ...options, look }, { version, calls: others }, fingerprint);
   }
 
   /** What the earlier call came to; undefined when it left nothing, so that this one is a new one. */
@@ -261,6 +277,7 @@ class IdempotentCallService implements IdempotentCalls {
     const onThread: ToolRequest['onThread'] = ({ id: thread, seq: baseSeq }) => {
       if (logged) return void this.#note(fingerprint, id, found => ({ ...found, thread, baseSeq }));
       logged = true;
+      this.#begun.set(id, { key: fingerprint.key, call: { ...call, thread, baseSeq } });
       this.#hold();
       // Not waited for: the store does what it is asked in order, and the question comes behind this.
       this.#log.add(fingerprint.key, { ...call, thread, baseSeq }, seen, true).catch(error => this.#warn(error));
@@ -275,9 +292,11 @@ class IdempotentCallService implements IdempotentCalls {
     };
     const work = shareExecution(sharing, { ...request, onThread }, executor.long(executor.run));
     this.#running.set(id, work);
+    if (!logged) this.#begun.set(id, { key: fingerprint.key, call });
     const finished = work.reply.then(reply => (logged ? this.#finish(work, reply, fingerprint, id) : undefined));
     const forget = () => {
       this.#running.delete(id);
+      this.#begun.delete(id);
       this.#over.delete(id);
     };
     this.#over.set(id, finished.catch(error => this.#warn(error)).finally(forget));

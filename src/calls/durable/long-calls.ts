@@ -129,7 +129,7 @@ export interface SharedExecutionOptions {
   clock: Clock;
   /** Milliseconds that the work goes on for nobody. */
   graceMs: number;
-  /** Called when the last caller is gone without a word. */
+  /** Called when nobody hears of it any more: the last caller is gone without a word, or its reply has no way to him. */
   onLost(): void;
   /** Called when somebody waits for it again after that. */
   onFound(): void;
@@ -148,6 +148,8 @@ export interface SharedExecution {
   join(request: ToolRequest, signal: AbortSignal): Promise<ToolReply | 'cancelled'>;
   /** Whether somebody waits for it. */
   isAwaited(): boolean;
+  /** Whether it is the work of a call that this one may be: nobody hears of it now, or the same client sent it. */
+  isOpenTo(request: ToolRequest): boolean;
   endedBy(): Ending | undefined;
   /** Whether it has its reply, or is told to end. */
   isEnding(): boolean;
@@ -159,6 +161,7 @@ type Run = (request: ToolRequest, signal: AbortSignal, isAwaited: () => boolean)
 export function shareExecution(options: SharedExecutionOptions, request: ToolRequest, run: Run): SharedExecution {
   const stop = new AbortController();
   const callers = new Set<ToolRequest>();
+  const isHeard = () => [...callers].some(({ session }) => session?.cut?.aborted !== true);
   let ending: Ending | undefined;
   let over = false;
   let isLost = false;
@@ -199,11 +202,12 @@ export function shareExecution(options: SharedExecutionOptions, request: ToolReq
   return {
     reply,
     isAwaited: () => callers.size > 0,
+    isOpenTo: ({ session }) => !isHeard() || [...callers].some(caller => caller.session?.gone === session?.gone),
     endedBy: () => ending,
     isEnding: () => over || ending !== undefined,
     interrupt,
     async join(caller, signal) {
-      const gone = caller.session?.gone;
+      const { gone, cut } = caller.session ?? {};
       const left = Promise.withResolvers<'cancelled'>();
       const onCancel = () => {
         if (leave(caller)) end('cancelled', signal.reason);
@@ -215,6 +219,12 @@ export function shareExecution(options: SharedExecutionOptions, request: ToolReq
         giveGrace();
         options.onLost();
       };
+      // The client may still come back for what it asked, so this is no reason to end the work.
+      const onCut = () => {
+        if (isHeard() || ending !== undefined) return;
+        isLost = true;
+        options.onLost();
+      };
       if (isLost) {
         isLost = false;
         stopGrace();
@@ -223,13 +233,16 @@ export function shareExecution(options: SharedExecutionOptions, request: ToolReq
       callers.add(caller);
       signal.addEventListener('abort', onCancel, { once: true });
       gone?.addEventListener('abort', onGone, { once: true });
+      cut?.addEventListener('abort', onCut, { once: true });
       if (signal.aborted) onCancel();
       else if (gone?.aborted) onGone();
+      else if (cut?.aborted) onCut();
       try {
         return await Promise.race([reply, left.promise]);
       } finally {
         signal.removeEventListener('abort', onCancel);
         gone?.removeEventListener('abort', onGone);
+        cut?.removeEventListener('abort', onCut);
         callers.delete(caller);
       }
     },

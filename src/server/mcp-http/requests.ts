@@ -199,8 +199,13 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
     async handle(request, body) {
       if (isRecord(body) && body.method === 'subscriptions/listen') return listen(request, body);
       const arrivals: (() => void)[] = [];
+      // To close the stream is to cancel, unless the client named its call: then it comes again for the answer.
+      const left = isNamed(body) ? [request.signal] : [];
       // Once its answer is written the server ends the exchange, which is no cancelling: what counts is whether it was.
-      open.set(request, { gone: gone.signal, onAnswered: (_id, _cancelled, then) => void arrivals.push(then) });
+      open.set(request, {
+        gone: AbortSignal.any([gone.signal, ...left]),
+        onAnswered: (_id, _cancelled, then) => void arrivals.push(then),
+      });
       const onWritten = (whole: boolean) => {
         open.delete(request);
         if (whole && !gone.signal.aborted) for (const arrived of arrivals) arrived();
@@ -218,6 +223,11 @@ export function createStatelessHandler(options: StatelessHandlerOptions): Statel
       await handler.close();
     },
   };
+}
+
+function isNamed(body: unknown): boolean {
+  const { _meta: meta } = isRecord(body) && isRecord(body.params) ? body.params : {};
+  return isRecord(meta) && typeof meta.idempotencyKey === 'string';
 }
 
 /** Who asks, and for which project. */

@@ -2,7 +2,7 @@ import { type RequestId, WebStandardStreamableHTTPServerTransport } from '@model
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { Exchange } from '../http/routes.ts';
-import { awaiting } from '../mcp/connection.ts';
+import { awaiting, type Connection } from '../mcp/connection.ts';
 import { createMcpServer, type McpOptions } from '../mcp/mcp.ts';
 import type { ResultStore } from '../websocket/kept-results.ts';
 import { createEventLog } from './event-log.ts';
@@ -12,9 +12,19 @@ import type { ServerOf } from './requests.ts';
 function createArrivals() {
   const gone = new AbortController();
   const awaited = new Map<RequestId, () => void>();
-  const connection = awaiting(awaited, gone.signal);
+  const streams = new Map<RequestId, AbortController>();
+  const connection: Connection = { ...awaiting(awaited, gone.signal), cutOf: id => streams.get(id)?.signal };
   return {
     connection,
+    /** These requests are answered on one stream; the result tells that it is over, and whether it was written to its end. */
+    opened(ids: readonly RequestId[]) {
+      const stream = new AbortController();
+      for (const id of ids) streams.set(id, stream);
+      return (whole: boolean) => {
+        for (const id of ids) if (streams.get(id) === stream) streams.delete(id);
+        if (!whole) stream.abort();
+      };
+    },
     /** The answers to these requests were written. */
     arrived(ids: readonly RequestId[]) {
       if (gone.signal.aborted) return;
@@ -71,7 +81,7 @@ const ownStream = '_GET_stream';
 export async function openSession(options: SessionOptions): Promise<Session> {
   const { id, caller, mcp, serverOf = createMcpServer, clock, room, onClosed, onError } = options;
   const log = createEventLog(room);
-  const { connection, arrived, lose } = createArrivals();
+  const { connection, opened, arrived, lose } = createArrivals();
   const server = serverOf({ ...mcp, connection }, 'legacy');
   const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore: log });
   transport.onerror = onError;
@@ -93,11 +103,13 @@ export async function openSession(options: SessionOptions): Promise<Session> {
       // The one stream that answers nothing lasts for as long as the client likes, and so does what it is taken up by.
       const listens =
         request.method === 'GET' && (last === null || (await log.getStreamIdForEventId(last)) === ownStream);
+      const over = opened(asked);
       const response = await transport.handleRequest(request, { parsedBody: body });
       return {
         response,
         listens,
         onWritten(whole) {
+          over(whole);
           if (!whole) return;
           const answered = last === null ? asked : log.answersAfter(last);
           arrived(answered);

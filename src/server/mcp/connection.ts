@@ -59,6 +59,8 @@ export interface Connection {
   inputEnded?(): boolean;
   /** Calls `then` once the answer to a request was written, unless the request is cancelled before. */
   onAnswered(id: RequestId, cancelled: AbortSignal, then: () => void): void;
+  /** Aborted when the stream for the answer to a request broke. Absent: an answer takes the way that all others take. */
+  cutOf?(id: RequestId): AbortSignal | undefined;
 }
 
 export interface WatchedConnection extends Connection {

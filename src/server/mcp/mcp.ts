@@ -255,7 +255,8 @@ async function hostCall(
   if (!connection) return host.call(request, signal);
   const key = _meta?.idempotencyKey;
   const { gone, inputEnded } = connection;
-  const session = { gone, inputEnded, ...(typeof key === 'string' && { idempotencyKey: key }) };
+  const cut = connection.cutOf?.(id);
+  const session = { gone, inputEnded, cut, ...(typeof key === 'string' && { idempotencyKey: key }) };
   const reply = await host.call({ ...request, session }, cancelOf(signal, connection));
   if (reply.delivered) connection.onAnswered(id, signal, reply.delivered);
   return reply;
