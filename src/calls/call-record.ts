@@ -113,6 +113,8 @@ export interface ModelTurn {
   cli?: CliOptions;
   /** Who may answer; absent: as the AI manager plans it. */
   choose?(request: ModelRequest): Promise<Resolution>;
+  /** A program reads the answer, as `wholeOnly` of a question to a model says. */
+  wholeOnly?: boolean | undefined;
   /** Comes to the answer, masked, in more than one question. It may move `pending`; absent: the prompt is one question. */
   work?(gathered: PreparedCall, pending: PendingExchange): Promise<ModelAnswer>;
   /** Images as the caller named them: paths or data URLs. */

@@ -14,10 +14,11 @@ import {
   type Usage,
 } from '../core/usage.ts';
 import type { AttemptRecord } from '../models/ask-model.ts';
+import type { Bill } from '../models/spend-meter.ts';
 import type { AnsweredCall, FileReport, ParsedCall, SummaryCost } from './call-record.ts';
 
 /** Tokens and fees as replies tell them. */
-export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite, fees }: Usage): JsonObject {
+export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite, fees, estimated }: Usage): JsonObject {
   return {
     input,
     output,
@@ -25,6 +26,7 @@ export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite,
     cache_read: cacheRead,
     cache_write: cacheWrite,
     fees: fees && feesDocument(fees),
+    estimated: estimated ? true : undefined,
   };
 }
 
@@ -110,6 +112,15 @@ export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureC
       },
     }),
   };
+}
+
+/** A failed call's reply with what vendors billed for it all the same. */
+export function withBill(reply: Reply, { usage, costUsd }: Bill): Reply {
+  const { metadata } = reply.document;
+  const facts = typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata) ? metadata : {};
+  const cost_usd = costUsd === undefined ? undefined : roundedUsd(costUsd);
+  const spent = { usage: usageDocument(usage), cost_usd };
+  return { ...reply, document: pruned({ ...reply.document, metadata: { ...spent, ...facts } }) };
 }
 
 /** An error as callers read it, wherever in a reply it stands. */

@@ -116,6 +116,8 @@ export interface Usage {
   cacheWriteHour?: number;
   /** What the vendor charges for beside tokens; absent: nothing. */
   fees?: Fees;
+  /** Of the questions counted here, those whose vendor did not tell all counts, so that some are estimated; absent: none. */
+  estimated?: number;
 }
 
 export const noUsage: Usage = { input: 0, output: 0, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
@@ -123,6 +125,7 @@ export const noUsage: Usage = { input: 0, output: 0, reasoning: 0, cacheRead: 0,
 export function addUsage(a: Usage, b: Usage): Usage {
   const hour = (a.cacheWriteHour ?? 0) + (b.cacheWriteHour ?? 0);
   const fees = addFees(a.fees, b.fees);
+  const estimated = (a.estimated ?? 0) + (b.estimated ?? 0);
   return {
     input: a.input + b.input,
     output: a.output + b.output,
@@ -131,6 +134,7 @@ export function addUsage(a: Usage, b: Usage): Usage {
     cacheWrite: a.cacheWrite + b.cacheWrite,
     ...(hour > 0 && { cacheWriteHour: hour }),
     ...(fees && { fees }),
+    ...(estimated > 0 && { estimated }),
   };
 }
 

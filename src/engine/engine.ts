@@ -6,7 +6,7 @@ import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls
 import { createProgress, type ParsedCall, type Report } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
-import { errorReply, type Reply } from '../calls/reply.ts';
+import { errorReply, type Reply, withBill } from '../calls/reply.ts';
 import type { ToolMode } from '../calls/tool.ts';
 import { isAppError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
@@ -99,9 +99,9 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
       reply = errorReply(error, { toolName, reqId });
-    } finally {
-      meter.end(reqId);
     }
+    const billed = meter.end(reqId);
+    if (reply.isError && billed) reply = withBill(reply, billed);
     const { isError, code, questions } = reply;
     const document = isError ? await maskDocument(mask, reply.document, reqId) : reply.document;
     const end = { status: String(document.status), elapsedMs: clock.monotonic() - startedAt };

@@ -56,6 +56,8 @@ export interface ModelQuestion {
   cli?: CliOptions;
   /** The model may search the web, where its provider can. */
   webSearch?: WebSearch;
+  /** A program reads the answer: a piece of it is of no use. Absent: it is. */
+  wholeOnly?: boolean | undefined;
   /** In order of preference; a later one is asked only when an earlier one failed for good. */
   candidates: readonly Candidate[];
   messages: readonly Message[];
@@ -71,7 +73,7 @@ export interface ModelQuestion {
   /** Absent: the policy's own limits for the model. */
   limits?: Partial<CallLimits>;
   signal: AbortSignal;
-  /** Gets the text as it arrives. Once it was called, the call is not retried. */
+  /** Gets the text as it arrives. Once it was called, nobody is asked again: what was passed on can't be taken back. */
   onText?: (delta: string) => void;
   /** Told of an attempt that failed and was charged for all the same, at once; the answer's own usage is in the answer. */
   onWaste?: (waste: Waste) => void;

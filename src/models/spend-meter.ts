@@ -1,7 +1,7 @@
 import { isAppError } from '../core/errors.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
-import { dayOf, feesUsd, type SpendEntry } from '../core/usage.ts';
+import { addUsage, dayOf, feesUsd, noUsage, type SpendEntry, type Usage } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
 import {
   type BudgetHeadroom,
@@ -25,6 +25,15 @@ export interface CallSpend {
   limit?: CallLimit;
   /** Spent, or reserved for questions under way. */
   used: number;
+  /** What vendors billed so far; absent: nothing. */
+  billed?: Bill;
+}
+
+/** What a call was billed for. */
+export interface Bill {
+  usage: Usage;
+  /** US dollars as far as prices are known; absent: none is. */
+  costUsd?: number;
 }
 
 /** What was reserved for one question. */
@@ -171,7 +180,8 @@ export interface Meter {
    * (`max_cost_usd`; anything but a number: no limit of its own).
    */
   begin(reqId: string, maxCostUsd: unknown): void;
-  end(reqId: string): void;
+  /** What it was billed for; undefined: nothing. */
+  end(reqId: string): Bill | undefined;
   /** Resolves when the ledger has everything. */
   flush(): Promise<void>;
 }
@@ -193,8 +203,10 @@ class ModelMeter implements Meter {
     this.#accounts.set(reqId, this.#accountFor(maxCostUsd));
   }
 
-  end(reqId: string): void {
+  end(reqId: string): Bill | undefined {
+    const billed = this.#accounts.get(reqId)?.billed;
     this.#accounts.delete(reqId);
+    return billed;
   }
 
   async flush(): Promise<void> {
@@ -220,6 +232,7 @@ class ModelMeter implements Meter {
     }
     const costUsd = this.#costOf(answer);
     if (held) account.used += (costUsd ?? feesUsd(answer.usage.fees)) - held.usd;
+    bill(account, answer.usage, costUsd);
     this.#write(this.#entryOf(question, { ...answer, costUsd }), held?.id);
     return held?.limited ? withWarning(answer, held) : answer;
   };
@@ -235,6 +248,7 @@ class ModelMeter implements Meter {
     const onWaste = (waste: Waste) => {
       question.onWaste?.(waste);
       const costUsd = this.#costOf(waste);
+      bill(account, waste.usage, costUsd);
       this.#write(this.#entryOf(question, { ...waste, costUsd }));
       if (!costUsd) return;
       account.used += costUsd;
@@ -282,6 +296,12 @@ class ModelMeter implements Meter {
       .finally(() => this.#writing.delete(done));
     this.#writing.add(done);
   }
+}
+
+function bill(account: CallSpend, usage: Usage, costUsd: number | undefined): void {
+  const { billed } = account;
+  const usd = costUsd === undefined ? billed?.costUsd : (billed?.costUsd ?? 0) + costUsd;
+  account.billed = { usage: addUsage(billed?.usage ?? noUsage, usage), ...(usd !== undefined && { costUsd: usd }) };
 }
 
 function withWarning(answer: ModelAnswer, { maxOutputTokens }: Reservation): ModelAnswer {

@@ -142,6 +142,7 @@ function turnOf(turn: StoredTurn, content: string): JsonObject {
     role: turn.role,
     tool: turn.toolName,
     model: turn.modelName && `${turn.modelProvider}:${turn.modelName}`,
+    partial: turn.modelMetadata?.finishReason === 'interrupted' || undefined,
     at: new Date(turn.timestamp).toISOString(),
     status: turn.status,
     content,

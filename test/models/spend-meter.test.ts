@@ -121,6 +121,37 @@ describe('the meter before the models', () => {
     expect(asked[0]?.maxOutputTokens).toBe(10_000);
   });
 
+  it('writes down what broke off with its mark, counts it under the limits, and tells what a call was billed for', async () => {
+    const usage = { input: 1_000, output: 6_000, reasoning: 0, cacheRead: 0, cacheWrite: 0, estimated: 1 };
+    const failing: AskModel = async ({ onWaste, candidates: [first = priced] }) => {
+      onWaste?.({ model: first.model, usage, costUsd: 0.06 });
+      throw new AppError('model', 'It broke.', { code: 'API_ERROR', class: 'network' });
+    };
+    const meter = meterOf({ perDay: 0.1 }, failing);
+    meter.begin('r1', undefined);
+    await expect(meter.ask(questionOf({ maxOutputTokens: 4_000 }))).rejects.toMatchObject({ kind: 'model' });
+    expect(meter.end('r1')).toEqual({ usage, costUsd: 0.06 });
+    expect(meter.end('r1')).toBeUndefined();
+    await meter.flush();
+    expect(await rows()).toMatchObject([{ calls: 1, costUsd: 0.06, usage: { input: 1_000, estimated: 1 } }]);
+    expect((await used()).day).toBeCloseTo(0.06, 9);
+    await expect(meter.ask(questionOf({ reqId: 'r2', maxOutputTokens: 4_000 }))).rejects.toBeDefined();
+    await expect(meter.ask(questionOf({ reqId: 'r3' }))).rejects.toMatchObject(refused('MAX_COST_PER_DAY'));
+  });
+
+  it('adds marks up, and tells of no bill where nobody was asked', async () => {
+    const usage = { input: 10, output: 5, reasoning: 0, cacheRead: 0, cacheWrite: 0, estimated: 1 };
+    const meter = meterOf({}, async question => ({ ...answerOf(question), usage }));
+    meter.begin('r1', undefined);
+    await meter.ask(questionOf());
+    await meter.ask(questionOf());
+    expect(meter.end('r1')).toMatchObject({ usage: { input: 20, estimated: 2 } });
+    await meter.flush();
+    expect(await rows()).toMatchObject([{ calls: 2, usage: { estimated: 2 } }]);
+    meter.begin('r2', undefined);
+    expect(meter.end('r2')).toBeUndefined();
+  });
+
   it('refuses with numbers what one call may not cost, before anybody is asked', async () => {
     const meter = meterOf({ perRequest: 0.009 });
     await expect(meter.ask(questionOf())).rejects.toMatchObject({

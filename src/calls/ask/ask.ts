@@ -274,6 +274,7 @@ async function answer(
       ...questionBase(gathered),
       payer: { owner: gathered.request.principal.owner, thread: gathered.thread.id },
       cli: plan.cli,
+      wholeOnly: plan.wholeOnly,
       candidates,
       webSearch: gathered.webSearch,
       messages: clear?.messages ?? messages,

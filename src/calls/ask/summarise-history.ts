@@ -255,6 +255,7 @@ async function ask(services: SummaryServices, call: RoutedCall, writing: Writing
     reqId: call.reqId,
     tool: 'compaction',
     payer: { owner: call.request.principal.owner, thread: call.thread.id },
+    wholeOnly: true,
     // What the call may cost is for its answer above all.
     sharers: 2,
     candidates: [candidate],

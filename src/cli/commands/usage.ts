@@ -78,6 +78,7 @@ function documentOf({ calls, unpriced, usage: tokens, costUsd }: Total): JsonObj
   return {
     calls,
     unpriced_calls: unpriced,
+    estimated_calls: tokens.estimated ?? 0,
     input: tokens.input,
     cache_read: tokens.cacheRead,
     cache_write: tokens.cacheWrite,
@@ -103,6 +104,10 @@ function print(out: Output, by: SpendKey, sums: readonly SpendSum[], total: Tota
   out.line(out.style('bold', line('total', cellsOf(total))));
   if (total.unpriced > 0) {
     out.line(out.style('dim', `The cost of ${total.unpriced} of these calls is not known; it is not in the sums.`));
+  }
+  if (total.usage.estimated) {
+    const count = `${total.usage.estimated} of these calls`;
+    out.line(out.style('dim', `~ includes an estimate: the vendors did not report all token counts of ${count}.`));
   }
 }
 
@@ -144,6 +149,9 @@ function nothing(days: number): string {
 }
 
 function cellsOf({ calls, usage: tokens, costUsd }: Total): string[] {
-  const counts = [calls, tokens.input, tokens.cacheRead, tokens.cacheWrite, tokens.output];
-  return [...counts.map(count => count.toLocaleString('en-US')), usdText(costUsd)];
+  const { input, cacheRead, cacheWrite, output } = tokens;
+  const mark = tokens.estimated ? '~' : '';
+  const cell = (count: number, before = '') => before + count.toLocaleString('en-US');
+  const counts = [cell(calls), cell(input, mark), cell(cacheRead), cell(cacheWrite), cell(output, mark)];
+  return [...counts, mark + usdText(costUsd)];
 }

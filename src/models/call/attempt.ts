@@ -31,8 +31,10 @@ export interface AttemptOutcome {
   callChars: number;
   /** Everything that was said, where that was asked for. */
   said?: SaidPart[];
-  /** Absent when the vendor told none, as broken streams do. */
+  /** As the vendor told at the end. Absent when it told none, as broken streams do. */
   usage?: Usage;
+  /** What the vendor told before the end; Anthropic and Google do. */
+  told?: Partial<Usage>;
   /** What the vendor charges for beside tokens. */
   uses: Use[];
   /** What the vendor charged, where it tells. */
@@ -94,7 +96,8 @@ export async function attempt(input: AttemptInput): Promise<AttemptOutcome> {
   };
   const { clocks } = input;
   try {
-    const pending = input.model.doStream({ ...input.call, abortSignal: clocks.signal });
+    // The vendors' packages tell tokens at the end alone; of a stream that breaks, its own chunks tell what is paid for.
+    const pending = input.model.doStream({ ...input.call, includeRawChunks: true, abortSignal: clocks.signal });
     const { stream, response } = await orAbort(pending, clocks.signal);
     await read(stream, input, outcome);
     outcome.failure = shortcoming(input, outcome, response?.headers?.['content-type']);
@@ -147,6 +150,12 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
       return;
     case 'source':
       if (part.sourceType === 'url') takeCitation(part, input.provider, outcome);
+      return;
+    case 'raw':
+      outcome.told = { ...outcome.told, ...usageIn(part.rawValue) };
+      return;
+    case 'tool-call':
+      outcome.callChars ||= part.toolName.length + part.input.length;
       return;
     case 'error':
       throw part.error;
@@ -225,6 +234,39 @@ function warningText(warning: SharedV4Warning, provider: string): string {
   return `${provider}: ${warning.details ?? `${warning.feature} is not supported`}`;
 }
 
+/** Where the chunks of vendors' streams have their counts of tokens: OpenAI's dialects, Groq, Anthropic, Google. */
+function countsIn(chunk: unknown): Record<string, unknown> | undefined {
+  if (!isRecord(chunk)) return undefined;
+  const { usage, usageMetadata, message, response, x_groq: groq } = chunk;
+  const places = [usage, usageMetadata, ...[message, response, groq].map(place => isRecord(place) && place.usage)];
+  return places.find(isRecord);
+}
+
+/** What a chunk of a vendor's stream tells of tokens; what it does not tell is left out. */
+export function usageIn(chunk: unknown): Partial<Usage> {
+  const counts = countsIn(chunk);
+  if (!counts) return {};
+  const sum = (...names: string[]) => names.reduce((total, name) => total + count(counts[name]), 0);
+  const detail = (name: string) =>
+    ['input', 'prompt', 'output', 'completion'].reduce((total, side) => {
+      const details = counts[`${side}_tokens_details`];
+      return total + count(isRecord(details) ? details[name] : undefined);
+    }, 0);
+  const told = {
+    // Anthropic counts what comes from its cache and what goes there apart.
+    input:
+      sum('input_tokens', 'cache_read_input_tokens', 'cache_creation_input_tokens') ||
+      sum('prompt_tokens') ||
+      sum('promptTokenCount', 'toolUsePromptTokenCount'),
+    output: sum('output_tokens') || sum('completion_tokens') || sum('candidatesTokenCount', 'thoughtsTokenCount'),
+    reasoning: detail('reasoning_tokens') || sum('thoughtsTokenCount'),
+    cacheRead: sum('cache_read_input_tokens') || detail('cached_tokens') || sum('cachedContentTokenCount'),
+    cacheWrite: sum('cache_creation_input_tokens'),
+    cacheWriteHour: keptForAnHour(counts),
+  };
+  return Object.fromEntries(Object.entries(told).filter(([, tokens]) => tokens > 0));
+}
+
 /** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */
 function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usage | undefined {
   if (inputTokens.total === undefined && outputTokens.total === undefined) return undefined;
@@ -243,15 +285,13 @@ function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usag
 }
 
 /** Anthropic's word for the part of a cache write that costs more; the SDK passes it on as it came. */
-function keptForAnHour(raw: LanguageModelV4Usage['raw']): number {
+function keptForAnHour(raw: Record<string, unknown> | undefined): number {
   const written = raw?.cache_creation;
-  if (typeof written !== 'object' || written === null || !('ephemeral_1h_input_tokens' in written)) return 0;
-  const tokens = written.ephemeral_1h_input_tokens;
-  return typeof tokens === 'number' ? count(tokens) : 0;
+  return isRecord(written) ? count(written.ephemeral_1h_input_tokens) : 0;
 }
 
-function count(tokens: number | undefined): number {
-  return tokens !== undefined && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
+function count(tokens: unknown): number {
+  return typeof tokens === 'number' && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;
 }
 
 /** xAI counts money in these. */

@@ -1,12 +1,12 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, bugError } from '../../core/errors.ts';
-import { textOf } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
 import type { Clock, Emit, ExchangeNote, LogExchange, Random } from '../../core/ports.ts';
 import type { Citation } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { costOf, type Fees, noUsage, type Usage } from '../../core/usage.ts';
 import type { AttemptRecord, CallLimits, ModelAnswer, ModelQuestion } from '../ask-model.ts';
+import { promptTokens } from '../budget.ts';
 import { type Connection, plainModel } from '../provider.ts';
 import type { Resilience } from '../resilience/policy.ts';
 import type { AttemptOutcome } from './attempt.ts';
@@ -34,10 +34,8 @@ export interface AskModelParts {
   lastAnswer?: boolean;
 }
 
-/** One attempt, told in our words. */
-export interface AttemptContext extends Omit<AttemptOutcome, 'failure' | 'uses'> {
-  /** What the vendor charges for beside tokens; part of `usage` where there is one. */
-  fees?: Fees;
+/** One attempt, told in our words. `usage` is what it is billed for; absent: nothing. */
+export interface AttemptContext extends Omit<AttemptOutcome, 'failure' | 'uses' | 'told'> {
   candidate: Candidate;
   error?: AppError;
   /** It was not asked at all: a breaker is open, or too many are waiting. */
@@ -60,15 +58,36 @@ export interface CallContext {
   failures: AppError[];
   /** The longest text that came before a stream broke. */
   broken?: AttemptContext;
+  /** Requests that may still be made; absent: no vendor has begun to answer in vain so far, and each may be asked in turn. */
+  requestsLeft?: number;
+}
+
+/** Characters from which on an answer that broke off is worth more than one that is paid for a second time. */
+const usefulChars = 100;
+
+const thoughts = /<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/g;
+
+/**
+ * Whether what came of a broken answer is of use to who asked: text that can be read on its own. Thoughts, a call of a tool
+ * that was cut, and a piece of what a program reads are not. What was passed on can't be taken back.
+ */
+export function isUseful(question: ModelQuestion, { text, callChars, passedOn }: AttemptContext): boolean {
+  if (passedOn) return true;
+  const { wholeOnly, tools = [], toolChoice } = question;
+  if (wholeOnly || callChars > 0 || (tools.length > 0 && toolChoice !== 'none')) return false;
+  return text.replace(thoughts, '').replace(/\s+/g, '').length >= usefulChars;
 }
 
 /** What the caller gets of the attempt that counts. */
 export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
   const { candidate, text, said, citations, error } = last;
   const { model } = candidate;
-  const usage = last.usage ?? estimatedUsage(run, last);
+  const usage = last.usage ?? noUsage;
   const warnings = new Set(last.warnings);
-  if (!last.usage) warnings.add(`${model.provider} told no token counts; they are estimated.`);
+  if (usage.estimated) {
+    const counts = error ? 'broke off before it told all token counts; the rest is' : 'told no token counts; they are';
+    warnings.add(`${model.provider} ${counts} estimated.`);
+  }
   if (error) warnings.add(`The answer broke off: ${error.message}`);
   for (const { details } of run.failures) {
     if (details.provider === model.provider && details.model === model.id) continue;
@@ -103,19 +122,31 @@ function shownCitations(citations: readonly Citation[], { webSearch }: ModelQues
   return [...quoted, ...others].slice(0, webSearch?.maxResults ?? citations.length);
 }
 
-/** Better than nothing for caps and sums when a stream broke or a server does not count. */
-function estimatedUsage(run: CallContext, last: AttemptContext): Usage {
-  const factor = tokenFactor(last.candidate.model.id);
-  const input = run.question.messages.reduce((sum, message) => sum + estimateTokens(textOf(message), factor), 0);
-  const reasoning = Math.ceil(last.reasoningChars / 4);
-  const called = Math.ceil(last.callChars / 4);
+/**
+ * What an attempt is billed for: the vendor's own counts, or what it told before the stream broke with an estimate of the
+ * rest. Undefined: the vendor did not begin to answer, which costs nothing.
+ */
+export function billedUsage(
+  { messages }: Pick<ModelQuestion, 'messages'>,
+  candidate: Candidate,
+  { usage, told, finish, text, reasoningChars, callChars }: AttemptOutcome,
+  fees: Fees | undefined,
+): Usage | undefined {
+  const charged = fees && { fees };
+  if (usage && finish) return { ...usage, ...charged };
+  const known = { ...told, ...usage };
+  const begun = known.input !== undefined || finish !== undefined || text !== '' || reasoningChars + callChars > 0;
+  if (!begun) return charged && { ...noUsage, ...charged };
+  const reasoning = Math.max(known.reasoning ?? 0, Math.ceil(reasoningChars / 4));
+  const output = estimateTokens(text, tokenFactor(candidate.model.id)) + reasoning + Math.ceil(callChars / 4);
   return {
-    input,
-    output: estimateTokens(last.text, factor) + reasoning + called,
+    ...noUsage,
+    ...known,
+    input: known.input || promptTokens(messages, [candidate]),
+    output: Math.max(known.output ?? 0, output),
     reasoning,
-    cacheRead: 0,
-    cacheWrite: 0,
-    ...(last.fees && { fees: last.fees }),
+    ...charged,
+    estimated: 1,
   };
 }
 
@@ -218,13 +249,9 @@ export function recordAttempt(
   if (outcome !== 'ok' && last !== run.broken) reportWaste(run, last);
 }
 
-/** Tells what an attempt cost that is not the answer. A vendor that broke off before it told its tokens has searched all the same. */
-export function reportWaste(
-  { question }: CallContext,
-  { candidate: { model }, usage, fees, costUsd }: AttemptContext,
-): void {
-  const known = usage ?? (fees && { ...noUsage, fees });
-  if (known) question.onWaste?.({ model, usage: known, costUsd: costUsd ?? costOf(known, model.price) });
+/** Tells what an attempt cost that is not the answer. */
+export function reportWaste({ question }: CallContext, { candidate: { model }, usage, costUsd }: AttemptContext): void {
+  if (usage) question.onWaste?.({ model, usage, costUsd: costUsd ?? costOf(usage, model.price) });
 }
 
 /** What a vendor is asked for beside the messages, as its SDK gets it. */
@@ -253,7 +280,7 @@ export function logRequest(run: CallContext, { model, effort, thinkingBudget }: 
   const attempt = run.attempts.length + 1;
   log({ ...about, direction: 'out', kind: 'request', payload: { attempt, ...asked, messages } });
   const began = clock.monotonic();
-  return (outcome: Omit<AttemptOutcome, 'failure' | 'uses'>, error: AppError | undefined): void => {
+  return (outcome: Omit<AttemptContext, 'candidate'>, error: AppError | undefined): void => {
     const { text, said, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
     const cost = costUsd ?? (usage && costOf(usage, model.price));
     const came = { text, said, finish, usage, costUsd: cost, citations, warnings, reasoningChars };

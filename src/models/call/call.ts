@@ -13,8 +13,10 @@ import { attempt } from './attempt.ts';
 import type { AskModelParts, AttemptContext, CallContext } from './call-context.ts';
 import {
   answerOf,
+  billedUsage,
   failureOf,
   givesLastAnswer,
+  isUseful,
   lastAnswer,
   logRequest,
   recordAttempt,
@@ -29,8 +31,9 @@ const patienceWithOthersLeftMs = 10_000;
 const patienceMs = 60_000;
 
 /**
- * Asks the candidates in order, each up to three times, and answers with the first whole answer. A vendor's text that broke
- * off is the answer (`partial`) when nothing better came. The one place where calls are retried.
+ * Asks the candidates in order, each up to three times, and answers with the first whole answer. Once a vendor has begun an
+ * answer that broke, one more request is made, and none where what came is of use: that is the answer then (`partial`), as it
+ * is when nothing better came. The one place where calls are retried.
  */
 export function createAskModel(parts: AskModelParts): AskModel {
   return async question => {
@@ -40,14 +43,20 @@ export function createAskModel(parts: AskModelParts): AskModel {
     const totalMs = Math.max(...left.map(candidate => limitsOf(parts, question, candidate).totalMs));
     const started = parts.clock.monotonic();
     const run: CallContext = { parts, question, started, queuedMs: 0, totalMs, attempts: [], failures: [] };
-    for (let candidate = left.shift(); candidate; candidate = left.shift()) {
-      const last = await askCandidate(run, candidate, left);
-      if (!last.error) {
-        if (run.broken) reportWaste(run, run.broken);
-        return answerOf(run, last);
+    try {
+      for (let candidate = left.shift(); candidate; candidate = left.shift()) {
+        const last = await askCandidate(run, candidate, left);
+        if (!last.error) {
+          if (run.broken) reportWaste(run, run.broken);
+          return answerOf(run, last);
+        }
+        run.failures.push(last.error);
+        left = othersLeft(run, last, left);
       }
-      run.failures.push(last.error);
-      left = othersLeft(last, left);
+    } catch (error) {
+      // The caller gave up: what came is nobody's answer, and paid for all the same.
+      if (run.broken) reportWaste(run, run.broken);
+      throw error;
     }
     if (run.broken) return answerOf(run, run.broken);
     if (givesLastAnswer(run)) return lastAnswer(run);
@@ -62,9 +71,16 @@ function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort
   return limitsFor(parts.limits, { reasoning, local: parts.isLocal(model.provider) }, question.limits);
 }
 
-/** Nobody is asked after text was passed on: it can't be taken back. */
-function othersLeft(last: AttemptContext, left: Candidate[]): Candidate[] {
-  return last.passedOn || !last.error ? [] : othersAfter(last.error, last.candidate, left);
+function othersLeft(run: CallContext, last: AttemptContext, left: Candidate[]): Candidate[] {
+  return run.requestsLeft === 0 || !last.error ? [] : othersAfter(last.error, last.candidate, left);
+}
+
+/** What began to come is billed, however it ended: each further request is the same answer bought once more. */
+function limitRequests(run: CallContext, last: AttemptContext): void {
+  if (last.skipped || last.unasked) return;
+  if (run.requestsLeft !== undefined) run.requestsLeft -= 1;
+  else if (last.text.trim() !== '' || last.reasoningChars + last.callChars > 0) run.requestsLeft = 1;
+  if (isUseful(run.question, last)) run.requestsLeft = 0;
 }
 
 async function askCandidate(run: CallContext, candidate: Candidate, left: Candidate[]): Promise<AttemptContext> {
@@ -82,9 +98,11 @@ async function askCandidate(run: CallContext, candidate: Candidate, left: Candid
       return last;
     }
     keepBroken(run, last);
-    const wait = retryWait(run, last, { error: last.error, count, othersLeft: left.length > 0 });
+    limitRequests(run, last);
+    const others = othersLeft(run, last, left);
+    const wait = retryWait(run, last, { error: last.error, count, othersLeft: others.length > 0 });
     if (wait === undefined) {
-      const next = othersLeft(last, left)[0];
+      const [next] = others;
       recordAttempt(run, last, { outcome: last.skipped ? 'skipped' : 'failed', elapsedMs, next });
       return last;
     }
@@ -95,13 +113,14 @@ async function askCandidate(run: CallContext, candidate: Candidate, left: Candid
 
 /** Milliseconds until the same candidate is asked again; undefined when it is not. */
 function retryWait(
-  { parts, started, totalMs }: CallContext,
+  run: CallContext,
   last: AttemptContext,
   { error, count, othersLeft }: { error: AppError; count: number; othersLeft: boolean },
 ): number | undefined {
+  const { parts, started, totalMs } = run;
   const { clock, random, resilience } = parts;
   const { retryAfterSeconds } = error.details;
-  if (count >= maxAttempts || !mayRetry(last, othersLeft)) return undefined;
+  if (count >= maxAttempts || !mayRetry(run, last, othersLeft)) return undefined;
   const patience = Math.min(started + totalMs - clock.monotonic(), othersLeft ? patienceWithOthersLeftMs : patienceMs);
   const wait = retryDelay({ attempt: count, random, retryAfterSeconds, patienceMs: patience });
   if (wait === undefined || !resilience) return wait;
@@ -110,12 +129,12 @@ function retryWait(
 }
 
 /**
- * Never after text was passed on: it can't be taken back. A vendor that let a clock run out is not asked again while
- * another candidate is left, since each such attempt costs minutes.
+ * A vendor that let a clock run out is not asked again while another candidate is left, since each such attempt costs minutes;
+ * nor is one whose answer broke, since the only further request must not fail for the same reason.
  */
-function mayRetry(last: AttemptContext, othersLeft: boolean): boolean {
-  if (last.skipped || last.passedOn || last.error?.details.retryable !== true) return false;
-  return !(othersLeft && last.error.details.class === 'timeout');
+function mayRetry({ requestsLeft }: CallContext, last: AttemptContext, othersLeft: boolean): boolean {
+  if (last.skipped || requestsLeft === 0 || last.error?.details.retryable !== true) return false;
+  return !(othersLeft && (requestsLeft !== undefined || last.error.details.class === 'timeout'));
 }
 
 async function sleep(run: CallContext, ms: number): Promise<void> {
@@ -221,21 +240,16 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
       }),
     };
     const logOutcome = logRequest(run, candidate, call);
-    const { failure, uses, ...asked } = await attempt(input);
-    const rest = { ...asked, ...withFees(asked, feesOf(model, uses, asked.costUsd !== undefined)) };
+    const outcome = await attempt(input);
+    const { failure, uses, told: _told, ...asked } = outcome;
+    const fees = feesOf(model, uses, asked.costUsd !== undefined);
+    const rest = { ...asked, usage: billedUsage(question, candidate, outcome, fees) };
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
     logOutcome?.(rest, error);
     return { ...rest, candidate, warnings: [...warnings, ...rest.warnings], error };
   } finally {
     clocks.stop(false);
   }
-}
-
-function withFees(
-  { usage }: Pick<AttemptContext, 'usage'>,
-  fees: AttemptContext['fees'],
-): Pick<AttemptContext, 'usage' | 'fees'> {
-  return fees ? { fees, ...(usage && { usage: { ...usage, fees } }) } : {};
 }
 
 function callOf(question: ModelQuestion, candidate: Candidate, connection: Connection, searches: boolean) {

@@ -72,7 +72,8 @@ export function createClassifier({ ask, route, state, mode }: ClassifierParts): 
       if (!candidate) return undefined;
       asked = `${candidate.model.provider}:${candidate.model.id}`;
       const limits = { firstByteMs: maxMs, idleMs: maxMs, totalMs: maxMs };
-      const answer = await ask({ ...about, candidates, messages: messagesFor(question), maxOutputTokens, limits });
+      const asking = { candidates, messages: messagesFor(question), wholeOnly: true, maxOutputTokens, limits };
+      const answer = await ask({ ...about, ...asking });
       const verdict = classIn(answer.text);
       if (verdict === undefined) return { asked, failed: 'its answer was none of the classes' };
       await state.change(key, keptMs, () => ({ class: verdict }));

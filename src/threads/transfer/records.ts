@@ -124,6 +124,7 @@ const usage = z.strictObject(
     cacheWrite: amount,
     cacheWriteHour: amount.optional(),
     fees: z.partialRecord(z.enum(feeKinds), fee).optional(),
+    estimated: count.optional(),
   }),
 );
 

@@ -194,6 +194,26 @@ describe('polylogue usage', () => {
     expect(threads.rows[0]).toMatchObject({ thread: first, cost_usd: 0.43 });
   });
 
+  it('marks sums that include an estimate', async () => {
+    const place = await tempProject();
+    const vendor = await startDeepSeek();
+    const env = { ...vendorEnv({ deepseek: vendor.url }), DEFAULT_MODEL: 'deepseek:deepseek-chat' };
+    const other = await testProduct({ root: place.root, env });
+    vendor.script({ fault: 'cut_mid_stream', answer: 'It is a long story about a door. '.repeat(12) });
+    await other.call('chat', { prompt: 'What is it?' });
+    await other.product.close();
+    const marked = await runProgram(['usage', '--by', 'provider'], {
+      cwd: place.root,
+      env: { PROJECT_ROOT: place.root, POLYLOGUE_HOME: other.home },
+    });
+    expect(marked.out).toMatch(/deepseek +1 +~\d+ +0 +0 +~\d+ +~0\.0\d+/);
+    expect(marked.out).toContain(
+      '~ includes an estimate: the vendors did not report all token counts of 1 of these calls.',
+    );
+    await other.close();
+    await Promise.all([vendor.close(), place.dispose()]);
+  });
+
   it('prints a table for people, and says what is wrong with a wrong flag', async () => {
     const { out } = await run('--by', 'provider');
     expect(out).toMatch(/provider +calls +input +cache read +cache write +output +USD/);

@@ -38,6 +38,8 @@ export interface PanelQuestion {
   /** Room for the answer in the model's window. */
   maxOutputTokens: number;
   sharers: number;
+  /** As of a question to a model. */
+  wholeOnly?: boolean;
 }
 
 export function tokensOf(messages: readonly Message[], { model }: Candidates[0]): number {
@@ -80,7 +82,7 @@ async function ask({ services, call }: PanelRun, question: PanelQuestion): Promi
     return { status: 'skipped', because: 'deadline', message: `The ${seconds} s of the call as a whole were used up.` };
   }
   try {
-    const { candidates, messages, maxOutputTokens } = question;
+    const { candidates, messages, maxOutputTokens, wholeOnly } = question;
     const answer = await services.askModel({
       ...questionBase(call),
       payer: { owner: call.request.principal.owner, thread: call.thread.id },
@@ -88,6 +90,7 @@ async function ask({ services, call }: PanelRun, question: PanelQuestion): Promi
       webSearch: askedSearch(services.webSearch, call.common),
       messages,
       maxOutputTokens,
+      wholeOnly,
       cacheKey: call.thread.id,
       limits: { totalMs: Math.min(services.panel.modelMs, left) },
     });

@@ -45,7 +45,13 @@ export async function synthesize(
     said('user', 'turn', question),
     said('user', 'tail', tail),
   ];
-  const outcome = await askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+  const outcome = await askPanelist(run, {
+    candidates,
+    messages,
+    maxOutputTokens: budget.answer,
+    sharers: 1,
+    wholeOnly: true,
+  })();
   return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
 }
 

@@ -226,6 +226,7 @@ async function planQuestion(definition: DiagnoseMode, call: ThreadedCall, servic
     category: definition.category,
     effort: definition.effort,
     local: {},
+    wholeOnly: true,
     ...concluding(services, wanted),
   };
 }

@@ -243,6 +243,7 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowS
     kind: 'ask',
     contribution,
     tail: tailOf(mode, facts),
+    wholeOnly: mode.expert?.json,
     files: [...new Set([...progress.relevantFiles, ...(mode.files?.(progress.settings) ?? [])])],
     evidence: facts.evidence?.forExpert,
     images: progress.images,
