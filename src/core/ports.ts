@@ -139,8 +139,16 @@ export interface MaskedPlace {
  * Replaces the secrets in a text by `[masked:KIND:HASH]`. The hash is keyed by `scope` (a thread id): the same secret gets
  * the same placeholder within one scope, so that a file masked twice stays byte-identical. What a model wrote (`by: 'model'`) holds
  * no password that is only known by its name: it never saw one, and those of the tests and examples that it writes are its own.
+ * With `rules`, only what is recognised is masked, and nothing that was remembered.
  */
-export type Mask = (text: string, scope: string, by?: 'model') => Promise<Masked>;
+export interface Mask {
+  (text: string, scope: string, by?: 'model' | 'rules'): Promise<Masked>;
+  /**
+   * These were written to a file: they are masked by their values from now on, also in other forms (base64, hexadecimal,
+   * escaped, reversed, in pieces). Long codes everywhere, others under their scope and in logs.
+   */
+  remember?(secrets: readonly { kind: string; value: string }[], scope: string): void;
+}
 
 /** Texts as vectors, for finding what is near in meaning. */
 export interface Embedder {

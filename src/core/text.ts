@@ -172,3 +172,8 @@ const entities: Readonly<Record<string, string>> = {
   '\t': '\t',
   '\r': '',
 };
+
+/** Whether a secret can be looked for by its value: short ones and plain words stand in every other text. */
+export function isTelling(secret: string): boolean {
+  return secret.length >= 6 && !/^(?:[A-Za-z]{1,11}|\d{1,7})$/.test(secret) && !/^(.)\1*$/s.test(secret);
+}

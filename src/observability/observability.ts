@@ -59,7 +59,7 @@ export async function createTelemetry(options: TelemetryOptions) {
   const exchangeSinks = [log?.log, traces?.logExchange].filter(log => log !== undefined);
   return {
     emit: bus.emit,
-    mask: ((text, scope, by) => lasting().mask(text, scope, by)) satisfies Mask,
+    mask: createPort(lasting, passing),
     /** Secrets that came up since the start, all of them each time: masked from now on, wherever they turn up. */
     know(secret: readonly string[]): void {
       known = secret;
@@ -148,4 +148,12 @@ function ofCalls(sink: Sink): Sink {
       return own.length > 0 && sink.write(own);
     },
   };
+}
+
+function createPort(lasting: () => SecretMask, passing: SecretMask): Mask {
+  const port: Mask = (text, scope, by) => lasting().mask(text, scope, by);
+  port.remember = (secrets, scope) => {
+    for (const masking of [lasting(), passing]) masking.remember(secrets, scope);
+  };
+  return port;
 }

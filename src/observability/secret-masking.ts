@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { AppEvent } from '../core/events.ts';
 import { isRecord } from '../core/json.ts';
 import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
+import { createRememberedSecrets, type RememberedSecrets } from './remembered-secrets.ts';
 import { assignmentFinders, contextFinders } from './secret-contexts.ts';
 import { findPrivateKeys, findTokens, joinSpans, type Span } from './secret-tokens.ts';
 
@@ -127,6 +128,8 @@ export interface SecretMask {
   maskDeep(value: unknown): unknown;
   /** The same for large data: what `lift` answers stands in the place of bytes and of texts longer than `over` characters, which it gets unmasked. */
   maskLifting(value: unknown, over: number, lift: (part: string | Uint8Array) => unknown): unknown;
+  /** See `Mask`. */
+  remember: NonNullable<Mask['remember']>;
   /** Secrets that came up while the process runs, all of them each time; those that were told of before are masked for a while yet. */
   know(secrets: readonly string[]): void;
 }
@@ -151,6 +154,7 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
   let knownKeys = keyFinder([]);
   const known: readonly Finder[] = [own, text => knownKeys(text), findTokens, findPrivateKeys, ...contextFinders];
   const all: readonly Finder[] = [...known, ...assignmentFinders];
+  let remembered: RememberedSecrets | undefined;
   const placeholder = (kind: string, value: string, scope: string): string => {
     const hash = createHmac('sha256', secret).update(`${scope}\0${value}`).digest('hex').slice(0, 8);
     return `[masked:${kind}:${hash}]`;
@@ -176,11 +180,10 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
   };
 
   const maskSync = (text: string, scope: string): Masked =>
-    replace(
-      text,
-      scope,
-      all.flatMap(find => find(text)),
-    );
+    replace(text, scope, [
+      ...all.flatMap(find => find(text)),
+      ...(remembered?.find(text, scope === logScope ? undefined : scope) ?? []),
+    ]);
 
   const mask: Mask = async (text, scope, by) => {
     const spans: Span[] = [];
@@ -188,6 +191,7 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
       for (const span of find(text)) spans.push(span);
       if (text.length >= pauseFrom) await new Promise(resolve => setImmediate(resolve));
     }
+    if (by !== 'rules') spans.push(...(remembered?.find(text, scope) ?? []));
     for (const found of await Promise.all(sources.map(source => source(text)))) spans.push(...found);
     return replace(text, scope, spans);
   };
@@ -222,7 +226,12 @@ export function createMask({ secret, keys, sources = [] }: MaskParts): SecretMas
     knownKeys = keyFinder([...current, ...former]);
     clean.clear();
   };
-  return { mask, maskSync, maskDeep, maskLifting, know };
+  const remember: SecretMask['remember'] = (secrets, scope) => {
+    remembered ??= createRememberedSecrets();
+    remembered.add(secrets, scope);
+    clean.clear();
+  };
+  return { mask, maskSync, maskDeep, maskLifting, remember, know };
 }
 
 /** Looks for the keys themselves, and for how they stand in an address or within JSON. */

@@ -1,4 +1,4 @@
-import { createTwoFilesPatch, FILE_HEADERS_ONLY } from 'diff';
+import { createTwoFilesPatch, diffArrays, FILE_HEADERS_ONLY } from 'diff';
 import { printablePath } from '../core/text.ts';
 
 /** Lines that may be added and removed in all; the work grows with the square of it. */
@@ -18,4 +18,17 @@ export function unifiedDiff(path: string, before: string, after: string): string
     maxEditLength: maxChangedLines,
     timeout: maxMs,
   });
+}
+
+/** Lines in stretches: the same in both texts, removed, or added. Texts that are too far apart are one change. */
+export function changedLines(
+  before: string[],
+  after: string[],
+): { value: string[]; added: boolean; removed: boolean }[] {
+  return (
+    diffArrays(before, after, { maxEditLength: maxChangedLines, timeout: maxMs }) ?? [
+      { value: before, removed: true, added: false },
+      { value: after, removed: false, added: true },
+    ]
+  );
 }

@@ -100,7 +100,7 @@ function matcher(patterns: readonly string[]): (names: readonly string[]) => boo
 }
 
 /** No pattern of the lists has more than one `*` in a name, so a prefix and a suffix are all there is to compare. */
-function nameTest(pattern: string): (name: string) => boolean {
+export function nameTest(pattern: string): (name: string) => boolean {
   const [before = '', after] = pattern.split('*');
   if (after === undefined) return name => name === pattern;
   return name => name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after);

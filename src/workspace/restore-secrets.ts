@@ -1,5 +1,7 @@
 import { securityError } from '../core/errors.ts';
-import type { Mask } from '../core/ports.ts';
+import type { Mask, MaskedPlace } from '../core/ports.ts';
+import { isTelling, printablePath } from '../core/text.ts';
+import { changedLines } from './diff.ts';
 import { isSkip } from './paths.ts';
 import { readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
@@ -25,6 +27,11 @@ export const placeholder = /\[masked:\w{1,40}:[0-9a-f]{8}\]/g;
 
 export function placeholdersIn(text: string): Set<string> {
   return new Set(text.match(placeholder));
+}
+
+/** Numbers of the lines that have a placeholder, from 1. */
+export function maskedLines(text: string): number[] {
+  return text.split('\n').flatMap((line, index) => (placeholdersIn(line).size > 0 ? [index + 1] : []));
 }
 
 /**
@@ -53,117 +60,193 @@ export async function findSecrets(request: SecretsRequest): Promise<SecretsByPla
   return found;
 }
 
-/** A text with its secrets in their places again. */
-export interface RestoredText {
-  text: string;
-  /** How many placeholders were replaced. */
-  count: number;
-  /** Those that stay, with the line of the text that they stand on, from 1. */
-  left: { placeholder: string; line: number }[];
+/** For what is only read: a file that is written takes its secrets back by `MaskedFile`. */
+export function restoreSecrets(text: string, originals: SecretsByPlaceholder): string {
+  return text.replace(placeholder, found => originals.get(found) ?? found);
 }
 
-const hunkHead = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+export interface MaskContext {
+  mask: Mask;
+  /** What the file may have been masked under, the one of now first. */
+  scopes: readonly [string, ...string[]];
+}
 
-/** A hunk of a patch, while its lines are read. */
-interface Hunk {
-  /** Where its head stands in the lines that come out. */
-  at: number;
-  oldFrom: number;
-  oldLines: number;
-  newFrom: number;
-  newLines: number;
-  oldLeft: number;
-  newLeft: number;
+export interface WrittenSecret {
+  kind: string;
+  /** Its line is as it was. */
+  kept: boolean;
+  /** Of the new text as it was written, from 1. */
+  line: number;
+}
+
+/** A file as models see it. */
+export interface MaskedFile {
+  text: string;
+  /** A text that was written under any of the scopes, with the placeholders of the first. */
+  canonical(text: string): string;
+  /**
+   * The new text with the real secrets, each where it stood: in a line that is as it was, or in what replaces that line and
+   * kept what stands in front of the secret. Throws SECURITY for a placeholder anywhere else, and for a change after which
+   * a secret would not be recognised any more. From then on the mask knows the file's secrets by their values.
+   */
+  restore(after: string): Promise<{ text: string; secrets: WrittenSecret[] }>;
+}
+
+interface Secret {
+  kind: string;
+  name: string;
+  value: string;
+  /** What stands in front of it in its line of the masked text. */
+  lead: string;
+  used: boolean;
+}
+
+interface Line {
+  text: string;
+  secrets: Secret[];
+  /** The change that removed it; undefined: it is still there. */
+  change?: number;
+}
+
+/** `path` is for messages; `before` is empty for a file that is to be made. */
+export async function maskFile({ mask, scopes }: MaskContext, path: string, before: string): Promise<MaskedFile> {
+  const [scope, ...earlier] = scopes;
+  const { text, places = [] } = await mask(before, scope);
+  const names = new Map<string, string>();
+  for (const other of earlier) {
+    for (const { start, end, placeholder: name } of (await mask(before, other)).places ?? []) {
+      const same = places.find(place => place.start === start && place.end === end);
+      if (same) names.set(name, same.placeholder);
+    }
+  }
+  return {
+    text,
+    canonical: written => written.replace(placeholder, name => names.get(name) ?? name),
+    async restore(after) {
+      const lines = linesOf(before, text, places);
+      const secrets = lines.flatMap(line => line.secrets);
+      if (secrets.length > 0) mask.remember?.(secrets, scope);
+      const restored = putBack(path, { before, lines }, after);
+      const [was, is] = [await mask(before, scope, 'rules'), await mask(restored.text, scope, 'rules')];
+      for (const { kind, value } of secrets) {
+        const parts = [value, ...value.split('\n')].filter(isTelling);
+        if (parts.some(part => is.text.split(part).length > was.text.split(part).length))
+          throw unrecognised(path, kind);
+      }
+      return restored;
+    },
+  };
+}
+
+function linesOf(before: string, text: string, places: readonly MaskedPlace[]): Line[] {
+  let shift = 0;
+  const secrets = places.map(({ start, end, kind, placeholder: name }) => {
+    const at = start + shift;
+    shift += name.length - (end - start);
+    return { kind, name, value: before.slice(start, end), at };
+  });
+  let next = 0;
+  return text.split('\n').map(line => {
+    const from = next;
+    next += line.length + 1;
+    const own = secrets.filter(({ at }) => at >= from && at < next);
+    return {
+      text: line,
+      secrets: own.map(({ at, ...secret }) => ({ ...secret, lead: line.slice(0, at - from), used: false })),
+    };
+  });
+}
+
+function putBack(path: string, { before, lines: old }: { before: string; lines: Line[] }, after: string) {
+  const now = after.split('\n');
+  const texts = old.map(line => line.text);
+  const changes = changedLines(texts, now);
+  const rows: { text: string; same?: Line; change: number }[] = [];
+  let at = 0;
+  for (const [index, { value, added, removed }] of changes.entries()) {
+    // What is removed and what is added follow each other: what is the same parts two changes.
+    const change = added && changes[index - 1]?.removed ? index - 1 : index;
+    for (const text of value) {
+      const line = added ? undefined : old[at++];
+      if (removed && line) line.change = change;
+      if (!removed) rows.push({ text, ...(line && { same: line }), change });
+    }
+  }
+  const gone = old.filter(line => line.change !== undefined);
+  const secrets: WrittenSecret[] = [];
+  const done = rows.map(({ text, same, change }, index) =>
+    text.replace(placeholder, (name, offset: number) => {
+      const lead = text.slice(0, offset);
+      const own = ({ name: other, used }: Secret) => other === name && !used;
+      const inPlace = same?.secrets.find(secret => secret.lead === lead);
+      const edited = gone
+        .filter(line => line.change === change)
+        .flatMap(line => line.secrets)
+        .find(secret => own(secret) && isKept(secret.lead, lead, texts, now));
+      const moved = () => gone.find(line => isMoved(line.text, text))?.secrets.find(own);
+      const found = same ? inPlace : (edited ?? moved());
+      if (found) {
+        found.used = true;
+        secrets.push({ kind: found.kind, kept: same !== undefined, line: index + 1 });
+        return found.value;
+      }
+      const isText = before.includes(name) && !old.some(line => line.secrets.some(secret => secret.name === name));
+      if (same || isText) return name;
+      throw misplaced(path, index + 1, name);
+    }),
+  );
+  return { text: done.join('\n'), secrets };
+}
+
+/** A line of the file that stands elsewhere now. One that is nothing but a placeholder has nothing to be known by. */
+function isMoved(before: string, text: string): boolean {
+  return before.trim() === text.trim() && /\w/.test(text.replace(placeholder, ''));
 }
 
 /**
- * Replaces placeholders by what they stand for. A secret of several lines was one line to whoever wrote the text: within a
- * patch each of its lines gets the line's mark, and the numbers of the hunks say so.
+ * Whether the text in front of a secret is still the same but for quotes and spaces, ends in the same name, or is an
+ * assignment whose name was changed: the old one is gone from the file, and the new one is no other line's.
  */
-export function restoreSecrets(text: string, originals: SecretsByPlaceholder): RestoredText {
-  const out: string[] = [];
-  const left: RestoredText['left'] = [];
-  let count = 0;
-  let hunk: Hunk | undefined;
-  let shift = { old: 0, new: 0 };
-
-  const restored = (line: string, number: number): string => {
-    const missed = new Set<string>();
-    const result = line.replace(placeholder, found => {
-      const original = originals.get(found);
-      if (original === undefined) missed.add(found);
-      else count++;
-      return original ?? found;
-    });
-    for (const found of missed) left.push({ placeholder: found, line: number });
-    return result;
-  };
-
-  for (const [index, line] of text.split('\n').entries()) {
-    if (hunk && hunk.oldLeft <= 0 && hunk.newLeft <= 0) hunk = undefined;
-    const head = hunk ? undefined : hunkHead.exec(line);
-    if (line.startsWith('--- ') && !hunk) shift = { old: 0, new: 0 };
-    const mark = line.charAt(0);
-    if (head) {
-      hunk = hunkOf(head, out.length, shift);
-      out.push(restored(line, index + 1));
-    } else if (hunk && (mark === ' ' || mark === '+' || mark === '-' || line === '')) {
-      const lines = restored(line.slice(1), index + 1).split('\n');
-      out.push(...(line === '' ? [''] : lines.map(each => mark + each)));
-      grow(hunk, mark, lines.length - 1, shift);
-    } else {
-      if (hunk && mark !== '\\') hunk = undefined;
-      out.push(...restored(line, index + 1).split('\n'));
-    }
-    if (hunk) out[hunk.at] = headOf(hunk, out[hunk.at] ?? '');
-  }
-  return { text: out.join('\n'), count, left };
+function isKept(before: string, now: string, oldLines: readonly string[], newLines: readonly string[]): boolean {
+  const [old, lead] = [compared(before), compared(now)];
+  if (old === lead) return true;
+  const name = lastWord.exec(lead)?.[0] ?? '';
+  if (/\w/.test(name) && name === lastWord.exec(old)?.[0]) return true;
+  const begins = (lines: readonly string[], text: string) => lines.some(line => compared(line).startsWith(text));
+  return assignment.test(old) && assignment.test(lead) && !begins(newLines, old) && !begins(oldLines, lead);
 }
 
-function hunkOf([, oldFrom, oldLines = '1', newFrom, newLines = '1']: RegExpExecArray, at: number, shift: Shift): Hunk {
-  return {
-    at,
-    oldFrom: Number(oldFrom) + shift.old,
-    oldLines: Number(oldLines),
-    newFrom: Number(newFrom) + shift.new,
-    newLines: Number(newLines),
-    oldLeft: Number(oldLines),
-    newLeft: Number(newLines),
-  };
+/** With what joins it to its value. */
+const lastWord = /[^\s,{([;]+[({[]?$/;
+
+const assignment = /^[\w.$ -]+(?::=|=>|[=:])$/;
+
+function compared(text: string): string {
+  return text
+    .replace(/["'`]/g, '')
+    .replace(/\s*([=:]+>?)\s*/g, '$1')
+    .replace(/\s+/g, ' ')
+    .trim();
 }
 
-interface Shift {
-  old: number;
-  new: number;
+function misplaced(path: string, line: number, name: string): Error {
+  const file = printablePath(path);
+  return securityError(
+    `Line ${line} of ${file} would have ${name}, and no secret that it stands for was at this place.`,
+    {
+      class: 'masked',
+      next: `Write the placeholder only in the line of ${file} that has it, behind the same name. Leave it out elsewhere, and say in the answer where the user has to put the secret.`,
+      data: { lines: [line] },
+    },
+  );
 }
 
-/** Counts a line off, and what it has become longer by on. */
-function grow(hunk: Hunk, mark: string, more: number, shift: Shift): void {
-  if (mark !== '+') {
-    hunk.oldLeft--;
-    hunk.oldLines += more;
-    shift.old += more;
-  }
-  if (mark !== '-') {
-    hunk.newLeft--;
-    hunk.newLines += more;
-    shift.new += more;
-  }
-}
-
-function headOf({ oldFrom, oldLines, newFrom, newLines }: Hunk, line: string): string {
-  return line.replace(hunkHead, `@@ -${oldFrom},${oldLines} +${newFrom},${newLines} @@`);
-}
-
-/** A patch that may be applied: every masked secret in it is the real one again. Throws SECURITY where one can't be found. */
-export function restoreSecretsInPatch(patch: string, originals: SecretsByPlaceholder): Omit<RestoredText, 'left'> {
-  const { text, count, left } = restoreSecrets(patch, originals);
-  const [first] = left;
-  if (!first) return { text, count };
-  const lines = [...new Set(left.map(({ line }) => line))].slice(0, 10).join(', ');
-  throw securityError(`The patch has ${first.placeholder} in place of a secret that is in no file of this thread.`, {
-    class: 'masked',
-    next: `Leave the masked lines out of the patch (lines ${lines} of it), or name the file that holds the secret and ask again.`,
-    data: { lines: left.map(({ line }) => line).slice(0, 50) },
-  });
+function unrecognised(path: string, kind: string): Error {
+  return securityError(
+    `With this change a secret of ${printablePath(path)} (${kind}) would not be recognised as one any more.`,
+    {
+      class: 'masked',
+      next: 'Keep the names and the form of the lines around the secret, or say in the answer what the user has to change there.',
+    },
+  );
 }

@@ -6,7 +6,7 @@ import { printablePath } from '../core/text.ts';
 import { isSkip } from './paths.ts';
 import { readBytes } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
-import { checkTarget, makeInside, writeFailure, writeInside } from './write-file.ts';
+import { assertUnprotected, checkTarget, makeInside, writeFailure, writeInside } from './write-file.ts';
 
 /** A file as it is to be; undefined: gone. */
 export interface FileChange {
@@ -19,6 +19,8 @@ export interface FileChange {
 
 export interface ChangeOptions {
   sandbox: Sandbox;
+  /** Real paths of protected files whose change was approved. */
+  approved?: ReadonlySet<string>;
   /** Absolute folder for what was there before; made when needed, outside of the project. */
   backups: string;
   /** Tells two writings apart. */
@@ -82,18 +84,23 @@ function notThere(path: string, reason: string): Error {
   });
 }
 
-async function formerOf({ sandbox, signal }: ChangeOptions, change: FileChange): Promise<Former> {
+async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: FileChange): Promise<Former> {
   const path = await targetInside({ sandbox }, change.path);
+  const check = async (before?: string) => {
+    if (!approved?.has(path)) await assertUnprotected(sandbox, path, { before, after: change.text });
+  };
   const opened = await sandbox.open(path);
   if (isSkip(opened)) {
     if (opened.code !== 'not_found') throw notThere(path, opened.reason);
     if (change.before) throw changedMeanwhile(path);
+    await check();
     return { path, bytes: null, mode: 0o644 };
   }
   const { mode } = opened.stats;
   const bytes = await readBytes(opened, path, { maxBytes: maxBytes, signal });
   if (!Buffer.isBuffer(bytes)) throw notThere(path, bytes.reason);
   if (change.before === null || (change.before && !change.before.equals(bytes))) throw changedMeanwhile(path);
+  await check(bytes.toString('utf8'));
   return { path: opened.path, bytes, mode: mode & 0o777 };
 }
 
@@ -139,7 +146,14 @@ async function put(
   const directory = await makeInside(sandbox, dirname(path));
   // A link on the way may lead to where nothing is written.
   checkTarget(sandbox, join(directory, basename(path)));
-  await writeInside(sandbox, { directory, name: basename(path), text, unique, mode });
+  await writeInside(sandbox, {
+    directory,
+    name: basename(path),
+    text,
+    unique,
+    mode,
+    approved: directory === dirname(path),
+  });
 }
 
 async function restore(options: ChangeOptions, { path, bytes, mode }: Former): Promise<void> {

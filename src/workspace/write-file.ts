@@ -1,9 +1,10 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 'node:fs/promises';
-import { basename, dirname, extname, join, sep } from 'node:path';
+import { basename, dirname, extname, join } from 'node:path';
 import { inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
 import { errorCode, isSecretFile, isSkip } from './paths.ts';
+import { comparedNames, type ProtectedChange, reasonToProtect } from './protected-files.ts';
 import type { Sandbox } from './sandbox.ts';
 
 /** Refuses places where a text of a model has no business: secret files, what git runs or believes, and what we do ourselves. */
@@ -16,9 +17,26 @@ export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string): void
 }
 
 function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string): string | undefined {
-  if (path.split(sep).some(part => part.toLowerCase() === '.git')) return 'inside a .git directory';
+  if (comparedNames(path).includes('.git')) return 'inside a .git directory';
   if (isSecretFile(path)) return 'on the list of secret files';
   return sandbox.isOwn(path) ? 'inside the data folder of Polylogue (POLYLOGUE_HOME)' : undefined;
+}
+
+/** Refuses files that make other programs run something, which nobody approved by themselves. */
+export async function assertUnprotected(
+  sandbox: Pick<Sandbox, 'roots'>,
+  path: string,
+  change: ProtectedChange = { before: undefined, after: undefined },
+): Promise<void> {
+  const reason = await reasonToProtect(sandbox, path, change);
+  if (reason === undefined) return;
+  throw securityError(
+    `${printablePath(path)} is protected (${reason}) and is not written without an approval of its own.`,
+    {
+      class: 'approval',
+      next: 'Name another place inside the project, or tell the user what to write there.',
+    },
+  );
 }
 
 /** Below what file systems take (255 bytes), so that a number and a draft's name still fit. */
@@ -130,6 +148,8 @@ export interface Writing {
   unique: string;
   /** What is there already stays, and this file gets a number behind its name. Absent: a file of this name is replaced. */
   keep?: boolean;
+  /** It may be a protected file: somebody approved this very one, or a change of it that needs no approval. */
+  approved?: boolean;
   /** Permissions before the process's mask; absent: for the user alone. */
   mode?: number;
 }
@@ -151,6 +171,7 @@ export async function writeInside(sandbox: Sandbox, { directory, name, ...writin
   const folder = await sandbox.assertWithin(directory);
   const place = join(folder, name);
   checkTarget(sandbox, place);
+  if (!writing.approved) await assertUnprotected(sandbox, place);
   try {
     const draft = await writeDraft(folder, writing);
     try {

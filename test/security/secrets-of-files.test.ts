@@ -101,20 +101,20 @@ describe('21 canary secrets in files, prompts and answers', () => {
 });
 
 describe('code that a model wrote around masked secrets', () => {
-  it('has the real ones in the file, and in the file alone', async () => {
+  it('has none of them, in no file but their own, and says on which lines', async () => {
     openai.byDefault({
       answer: () => artifact(`const a = '${seen(openai, 'github_token')}';\n${seen(openai, 'private_key')}`),
     });
     const reply = await chat({ working_directory_absolute_path: project.root });
     const path = project.path('polylogue_generated.code');
     const written = await readFile(path, 'utf8');
-    expect(written).toContain(`const a = '${token}';\n${key.split('\n').slice(1, 3).join('\n')}\n`);
-    expect(reply.generated_code).toMatchObject({ path, secrets_put_back: 2 });
-    expect(JSON.stringify(reply)).not.toContain(token);
+    expect(written).toContain(`const a = '${seen(openai, 'github_token')}';\n${seen(openai, 'private_key')}\n`);
+    expect(reply.generated_code).toMatchObject({ path, secrets_left_masked: 2 });
+    expect(reply.content).toMatch(/Masked secrets stand in lines 3, 4 of it/);
     expect(await kept()).not.toContain(token);
   });
 
-  it('of a thread that went on, or was forked, has them too', async () => {
+  it('of a thread that went on, or was forked, has none either', async () => {
     const first = await chat();
     const id = first.continuation_offer.continuation_id;
     const placeholder = seen(openai, 'github_token');
@@ -123,8 +123,8 @@ describe('code that a model wrote around masked secrets', () => {
     for (const continuation_id of [id, fork.continuation_id]) {
       const working_directory_absolute_path = project.root;
       const reply = await chat({ continuation_id, absolute_file_paths: [], working_directory_absolute_path });
-      expect(reply.generated_code).toMatchObject({ secrets_put_back: 1 });
-      expect(await readFile(project.path('polylogue_generated.code'), 'utf8')).toContain(token);
+      expect(reply.generated_code).toMatchObject({ secrets_left_masked: 1 });
+      expect(await readFile(project.path('polylogue_generated.code'), 'utf8')).toContain(placeholder);
     }
   });
 
@@ -160,16 +160,24 @@ describe('code that a model wrote around masked secrets', () => {
     expect(reply.content).toContain(made);
   });
 
-  it('in an answer that becomes a file has those of the question’s file', async () => {
-    openai.byDefault({ answer: ({ messages }) => `Use this:\n${messages.map(({ text }) => text).join('\n')}` });
-    const into = { file_path: 'conf.ts', models_prefixed_by_provider: ['openai:gpt-4.1'], output_path: 'answer.md' };
-    const reply = await polylogue.call('prompt_from_file_to_file', into);
+  it('in an answer has those of the file that it replaces, and of no other', async () => {
+    const conf = await readFile(project.path('conf.ts'), 'utf8');
+    openai.byDefault({ answer: ({ messages }) => messages.map(({ text }) => text.replace('80', '81')).join('\n') });
+    const into = { file_path: 'conf.ts', models_prefixed_by_provider: ['openai:gpt-4.1'], overwrite: true };
+    const away = await polylogue.call('prompt_from_file_to_file', { ...into, output_path: 'answer.md' });
+    expect(away.result.responses[0]).toMatchObject({ secrets_left_masked: 2 });
+    expect(await readFile(project.path('answer.md'), 'utf8')).toMatch(/token = '\[masked:github_token:/);
+    const reply = await polylogue.call('prompt_from_file_to_file', { ...into, output_path: 'conf.ts' });
     expect(reply.result.responses[0]).toMatchObject({ secrets_put_back: 2 });
-    expect(await readFile(project.path('answer.md'), 'utf8')).toBe(
-      `Use this:\n${await readFile(project.path('conf.ts'), 'utf8')}`,
-    );
-    expect((await stat(project.path('answer.md'))).mode & 0o777).toBe(0o600);
-    expect(JSON.stringify(reply)).not.toContain(token);
+    expect(await readFile(project.path('conf.ts'), 'utf8')).toBe(conf.replace('80', '81'));
+    expect((await stat(project.path('conf.ts'))).mode & 0o777).toBe(0o600);
+    openai.byDefault({
+      answer: ({ messages }) => `log(${/\[masked:\w+:\w+\]/.exec(messages.at(-1)?.text ?? '')?.[0]})`,
+    });
+    const lost = await polylogue.call('prompt_from_file_to_file', { ...into, output_path: 'conf.ts' });
+    expect(lost.result.responses[0].file_error.message).toMatch(/^Line 1 of \S+conf\.ts would have \[masked:/);
+    expect(await readFile(project.path('conf.ts'), 'utf8')).toBe(conf.replace('80', '81'));
+    expect(JSON.stringify([away, reply, lost])).not.toContain(token);
     expect(sentTo(openai)).not.toContain(token);
   });
 });

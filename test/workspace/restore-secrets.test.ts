@@ -1,13 +1,6 @@
-import { execFileSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMask } from '../../src/observability/secret-masking.ts';
-import {
-  findSecrets,
-  placeholdersIn,
-  restoreSecrets,
-  restoreSecretsInPatch,
-} from '../../src/workspace/restore-secrets.ts';
+import { findSecrets, maskFile, placeholdersIn, restoreSecrets } from '../../src/workspace/restore-secrets.ts';
 import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
@@ -45,7 +38,7 @@ describe('what placeholders stand for', () => {
   it('is found in the file that was masked, and makes it the same again', async () => {
     expect(masked).not.toContain(token);
     expect(masked).not.toContain('MMMM');
-    expect(restoreSecrets(masked, await originals(masked))).toEqual({ text: config, count: 2, left: [] });
+    expect(restoreSecrets(masked, await originals(masked))).toBe(config);
   });
 
   it('is not found under another thread, outside the roots, or when the secret is gone', async () => {
@@ -54,10 +47,9 @@ describe('what placeholders stand for', () => {
     await project.write('config.toml', config.replace(token, `ghp_${'9'.repeat(36)}`));
     const found = await originals(masked);
     expect([...found.values()]).toEqual([expect.stringContaining('MMMM')]);
-    const { text, count, left } = restoreSecrets(masked, found);
+    const text = restoreSecrets(masked, found);
     expect(text).not.toContain('9999');
-    expect(count).toBe(1);
-    expect(left).toEqual([{ placeholder: expect.stringMatching(/^\[masked:github_token:/), line: 2 }]);
+    expect(text.split('\n')[1]).toMatch(/^token = "\[masked:github_token:/);
   });
 
   it('is not said when two secrets share a placeholder', async () => {
@@ -75,62 +67,59 @@ describe('what placeholders stand for', () => {
 
   it('is never a guess: what nobody masked stays as it is', async () => {
     const forged = 'a [masked:github_token:00000000] b';
-    expect(restoreSecrets(forged, await originals(forged)).text).toBe(forged);
+    expect(restoreSecrets(forged, await originals(forged))).toBe(forged);
   });
 });
 
-describe('a patch over masked lines', () => {
-  const apply = (patch: string) => {
-    execFileSync('git', ['apply', '--recount', '--check', '-'], { cwd: project.root, input: patch });
-    execFileSync('git', ['apply', '-'], { cwd: project.root, input: patch });
-    return readFile(project.path('config.toml'), 'utf8');
-  };
-  /** As a model writes it, who saw the masked text. */
-  const patchOf = (...hunks: string[]) => `--- a/config.toml\n+++ b/config.toml\n${hunks.join('')}`;
-  const [first = '', tokenLine = '', , begin = '', body = '', end = ''] = masked.split('\n');
+describe('a file that is written as it was shown', () => {
+  const of = (text: string, scopes: [string, ...string[]] = ['thread']) =>
+    maskFile({ mask, scopes }, 'config.toml', text);
+  const [, tokenLine = '', , begin = '', body = '', end = ''] = masked.split('\n');
 
-  it('has the secrets in what it keeps, what it removes and what it adds', async () => {
-    const patch = patchOf(`@@ -1,3 +1,4 @@\n ${first}\n-${tokenLine}\n+# kept\n+${tokenLine}\n key = """\n`);
-    const { text, count } = restoreSecretsInPatch(patch, await originals(patch));
-    expect(count).toBe(2);
-    expect(await apply(text)).toBe(config.replace('token', '# kept\ntoken'));
+  it('has its secrets again, and tells their lines as they were written', async () => {
+    const file = await of(config);
+    expect(file.text).toBe(masked);
+    const after = masked.replace(tokenLine, `# kept\n${tokenLine}`).replace('last = 4', 'last = 5');
+    expect(await file.restore(after)).toEqual({
+      text: config.replace('token', '# kept\ntoken').replace('last = 4', 'last = 5'),
+      secrets: [
+        { kind: 'github_token', kept: true, line: 3 },
+        { kind: 'private_key', kept: true, line: 6 },
+      ],
+    });
   });
 
-  it('with a secret of several lines marks each of them, and counts them in all its hunks', async () => {
-    expect(body).toMatch(/^\[masked:private_key:/);
-    const patch = patchOf(
-      `@@ -5,6 +5,6 @@\n ${body}\n ${end}\n """\n-port = 80\n+port = 81\n host = "a"\n one = 1\n`,
-      '@@ -11,3 +11,2 @@\n two = 2\n three = 3\n-last = 4\n',
-    );
-    const { text } = restoreSecretsInPatch(patch, await originals(patch));
-    expect(text).toContain('@@ -5,7 +5,7 @@');
-    expect(text).toContain('@@ -12,3 +12,2 @@');
-    expect(await apply(text)).toBe(config.replace('port = 80', 'port = 81').replace('last = 4\n', ''));
+  it('may lose them', async () => {
+    const file = await of(config);
+    const key = [begin, body, end].join('\n');
+    const { text, secrets } = await file.restore(masked.replace(key, 'none').replace(`${tokenLine}\n`, ''));
+    expect({ text, secrets }).toEqual({
+      text: 'name = "demo"\nkey = """\nnone\n"""\nport = 80\nhost = "a"\none = 1\ntwo = 2\nthree = 3\nlast = 4\n',
+      secrets: [],
+    });
   });
 
-  it('that removes or adds a secret of several lines does so in whole', async () => {
-    const patch = patchOf(
-      `@@ -2,7 +2,3 @@\n ${tokenLine}\n-key = """\n-${begin}\n-${body}\n-${end}\n-"""\n+none = 0\n port = 80\n`,
-    );
-    const { text } = restoreSecretsInPatch(patch, await originals(patch));
-    expect(text).toContain('@@ -2,8 +2,3 @@');
-    const without = await apply(text);
-    expect(without).not.toContain('PRIVATE KEY');
-    expect(without).toContain(`token = "${token}"\nnone = 0\nport = 80`);
+  it('takes the placeholders of an earlier thread', async () => {
+    const file = await of(config, ['thread', 'before']);
+    const earlier = maskSync(config, 'before').text;
+    expect(earlier).not.toBe(masked);
+    expect((await file.restore(file.canonical(earlier))).text).toBe(config);
   });
 
-  it('is refused when a secret can not be put back, and says where', async () => {
-    const patch = patchOf(`@@ -2,1 +2,1 @@\n-${tokenLine}\n+token = "[masked:github_token:00000000]"\n`);
-    const found = await originals(patch);
-    expect(() => restoreSecretsInPatch(patch, found)).toThrow(
-      expect.objectContaining({ kind: 'security', details: expect.objectContaining({ data: { lines: [5] } }) }),
-    );
+  it('is refused with a placeholder that stands for nothing in it, but for one that is a text of the file', async () => {
+    const forged = '[masked:github_token:00000000]';
+    await expect((await of(config)).restore(masked.replace(tokenLine, `token = "${forged}"`))).rejects.toMatchObject({
+      kind: 'security',
+      details: { class: 'masked', data: { lines: [2] } },
+    });
+    const text = `see ${forged}\nport = 80\n`;
+    expect((await (await of(text)).restore(`look at ${forged}\n`)).text).toBe(`look at ${forged}\n`);
   });
 
-  it('without any is left as it is', async () => {
-    const patch = patchOf('@@ -8,2 +8,2 @@\n-port = 80\n+port = 81\n host = "a"\n');
-    const { text, count } = restoreSecretsInPatch(patch, new Map());
-    expect({ applied: await apply(text), count }).toEqual({ applied: config.replace('80', '81'), count: 0 });
+  it('is judged quickly also where nothing of it is as it was', async () => {
+    const lines = Array.from({ length: 8_000 }, (_, at) => `line ${at}`).join('\n');
+    const { text } = await (await of(`${lines}\n${config}`)).restore(`${lines.replaceAll('line', 'row')}\n${masked}`);
+    expect(text).toBe(`${lines.replaceAll('line', 'row')}\n${config}`);
   });
 });
 
@@ -144,6 +133,6 @@ describe('a secret that looks like what stands for another', () => {
         [other, 'other'],
       ]),
     );
-    expect(found).toEqual({ text: `${other} other`, count: 2, left: [] });
+    expect(found).toBe(`${other} other`);
   });
 });

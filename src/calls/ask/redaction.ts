@@ -92,10 +92,13 @@ export async function unmaskPrompt(
   const wanted = placeholdersIn(messages.map(textOf).join('\n'));
   const shown = await secretsOfThread(services, { thread, files: turn.files, signal }, wanted);
   if (shown.size === 0) return undefined;
+  // What a local model makes of them may be written anywhere.
+  const secrets = [...shown].map(([name, value]) => ({ kind: name.split(':')[1] ?? 'secret', value }));
+  services.mask.remember?.(secrets, thread.id);
   const clear = messages.map(message => ({
     ...message,
     parts: message.parts.map(part =>
-      part.type === 'text' ? { ...part, text: restoreSecrets(part.text, shown).text } : part,
+      part.type === 'text' ? { ...part, text: restoreSecrets(part.text, shown) } : part,
     ),
   }));
   return fits(gathered, clear) ? { messages: clear, shown } : undefined;

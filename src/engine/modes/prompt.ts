@@ -1,6 +1,5 @@
 import { basename, join } from 'node:path';
 import { askModelTurn } from '../../calls/ask/ask.ts';
-import { secretsOfThread } from '../../calls/ask/redaction.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
 import type { AnsweredCall, ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
 import { readControlStatus } from '../../calls/reply.ts';
@@ -9,7 +8,7 @@ import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { locateReference, readTextFile } from '../../workspace/read-file.ts';
-import { placeholdersIn, type RestoredText, restoreSecrets } from '../../workspace/restore-secrets.ts';
+import { maskedLines } from '../../workspace/restore-secrets.ts';
 import { writeInside } from '../../workspace/write-file.ts';
 import type { Mode } from './mode.ts';
 
@@ -45,11 +44,11 @@ export function artifactInstructions(path: string, replaced: boolean): string {
   ].join(' ');
 }
 
-/** What the caller must know of masked secrets in a file; empty when there is nothing to know. */
-export function secretsNote({ left }: Pick<RestoredText, 'left'>): string {
-  if (left.length === 0) return '';
-  const lines = [...new Set(left.map(({ line }) => line))].slice(0, 20).join(', ');
-  return `Masked secrets stand in lines ${lines} of it as [masked:…]: what they stand for is in no file of this thread. Put the real values there before you use it.`;
+/** What the caller must know of masked secrets in lines of a file; empty when there is nothing to know. */
+export function secretsNote(masked: readonly number[]): string {
+  if (masked.length === 0) return '';
+  const lines = masked.slice(0, 20).join(', ');
+  return `Masked secrets stand in lines ${lines} of it as [masked:…]: a secret is written to no other file than its own. Keep the lines of files that have one, and have the user put the values into new places.`;
 }
 
 /** From this many tokens on, a prompt is one for models that are made for long ones. */
@@ -179,28 +178,27 @@ async function questionOf(mode: Definition, { args, request, signal, thread }: T
 async function deliver(
   services: CallServices,
   directory: string | undefined,
-  { answer, said, reqId, tool, thread, turn, signal }: AnsweredCall,
+  { answer, said, reqId, tool }: AnsweredCall,
 ): Promise<Delivery> {
   const generated = directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(said) : undefined;
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
   try {
-    const wanted = placeholdersIn(generated.code);
-    const originals = await secretsOfThread(services, { thread, files: turn.files, signal }, wanted);
-    const code = restoreSecrets(generated.code, originals);
+    // It is no file that they stood in, and whoever reads it next may send it to any vendor.
+    const masked = maskedLines(generated.code);
     const { path, replaced } = await writeInside(services.sandbox, {
       directory,
       name: artifactName,
-      text: code.text,
+      text: generated.code,
       unique: reqId,
     });
     services.emit({ type: 'files.written', reqId, tool: tool.name, path });
     // From the masked text: a local model may repeat a secret that it read in a file.
     const rest = splitGeneratedCode(answer.text)?.rest ?? '';
-    const text = [rest, artifactInstructions(path, replaced), secretsNote(code)]
+    const text = [rest, artifactInstructions(path, replaced), secretsNote(masked)]
       .filter(part => part !== '')
       .join('\n\n');
-    const secrets = { secrets_put_back: code.count || undefined, secrets_left_masked: code.left.length || undefined };
-    return { text, document: { generated_code: { path, replaced, characters: code.text.length, ...secrets } } };
+    const facts = { characters: generated.code.length, secrets_left_masked: masked.length || undefined };
+    return { text, document: { generated_code: { path, replaced, ...facts } } };
   } catch (error) {
     // The code is paid for, so the reply contains it with the reason for the failure.
     const reason = error instanceof Error ? error.message : String(error);

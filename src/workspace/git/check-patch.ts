@@ -3,10 +3,12 @@ import { isAppError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { printablePath } from '../../core/text.ts';
 import { isSkip } from '../paths.ts';
+import { reasonToProtect } from '../protected-files.ts';
 import { readBytes } from '../read-file.ts';
+import { type MaskContext, maskFile, placeholdersIn, type WrittenSecret } from '../restore-secrets.ts';
 import { checkTarget } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
-import { type Fitted, fitHunks, newFileHunk, type PatchedFile, parsePatch } from './patch.ts';
+import { type Fitted, fittedHunks, newFileHunk, type PatchedFile, parsePatch, patchedText } from './patch.ts';
 import { enclosingRepository } from './repositories.ts';
 import type { RepositoryPlace } from './run-git.ts';
 
@@ -15,6 +17,8 @@ export interface PatchRequest {
   patch: string;
   /** Where relative paths start; absolute. */
   root: string;
+  /** How the files were masked for whoever wrote it: secrets are put back where they stood. Absent: they were not masked. */
+  secrets?: MaskContext;
   signal?: AbortSignal;
 }
 
@@ -24,7 +28,18 @@ export interface SoundPatch {
   /** Paths are relative to the top of the repository; to be applied there by plain `git apply`. */
   patch: string;
   place: RepositoryPlace;
-  files: { path: string; added: number; removed: number; isNew: boolean }[];
+  files: PatchedPlace[];
+}
+
+interface PatchedPlace {
+  path: string;
+  added: number;
+  removed: number;
+  isNew: boolean;
+  /** Why its change needs an approval of its own; absent: it needs none. */
+  protection?: string;
+  /** Those that the patch writes back. */
+  secrets: WrittenSecret[];
 }
 
 /** Why a patch is not shown: a clause that goes on from "it was withheld:". */
@@ -68,14 +83,42 @@ async function checkFiles(
   for (const file of files) {
     const target = await targetOf(options, request, place, file);
     if (typeof target === 'string') return withheld(target);
-    const fitted = target.text === undefined ? newFileHunk(file.hunks) : fitHunks(file.hunks, target.text);
+    const isNew = target.text === undefined;
+    const absolute = join(place.top, target.path);
+    const fitted = await fitFile(request, target.path, file.hunks, target.text);
     if (!fitted.ok) return withheld(`${printablePath(target.path)}: ${fitted.reason}`);
-    pieces.push(pieceOf(target.path, target.text === undefined, fitted));
-    facts.push({ path: target.path, added: fitted.added, removed: fitted.removed, isNew: target.text === undefined });
+    const { lines, added, removed, after, secrets } = fitted;
+    const protection = await reasonToProtect(options.sandbox, absolute, { before: target.text, after });
+    pieces.push(pieceOf(target.path, isNew, lines));
+    facts.push({ path: target.path, added, removed, isNew, ...(protection !== undefined && { protection }), secrets });
   }
   const patch = pieces.join('');
   const refusal = await refusalOf(options, place, patch, request.signal);
   return refusal === undefined ? { ok: true, patch, place, files: facts } : withheld(refusal);
+}
+
+/** The hunks of one file as git wants them, for the file as it is now, with its line ends and its secrets. */
+async function fitFile(
+  { secrets: context }: PatchRequest,
+  path: string,
+  hunks: PatchedFile['hunks'],
+  before: string | undefined,
+): Promise<
+  (Extract<Fitted, { ok: true }> & { after: string; secrets: WrittenSecret[] }) | Extract<Fitted, { ok: false }>
+> {
+  const crlf = before !== undefined && /\r\n/.test(before) && !/(?:^|[^\r])\n/.test(before);
+  const plain = crlf ? before.replaceAll('\r\n', '\n') : (before ?? '');
+  const masked = context && (await maskFile(context, path, plain));
+  const canonical = hunks.map(hunk => ({ ...hunk, lines: hunk.lines.map(masked?.canonical ?? String) }));
+  const touched = hunks.some(({ lines }) => lines.some(line => placeholdersIn(line).size > 0));
+  const fresh = before === undefined ? newFileHunk(hunks) : undefined;
+  if (fresh?.ok === false) return fresh;
+  const made = patchedText(canonical, touched && masked ? masked.text : plain);
+  if (!made.ok) return made;
+  const { text, secrets } = (await masked?.restore(made.text)) ?? { text: made.text, secrets: [] };
+  const after = crlf ? text.replaceAll('\n', '\r\n') : text;
+  const fitted = fresh ?? fittedHunks(before ?? '', after);
+  return fitted.ok ? { ...fitted, after, secrets: secrets.filter(({ kept }) => !kept) } : fitted;
 }
 
 /** What git says against a patch; undefined: nothing. */
@@ -141,7 +184,7 @@ async function textOf(
   return Buffer.isBuffer(bytes) ? { path: opened.path, text: bytes.toString('utf8') } : bytes;
 }
 
-function pieceOf(path: string, isNew: boolean, { lines }: Extract<Fitted, { ok: true }>): string {
+function pieceOf(path: string, isNew: boolean, lines: readonly string[]): string {
   const head = isNew
     ? [`diff --git a/${path} b/${path}`, 'new file mode 100644', '--- /dev/null', `+++ b/${path}`]
     : [`diff --git a/${path} b/${path}`, `--- a/${path}`, `+++ b/${path}`];

@@ -123,18 +123,20 @@ const maxChangedLines = 4_000;
 const maxMs = 2_000;
 
 /**
- * The hunks of one file as git wants them, for the file as it is now: with right numbers, three lines around them, and the
- * file's line ends. A hunk whose old lines stand nowhere, or at several places of which its head names none, does not fit.
+ * What the hunks of one file make of its text, whose line ends are plain. A hunk whose old lines stand nowhere, or at several
+ * places of which its head names none, does not fit.
  */
-export function fitHunks(hunks: readonly Hunk[], text: string): Fitted {
-  const crlf = /\r\n/.test(text) && !/(?:^|[^\r])\n/.test(text);
+export function patchedText(
+  hunks: readonly Hunk[],
+  text: string,
+): { ok: true; text: string } | { ok: false; reason: string } {
   const lines = text.split('\n');
   const endsWhole = lines.at(-1) === '';
   if (endsWhole) lines.pop();
   const after: string[] = [];
   let behind = 0;
   for (const hunk of hunks) {
-    const marked = withLineEnds(hunk.lines, crlf);
+    const marked = hunk.lines.filter(line => !line.startsWith('\\'));
     const old = marked.filter(line => !line.startsWith('+')).map(line => line.slice(1));
     const place = placeOf(old, lines, hunk.from, behind);
     if (typeof place === 'string') return { ok: false, reason: place };
@@ -145,7 +147,7 @@ export function fitHunks(hunks: readonly Hunk[], text: string): Fitted {
   const touchesEnd = behind === lines.length;
   after.push(...lines.slice(behind));
   const ends = after.length > 0 && (endsWhole || touchesEnd);
-  return between(text, `${after.join('\n')}${ends ? '\n' : ''}`);
+  return { ok: true, text: `${after.join('\n')}${ends ? '\n' : ''}` };
 }
 
 /** The only hunk that a new file has. */
@@ -155,7 +157,8 @@ export function newFileHunk(hunks: readonly Hunk[]): Fitted {
   return { ok: true, lines: [`@@ -0,0 +1,${lines.length} @@`, ...lines], added: lines.length, removed: 0 };
 }
 
-function between(before: string, after: string): Fitted {
+/** A change of one file as git wants it: with right numbers and three lines around it. */
+export function fittedHunks(before: string, after: string): Fitted {
   const patch = structuredPatch('a', 'b', before, after, '', '', {
     context: 3,
     maxEditLength: maxChangedLines,
@@ -169,10 +172,6 @@ function between(before: string, after: string): Fitted {
   ]);
   const count = (mark: string) => hunks.flatMap(hunk => hunk.lines).filter(line => line.startsWith(mark)).length;
   return { ok: true, lines, added: count('+'), removed: count('-') };
-}
-
-function withLineEnds(lines: readonly string[], crlf: boolean): string[] {
-  return lines.filter(line => !line.startsWith('\\')).map(line => (crlf && !line.endsWith('\r') ? `${line}\r` : line));
 }
 
 /** The index at which the old lines stand; a reason where nobody can tell. */

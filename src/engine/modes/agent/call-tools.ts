@@ -5,7 +5,7 @@ import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
 import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
 import { headed, hintHeading, stripForgedMarks } from './agent.ts';
-import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
+import type { AgentTool, CallNote, ToolOutput } from './local-tools/agent-tool.ts';
 
 /** What is kept of a result for the record of the run. */
 const maxRecordedLength = 2_000_000;
@@ -118,10 +118,13 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
     problem: `Refused, and not run: ${problem}`,
     args,
   });
-  const unfit = await unverified(input, tool, call.id, sound.args);
-  if (unfit !== undefined) return refused(unfit, sound.args);
+  const note = await unverified(input, tool, call.id, sound.args);
+  if (typeof note === 'string') return refused(note, sound.args);
+  if (note?.always !== undefined && !input.onToolCall)
+    return refused(`${note.always} Nobody is asked here.`, sound.args);
   // Who is asked may never answer: the end of the run does not wait for that.
-  const asked = input.onToolCall?.({ ...sound, tool, id: call.id, name: call.name, signal: input.signal });
+  const pending = { ...sound, tool, id: call.id, name: call.name, signal: input.signal, ...(note && { note }) };
+  const asked = input.onToolCall?.(pending);
   const answered = orEnded(Promise.resolve(asked), input.signal).catch((error: unknown) => {
     throwIfAborted(input.signal);
     throw error;
@@ -133,16 +136,16 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
   const edited = check(tool, verdict.args);
   if ('problem' in edited) return invalid(`The edited arguments don't fit: ${edited.problem}`);
   const wrong = await unverified(input, tool, call.id, edited.args);
-  return wrong === undefined ? { tool, args: edited.args } : refused(wrong, edited.args);
+  return typeof wrong === 'string' ? refused(wrong, edited.args) : { tool, args: edited.args };
 }
 
-/** What the tool itself has against a call. */
+/** What the tool itself has against a call, or says of it. */
 async function unverified(
   { signal }: AgentInput,
   tool: AgentTool,
   callId: string,
   args: Record<string, unknown>,
-): Promise<string | undefined> {
+): Promise<string | CallNote | undefined> {
   try {
     return await tool.verify?.(args, { callId, signal });
   } catch (error) {

@@ -39,13 +39,13 @@ export interface ApprovalParts {
 
 const words = { once: 'allow', always: 'allow all of this kind in this run', no: 'refuse' } as const;
 
-const schema: JsonObject = {
-  type: 'object',
-  properties: {
-    decision: { type: 'string', title: 'Decision', enum: Object.values(words), default: words.no },
-  },
-  required: ['decision'],
-};
+function schemaOf(decisions: readonly string[]): JsonObject {
+  return {
+    type: 'object',
+    properties: { decision: { type: 'string', title: 'Decision', enum: [...decisions], default: words.no } },
+    required: ['decision'],
+  };
+}
 
 /** The gate of a run: what the policy does not allow is asked, one call at a time; what nobody allows is refused. */
 export function createApprovals({ policy, ask, runId }: ApprovalParts): NonNullable<AgentInput['onToolCall']> {
@@ -53,19 +53,24 @@ export function createApprovals({ policy, ask, runId }: ApprovalParts): NonNulla
   let before: Promise<unknown> = Promise.resolve();
 
   async function asked(call: PendingCall, number: number) {
-    if (allowed.has(call.name)) return { action: 'allow' as const };
-    const answer = await ask({ key: `${runId}:${number}`, message: messageOf(call), schema });
+    const { note } = call;
+    const alone = note?.always !== undefined;
+    if (!alone && allowed.has(call.name)) return { action: 'allow' as const };
+    const form = alone ? schemaOf([words.once, words.no]) : schemaOf(Object.values(words));
+    const answer = await ask({ key: `${runId}:${number}`, message: messageOf(call), schema: form });
+    if (!answer && alone) return deny(`${note.always} Nobody can be asked here. ${instead}`);
     if (!answer) return deny(`${call.name} needs approval, and nobody can be asked here; ${advice}`);
     const decision = answer.action === 'accept' ? answer.content.decision : words.no;
-    if (decision === words.always) allowed.add(call.name);
-    if (decision === words.once || decision === words.always) return { action: 'allow' as const };
+    if (decision === words.always && !alone) allowed.add(call.name);
+    if (decision === words.once || (decision === words.always && !alone)) return { action: 'allow' as const };
     return deny('the user did not approve it. Do not try the same again; go on without, or conclude.');
   }
 
   let count = 0;
   return call => {
     const { effect } = call.tool;
-    if (policy === 'all' || (policy === 'reads' && effect === 'read')) return { action: 'allow' };
+    const isFree = call.note?.always === undefined;
+    if (isFree && (policy === 'all' || (policy === 'reads' && effect === 'read'))) return { action: 'allow' };
     const number = ++count;
     // A person answers one question after the other.
     const verdict = before.then(() => asked(call, number));
@@ -77,6 +82,8 @@ export function createApprovals({ policy, ask, runId }: ApprovalParts): NonNulla
 const advice =
   'the operator can allow it with AGENT_APPROVE=all, or a host that shows forms (MCP elicitation). Go on without, or conclude.';
 
+const instead = 'Leave these files as they are, and say in your answer what the user should change in them.';
+
 function deny(reason: string) {
   return { action: 'deny' as const, reason };
 }
@@ -84,11 +91,11 @@ function deny(reason: string) {
 const acts = { read: 'read', write: 'change files', run: 'run a program', network: 'reach the network' } as const;
 
 /** Control characters could hide on a terminal what is about to happen. */
-function messageOf({ name, args, tool }: PendingCall): string {
+function messageOf({ name, args, tool, note }: PendingCall): string {
   const shown = tool.show?.(args) ?? JSON.stringify(args, undefined, 2);
-  const clean = shown.replace(/[^\P{C}\n\t]/gu, '�');
-  const what = `The agent wants to ${acts[tool.effect]} (${name})`;
-  return `${what}:\n\n${shownToApprove(clean)}`;
+  const clean = (text: string) => text.replace(/[^\P{C}\n\t]/gu, '�');
+  const notes = (note?.lines ?? []).map(line => `\n!! ${clean(line)}`).join('');
+  return `The agent wants to ${acts[tool.effect]} (${name})${notes}:\n\n${shownToApprove(clean(shown))}`;
 }
 
 export interface TriageParts {

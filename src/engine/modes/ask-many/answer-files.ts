@@ -6,8 +6,10 @@ import type { JsonObject } from '../../../core/json.ts';
 import { printablePath } from '../../../core/text.ts';
 import { splitSuffix } from '../../../models/routing/names.ts';
 import { isSkip, parsePathReference } from '../../../workspace/paths.ts';
-import { findSecrets, placeholdersIn, type RestoredText, restoreSecrets } from '../../../workspace/restore-secrets.ts';
+import { readFile } from '../../../workspace/read-file.ts';
+import { maskedLines, maskFile } from '../../../workspace/restore-secrets.ts';
 import {
+  assertUnprotected,
   checkTarget,
   fileName,
   makeInside,
@@ -59,6 +61,7 @@ export async function prepareOutput(
   checkTarget(sandbox, join(output.directory, name));
   const directory = await makeInside(sandbox, output.directory);
   checkTarget(sandbox, join(directory, name));
+  await assertUnprotected(sandbox, join(directory, name));
   await probeInside(sandbox, directory, `${reqId}-probe`);
   if (name !== '') {
     const path = join(directory, name);
@@ -127,21 +130,32 @@ export interface AnswerWriter {
 
 type FileFacts = { path: string; facts: JsonObject } | { path?: undefined; facts: JsonObject };
 
-/** `question`: the file that was sent, whose masked secrets are put back into what is written. */
+/** `question`: the file that was sent; where an answer replaces it, its masked secrets are put back. */
 export function createAnswerWriter({ services, call }: FanoutRun, output: OutputPlan, question: string): AnswerWriter {
   const { sandbox, mask, emit, maxFileBytes: maxBytes } = services;
   const used = new Set<string>();
   let count = 0;
 
-  async function write(wanted: string, text: string, mode = 0o666): Promise<FileFacts> {
+  async function write(wanted: string, answer: string): Promise<FileFacts> {
     const name = unused(wanted, used);
     const { directory, overwrite } = output;
     const unique = `${call.reqId}-${++count}`;
-    const writing: Writing = { directory, name, text, unique, keep: !overwrite, mode };
     try {
+      const found = await sandbox.locate(join(directory, name));
+      const asked = await sandbox.locate(question);
+      const isSame = overwrite && !isSkip(found) && !isSkip(asked) && found.path === asked.path;
+      const own = isSame ? await restored(answer) : undefined;
+      // The file with the secret may be readable for the user alone; this one must not be for more.
+      const mode = own?.count ? 0o600 : 0o666;
+      const text = own?.text ?? answer;
+      const writing: Writing = { directory, name, text, unique, keep: !overwrite, mode };
       const { path, replaced } = await writeInside(sandbox, writing);
       emit({ type: 'files.written', reqId: call.reqId, tool: call.tool.name, path });
-      return { path, facts: { file: path, overwritten: replaced ? true : undefined } };
+      const secrets = {
+        secrets_put_back: own?.count || undefined,
+        secrets_left_masked: (own ? 0 : maskedLines(answer).length) || undefined,
+      };
+      return { path, facts: { file: path, overwritten: replaced ? true : undefined, ...secrets } };
     } catch (error) {
       // The answer was paid for: it comes in the reply, with the reason why it is there.
       if (!isAppError(error)) throw error;
@@ -151,9 +165,12 @@ export function createAnswerWriter({ services, call }: FanoutRun, output: Output
     }
   }
 
-  async function clear(text: string): Promise<RestoredText> {
-    const request = { wanted: placeholdersIn(text), paths: [question], scopes: [call.reqId], signal: call.signal };
-    return restoreSecrets(text, await findSecrets({ ...request, sandbox, mask, maxBytes }));
+  /** Throws where the file would lose a secret, or have it at another place. */
+  async function restored(answer: string): Promise<{ text: string; count: number }> {
+    const file = await readFile(sandbox, question, { maxBytes, signal: call.signal });
+    const masked = await maskFile({ mask, scopes: [call.reqId] }, question, isSkip(file) ? '' : file.text);
+    const { text, secrets } = await masked.restore(answer);
+    return { text, count: secrets.length };
   }
 
   return {
@@ -163,12 +180,9 @@ export function createAnswerWriter({ services, call }: FanoutRun, output: Output
       const facts = factsOf(response);
       const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);
       if ('answer' in outcome) {
-        const { text, count, left } = await clear(outcome.said);
-        // The file with the secret may be readable for the user alone; this one must not be for more.
-        const file = await write(name, text, count > 0 ? 0o600 : undefined);
+        const file = await write(name, outcome.said);
         if (file.path === undefined) return { facts: { ...facts, ...file.facts }, text: outcome.answer.text };
-        const secrets = { secrets_put_back: count || undefined, secrets_left_masked: left.length || undefined };
-        return { path: file.path, facts: { ...facts, ...file.facts, ...secrets } };
+        return { path: file.path, facts: { ...facts, ...file.facts } };
       }
       const file = await write(name, failureText(response));
       return { path: file.path, facts: { ...facts, ...file.facts } };

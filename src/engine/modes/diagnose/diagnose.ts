@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { askModelTurn, recordLocalTurn } from '../../../calls/ask/ask.ts';
-import { secretsOfThread } from '../../../calls/ask/redaction.ts';
 import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
 import { successReply } from '../../../calls/reply.ts';
@@ -9,10 +8,13 @@ import type { DiagnoseMode } from '../../../calls/tool.ts';
 import { type ErrorCode, inputError, isAppError, securityError } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
+import type { Thread } from '../../../core/thread.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import type { UserAnswer, UserQuestion } from '../../../core/tool-host.ts';
+import { scopesOf } from '../../../threads/threads.ts';
+import type { SoundPatch } from '../../../workspace/git/check-patch.ts';
 import { maskPatch } from '../../../workspace/git/diff.ts';
-import { placeholdersIn, restoreSecretsInPatch } from '../../../workspace/restore-secrets.ts';
+import type { MaskContext } from '../../../workspace/restore-secrets.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import { checkEvidence, diagnosisDocument, diagnosisForm, noPatchForm, patchForm, readDiagnosis } from './diagnosis.ts';
 import { findFrames, readFrames, referencesOf } from './stack-frames.ts';
@@ -34,20 +36,19 @@ async function applyDiagnosis(call: ThreadedCall, services: ModeServices): Promi
   let paths = pathsIn(proposed, root);
   try {
     if (backups === undefined) throw noBackups();
-    const originals = await secretsOfThread(services, { thread, files: [], signal }, placeholdersIn(proposed));
-    const { text } = restoreSecretsInPatch(proposed, originals);
-    const checked = await git.checkPatch({ patch: text, root, signal });
+    const request = { patch: proposed, root, signal, secrets: await maskedAs(services, thread) };
+    const checked = await git.checkPatch(request);
     if (!checked.ok) throw stale(checked.reason);
     paths = checked.files.map(({ path }) => join(checked.place.top, path));
     const shown = await maskPatch(checked.patch, services.mask, thread.id);
     call.progress.stage('waiting for approval');
-    const question = questionOf(shown.patch);
+    const question = questionOf(shown.patch, notesOf(checked));
     const answer = await answerTo(call, question);
     if (answer === 'later')
       return { kind: 'local', contribution: '', document: waiting(question), questions: [question] };
     if (answer.action !== 'accept' || answer.content.approve !== true) throw declined();
     const backup = join(backups, reqId);
-    const { files } = await git.applyPatch({ patch: text, root, signal, backup });
+    const { files } = await git.applyPatch({ ...request, backup });
     tell(files);
     return appliedPlan(files, backup);
   } catch (error) {
@@ -85,11 +86,33 @@ function lastPatch({ thread, tool }: ThreadedCall): string | undefined {
   return last && readDiagnosis(last.content)?.patch;
 }
 
+/** What the files of a thread were masked under. */
+async function maskedAs({ store, mask }: ModeServices, thread: Thread): Promise<MaskContext> {
+  const [scope = thread.id, ...earlier] = await scopesOf(store, thread);
+  return { mask, scopes: [scope, ...earlier] };
+}
+
+/** What the user has to know besides the patch. */
+function notesOf({ files }: SoundPatch): string[] {
+  const guarded = files.filter(({ protection }) => protection !== undefined);
+  const secrets = files.flatMap(({ path, secrets: own }) => own.map(({ kind, line }) => `${path}:${line} (${kind})`));
+  return [
+    ...guarded.map(
+      ({ path, protection }) =>
+        `${path} makes other programs run or obey something without being started for it (${protection}).`,
+    ),
+    ...(secrets.length > 0 ? [`Secrets are written back where they stood, in ${secrets.join(', ')}.`] : []),
+  ];
+}
+
 /** Its key is the patch's own: what was approved is this patch and no other. */
-function questionOf(patch: string): UserQuestion {
+function questionOf(patch: string, notes: readonly string[]): UserQuestion {
   return {
-    key: `apply_patch:${createHash('sha256').update(patch).digest('hex').slice(0, 16)}`,
-    message: `Apply this patch?\n\n${shownToApprove(patch.replace(unprintable, '\ufffd'))}`,
+    key: `apply_patch:${createHash('sha256')
+      .update([patch, ...notes].join('\n'))
+      .digest('hex')
+      .slice(0, 16)}`,
+    message: `Apply this patch?${notes.map(note => `\n!! ${note}`).join('')}\n\n${shownToApprove(patch.replace(unprintable, '\ufffd'))}`,
     schema: {
       type: 'object',
       properties: { approve: { type: 'boolean', title: 'Apply it', default: false } },
@@ -154,14 +177,13 @@ const patchShare = 0.6;
 /** The keys of a reply about a patch that a model proposed: the patch in its sound form, or why it is not shown. */
 async function checkShownPatch(
   services: ModeServices,
-  { thread, turn, signal, request }: Pick<AnsweredCall, 'thread' | 'turn' | 'signal' | 'request'>,
+  { thread, signal, request }: Pick<AnsweredCall, 'thread' | 'signal' | 'request'>,
   proposed: string,
 ): Promise<JsonObject> {
   const { git, backups } = services.diagnose;
   try {
-    const originals = await secretsOfThread(services, { thread, files: turn.files, signal }, placeholdersIn(proposed));
-    const restored = restoreSecretsInPatch(proposed, originals);
-    const checked = await git.checkPatch({ patch: restored.text, root: request.principal.root, signal });
+    const secrets = await maskedAs(services, thread);
+    const checked = await git.checkPatch({ patch: proposed, root: request.principal.root, secrets, signal });
     if (!checked.ok) return { patch_withheld: sentence(checked.reason) };
     const shown = await maskPatch(checked.patch, services.mask, thread.id);
     const masked = shown.patch !== checked.patch;

@@ -16,10 +16,20 @@ export interface AgentTool {
   check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
   show?(args: Record<string, unknown>): string;
-  /** Why this very call can't be made, whoever approves it; asked before the gate. What it throws is such a reason too. */
-  verify?(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | undefined>;
+  /**
+   * Why this very call can't be made, whoever approves it, or what to know of it; asked before the gate. What it throws is such
+   * a reason too.
+   */
+  verify?(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | CallNote | undefined>;
   /** Answers the text that the model reads. What it throws is told to the model as a failure. */
   run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
+}
+
+/** What whoever approves a call has to know besides its arguments. */
+export interface CallNote {
+  lines: readonly string[];
+  /** Why this call is asked about whatever the policy and earlier approvals allow; absent: it is one like any other. */
+  always?: string;
 }
 
 export interface ToolOutput {

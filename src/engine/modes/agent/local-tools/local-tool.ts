@@ -95,7 +95,7 @@ interface LocalToolSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'n
   fields: Fields;
   show?(args: z.output<z.ZodObject<Fields>>): string;
   /** See `AgentTool`. */
-  verify?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<string | undefined>;
+  verify?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): ReturnType<NonNullable<AgentTool['verify']>>;
   run(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<string | ToolOutput>;
 }
 

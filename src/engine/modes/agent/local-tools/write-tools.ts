@@ -5,10 +5,16 @@ import { z } from 'zod';
 import { inputError, isAppError, securityError } from '../../../../core/errors.ts';
 import { printablePath, safeCut } from '../../../../core/text.ts';
 import { isSkip } from '../../../../workspace/paths.ts';
+import { reasonToProtect } from '../../../../workspace/protected-files.ts';
 import { readBytes } from '../../../../workspace/read-file.ts';
-import { findSecrets, placeholdersIn, restoreSecretsInPatch } from '../../../../workspace/restore-secrets.ts';
+import {
+  type MaskedFile,
+  maskFile,
+  placeholdersIn,
+  type WrittenSecret,
+} from '../../../../workspace/restore-secrets.ts';
 import { type ChangedPlace, type FileChange, writeChanges } from '../../../../workspace/write-changes.ts';
-import type { AgentTool } from './agent-tool.ts';
+import type { AgentTool, CallNote } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused, targetNamed } from './local-tool.ts';
 import { type ProcessOutput, runProcess } from './run-process.ts';
 
@@ -30,30 +36,107 @@ const unwanted: readonly (readonly [RegExp, string])[] = [
   [/^(old|new|new file|deleted file) mode (?!100(644|755)$)/m, 'only plain files are taken, no links or modules'],
 ];
 
+/** What a call would write, and what whoever approves it has to know of that. */
+interface Prepared {
+  changes: FileChange[];
+  /** Real paths of protected files among them, each with its reason. */
+  guarded: Map<string, string>;
+  /** Secrets that are put back, by the file's name. */
+  secrets: { name: string; secret: WrittenSecret }[];
+}
+
 /**
- * What a unified diff makes of the project's files, as git itself applies it to copies of them. Nothing of the project is
- * changed. Throws where it does not apply cleanly, or touches what may not be written.
+ * What a unified diff makes of the project's files, as git itself applies it to copies of them, which are masked as the model
+ * saw them. Nothing of the project is changed. Throws where it does not apply cleanly, or touches what may not be written.
  *
- * `src/files/patch/` is another thing: it mends what a model wrote, since nobody is there to write it again, needs a repository,
- * and deletes nothing. Here the model hears what git says and tries again, and a project needs no repository.
+ * `src/workspace/git/check-patch.ts` is another thing: it mends what a model wrote, since nobody is there to write it again, needs a
+ * repository, and deletes nothing. Here the model hears what git says and tries again, and a project needs no repository.
  */
-export async function gitApply(parts: LocalToolServices, patch: string, signal: AbortSignal): Promise<FileChange[]> {
-  const text = patch.endsWith('\n') ? patch : `${patch}\n`;
+async function preparePatch(parts: LocalToolServices, patch: string, signal: AbortSignal): Promise<Prepared> {
+  let text = patch.endsWith('\n') ? patch : `${patch}\n`;
   for (const [pattern, why] of unwanted) if (pattern.test(text)) throw unfit(why);
   const folder = await mkdtemp(join(tmpdir(), 'polylogue-patch-'));
   const git = (args: readonly string[]) => runGitApply(parts, folder, args, text, signal);
   try {
     const names = await pathsIn(git);
+    // Without a placeholder it may also be made from what the model itself wrote, or saw in another place.
+    const seesMasked = placeholdersIn(text).size > 0;
     const copies: Copy[] = [];
-    for (const name of names) copies.push(await copyOf(parts, folder, name, signal));
+    for (const name of names) copies.push(await copyOf(parts, folder, name, { seesMasked, signal }));
+    for (const { masked } of copies) text = masked.canonical(text);
     const checked = await git(['--check']);
     if (checked.exitCode !== 0) throw unfit(`git apply --check says: ${safeCut(checked.output.trim(), 1_500)}`);
     const applied = await git([]);
     if (applied.exitCode !== 0) throw unfit(`git apply says: ${safeCut(applied.output.trim(), 1_500)}`);
-    return await Promise.all(copies.map(copy => changeOf(copy)));
+    const made = [];
+    for (const copy of copies) made.push(await changeOf(copy));
+    return await prepared(parts, made, ({ kept }) => !kept);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function prepareFile(
+  parts: LocalToolServices,
+  { path: named, content }: { path: string; content: string },
+  signal: AbortSignal,
+): Promise<Prepared> {
+  const path = await targetNamed(parts, pathIn(parts, named));
+  const opened = await parts.sandbox.open(path);
+  const before = isSkip(opened) ? null : await readBytes(opened, path, { maxBytes: parts.maxFileBytes, signal });
+  const isKnown = before === null || Buffer.isBuffer(before);
+  const masked = await maskedAs(parts, path, isKnown ? plainOf(before).plain : '');
+  const { text, secrets } = await masked.restore(masked.canonical(content));
+  const change = { path, text, ...(isKnown && { before }) };
+  return prepared(parts, [{ change, secrets }], () => true);
+}
+
+async function prepared(
+  { sandbox, root }: LocalToolServices,
+  made: readonly { change: FileChange; secrets: readonly WrittenSecret[] }[],
+  isTold: (secret: WrittenSecret) => boolean,
+): Promise<Prepared> {
+  const guarded = new Map<string, string>();
+  for (const { path, before, text: after } of made.map(({ change }) => change)) {
+    const reason = await reasonToProtect(sandbox, path, { before: before?.toString('utf8'), after });
+    if (reason !== undefined) guarded.set(path, `${printablePath(relative(root, path))} (${reason})`);
+  }
+  const secrets = made.flatMap(({ change, secrets: own }) =>
+    own.filter(isTold).map(secret => ({ name: printablePath(relative(root, change.path)), secret })),
+  );
+  return { changes: made.map(({ change }) => change), guarded, secrets };
+}
+
+function noteOf({ guarded, secrets }: Prepared): CallNote {
+  const always =
+    guarded.size === 0
+      ? undefined
+      : `It changes what makes other programs run or obey something without being started for it: ${[...guarded.values()].join(', ')}. That needs an approval of its own, also under AGENT_APPROVE=all.`;
+  const places = secrets.map(({ name, secret: { kind, line } }) => `${name}:${line} (${kind})`);
+  const told = `Secrets are written back where they stood, in ${safeCut(places.join(', '), 1_000)}.`;
+  return {
+    lines: [...(always === undefined ? [] : [always]), ...(places.length > 0 ? [told] : [])],
+    ...(always && { always }),
+  };
+}
+
+/** A file as the model of the run saw it. */
+function maskedAs(
+  { mask, scope, earlierScopes = [] }: LocalToolServices,
+  path: string,
+  text: string,
+): Promise<MaskedFile> {
+  return maskFile({ mask, scopes: [scope, ...earlierScopes] }, path, text);
+}
+
+/** Line ends and byte-order marks are not shown to models, so that what they write has none either. */
+function plainOf(before: Buffer | null): { plain: string; crlf: boolean; marked: boolean } {
+  const whole = before?.toString('utf8') ?? '';
+  const marked = whole.startsWith(mark);
+  const ends = whole.split('\n').length - 1;
+  const crlf = ends > 0 && whole.split('\r\n').length - 1 === ends;
+  const text = marked ? whole.slice(1) : whole;
+  return { plain: crlf ? text.replaceAll('\r\n', '\n') : text, crlf, marked };
 }
 
 async function pathsIn(git: (args: readonly string[]) => Promise<ProcessOutput>): Promise<string[]> {
@@ -71,43 +154,46 @@ interface Copy {
   copied: string;
   /** Null: there is none yet. */
   before: Buffer | null;
+  masked: MaskedFile;
   /** How the original ends its lines and begins. */
   crlf: boolean;
   marked: boolean;
 }
 
-/** Line ends and byte-order marks are not shown to models, so that their patches have none either. */
-async function copyOf(parts: LocalToolServices, folder: string, name: string, signal: AbortSignal): Promise<Copy> {
+async function copyOf(
+  parts: LocalToolServices,
+  folder: string,
+  name: string,
+  { seesMasked, signal }: { seesMasked: boolean; signal: AbortSignal },
+): Promise<Copy> {
   const copied = resolve(folder, name);
   if (!copied.startsWith(folder + sep)) throw outside(name);
   const path = await targetNamed(parts, resolve(parts.root, name));
   const opened = await parts.sandbox.open(path);
-  if (isSkip(opened)) {
-    if (opened.code !== 'not_found') throw refused(opened);
-    return { path, copied, before: null, crlf: false, marked: false };
+  if (isSkip(opened) && opened.code !== 'not_found') throw refused(opened);
+  const before = isSkip(opened) ? null : await readBytes(opened, path, { maxBytes: parts.maxFileBytes, signal });
+  if (before !== null && !Buffer.isBuffer(before)) throw refused(before);
+  const { plain, ...form } = plainOf(before);
+  if (before && !Buffer.from(before.toString('utf8')).equals(before)) {
+    throw unfit(`${printablePath(name)} is no text in UTF-8`);
   }
-  const before = await readBytes(opened, path, { maxBytes: parts.maxFileBytes, signal });
-  if (!Buffer.isBuffer(before)) throw refused(before);
-  const whole = before.toString('utf8');
-  if (!Buffer.from(whole).equals(before)) throw unfit(`${printablePath(name)} is no text in UTF-8`);
-  const marked = whole.startsWith(mark);
-  const ends = whole.split('\n').length - 1;
-  const crlf = ends > 0 && whole.split('\r\n').length - 1 === ends;
-  const plain = marked ? whole.slice(1) : whole;
-  await mkdir(dirname(copied), { recursive: true });
-  await writeFile(copied, crlf ? plain.replaceAll('\r\n', '\n') : plain);
-  return { path, copied, before, crlf, marked };
+  const masked = await maskedAs(parts, path, plain);
+  if (before) {
+    await mkdir(dirname(copied), { recursive: true });
+    await writeFile(copied, seesMasked ? masked.text : plain);
+  }
+  return { path, copied, before, masked, ...form };
 }
 
-async function changeOf({ path, copied, before, crlf, marked }: Copy): Promise<FileChange> {
+async function changeOf({ path, copied, before, masked, crlf, marked }: Copy) {
   // Not there any more: the patch deletes it.
   const stats = await lstat(copied).catch(() => undefined);
-  if (!stats) return { path, before, text: undefined };
+  if (!stats) return { change: { path, before, text: undefined }, secrets: [] };
   // A link could lead anywhere.
   if (!stats.isFile()) throw unfit('only plain files are taken, no links or modules');
-  const after = await readFile(copied, 'utf8');
-  const ended = crlf ? after.replaceAll('\n', '\r\n') : after;
-  return { path, before, text: marked ? mark + ended : ended };
+  const { text, secrets } = await masked.restore(await readFile(copied, 'utf8'));
+  const ended = crlf ? text.replaceAll('\n', '\r\n') : text;
+  return { change: { path, before, text: marked ? mark + ended : ended }, secrets };
 }
 
 function runGitApply(
@@ -144,7 +230,7 @@ const maxTextLength = 1_000_000;
 
 /** Hands that change files. What was there before is kept. */
 export function writeTools(parts: LocalToolServices): AgentTool[] {
-  const judged = createJudged(parts);
+  const judged = createJudged();
   return [
     defineLocalTool({
       name: 'write_file',
@@ -152,14 +238,10 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
       effect: 'write',
       fields: { path: z.string().min(1), content: z.string().max(maxTextLength) },
       show: ({ path, content }) => `${path}\n${content}`,
-      async verify({ path }, { signal, callId }) {
-        await judged.look(callId, await targetNamed(parts, pathIn(parts, path)), signal);
-        return undefined;
-      },
-      async run({ path, content }, { signal, callId }) {
-        const target = await targetNamed(parts, pathIn(parts, path));
-        const text = await clear(parts, content, [target], signal);
-        return write(parts, [{ path: target, text, ...judged.before(callId, target) }], callId, signal);
+      verify: async (args, { signal, callId }) => judged.keep(callId, await prepareFile(parts, args, signal)),
+      run: async (args, { signal, callId }) => {
+        const known = judged.take(callId);
+        return write(parts, known ?? (await prepareFile(parts, args, signal)), known, callId, signal);
       },
     }),
     defineLocalTool({
@@ -169,72 +251,47 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
       effect: 'write',
       fields: { patch: z.string().min(1).max(maxTextLength) },
       show: ({ patch }) => patch,
-      async verify({ patch }, { signal }) {
-        await changesOf(parts, patch, signal);
-        return undefined;
-      },
-      run: async ({ patch }, { signal, callId }) => write(parts, await changesOf(parts, patch, signal), callId, signal),
+      verify: async ({ patch }, { signal, callId }) => judged.keep(callId, await preparePatch(parts, patch, signal)),
+      run: async ({ patch }, { signal, callId }) =>
+        write(parts, await preparePatch(parts, patch, signal), judged.take(callId), callId, signal),
     }),
   ];
 }
 
 const maxJudged = 50;
 
-/** What stood at a place when a call was judged: what somebody did there until it was approved is not overwritten. */
-function createJudged({ sandbox, maxFileBytes: maxBytes }: LocalToolServices) {
-  const known = new Map<string, { path: string; before: Buffer | null }>();
+/** What calls would do that were judged: what somebody did there until one was approved is not overwritten. */
+function createJudged() {
+  const known = new Map<string, Prepared>();
   return {
-    async look(callId: string, path: string, signal: AbortSignal): Promise<void> {
+    keep(callId: string, call: Prepared): CallNote {
       known.delete(callId);
-      const opened = await sandbox.open(path);
-      const before = isSkip(opened) ? null : await readBytes(opened, path, { maxBytes, signal });
-      if (before !== null && !Buffer.isBuffer(before)) return;
-      known.set(callId, { path, before });
+      known.set(callId, call);
       const [oldest] = known.keys();
       if (known.size > maxJudged && oldest !== undefined) known.delete(oldest);
+      return noteOf(call);
     },
-    before(callId: string, path: string): Pick<FileChange, 'before'> {
+    take(callId: string): Prepared | undefined {
       const found = known.get(callId);
       known.delete(callId);
-      return found?.path === path ? { before: found.before } : {};
+      return found;
     },
   };
 }
 
-async function changesOf(parts: LocalToolServices, patch: string, signal: AbortSignal): Promise<FileChange[]> {
-  const named = [...patch.matchAll(/^--- (?:a\/)?([^\t\n]+)/gm)].flatMap(([, name]) =>
-    name === undefined ? [] : [name],
-  );
-  const paths = named.filter(name => name !== '/dev/null').map(name => pathIn(parts, name));
-  return gitApply(parts, await clear(parts, patch, paths, signal), signal);
-}
-
-/** The model saw placeholders where secrets are; what it writes has the secrets again, or is refused. */
-async function clear(
-  parts: LocalToolServices,
-  text: string,
-  paths: readonly string[],
-  signal: AbortSignal,
-): Promise<string> {
-  const { sandbox, mask, maxFileBytes: maxBytes, scope, earlierScopes = [] } = parts;
-  const scopes = [scope, ...earlierScopes];
-  const wanted = placeholdersIn(text);
-  if (wanted.size === 0) return text;
-  const originals = await findSecrets({ wanted, paths, scopes, sandbox, mask, maxBytes, signal });
-  return restoreSecretsInPatch(text, originals).text;
-}
-
 async function write(
   parts: LocalToolServices,
-  changes: readonly FileChange[],
+  { changes }: Prepared,
+  judged: Prepared | undefined,
   callId: string,
   signal: AbortSignal,
 ): Promise<string> {
   const { sandbox, root, reqId, tool, emit } = parts;
   const unique = `${reqId}-${callId.replace(/[^\w-]/g, '_')}`;
   const backups = join(parts.backups, unique);
+  const approved = new Set(judged?.guarded.keys());
   try {
-    const places = await writeChanges({ sandbox, backups, unique, signal }, changes);
+    const places = await writeChanges({ sandbox, backups, unique, signal, approved }, changes);
     for (const { path } of places) emit({ type: 'files.written', reqId, tool, path });
     return places.map(place => lineOf(root, place)).join('\n');
   } catch (error) {

@@ -1,0 +1,131 @@
+import { isTelling } from '../core/text.ts';
+import type { Span } from './secret-tokens.ts';
+
+interface Known {
+  value: string;
+  kind: string;
+  /** Undefined: everywhere. */
+  scope: string | undefined;
+  /** As `condense` leaves them. */
+  forms: readonly string[];
+}
+
+export interface RememberedSecrets {
+  add(secrets: readonly { kind: string; value: string }[], scope: string): void;
+  /** Without a scope all are looked for. */
+  find(text: string, scope?: string): Span[];
+}
+
+/** Secrets of which the newest are kept. */
+const maxSecrets = 256;
+
+/** A shorter form would stand in ordinary texts. */
+const leastForm = 6;
+
+const leastPart = 12;
+
+/** Secrets that are known by their values, in whatever form a program may print them. */
+export function createRememberedSecrets(): RememberedSecrets {
+  const known = new Map<string, Known>();
+  return {
+    add(secrets, among) {
+      for (const { kind, value } of secrets) {
+        // Others must not lose words of their texts to a password that somebody chose.
+        const isCode = /^\S{16,}$/.test(value) && /\d/.test(value) && /[A-Za-z]/.test(value);
+        const scope = isCode ? undefined : among;
+        const parts = [value, ...value.split('\n').filter(line => line.length >= leastPart)];
+        const forms = [...new Set(parts.filter(isTelling).flatMap(formsOf))];
+        if (!isTelling(value) && forms.length === 0) continue;
+        const key = `${scope ?? ''}\0${value}`;
+        known.delete(key);
+        known.set(key, { value, kind, scope, forms });
+        const [oldest] = known.keys();
+        if (known.size > maxSecrets && oldest !== undefined) known.delete(oldest);
+      }
+    },
+    find(text, among) {
+      const likely = [...known.values()].filter(({ scope }) => among === undefined || (scope ?? among) === among);
+      if (likely.length === 0) return [];
+      const { condensed, placeOf } = condense(text);
+      return likely.flatMap(({ value, kind, forms }) => {
+        // Surer finds name the kind, so that a placeholder stays the same where the rules find the secret too.
+        const span = (start: number, end: number): Span => ({ start, end, kind, rank: 9 });
+        const plain = placesOf(text, value).map(at => span(at, at + value.length));
+        const others = forms.flatMap(form =>
+          placesOf(condensed, form).map(at => span(placeOf(at), placeOf(at + form.length - 1) + 1)),
+        );
+        return [...plain, ...others];
+      });
+    },
+  };
+}
+
+function placesOf(text: string, part: string): number[] {
+  const places: number[] = [];
+  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) places.push(at);
+  return places;
+}
+
+/** Control sequences, what introduces an escaped character, and what is looked at. */
+const pieces = /\p{Cc}\[[\d;?]*[A-Za-z]|\\u\{?0{0,4}|\\x|0x|&#x?|([\p{L}\p{N}]+)/giu;
+
+/** Letters and digits alone, in lower case: what stands between the pieces of a secret does not hide it. */
+function condense(text: string): { condensed: string; placeOf(at: number): number } {
+  const parts: string[] = [];
+  const starts: number[] = [];
+  const places: number[] = [];
+  let length = 0;
+  for (const { 1: run, index } of text.matchAll(pieces)) {
+    if (run === undefined) continue;
+    const lower = run.toLowerCase();
+    // Some letters are more than one in lower case.
+    parts.push(lower.length === run.length ? lower : run);
+    starts.push(length);
+    places.push(index);
+    length += run.length;
+  }
+  const placeOf = (at: number) => {
+    let [low, high] = [0, starts.length - 1];
+    while (low < high) {
+      const middle = Math.ceil((low + high) / 2);
+      if ((starts[middle] ?? 0) <= at) low = middle;
+      else high = middle - 1;
+    }
+    return (places[low] ?? 0) + at - (starts[low] ?? 0);
+  };
+  return { condensed: parts.join(''), placeOf };
+}
+
+/** A secret in the forms that programs give it, condensed. */
+function formsOf(value: string): string[] {
+  const bytes = Buffer.from(value);
+  const base64 = [0, 1, 2].map(before => {
+    // The first and the last characters depend on what stands around the secret.
+    const code = Buffer.concat([Buffer.alloc(before), bytes])
+      .toString('base64')
+      .replace(/=+$/, '');
+    return code.slice(Math.ceil((before * 8) / 6), (before + bytes.length) % 3 === 0 ? undefined : -1);
+  });
+  const half = Math.ceil(value.length / 2);
+  const halves = value.length >= 2 * leastPart ? [value.slice(0, half), value.slice(half)] : [];
+  const numbers = (radix: number) => [...bytes].map(byte => byte.toString(radix)).join('');
+  const html = value.replace(/[&<>"']/g, sign => `&#${sign.charCodeAt(0)};`);
+  const named = value
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+    .replaceAll("'", '&apos;');
+  return [
+    ...[
+      value,
+      [...value].reverse().join(''),
+      encodeURIComponent(value.toWellFormed()),
+      JSON.stringify(value).slice(1, -1),
+    ],
+    ...[html, named, bytes.toString('hex'), numbers(10), numbers(8)],
+    ...[...base64, ...halves],
+  ]
+    .map(form => condense(form).condensed)
+    .filter(form => form.length >= leastForm);
+}

@@ -1,0 +1,162 @@
+import { readdir, realpath } from 'node:fs/promises';
+import { join, relative, sep } from 'node:path';
+import { isRecord } from '../core/json.ts';
+import { nameTest } from './paths.ts';
+import type { Sandbox } from './sandbox.ts';
+
+/**
+ * Files that make other programs run or obey something although nobody starts them for it, as patterns at any depth of a
+ * project: `name` is a file, `folder/` is all below it, `folder/name` is a file in it, `*` stands for any characters in one
+ * name. Upper and lower case are the same. The project's own code (tests, build scripts, Makefiles, settings of test runners) is
+ * not here: it runs when somebody runs the project. The list is part of the documentation.
+ */
+export const protectedFiles: readonly { title: string; patterns: readonly string[] }[] = [
+  {
+    title: 'settings of an editor',
+    patterns:
+      '.vscode/ .vscode-insiders/ .idea/ .run/ .fleet/ .zed/ .nova/ .vs/ .settings/ .theia/ *.code-workspace *.sublime-project .devcontainer/ .devcontainer.json devcontainer.json .gitpod.yml .gitpod.dockerfile .exrc .vimrc .nvimrc .nvim.lua .lvimrc .dir-locals.el .dir-locals-2.el'.split(
+        ' ',
+      ),
+  },
+  {
+    title: 'settings or instructions of a coding agent',
+    patterns:
+      '.mcp.json mcp.json mcp_config.json .mcp/ claude_desktop_config.json .claude/ .claude-plugin/ .claude.json .codex/ .gemini/ .cursor/ .windsurf/ .codeium/ .continue/ .cline/ .clinerules/ .roo/ .roomodes .roorules .kilocode/ .kiro/ .trae/ .aider* .amazonq/ .opencode/ opencode.json opencode.jsonc .qwen/ .junie/ .goose/ .goosehints .crush.json crush.json .crush/ .factory/ .augment/ .agents/ .agent/ .amp/ .zencoder/ .polylogue/ .cursorrules .windsurfrules agents.md agents.override.md claude.md claude.local.md gemini.md qwen.md warp.md skill.md'.split(
+        ' ',
+      ),
+  },
+  {
+    title: 'hooks or settings of git',
+    patterns:
+      '.git/ .gitmodules .gitconfig .githooks/ .git-hooks/ .husky/ .huskyrc* .lefthook/ lefthook.* .lefthook.* lefthook-local.* .lefthook-local.* .pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml .overcommit.yml captainhook.json .simple-git-hooks.* simple-git-hooks.* .lintstagedrc* lint-staged.config.* head'.split(
+        ' ',
+      ),
+  },
+  {
+    title: 'settings of continuous integration or deployment',
+    patterns:
+      '.github/ .gitlab/ .gitlab-ci.yml .gitlab-ci.yaml *.gitlab-ci.yml .circleci/ .travis.yml appveyor.yml .appveyor.yml azure-pipelines* .azure-pipelines/ .azuredevops/ bitbucket-pipelines.yml jenkinsfile jenkinsfile.* *.jenkinsfile .jenkins/ .drone.* .woodpecker/ .woodpecker.* .buildkite/ .teamcity/ .forgejo/ .gitea/ .cirrus.* buildspec.yml buildspec.yaml cloudbuild.yaml cloudbuild.yml cloudbuild.json .semaphore/ .ci/ codemagic.yaml .builds/ .build.yml wercker.yml .tekton/ .codebuild/ netlify.toml vercel.json .platform.app.yaml renovate.json renovate.json5 .renovaterc*'.split(
+        ' ',
+      ),
+  },
+  {
+    title: 'what a package manager runs or installs',
+    patterns:
+      'package.json package.json5 package.yaml node_modules/ bower_components/ .npmrc npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.* pnpmfile.js pnpm-workspace.yaml .pnp.* bunfig.toml .bunfig.toml deno.json deno.jsonc package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock composer.json composer.lock gemfile.lock poetry.lock uv.lock pipfile.lock cargo.lock .bundle/ .gemrc pip.conf pip.ini .pip/ .pypirc .condarc .cargo/ rust-toolchain rust-toolchain.toml .mvn/ mvnw mvnw.cmd gradlew gradlew.bat gradle/wrapper/ nuget.config .config/dotnet-tools.json .venv/ venv/ site-packages/ pyvenv.cfg sitecustomize.py usercustomize.py *.pth'.split(
+        ' ',
+      ),
+  },
+  {
+    title: 'what a shell runs by itself',
+    patterns:
+      '.envrc .direnv/ .tool-versions mise.toml .mise.toml mise.local.toml .mise/ .config/mise/ .autoenv .autoenv.zsh .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish/ .inputrc .curlrc .wgetrc .ssh/ .docker/'.split(
+        ' ',
+      ),
+  },
+];
+
+interface Pattern {
+  title: string;
+  isFolder: boolean;
+  tests: ((name: string) => boolean)[];
+}
+
+let compiled: readonly Pattern[] | undefined;
+
+const compile = (): Pattern[] =>
+  protectedFiles.flatMap(group =>
+    group.patterns.map(pattern => ({
+      title: group.title,
+      isFolder: pattern.endsWith('/'),
+      tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
+    })),
+  );
+
+/** A path's names as file systems compare them: without case, marks that are not seen, and what Windows leaves away. */
+export function comparedNames(path: string): string[] {
+  const plain = (name: string) =>
+    name
+      .normalize('NFKC')
+      .replace(/\p{Cf}/gu, '')
+      .toLowerCase()
+      .replace(/(?<=.):.*$/s, '')
+      .replace(/(?<=[^.\s])[.\s]+$/, '');
+  return path.split(/[\\/]/).map(plain).filter(Boolean);
+}
+
+/** Whether a path from the project on is on the list, judged by its names alone. */
+export function isProtectedFile(relativePath: string): boolean {
+  return protectionOf(relativePath) !== undefined;
+}
+
+/** What a path from the project on is, where it is on the list. */
+export function protectionOf(relativePath: string): string | undefined {
+  const names = comparedNames(relativePath);
+  compiled ??= compile();
+  return compiled.find(({ isFolder, tests }) => {
+    const last = names.length - tests.length;
+    return names.some(
+      (_, start) =>
+        (isFolder ? start <= last : start === last) && tests.every((test, at) => test(names[start + at] ?? '')),
+    );
+  })?.title;
+}
+
+/** What a text would make of a file; undefined: it is not there before, or not any more. */
+export interface ProtectedChange {
+  before: string | undefined;
+  after: string | undefined;
+}
+
+/** Of package.json: what says something about a package, and nothing that is run, loaded or installed. */
+const describing = new Set(
+  'name version description keywords homepage bugs license author contributors maintainers funding repository private files types typings sideEffects'.split(
+    ' ',
+  ),
+);
+
+/** Why a change of a file needs an approval of its own: what the file is, or undefined. */
+export async function reasonToProtect(
+  { roots }: Pick<Sandbox, 'roots'>,
+  path: string,
+  { before, after }: ProtectedChange,
+): Promise<string | undefined> {
+  for (const root of roots) {
+    const inside = relative(root, path);
+    if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`)) continue;
+    const reason = protectionOf(inside) ?? (await behindLink(root, path));
+    if (reason === undefined) continue;
+    const isManifest =
+      comparedNames(inside).at(-1) === 'package.json' && protectionOf(join(inside, '..')) === undefined;
+    if (!isManifest || !onlyDescribes(before, after)) return reason;
+  }
+  return undefined;
+}
+
+/** A link of the project with a name of the list makes a file of what it leads to, under any name. */
+async function behindLink(root: string, path: string): Promise<string | undefined> {
+  const entries = await readdir(root, { withFileTypes: true }).catch(() => []);
+  for (const entry of entries) {
+    const reason = entry.isSymbolicLink() ? protectionOf(entry.name) : undefined;
+    if (reason === undefined) continue;
+    const real = await realpath(join(root, entry.name)).catch(() => undefined);
+    if (real !== undefined && (path === real || path.startsWith(real + sep))) return reason;
+  }
+  return undefined;
+}
+
+function onlyDescribes(before: string | undefined, after: string | undefined): boolean {
+  const [old, now] = [fieldsOf(before ?? '{}'), fieldsOf(after ?? '')];
+  if (!old || !now) return false;
+  const same = (key: string) => JSON.stringify(old[key]) === JSON.stringify(now[key]);
+  return [...Object.keys(old), ...Object.keys(now)].every(key => describing.has(key) || same(key));
+}
+
+function fieldsOf(text: string): Record<string, unknown> | undefined {
+  try {
+    const parsed: unknown = JSON.parse(text.replace(/^\uFEFF/, ''));
+    return isRecord(parsed) ? parsed : undefined;
+  } catch {
+    return undefined;
+  }
+}
