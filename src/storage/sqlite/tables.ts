@@ -94,11 +94,14 @@ export function sqliteRows(db: DatabaseSync) {
       const { body, seal } = sealRecord({ kind: 'turn', thread: id, turn });
       addTurn.run(thread, turn.seq, turn.exchange, body, seal);
     },
-    /** Sets the status, and puts the exchange's turns into the search index when it is `done`, else takes them out. */
-    exchange(thread: number, head: HeadState, id: ExchangeId, status: ExchangeStatus): void {
+    /**
+     * Sets the status, and puts the exchange's turns into the search index when it is `done`, else takes them out. `after`: the
+     * turns up to this `seq` are in step already.
+     */
+    exchange(thread: number, head: HeadState, id: ExchangeId, status: ExchangeStatus, after = -1): void {
       const { body, seal } = sealRecord({ kind: 'exchange', thread: head.id, id, status });
       setExchange.run(thread, id, body, seal);
-      index(thread, head, id, status === 'done');
+      index(thread, head, { id, done: status === 'done', after });
     },
     compaction(thread: number, record: RecordOf<'compaction'>): void {
       const { body, seal } = sealRecord(record);
@@ -128,14 +131,19 @@ export function sqliteRows(db: DatabaseSync) {
 }
 
 /** Keeps the search index of one exchange in step with whether it is done. */
-function wordIndex(db: DatabaseSync): (thread: number, head: HeadState, id: ExchangeId, done: boolean) => void {
+function wordIndex(db: DatabaseSync) {
   const turnsOf = db.prepare('SELECT n FROM turns WHERE thread = ? AND exchange = ?');
+  const turnsAfter = db.prepare('SELECT n FROM turns WHERE thread = ? AND seq > ? AND exchange = ?');
   const turn = db.prepare('SELECT body, seal FROM turns WHERE n = ?');
   const indexed = db.prepare('SELECT 1 FROM turn_words WHERE rowid = ?');
   const add = db.prepare('INSERT INTO turn_words (rowid, scope, words) VALUES (?, ?, ?)');
   const drop = db.prepare('DELETE FROM turn_words WHERE rowid = ?');
-  return (thread, { owner, workspace }, id, done) => {
-    for (const row of turnsOf.all(thread, id)) {
+  return (
+    thread: number,
+    { owner, workspace }: HeadState,
+    { id, done, after }: { id: ExchangeId; done: boolean; after: number },
+  ): void => {
+    for (const row of after < 0 ? turnsOf.all(thread, id) : turnsAfter.all(thread, after, id)) {
       const n = Number(row.n);
       if (done === (indexed.get(n) !== undefined)) continue;
       if (!done) {

@@ -34,13 +34,17 @@ export function sqliteWrites(db: DatabaseSync) {
   const dropTombstone = db.prepare('DELETE FROM tombstones WHERE id = ?');
   const findExchange = db.prepare('SELECT body, seal FROM exchanges WHERE thread = ? AND id = ?');
 
-  /** The exchanges that a change touches, with the status each of them has after it. */
-  function statuses(thread: number, { turns = [], exchange }: ThreadChange): Map<ExchangeId, ExchangeStatus> {
-    const found = new Map<ExchangeId, ExchangeStatus>();
-    for (const { exchange: id } of turns) {
-      if (!found.has(id)) found.set(id, recordOf(findExchange.get(thread, id), 'exchange')?.status ?? 'pending');
+  const statusOf = (thread: number, id: ExchangeId) => recordOf(findExchange.get(thread, id), 'exchange')?.status;
+
+  /** The exchanges that a change touches, with the status each of them has before and after it. */
+  function statuses(thread: number, { turns = [], exchange }: ThreadChange) {
+    const found = new Map<ExchangeId, { before: ExchangeStatus | undefined; status: ExchangeStatus }>();
+    for (const { exchange: id } of [...turns, ...(exchange ? [{ exchange: exchange.id }] : [])]) {
+      if (found.has(id)) continue;
+      const before = statusOf(thread, id);
+      found.set(id, { before, status: exchange?.id === id ? exchange.status : (before ?? 'pending') });
     }
-    return exchange ? found.set(exchange.id, exchange.status) : found;
+    return found;
   }
 
   function append(thread: number, head: HeadState, change: ThreadChange): void {
@@ -48,7 +52,10 @@ export function sqliteWrites(db: DatabaseSync) {
     const { id, seq } = head;
     for (const { sha256, text } of blobs) rows.blob(sha256, text);
     for (const turn of turns) rows.turn(thread, id, turn);
-    for (const [exchange, status] of statuses(thread, change)) rows.exchange(thread, head, exchange, status);
+    for (const [exchange, { before, status }] of statuses(thread, change)) {
+      // Where nothing else became of an exchange, only its new turns are looked at: it may have any number of them.
+      rows.exchange(thread, head, exchange, status, before === status ? seq - turns.length : undefined);
+    }
     for (const sha of new Set([...blobs.map(blob => blob.sha256), ...blobsOfTurns(turns)])) rows.reference(thread, sha);
     if (workflow) rows.workflow(thread, id, workflow.tool, seq, workflow.state);
     if (compaction) rows.compaction(thread, { kind: 'compaction', thread: id, compaction });

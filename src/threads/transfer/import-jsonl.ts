@@ -270,9 +270,12 @@ async function surveyed({ clock, random, mask }: ImportParts, options: ImportOpt
 
 /** Sorts what a turn refers to; a file's text stays one, whatever else claims it to be a picture. */
 function note({ files, images }: StoredTurn, texts: Set<Sha256>, pictures: Set<Sha256>): void {
-  for (const { base, shown } of files) for (const hash of [base, shown]) if (hash) texts.add(hash);
-  for (const { blob } of images) pictures.add(blob);
-  for (const hash of pictures) if (texts.has(hash)) pictures.delete(hash);
+  for (const hash of files.flatMap(({ base, shown }) => [base, shown])) {
+    if (!hash) continue;
+    texts.add(hash);
+    pictures.delete(hash);
+  }
+  for (const { blob } of images) if (!texts.has(blob)) pictures.add(blob);
 }
 
 /** What expired or was removed may come back by its file; what is there is never written over. */

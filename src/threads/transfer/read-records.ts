@@ -12,6 +12,9 @@ const maxLineLength = 128 * 1024 * 1024;
 
 const maxFileLength = 2 * 1024 * 1024 * 1024;
 
+/** Lines of one file, and texts that its turns refer to: something is held in memory for each of these. */
+const maxRecords = 1_000_000;
+
 const lineEnd = 0x0a;
 
 /** The lines of a file in UTF-8, without their ends. Never holds more than one of them. */
@@ -34,14 +37,14 @@ export async function* fileLines(open: OpenBytes, signal?: AbortSignal): AsyncGe
   };
   const add = (part: Uint8Array): void => {
     length += part.length;
-    if (length > maxLineLength) throw tooLarge(`Line ${number}`, maxLineLength);
+    if (length > maxLineLength) throw tooLarge(`Line ${number}`, `${maxLineLength} bytes`);
     if (part.length > 0) parts.push(part);
   };
 
   for await (const chunk of open()) {
     throwIfAborted(signal);
     total += chunk.length;
-    if (total > maxFileLength) throw tooLarge('The file', maxFileLength);
+    if (total > maxFileLength) throw tooLarge('The file', `${maxFileLength} bytes`);
     let from = 0;
     for (let at = chunk.indexOf(lineEnd); at !== -1; at = chunk.indexOf(lineEnd, from)) {
       add(chunk.subarray(from, at));
@@ -54,8 +57,8 @@ export async function* fileLines(open: OpenBytes, signal?: AbortSignal): AsyncGe
   if (length > 0) yield take();
 }
 
-function tooLarge(what: string, bytes: number): Error {
-  return limitError('size', `${what} has more than ${bytes} bytes; that is no thread of ours.`, {
+function tooLarge(what: string, most: string): Error {
+  return limitError('size', `${what} has more than ${most}; that is no thread of ours.`, {
     next: 'Name a file that export_thread or "polylogue export" wrote.',
   });
 }
@@ -124,12 +127,17 @@ const deepest = 100;
  * The records of a thread's file, one after the other. All that can be wrong with it is refused with the number of the line:
  * it comes from anywhere.
  */
-export async function* readRecords(open: OpenBytes, signal?: AbortSignal): AsyncGenerator<NumberedRecord> {
+export async function* readRecords(
+  open: OpenBytes,
+  signal?: AbortSignal,
+  most = maxRecords,
+): AsyncGenerator<NumberedRecord> {
   const chain = createSumChain();
-  const inPlace = createOrder();
+  const inPlace = createOrder(most);
   let line = 0;
   for await (const text of fileLines(open, signal)) {
     line++;
+    if (line > most) throw tooLarge('The file', `${most} lines`);
     if (line === 1) checkHeader(text);
     const json = chain.open(text);
     if (json === undefined) throw broken(line, 'it was changed, moved or cut off since it was written');
@@ -185,7 +193,7 @@ interface Order {
 }
 
 /** Holds each record against those before it. */
-function createOrder(): Order {
+function createOrder(most: number): Order {
   let rank = -1;
   let seq = 0;
   let turns = 0;
@@ -204,6 +212,7 @@ function createOrder(): Order {
       for (const sha of [base, shown]) if (sha) wanted.add(sha);
     }
     for (const { blob } of images) wanted.add(blob);
+    if (wanted.size > most) return `the turns refer to more than ${most} texts`;
     seq++;
     turns++;
     return undefined;
