@@ -47,7 +47,7 @@ export async function daemon(folder: BenchFolder): Promise<Table> {
 
 async function startDaemon(folder: BenchFolder, vendorUrl: string) {
   const { program, env } = product(folder, vendorUrl, { POLYLOGUE_REQUESTS_PER_MINUTE: '1000000' });
-  const child = spawn(process.execPath, [program, 'serve', '--port', '0'], {
+  const child = spawn(process.execPath, [program, 'serve', '--port', '0', '--no-token'], {
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
   });

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { exposurePolicy, wsSettings } from '../config/derived-settings.ts';
 import { configError, inputError } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
@@ -14,6 +15,7 @@ import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts
 import { createReadiness, metricsRoute } from '../server/daemon/probes.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, FileView, OwnData, ProviderView, ThreadsData } from '../server/dashboard/data.ts';
+import { createKeptToken } from '../server/proxy/start-daemon.ts';
 import { wsRules } from '../server/websocket/settings.ts';
 import { openWebSockets } from '../server/websocket/websocket.ts';
 import type { Store } from '../storage/store.ts';
@@ -141,6 +143,8 @@ export interface DaemonSettings {
   host?: string;
   port?: number;
   token?: string;
+  /** Where no token is set at all, one is made and kept in `daemon.token` of the data directory. */
+  keepsToken?: boolean;
   /** Hears what the operator should know, a sentence each. */
   log?(message: string): void;
 }
@@ -169,13 +173,25 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
   const values = config.values.app;
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
   const warn = (message: string) => emit({ type: 'warning', where: 'daemon', message });
-  const ownToken = settings.token ?? values.token;
+  const given = settings.token ?? values.token;
+  const isOpen = given === undefined && values.tokensFile === undefined;
+  // Other machines would not see the file: what they are let in by, their operator chooses.
+  const isKept = settings.keepsToken === true && isOpen && isLoopback(bind.host);
+  const kept = isKept ? createKeptToken(join(config.home, 'daemon.token')) : undefined;
+  const ownToken = given ?? kept?.readOrMake();
   const live = await openLiveTokens({
     path: values.tokensFile,
-    own: ownToken === undefined ? undefined : operatorEntry(ownToken, bind.host),
+    own: ownToken === undefined ? undefined : operatorEntry(ownToken, bind.host, kept?.path),
     clock,
     warn,
     log: message => settings.log?.(message),
+    keepOwn({ secret }) {
+      try {
+        if (secret !== undefined) kept?.replace(secret);
+      } catch (error) {
+        warn(`A rotated token holds until the next start: ${String(error)}`);
+      }
+    },
     onSecrets: parts.know,
   });
   const half = Math.ceil(values.maxSessions / 2);
@@ -185,6 +201,7 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     hosts: values.serveHosts ?? [],
     origins: values.serveOrigins ?? [],
     tokens: live.tokens,
+    tokenFile: kept?.path,
     tokensProblem: live.problem,
     rates: { perMinute: values.requestsPerMinute, burst: Math.max(1, Math.ceil(values.requestsPerMinute / 6)) },
     capacity: { perCaller: values.sessionCalls, inAll: values.daemonCalls, queued: values.queuedCalls },
@@ -206,6 +223,7 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     ],
   });
   gaugeDaemon(observed.gauge, daemon);
+  if (kept) settings.log?.(`the token that clients and the dashboard need is in ${kept.path}`);
   return daemon;
 }
 
@@ -230,10 +248,12 @@ async function opened(live: LiveTokens, options: DaemonOptions): Promise<DaemonS
   }
 }
 
-function operatorEntry(token: string, host: string): TokenEntry {
+function operatorEntry(token: string, host: string, path: string | undefined): TokenEntry {
   if (!isToken(token)) {
-    throw configError('POLYLOGUE_TOKEN could be guessed, or holds what no header can carry.', {
-      next: `Give it at least ${shortestToken} printable characters without spaces and commas.`,
+    const from = path === undefined ? 'POLYLOGUE_TOKEN' : `The token in "${path}"`;
+    const next = `Give it at least ${shortestToken} printable characters without spaces and commas`;
+    throw configError(`${from} could be guessed, or holds what no header can carry.`, {
+      next: path === undefined ? `${next}.` : `${next}, or delete the file to have another one made.`,
     });
   }
   const caller: Caller = { ...operator, isAtHome: isLoopback(host) };

@@ -27,8 +27,9 @@ export async function openProxy(config: AppConfig, settings: ProxySettings): Pro
   const starts = !(settings.onlyRunning || isNamed);
   if (starts) requireHome(config.home, 'Set POLYLOGUE_HOME to a folder that you may write: the daemon needs one.');
   const { roots, isGuess = false } = await rootsOf(config, settings);
-  const [proxyModule, daemons] = await Promise.all([
+  const [proxyModule, { createKeptToken }, daemons] = await Promise.all([
     import('../server/proxy/proxy.ts'),
+    import('../server/proxy/start-daemon.ts'),
     import('../server/daemon/find-daemons.ts'),
   ]);
   const { isPrivate } = storePlace(config.values.app, config.home);
@@ -38,11 +39,17 @@ export async function openProxy(config: AppConfig, settings: ProxySettings): Pro
     const found = await daemons.findDaemons(daemons.healthFolder(config.home), clock);
     return found.some(({ port, state }) => port === servePort && state !== 'gone');
   };
+  // A daemon of this data directory that made its token itself tells where it is, by whatever name it is called.
+  const url = settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url);
+  const found =
+    isNamed && token === undefined ? await daemons.findDaemons(daemons.healthFolder(config.home), clock) : [];
+  const file = found.find(each => each.url === url && each.state === 'running')?.token_file;
+  const shown = token ?? (file === undefined ? undefined : createKeptToken(file).read());
   const ofProject = new Set<string>(projectOptions.flatMap(({ env }) => [...env]));
   const env = Object.entries({ ...settings.childEnv, POLYLOGUE_HOME: config.home });
   return proxyModule.openProxy({
-    url: settings.url === undefined ? localUrl(serveHost, servePort) : addressOf(settings.url),
-    access: isNamed || token !== undefined ? { token } : { isOurs },
+    url,
+    access: isNamed || token !== undefined ? { token: shown } : { isOurs },
     root: roots[0],
     isGuess,
     home: config.home,

@@ -106,6 +106,8 @@ function addSetting(program: Command, { flag, type, choices, doc }: OptionSpec):
 
 function addFlag(command: Command, { name, value, repeat, choices, doc }: FlagSpec): void {
   const option = new Option(value === undefined ? `--${name}` : `--${name} <${value}>`, doc);
+  // `--no-token` is a flag of its own beside `--token`: whoever gives both is told so.
+  option.negate = false;
   if (choices) option.choices(choices);
   if (repeat) option.argParser((text: string, before: unknown) => [...(Array.isArray(before) ? before : []), text]);
   command.addOption(option);

@@ -1,10 +1,10 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startDaemon } from '../support/daemon-process.ts';
 import { connectHttp } from '../support/http-session.ts';
-import { type Era, serverCommand } from '../support/mcp-session.ts';
+import { type Era, serverCommand, startSession } from '../support/mcp-session.ts';
 import { vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
@@ -66,6 +66,49 @@ describe('polylogue serve', () => {
     daemon.signal('SIGTERM');
     expect(await daemon.ended).toEqual({ code: 0, signal: null });
     expect(await readdir(join(home, 'daemon'))).toEqual([]);
+  });
+
+  it('makes itself a token that connect, status, doctor and the dashboard lead to, unless it is told not to', async () => {
+    const home = await newHome();
+    const file = join(home, 'daemon.token');
+    const daemon = await startDaemon({ root: project.root, home, env, keepsToken: true });
+    expect(daemon.log()).toContain(file);
+    const token = (await readFile(file, 'utf8')).trim();
+    expect([token.length, (await stat(file)).mode & 0o777]).toEqual([43, 0o600]);
+    expect(daemon.log()).not.toContain(token);
+    const asked = (headers = {}) => fetch(`${daemon.url}/api/tools`, { headers }).then(({ status }) => status);
+    expect([await asked(), await asked({ Authorization: `Bearer ${token}` })]).toEqual([401, 200]);
+    expect(await (await fetch(`${daemon.url}/login`)).text()).toContain('polylogue status');
+    for (const command of ['status', 'doctor']) expect((await polylogue(home, command)).out, command).toContain(file);
+    // Named by its URL, too, a daemon of this data folder gets its token.
+    for (const flags of [['--url', daemon.url], ['--running']]) {
+      const more = { ...env, POLYLOGUE_PORT: new URL(daemon.url).port };
+      const session = await startSession({ root: project.root, home, env: more, args: ['connect', ...flags] });
+      expect((await session.call('version')).isError).toBe(false);
+      await session.close();
+    }
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toMatchObject({ code: 0 });
+    const open = await start(home);
+    expect((await fetch(`${open.url}/api/tools`)).status).toBe(200);
+    open.signal('SIGTERM');
+    expect(await open.ended).toMatchObject({ code: 0 });
+
+    const both = await polylogue(home, 'serve', '--port', '0', '--token', token, '--no-token');
+    expect([both.code, both.out]).toEqual([2, expect.stringContaining('--no-token contradicts')]);
+    await writeFile(file, 'short');
+    const short = await polylogue(home, 'serve', '--port', '0');
+    expect([short.code, short.out]).toEqual([
+      2,
+      expect.stringMatching(/daemon\.token" could be guessed[\s\S]*delete the file/),
+    ]);
+    await rm(file);
+    await mkdir(file);
+    const unreadable = await polylogue(home, 'serve', '--port', '0');
+    expect([unreadable.code, unreadable.out]).toEqual([
+      2,
+      expect.stringMatching(/daemon\.token" cannot be read: EISDIR/),
+    ]);
   });
 
   it('is found dead when it was killed', async () => {

@@ -12,9 +12,18 @@ export interface DaemonProcess {
   ended: Promise<{ code: number | null; signal: string | null }>;
 }
 
+export interface DaemonPlace extends ServerPlace {
+  /** Where no token is set, it makes itself one; else everybody of this machine is let in. */
+  keepsToken?: boolean;
+}
+
 /** The spawned `polylogue serve`; resolves once it listens, rejects when it ends before. */
-export async function startDaemon({ args = [], ...place }: ServerPlace): Promise<DaemonProcess> {
-  const { command, args: line, cwd, env } = serverCommand({ ...place, args: ['serve', '--port', '0', ...args] });
+export async function startDaemon({ args = [], keepsToken = false, ...place }: DaemonPlace): Promise<DaemonProcess> {
+  const { POLYLOGUE_TOKEN, POLYLOGUE_TOKENS_FILE } = place.env ?? {};
+  const isOpen = !keepsToken && (POLYLOGUE_TOKEN ?? POLYLOGUE_TOKENS_FILE) === undefined;
+  const open = isOpen ? ['--no-token'] : [];
+  const all = ['serve', '--port', '0', ...open, ...args];
+  const { command, args: line, cwd, env } = serverCommand({ ...place, args: all });
   const child = spawn(command, line, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   child.stderr.on('data', chunk => {

@@ -22,7 +22,9 @@ export interface ServeProcess {
 }
 
 export async function startServe(place: ServerPlace): Promise<ServeProcess> {
-  const args = ['serve', '--port', '0', ...(place.args ?? [])];
+  const { POLYLOGUE_TOKEN, POLYLOGUE_TOKENS_FILE } = place.env ?? {};
+  const open = (POLYLOGUE_TOKEN ?? POLYLOGUE_TOKENS_FILE) === undefined ? ['--no-token'] : [];
+  const args = ['serve', '--port', '0', ...open, ...(place.args ?? [])];
   const { command, args: all, cwd, env } = serverCommand({ ...place, args });
   const child = spawn(command, all, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
   const ended = once(child, 'exit').then(([code]) => code);

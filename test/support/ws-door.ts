@@ -7,6 +7,7 @@ import { createGate } from '../../src/server/access/admission.ts';
 import { operator, type Refusal, refusalResponse } from '../../src/server/access/caller.ts';
 import { type CapacityRules, createCapacity } from '../../src/server/access/limits.ts';
 import { createTokens, digestOf, type TokenEntry } from '../../src/server/access/tokens.ts';
+import { createIdentify } from '../../src/server/access/wrong-tokens.ts';
 import { openWebSockets, type WebSocketOptions, type WebSocketRules } from '../../src/server/websocket/websocket.ts';
 import { realClock } from './clock.ts';
 import { seededRandom } from './random.ts';
@@ -29,6 +30,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     caller: { name: owner, owner, permissions: { readOnly: false } },
   }));
   const known = createTokens(entries, operator);
+  const identify = createIdentify(known, clock);
   const capacity = createCapacity({ perCaller: 32, inAll: 128, queued: 256, ...given.capacity });
   const gate = createGate(capacity, clock);
   const errors: Error[] = [];
@@ -37,6 +39,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     clock,
     random: seededRandom(7),
     tokens: known,
+    identify,
     gate,
     productOf: async () => ({ host, root, instructions: 'Ask away.' }),
     admit: () => undefined,
@@ -65,14 +68,12 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
       },
     },
   });
-  const guard = createAddressGuard({ bind: '127.0.0.1', hosts: [], origins: [] });
   const server = createServer((_request, response) => response.writeHead(404).end());
   server.on('upgrade', async (incoming, socket, head) => {
-    const { host: hosts = [], origin = [] } = incoming.headersDistinct;
     const { authorization } = incoming.headers;
-    const caller = known.count() > 0 && authorization === undefined ? undefined : known.identify(authorization);
+    const caller = known.count() > 0 && authorization === undefined ? undefined : identify(authorization, '127.0.0.1');
     const bad: Refusal | undefined =
-      guard({ host: hosts, origin }) ?? (caller && 'status' in caller ? caller : undefined);
+      guard(incoming.headersDistinct) ?? (caller && 'status' in caller ? caller : undefined);
     if (bad) {
       const response = refusalResponse(bad);
       socket.end(`HTTP/1.1 ${bad.status} no\r\nConnection: close\r\n\r\n${await response.text()}`);
@@ -80,6 +81,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
   const { port }: AddressInfo = JSON.parse(JSON.stringify(server.address()));
+  const guard = createAddressGuard({ bind: '127.0.0.1', address: '127.0.0.1', port, hosts: [], origins: [] });
   return {
     url: `ws://127.0.0.1:${port}/ws`,
     port,

@@ -7,6 +7,7 @@ import { type CommandContext, defineCommand } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Finding } from '../doctor/doctor-checks.ts';
 import {
+  checkDaemons,
   checkHandshakes,
   checkMachine,
   checkProviders,
@@ -36,6 +37,7 @@ export const doctor = defineCommand({
         ...(await checkStore(product.inspectStore)),
         ...(await checkRoots(product)),
         ...checkSettings(context),
+        ...(await checkDaemons(context)),
         ...product.models.warnings.map((text): Finding => ({ state: 'warn', what: 'models', text })),
         ...(await checkProviders(product.models)),
         ...(await product.models.namesOfNone()).map(

@@ -2,7 +2,7 @@ import { closeSync, openSync } from 'node:fs';
 import { type AppConfig, createProduct } from '../../app/app.ts';
 import { withValues } from '../../app/settings.ts';
 import { inputError } from '../../core/errors.ts';
-import { type CommandContext, defineCommand, textFlag } from '../command/command.ts';
+import { type CommandContext, defineCommand, isOn, textFlag } from '../command/command.ts';
 
 export const serve = defineCommand({
   name: 'serve',
@@ -20,9 +20,13 @@ export const serve = defineCommand({
       value: 'token',
       doc: "The operator's token, for a try: other users of this machine see it in the list of processes. Else POLYLOGUE_TOKEN.",
     },
+    { name: 'no-token', doc: 'Let every program of this machine in, without a token' },
   ],
   examples: [
-    ['polylogue serve', 'MCP at http://127.0.0.1:8765/mcp, the dashboard at http://127.0.0.1:8765/, for this machine'],
+    [
+      'polylogue serve',
+      'MCP at http://127.0.0.1:8765/mcp, the dashboard at http://127.0.0.1:8765/, with a token that it makes',
+    ],
     ['POLYLOGUE_TOKEN=… polylogue serve --host 0.0.0.0', 'for other machines too: a token is a must then'],
     ['polylogue serve --port 0 --offline', 'a free port and built-in models, for a try'],
   ],
@@ -74,7 +78,14 @@ function isTerminalGone(): boolean {
   }
 }
 
-function settingsOf({ flags }: CommandContext) {
+function settingsOf({ flags, config }: CommandContext) {
+  const isOpen = isOn(flags, 'no-token');
+  const token = textFlag(flags, 'token') || undefined;
+  if (isOpen && (token ?? config.values.app.token) !== undefined) {
+    throw inputError('--no-token contradicts the token that is set by --token or POLYLOGUE_TOKEN.', {
+      next: 'Leave out --no-token to keep the token, or unset the token.',
+    });
+  }
   const port = textFlag(flags, 'port');
   if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= 65_535)) {
     throw inputError(`"${port}" is no port.`, { next: 'Give --port a number from 0 to 65535.' });
@@ -82,7 +93,8 @@ function settingsOf({ flags }: CommandContext) {
   return {
     host: textFlag(flags, 'host'),
     port: port === undefined ? undefined : Number(port),
-    token: textFlag(flags, 'token') || undefined,
+    token,
+    keepsToken: !isOpen,
   };
 }
 

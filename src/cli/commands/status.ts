@@ -59,6 +59,7 @@ function print({ out, environment }: CommandContext, shown: readonly Shown[]): v
     out.line(out.style('bold', url), '  ', out.style(colour, how), reason === undefined ? '' : ` (${reason})`);
     out.line(`  process ${pid}, version ${version}, up ${minutes} min`);
     out.line(`  ${load.sessions} sessions, ${load.calls_running} calls under way, ${load.calls_waiting} waiting`);
+    if (load.token_file !== undefined) out.line(`  token in ${load.token_file}`);
     if (load.tokens_problem !== undefined) out.line('  ', out.style('red', 'tokens:'), ` ${load.tokens_problem}`);
   }
 }

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { findDaemons } from '../../app/app.ts';
 import type { Product } from '../../app/product.ts';
 import { tables } from '../../app/settings.ts';
 import { homeAdvice, homeProblem } from '../../config/home.ts';
@@ -29,6 +30,15 @@ export async function checkMachine({ environment, config, launch }: CommandConte
     { state: 'note', what: 'program', text: launch.program },
     await dataFolder(config.home),
   ];
+}
+
+/** Daemons of this data folder, with where their token is. */
+export async function checkDaemons({ environment, config }: CommandContext): Promise<Finding[]> {
+  const found = (await findDaemons(config, environment.clock)).filter(({ state }) => state !== 'gone');
+  return found.map(({ url, token_file: file }) => {
+    const text = file === undefined ? url : `${url}, its token is in ${file}`;
+    return { state: 'note', what: 'daemon', text };
+  });
 }
 
 async function dataFolder(home: string): Promise<Finding> {

@@ -18,7 +18,7 @@ export const serverOptions = {
     ...operatorSetting('Daemon', 'POLYLOGUE_TOKEN', 'EXAI_WS_TOKEN'),
     type: 'string',
     secret: true,
-    doc: "The operator's own token, at least 16 characters; whoever sends it may do everything. Unset: on this machine everybody may, where there is no file of tokens either.",
+    doc: "The operator's own token, at least 16 characters; whoever sends it may do everything. Unset: `polylogue serve` makes one, where there is no file of tokens either.",
   },
   tokensFile: {
     ...operatorSetting('Daemon', 'POLYLOGUE_TOKENS_FILE'),
@@ -33,7 +33,7 @@ export const serverOptions = {
   serveOrigins: {
     ...operatorSetting('Daemon', 'POLYLOGUE_ORIGINS'),
     type: 'list',
-    doc: 'Web pages that may call the daemon and read what it answers (CORS), such as `https://app.example`. Those of this machine pass without, for WebSockets.',
+    doc: 'Web pages that may call the daemon and read what it answers (CORS), such as `https://app.example`. Unset: its own alone.',
   },
   maxBodyBytes: {
     ...operatorSetting('Daemon', 'POLYLOGUE_MAX_BODY_BYTES', 'EXAI_WS_MAX_BYTES'),

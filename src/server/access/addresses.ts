@@ -26,8 +26,11 @@ export function bareHost(host: string): string {
 }
 
 export interface AddressRules {
-  /** What the server listens on; clients may call it by that name. */
+  /** What the server was told to listen on; clients may call it by that name. */
   bind: string;
+  /** What it listens on. */
+  address: string;
+  port: number;
   /** Further names that clients call it by, without ports: those of a proxy. */
   hosts: readonly string[];
   /** Web pages that may call, as `https://app.example` with the port where it is not the usual one. */
@@ -35,30 +38,55 @@ export interface AddressRules {
 }
 
 /** What a request says of where it was sent, and by which page. */
-export interface AddressHeaders {
-  /** All values of the header; a request with several is refused. */
-  host: readonly string[];
-  origin: readonly string[];
-}
+export type AddressHeaders = Readonly<Record<string, readonly string[] | undefined>>;
 
 const wildcards = new Set(['', '0.0.0.0', '::', '*']);
 
 /**
- * Refuses requests that a web page sends from a place of its own: by a name that was pointed at this machine (Host), or openly
- * from another site (Origin). Programs send no Origin.
+ * The pages that nobody but a server that listens there can have served. Of the names of this machine these are the addresses
+ * alone: `localhost` is two of them, and another program may listen on the other one.
  */
-export function createAddressGuard({ bind, hosts, origins }: AddressRules) {
-  const own = new Set([bind, ...hosts].map(bareHost).filter(name => !wildcards.has(name)));
-  const pages = new Set(origins.map(originOf).filter(origin => origin !== undefined));
-  const isOwn = (name: string) => isLoopback(name) || own.has(name);
-  return ({ host, origin }: AddressHeaders): Refusal | undefined => {
-    const name = host.length === 1 ? hostNameOf(host[0] ?? '') : undefined;
-    if (name === undefined || !isOwn(name)) return wrongHost;
-    if (origin.length === 0) return undefined;
-    const page = origin.length === 1 ? originOf(origin[0] ?? '') : undefined;
-    if (page === undefined) return wrongOrigin;
-    const isNear = pages.has(page) || isOwn(bareHost(new URL(page).hostname));
-    return isNear ? undefined : wrongOrigin;
+function ownPages({ bind, address, port }: Pick<AddressRules, 'bind' | 'address' | 'port'>): Set<string> {
+  const named = wildcards.has(bareHost(bind)) || isLoopback(bind) ? [] : [bareHost(bind)];
+  const both = address === '::' ? ['::1', 'localhost'] : [];
+  const near = wildcards.has(address) ? ['127.0.0.1', ...both] : [address];
+  return new Set([...near, ...named].flatMap(name => originOf(`http://${hostOf(name)}:${port}`) ?? []));
+}
+
+/** A name or address as it stands in a URL. */
+export function hostOf(name: string): string {
+  return name.includes(':') ? `[${name}]` : name;
+}
+
+/**
+ * Refuses requests that a web page sends from a place of its own: by a name that was pointed at this machine (Host), or openly
+ * from another site (Origin, and Sec-Fetch-Site where a browser says no Origin). Programs send neither of these.
+ */
+export function createAddressGuard({ bind, address, port, hosts, origins }: AddressRules) {
+  const listed = new Set(hosts.map(bareHost).filter(name => !wildcards.has(name)));
+  const own = new Set([bareHost(bind), address, ...listed].filter(name => !wildcards.has(name)));
+  const pages = new Set([...ownPages({ bind, address, port }), ...origins.flatMap(page => originOf(page) ?? [])]);
+
+  /** Behind a proxy that the operator named, the page of the very host that was called; the proxy may say by which scheme. */
+  function isProxied(page: string, host: string, scheme: string | undefined): boolean {
+    const { protocol, hostname, host: there } = new URL(page);
+    if (!listed.has(bareHost(hostname)) || URL.parse(`${protocol}//${host}`)?.host !== there) return false;
+    return scheme === undefined || `${scheme.split(',')[0]?.trim().toLowerCase()}:` === protocol;
+  }
+
+  return (headers: AddressHeaders): Refusal | undefined => {
+    const { host = [], origin = [], 'x-forwarded-proto': [scheme] = [] } = headers;
+    const [called = ''] = host;
+    const name = host.length === 1 ? hostNameOf(called) : undefined;
+    if (name === undefined || !(isLoopback(name) || own.has(name))) return wrongHost;
+    const isFrom = (page: string | undefined) =>
+      page !== undefined && (pages.has(page) || isProxied(page, called, scheme));
+    if (origin.length > 0) return origin.length === 1 && isFrom(originOf(origin[0] ?? '')) ? undefined : wrongOrigin;
+    const { 'sec-fetch-site': [site] = [], 'sec-fetch-mode': [mode] = [] } = headers;
+    // Whoever follows a link sees what comes; the page that had the link does not.
+    if (site === undefined || site === 'none' || mode === 'navigate') return undefined;
+    const isSame = site === 'same-origin' && ['http', 'https'].some(each => isFrom(originOf(`${each}://${called}`)));
+    return isSame ? undefined : wrongOrigin;
   };
 }
 

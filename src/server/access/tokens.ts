@@ -32,6 +32,8 @@ export interface Tokens {
   identify(authorization: string | undefined): Caller | Refusal;
   /** Whom a bare token stands for. */
   find(token: string): Caller | undefined;
+  /** Whom the token of this digest stands for. */
+  holder(digest: Buffer): Caller | undefined;
   /** Puts a new token in the place of an old one, for the life of this process; false when the old one is none, or the new one is too short. */
   rotate(old: string, replacement: string): boolean;
   /** A caller with what he may do by now; undefined where nobody of his name and owner is left. */
@@ -86,6 +88,7 @@ export function createTokens(
   return {
     count: () => entries.length,
     find: token => entryOf(token)?.caller,
+    holder: digest => entries.find(entry => timingSafeEqual(entry.digest, digest))?.caller,
     identify(authorization) {
       if (entries.length === 0) return operator;
       const token = /^bearer +([^\s,]+) *$/i.exec(authorization ?? '')?.[1];

@@ -2,6 +2,7 @@ import type { Clock, Random } from '../../core/ports.ts';
 import { createGate } from '../access/admission.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
 import type { Tokens } from '../access/tokens.ts';
+import { createIdentify } from '../access/wrong-tokens.ts';
 import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
 import { followTokens } from './follow-tokens.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
@@ -21,6 +22,8 @@ export interface DaemonOptions
   random: Random;
   /** Where it tells of itself; absent: nowhere. */
   healthFolder?: string;
+  /** The file with the operator's token, where it was not given. */
+  tokenFile?: string | undefined;
   /** What is wrong with the tokens at the moment, as a sentence. */
   tokensProblem?(): string | undefined;
   /** What is at paths of its own beside MCP and the tools. */
@@ -59,6 +62,7 @@ export async function openDaemon(options: DaemonOptions): Promise<Daemon> {
     clock,
     random,
     tokens,
+    identify: createIdentify(tokens, clock),
     gate: createGate(capacity, clock),
     productOf: followTokens(tokens, options.productOf),
     admit: (caller, count) => checkRate(caller.name, count),
@@ -114,6 +118,7 @@ async function healthOf(
     sessions: load.sessions,
     calls_running: load.callsRunning,
     calls_waiting: load.callsWaiting,
+    token_file: options.tokenFile,
     tokens_problem: options.tokensProblem?.(),
   };
 }

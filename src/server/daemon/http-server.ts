@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { configError } from '../../core/errors.ts';
-import { checkBind, createAddressGuard } from '../access/addresses.ts';
+import { checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
 import { type Refusal, refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import { createCors } from '../http/cors.ts';
 import { addressOf, writeResponse } from '../http/responses.ts';
@@ -83,11 +83,8 @@ const maxHeaderBytes = 16_384;
 
 /** Listens; rejects where it may not, or can't. */
 export async function openHttp(options: HttpOptions): Promise<HttpListener> {
-  const { bind, gate, tokens, upgrades, onError, clock, patience } = options;
+  const { bind, gate, tokens, identify, upgrades, onError, clock, patience } = options;
   checkBind({ host: bind.host, tokens: tokens.count() });
-  const checkOrigin = createAddressGuard({ ...options, bind: bind.host });
-  const checkAddress = ({ headersDistinct: { host = [], origin = [] } }: IncomingMessage) =>
-    checkOrigin({ host, origin });
   const sessions = createSessions(options.sessions, clock);
   const mcp = createMcpHttpEndpoint({ ...options, sessions });
   const cors = createCors(options.origins);
@@ -97,16 +94,32 @@ export async function openHttp(options: HttpOptions): Promise<HttpListener> {
   tokens.onRotation(name => answers.end(new Set([name])));
   const onCaller: RouterParts['onCaller'] = ({ name }, outgoing) => answers.add(name, outgoing);
   const tool = createToolApi(options);
+  // Which pages are its own is known once it listens; nothing comes before.
+  let checkOrigin: ReturnType<typeof createAddressGuard>;
+  const checkAddress = ({ headersDistinct }: IncomingMessage) => checkOrigin(headersDistinct);
   const route = createRouter({ ...options, checkAddress, cors, mcp: mcp.handle, tool, onCaller });
 
   async function serve(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
-    const { response, onWritten } = await route(incoming, outgoing);
+    const moved = ownPageFor(incoming);
+    const { response, onWritten } = moved ? { response: moved } : await route(incoming, outgoing);
     let whole = false;
     try {
       whole = await writeResponse(response, outgoing, options);
     } finally {
       onWritten?.(whole);
     }
+  }
+
+  /** Sends a browser that came by `localhost`, which another program may serve too, to the address that is its own. */
+  function ownPageFor(incoming: IncomingMessage): Response | undefined {
+    const { method, headers } = incoming;
+    const { host = '', 'sec-fetch-mode': mode } = headers;
+    const path = addressOf(incoming);
+    const isNear = host.endsWith(`:${port}`) && isLoopback(host.slice(0, host.lastIndexOf(':')));
+    if (method !== 'GET' || mode !== 'navigate' || !isNear || !path) return undefined;
+    if (!checkOrigin({ host: [host], origin: [`http://${host}`] })) return undefined;
+    const Location = `${url}${path.pathname}${path.search}`;
+    return new Response(null, { status: 307, headers: { Location, 'Cache-Control': 'no-store' } });
   }
 
   const mayServe = createPipelineGuard();
@@ -134,13 +147,20 @@ export async function openHttp(options: HttpOptions): Promise<HttpListener> {
   server.on('upgrade', (incoming, socket, head) => {
     // Whoever takes it over listens for himself; until then a connection that breaks must not end the process.
     socket.on('error', () => socket.destroy());
-    const refusal = upgradeThrough({ tokens, upgrades, checkAddress, admit: options.admit }, incoming, socket, head);
+    const refusal = upgradeThrough(
+      { tokens, identify, upgrades, checkAddress, admit: options.admit },
+      incoming,
+      socket,
+      head,
+    );
     if (refusal) refuseUpgrade(socket, refusal, 'Refused');
   });
   server.maxConnections = options.sessions.max * 2 + 256;
-  const port = await listening(server, bind);
+  const { address, port } = await listening(server, bind);
+  checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
+  const url = `http://${nameOf(isLoopback(bind.host) ? address : bind.host)}:${port}`;
   return {
-    url: `http://${nameOf(bind.host)}:${port}`,
+    url,
     port,
     sessions: () => upgrades.reduce((sum, endpoint) => sum + endpoint.connections(), sessions.count()),
     drain: ms => gate.shut(ms),
@@ -167,16 +187,16 @@ function cannotListen(host: string, port: number, error: Error & { code?: string
 function nameOf(host: string): string {
   if (host === '' || host === '0.0.0.0') return '127.0.0.1';
   if (host === '::') return '[::1]';
-  return host.includes(':') ? `[${host}]` : host;
+  return hostOf(host);
 }
 
-type UpgradeGuards = Pick<HttpOptions, 'tokens' | 'upgrades' | 'admit'> & {
+type UpgradeGuards = Pick<HttpOptions, 'tokens' | 'identify' | 'upgrades' | 'admit'> & {
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
 };
 
 /** Hands a connection over to the handler at its path, past the same guards as any request. */
 function upgradeThrough(
-  { tokens, upgrades, admit, checkAddress }: UpgradeGuards,
+  { tokens, identify, upgrades, admit, checkAddress }: UpgradeGuards,
   incoming: IncomingMessage,
   socket: Duplex,
   head: Buffer,
@@ -185,7 +205,7 @@ function upgradeThrough(
   if (refusal) return refusal;
   const { authorization } = incoming.headers;
   const isAuthenticatedLater = authorization === undefined && tokens.count() > 0;
-  const caller = isAuthenticatedLater ? undefined : tokens.identify(authorization);
+  const caller = isAuthenticatedLater ? undefined : identify(authorization, incoming.socket.remoteAddress);
   if (caller && 'status' in caller) return caller;
   const path = addressOf(incoming)?.pathname;
   const endpoint = upgrades.find(each => each.path === path);
@@ -196,13 +216,13 @@ function upgradeThrough(
   return undefined;
 }
 
-function listening(server: Server, { host, port }: HttpOptions['bind']): Promise<number> {
+function listening(server: Server, { host, port }: HttpOptions['bind']): Promise<{ address: string; port: number }> {
   return new Promise((resolve, reject) => {
     server.once('error', error => reject(cannotListen(host, port, error)));
     server.listen(port, host, () => {
       server.removeAllListeners('error');
       const address = server.address();
-      resolve(typeof address === 'object' && address ? address.port : port);
+      resolve(typeof address === 'object' && address ? address : { address: host, port });
     });
   });
 }

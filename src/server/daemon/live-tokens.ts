@@ -68,6 +68,8 @@ async function readText(path: string): Promise<string> {
 }
 
 export interface LiveTokensOptions extends Pick<TokenHooks, 'onSecrets'> {
+  /** Keeps the operator's own token, where another came in its place and there is no file of tokens. */
+  keepOwn?: TokenHooks['onRotated'];
   /** The operator's file of tokens, where there is one. */
   path: string | undefined;
   /** The operator's own token, where one is set. */
@@ -94,10 +96,10 @@ const lookMs = 1_000;
 
 /** Rejects with an `AppError` of kind `config` where the file can't be used. */
 export async function openLiveTokens(options: LiveTokensOptions): Promise<LiveTokens> {
-  const { path, own, onSecrets } = options;
+  const { path, own, onSecrets, keepOwn: onRotated } = options;
   const first = own ? [own] : [];
   if (path === undefined) {
-    const tokens = createTokens(first, operator, { onSecrets });
+    const tokens = createTokens(first, operator, { onSecrets, onRotated });
     const reportState = async () =>
       options.log('There is no file of tokens to be read again; settings are read at the start.');
     return { tokens, reload: reportState, problem: () => undefined, close() {} };

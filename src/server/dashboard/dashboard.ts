@@ -1,7 +1,7 @@
 import type { Clock, Random } from '../../core/ports.ts';
 import { type Caller, type Refusal, refusalResponse } from '../access/caller.ts';
 import { bytesWithin, createQuotas } from '../access/limits.ts';
-import type { Route, RouteServices } from '../http/routes.ts';
+import type { Route, RoutedRequest, RouteServices } from '../http/routes.ts';
 import { assets } from './assets.ts';
 import type { DashboardData } from './data.ts';
 import { htmlText } from './html.ts';
@@ -19,7 +19,7 @@ import {
   type Visit,
 } from './page.ts';
 import { type Asked, localPath, routes } from './routes.ts';
-import { cookiesOf, createSignIn, isFromHere, isSame, type Signed } from './sign-in.ts';
+import { cookiesOf, createSignIn, isFromHere, isSame, type Signed, type SignInParts } from './sign-in.ts';
 
 export interface LiveStreamParts {
   clock: Pick<Clock, 'after'>;
@@ -112,10 +112,8 @@ export function liveStream(parts: LiveStreamParts): Response {
   });
 }
 
-export interface DashboardParts {
+export interface DashboardParts extends Pick<SignInParts, 'tokens'>, Pick<RouteServices, 'identify'> {
   data: DashboardData;
-  /** Whom a token stands for. */
-  findToken(token: string): Caller | undefined;
   clock: Pick<Clock, 'now' | 'after'>;
   random: Pick<Random, 'uuid'>;
   /** Counts a request of somebody who came by a cookie; a refusal when there were too many of late. */
@@ -125,10 +123,10 @@ export interface DashboardParts {
 }
 
 /**
- * Answers what belongs to the dashboard; undefined for other paths. `caller` is whom the endpoint knows already: the holder of a
- * token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
+ * Answers what belongs to the dashboard; undefined for other paths. The `caller` is whom the endpoint knows already: the holder
+ * of a token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
  */
-export type Dashboard = (request: Request, caller: Caller | undefined) => Promise<Response | undefined>;
+export type Dashboard = (routed: RoutedRequest) => Promise<Response | undefined>;
 
 /** Forms are small. */
 const maxFormBytes = 16_384;
@@ -137,11 +135,12 @@ const maxFormBytes = 16_384;
 const maxFollowers = { perCaller: () => 24, inAll: 200 };
 
 export function createDashboard(parts: DashboardParts): Dashboard {
-  const { random, onError } = parts;
-  const signIn = createSignIn({ find: parts.findToken, secret: random.uuid() });
+  const { onError } = parts;
+  const signIn = createSignIn(parts);
   const follow = createQuotas(maxFollowers);
 
-  async function answer(request: Request, known: Caller | undefined): Promise<Response | undefined> {
+  async function answer(routed: RoutedRequest): Promise<Response | undefined> {
+    const { request, caller: known } = routed;
     const url = new URL(request.url);
     const asset = Object.values(assets).find(({ path }) => path === url.pathname);
     if (asset) return isReading(request) ? assetAnswer(asset) : wrongMethod(request);
@@ -149,16 +148,17 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     const own = routes.filter(({ path }) => path.test(url.pathname));
     if (!isLogin && own.length === 0) {
       const visitor = isReading(request) ? signIn.who(request, known) : undefined;
-      return visitor?.byCookie ? pageAnswer(notFoundPage, visitOf(request, url, visitor)) : undefined;
+      return visitor?.session ? pageAnswer(notFoundPage, visitOf(request, url, visitor)) : undefined;
     }
     const fields = await fieldsOf(request);
     if (!fields) return refused(request, 'The form was too long, or was none.');
     if (request.method === 'POST' && !isFromHere(request))
       return refused(request, 'The form came from a page of another site.');
     const signed = signIn.who(request, known);
-    if (url.pathname === '/login') return login(request, url, fields, signed);
+    if (url.pathname === '/login') return login({ ...parts, signIn, routed, url, fields, signed });
     if (!signed) return stranger(request, url);
-    const tooMany = signed.byCookie ? parts.admit(signed.caller) : undefined;
+    if (signed.session && isReading(request)) routed.cutBy(signed.session);
+    const tooMany = signed.session ? parts.admit(signed.caller) : undefined;
     if (tooMany) return refusalResponse(tooMany);
     if (request.method === 'POST' && !isSame(fields.get('csrf') ?? '', signed.csrf))
       return refused(
@@ -180,23 +180,10 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     }
   }
 
-  function visitOf(request: Request, url: URL, { caller, csrf, byCookie }: Signed): Visit {
+  function visitOf(request: Request, url: URL, { caller, csrf, session }: Signed): Visit {
     const { data, clock } = parts;
     const theme = themeOf(request);
-    return { caller, own: data.of(caller), data, url, now: clock.now(), theme, csrf, signedIn: byCookie };
-  }
-
-  function login(request: Request, url: URL, fields: URLSearchParams, signed: Signed | undefined): Response {
-    const isSent = request.method === 'POST';
-    const back = localPath(isSent ? fields.get('back') : url.searchParams.get('back'));
-    if (signed && !isSent) return redirectTo(back);
-    if (!isSent && !isReading(request)) return wrongMethod(request);
-    if (isSent && !signIn.began(request, fields.get('csrf') ?? ''))
-      return refused(request, 'The form to sign in is too old. Load it anew.');
-    const entered = isSent ? signIn.enter(request, (fields.get('token') ?? '').trim()) : undefined;
-    if (entered !== undefined) return redirectTo(back, entered);
-    const { csrf, cookie } = signIn.begin(request, random.uuid());
-    return bareAnswer(loginPage({ csrf, back, wrong: isSent }), themeOf(request), cookie);
+    return { caller, own: data.of(caller), data, url, now: clock.now(), theme, csrf, signedIn: session !== undefined };
   }
 
   function followFor(request: Request, known: Caller | undefined, visit: Visit): Asked['follow'] {
@@ -219,7 +206,35 @@ export function createDashboard(parts: DashboardParts): Dashboard {
     };
   }
 
-  return async (request, caller) => forMethod(request, await answer(request, caller));
+  return async routed => forMethod(routed.request, await answer(routed));
+}
+
+interface Login extends Pick<DashboardParts, 'identify' | 'random'> {
+  signIn: ReturnType<typeof createSignIn>;
+  routed: RoutedRequest;
+  url: URL;
+  fields: URLSearchParams;
+  signed: Signed | undefined;
+}
+
+function login({ signIn, identify, random, routed, url, fields, signed }: Login): Response {
+  const { request, address } = routed;
+  const isSent = request.method === 'POST';
+  const back = localPath(isSent ? fields.get('back') : url.searchParams.get('back'));
+  if (signed && !isSent) return redirectTo(back);
+  if (!isSent && !isReading(request)) return wrongMethod(request);
+  if (isSent && !signIn.began(request, fields.get('csrf') ?? ''))
+    return refused(request, 'The form to sign in is too old. Load it anew.');
+  const token = (fields.get('token') ?? '').trim();
+  const found = isSent ? identify(`Bearer ${token}`, address) : undefined;
+  const refusal = found && 'status' in found ? found : undefined;
+  const entered = isSent && !refusal ? signIn.enter(request, token) : undefined;
+  if (entered !== undefined) return redirectTo(back, entered);
+  const { csrf, cookie } = signIn.begin(request, random.uuid());
+  const wait = refusal?.retryAfterSeconds;
+  const response = bareAnswer(loginPage({ csrf, back, wrong: isSent, wait }), themeOf(request), cookie);
+  if (wait !== undefined) response.headers.set('Retry-After', String(wait));
+  return response;
 }
 
 async function forMethod({ method }: Request, response: Response | undefined): Promise<Response | undefined> {
@@ -271,11 +286,12 @@ const crowded = problemPage(503, 'Too many pages', 'Too many live pages are open
 
 /** The dashboard as a part of the daemon: whatever is at no path of another's. */
 export function dashboardRoute(data: DashboardData): (services: RouteServices) => Route {
-  return ({ tokens, clock, random, admit, onError }) => {
-    const dashboard = createDashboard({ data, findToken: tokens.find, clock, random, admit, onError });
-    const handle: Route['handle'] = async ({ request, caller }) => {
-      const response = await dashboard(request, caller);
-      if (response || caller) return response;
+  return services => {
+    const { tokens } = services;
+    const dashboard = createDashboard({ ...services, data });
+    const handle: Route['handle'] = async routed => {
+      const response = await dashboard(routed);
+      if (response || routed.caller) return response;
       // Strangers are told of no path whether it is there.
       const refusal = tokens.identify(undefined);
       return 'status' in refusal ? refusalResponse(refusal) : undefined;

@@ -96,16 +96,28 @@ function signOut(visit: Visit): Markup {
 }
 
 /** Asks for the token. */
-export function loginPage({ csrf, back, wrong }: { csrf: string; back: string; wrong: boolean }): Page {
+export function loginPage({
+  csrf,
+  back,
+  wrong,
+  wait,
+}: {
+  csrf: string;
+  back: string;
+  wrong: boolean;
+  /** Seconds until another try is of use. */
+  wait: number | undefined;
+}): Page {
+  const often = wait !== undefined && ` Too many wrong ones came; wait ${wait} s.`;
   return {
     title: 'Sign in',
-    status: wrong ? 401 : 200,
+    status: wait !== undefined ? 429 : wrong ? 401 : 200,
     body: html`<div class="card login"><h1>Polylogue</h1><p class="soft">This dashboard shows what is yours. Sign in with your token.</p>
-${wrong && html`<div class="notice bad" role="alert"><p>That is no token of this server.</p></div>`}
+${wrong && html`<div class="notice bad" role="alert"><p>That is no token of this server.${often}</p></div>`}
 <form method="post" action="/login"><input type="hidden" name="csrf" value="${csrf}"><input type="hidden" name="back" value="${back}">
 <label class="above" for="token">Token</label><input id="token" type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false">
 <button class="main">Sign in</button></form>
-<p class="soft small">It is POLYLOGUE_TOKEN of the server, or one that its operator gave you. It is kept in a cookie that only this server reads, until you sign out or close the browser.</p></div>`,
+<p class="soft small">It is POLYLOGUE_TOKEN of the server, or one that its operator gave you, or the one in the file that "polylogue status" names on its machine. A cookie keeps you signed in until you sign out, close the browser, or the token is replaced; it does not hold the token.</p></div>`,
   };
 }
 

@@ -1,19 +1,36 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto';
+import type { Clock, Random } from '../../core/ports.ts';
 import type { Caller } from '../access/caller.ts';
+import { digestOf, type Tokens } from '../access/tokens.ts';
 
 /** Who sits before the browser, and how sure that is. */
 export interface Signed {
   caller: Caller;
   /** What forms of his carry. */
   csrf: string;
-  /** He was known by a cookie, not by a header of his program or by there being no tokens. */
-  byCookie: boolean;
+  /** He was known by a session, not by a header of his program or by there being no tokens. Aborted when it ends. */
+  session: AbortSignal | undefined;
 }
 
-const cookieName = 'polylogue_token';
+const cookieName = 'polylogue_session';
 const loginCookie = 'polylogue_login';
-/** Longer than any token that the server takes. */
-const maxTokenLength = 8_192;
+
+/** A session without requests, and any session, ends after so long. */
+const idleMs = 12 * 3_600_000;
+const maxAgeMs = 7 * 86_400_000;
+
+/** Sessions of one token; the one that was unused longest makes room for another. */
+const maxSessions = 32;
+
+/** A browser that was shown a token. */
+interface Session {
+  /** Of the token; another one in its place, or another owner, ends the session. */
+  digest: Buffer;
+  owner: string;
+  madeAt: number;
+  usedAt: number;
+  end: AbortController;
+}
 
 /** Cookies of one request by name; of two with one name, the first. */
 export function cookiesOf(request: Request): ReadonlyMap<string, string> {
@@ -24,27 +41,57 @@ export function cookiesOf(request: Request): ReadonlyMap<string, string> {
   return new Map(pairs.filter(([name]) => name !== '').toReversed());
 }
 
+export interface SignInParts {
+  tokens: Pick<Tokens, 'find' | 'holder' | 'onChange' | 'onRotation'>;
+  clock: Pick<Clock, 'now'>;
+  random: Pick<Random, 'uuid'>;
+}
+
 /**
- * Browsers get in by a cookie that holds the token, which scripts can't read and other sites can't have sent. Who holds a
- * token is asked anew with each request (`find`): a rotated one lets nobody in. `secret` is unguessable, of this process.
+ * Browsers get in by a cookie that names a session of this process, and says nothing of the token: cookies ignore ports, so
+ * that other servers of the machine see it. Who holds the session's token is asked anew with each request.
  */
-export function createSignIn({ find, secret }: { find(token: string): Caller | undefined; secret: string }) {
+export function createSignIn({ tokens, clock, random }: SignInParts) {
+  const secret = random.uuid();
+  // By the hash of what the cookie says.
+  const sessions = new Map<string, Session>();
   const signOf = (key: string, what: string) => createHmac('sha256', key).update(what).digest('base64url');
 
-  function tokenIn(request: Request): string | undefined {
-    const value = cookiesOf(request).get(cookieName);
-    if (value === undefined || value.length > maxTokenLength) return undefined;
-    return Buffer.from(value, 'base64url').toString('utf8');
+  function end(key: string): void {
+    sessions.get(key)?.end.abort();
+    sessions.delete(key);
   }
+
+  /** Whose a session is; undefined, and over, where it is nobody's any more. */
+  function callerOf(key: string): Caller | undefined {
+    const session = sessions.get(key);
+    if (!session) return undefined;
+    const caller = tokens.holder(session.digest);
+    const now = clock.now();
+    const isFresh = now - session.usedAt < idleMs && now - session.madeAt < maxAgeMs;
+    if (caller?.owner === session.owner && isFresh) return caller;
+    end(key);
+    return undefined;
+  }
+
+  const review = () => {
+    for (const key of [...sessions.keys()]) callerOf(key);
+  };
+  tokens.onChange(review);
+  tokens.onRotation(review);
+
+  const sessionName = (request: Request) => (isEncrypted(request) ? `__Host-${cookieName}` : cookieName);
+  const idIn = (request: Request) => cookiesOf(request).get(sessionName(request)) ?? '';
 
   /** Who asks; `known` is whom the endpoint knew by other means. Undefined: nobody yet. */
   function who(request: Request, known: Caller | undefined): Signed | undefined {
-    if (known) return { caller: known, csrf: signOf(secret, `form ${known.name}`), byCookie: false };
-    const token = tokenIn(request);
-    const caller = token === undefined ? undefined : find(token);
-    if (token === undefined || !caller) return undefined;
-    // Of the token, so that each of several processes behind one address takes the others' forms.
-    return { caller, csrf: signOf(hash('sha256', token), 'polylogue form'), byCookie: true };
+    if (known) return { caller: known, csrf: signOf(secret, `form ${known.name}`), session: undefined };
+    const id = idIn(request);
+    const caller = callerOf(hash('sha256', id));
+    const session = sessions.get(hash('sha256', id));
+    if (!caller || !session) return undefined;
+    session.usedAt = clock.now();
+    return { caller, csrf: signOf(id, 'polylogue form'), session: session.end.signal };
   }
 
   return {
@@ -53,8 +100,9 @@ export function createSignIn({ find, secret }: { find(token: string): Caller | u
     watch(request: Request, known: Caller | undefined) {
       const bearer = /^bearer +([^\s,]+)/i.exec(request.headers.get('authorization') ?? '')?.[1];
       // Where there are no tokens, what stands in the header is none.
-      const isToken = bearer !== undefined && find(bearer) !== undefined;
-      const now = () => (isToken ? find(bearer) : who(request, known)?.caller)?.owner;
+      const isToken = bearer !== undefined && tokens.find(bearer) !== undefined;
+      const key = hash('sha256', idIn(request));
+      const now = () => (isToken ? tokens.find(bearer) : (known ?? callerOf(key)))?.owner;
       const first = now();
       return () => first !== undefined && now() === first;
     },
@@ -67,12 +115,26 @@ export function createSignIn({ find, secret }: { find(token: string): Caller | u
       const nonce = cookiesOf(request).get(loginCookie);
       return nonce !== undefined && nonce !== '' && isSame(csrf, signOf(nonce, 'polylogue login'));
     },
-    /** The cookie that lets a token's holder in; undefined for what is no token. */
+    /** The cookie of a new session, in the place of the one that the browser had; undefined for what is no token. */
     enter(request: Request, token: string) {
-      if (token.length > maxTokenLength || !find(token)) return undefined;
-      return cookie(request, cookieName, Buffer.from(token, 'utf8').toString('base64url'));
+      const owner = tokens.find(token)?.owner;
+      if (owner === undefined) return undefined;
+      end(hash('sha256', idIn(request)));
+      const digest = digestOf(token);
+      const own = [...sessions].filter(([, each]) => each.digest.equals(digest));
+      const [oldest] = own.toSorted(([, one], [, other]) => one.usedAt - other.usedAt);
+      if (oldest && own.length >= maxSessions) end(oldest[0]);
+      // Each of them is 122 bits of chance.
+      const id = hash('sha256', `${random.uuid()}${random.uuid()}${random.uuid()}`, 'base64url');
+      const now = clock.now();
+      sessions.set(hash('sha256', id), { digest, owner, madeAt: now, usedAt: now, end: new AbortController() });
+      return cookie(request, sessionName(request), id);
     },
-    leave: (request: Request) => cookie(request, cookieName, '', 0),
+    /** Ends the session; the result takes its cookie away. */
+    leave(request: Request) {
+      end(hash('sha256', idIn(request)));
+      return cookie(request, sessionName(request), '', 0);
+    },
   };
 }
 

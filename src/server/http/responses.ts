@@ -3,18 +3,64 @@ import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from '../access/caller.ts';
 import { bytesWithin } from '../access/limits.ts';
 
-/** The whole body; a refusal once it is larger than `limit` bytes, before the rest is read. */
-export async function readBody(
+/** Bytes of a body that have to come in each so many milliseconds, or in the next: 1 KiB a second. */
+const pace = { ms: 2_500, bytes: 2_560 };
+
+/** Where there are too many bodies at the same time, the oldest makes room for another once it came for so long. */
+const leastMs = 1_000;
+
+export type ReadBody = (
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   limit: number,
-): Promise<{ bytes: Buffer } | Refusal> {
-  const declared = Number(incoming.headers['content-length'] ?? 0);
-  if (declared > limit) return tooLarge(limit);
-  if (incoming.headers.expect !== undefined) outgoing.writeContinue();
-  const bytes = await bytesWithin(incoming.iterator({ destroyOnReturn: false }), limit);
-  return bytes ? { bytes } : tooLarge(limit);
+) => Promise<{ bytes: Buffer } | Refusal>;
+
+/** Reads whole bodies, about `max` at a time; refuses one that is larger than `limit` bytes, or slow, before the rest is read. */
+export function createBodyReader(clock: Pick<Clock, 'after' | 'monotonic'>, max: number): ReadBody {
+  // In the order in which they began.
+  const open = new Set<{ since: number; giveUp(): void }>();
+  return async (incoming, outgoing, limit) => {
+    const declared = Number(incoming.headers['content-length'] ?? 0);
+    if (declared > limit) return tooLarge(limit);
+    if (incoming.headers.expect !== undefined) outgoing.writeContinue();
+    const { promise: late, resolve } = Promise.withResolvers<Refusal>();
+    const body = { since: clock.monotonic(), giveUp: () => resolve(tooSlow) };
+    const [oldest] = open;
+    if (oldest && open.size >= max && body.since - oldest.since >= leastMs) oldest.giveUp();
+    open.add(body);
+    let came = 0;
+    let slowTimes = 0;
+    const look = () => {
+      slowTimes = came < pace.bytes ? slowTimes + 1 : 0;
+      came = 0;
+      // Once may be the fault of this process, which had no time to read.
+      if (slowTimes > 1) body.giveUp();
+      else stop = clock.after(pace.ms, look);
+    };
+    let stop = clock.after(pace.ms, look);
+    const pieces = counted(incoming.iterator({ destroyOnReturn: false }), length => {
+      came += length;
+    });
+    try {
+      const read = bytesWithin(pieces, limit);
+      return await Promise.race([read.then(bytes => (bytes ? { bytes } : tooLarge(limit))), late]);
+    } finally {
+      stop();
+      open.delete(body);
+    }
+  };
 }
+
+async function* counted(pieces: AsyncIterable<Buffer>, count: (length: number) => void): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    count(piece.length);
+    yield piece;
+  }
+}
+
+const tooSlow = refusalFor(408, 'slow', 'The body comes slower than 1,024 bytes a second.', {
+  next: 'Send the request again, all of it at once.',
+});
 
 function tooLarge(limit: number): Refusal {
   return refusalFor(413, 'size', `The body is larger than ${limit} bytes.`, {

@@ -4,8 +4,8 @@ import type { Gate } from '../access/admission.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/messages.ts';
 import type { Cors } from './cors.ts';
-import { addressOf, readBody, toRequest } from './responses.ts';
-import type { Exchange, GuardedRequest, Route, RouteServices, UpgradeHandler } from './routes.ts';
+import { addressOf, createBodyReader, toRequest } from './responses.ts';
+import type { Exchange, GuardedRequest, Route, RoutedRequest, RouteServices, UpgradeHandler } from './routes.ts';
 
 export const notFound = refusalFor(404, 'path', 'There is nothing at this path.', {
   next: 'MCP is at /mcp, single tools at /api/tools/NAME.',
@@ -51,7 +51,8 @@ const failed = refusalFor(500, 'bug', 'The server failed at this request.', {
   next: 'Send it again; if it fails again, see the log of the server.',
 });
 
-export interface RouterParts extends Pick<RouteServices, 'version' | 'gate' | 'tokens' | 'admit' | 'maxBodyBytes'> {
+export interface RouterParts
+  extends Pick<RouteServices, 'version' | 'gate' | 'tokens' | 'identify' | 'admit' | 'maxBodyBytes' | 'clock'> {
   /** Refuses by Host and Origin, before anything else is looked at. */
   checkAddress(incoming: IncomingMessage): Refusal | undefined;
   mcp(guarded: GuardedRequest): Promise<Exchange>;
@@ -79,20 +80,22 @@ interface JsonEndpoint {
   open(guarded: GuardedRequest): Promise<Exchange>;
 }
 
+function endpointAt(parts: Pick<RouterParts, 'mcp' | 'tool'>, path: string): JsonEndpoint | undefined {
+  if (path === '/mcp') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
+  const [, tool] = /^\/api\/tools(?:\/([A-Za-z0-9_.-]{1,128}))?$/.exec(path) ?? [undefined, false as const];
+  if (tool === false) return undefined;
+  return { methods: tool === undefined ? ['GET', 'HEAD'] : ['POST'], open: guarded => parts.tool(guarded, tool) };
+}
+
 /** From a request to its answer, past the guards: host and origin, path, token, rate, method, body. */
 export function createRouter(parts: RouterParts): Router {
+  const readBody = createBodyReader(parts.clock, 1_024);
+  const readForm = createBodyReader(parts.clock, 64);
   const routes = parts.routes.toSorted((a, b) => b.path.length - a.path.length);
   const probes = new Map<string, () => Response | Promise<Response>>([
     ['/healthz', () => Response.json({ status: 'ok', version: parts.version })],
     ['/readyz', () => readiness(parts)],
   ]);
-
-  function endpointAt(path: string): JsonEndpoint | undefined {
-    if (path === '/mcp') return { methods: ['GET', 'POST', 'DELETE'], open: parts.mcp };
-    const [, tool] = /^\/api\/tools(?:\/([A-Za-z0-9_.-]{1,128}))?$/.exec(path) ?? [undefined, false as const];
-    if (tool === false) return undefined;
-    return { methods: tool === undefined ? ['GET', 'HEAD'] : ['POST'], open: guarded => parts.tool(guarded, tool) };
-  }
 
   async function callEndpoint(endpoint: JsonEndpoint, url: URL, call: Call, caller: Caller): Promise<Exchange> {
     const { incoming, outgoing } = call;
@@ -119,11 +122,13 @@ export function createRouter(parts: RouterParts): Router {
 
   async function callRoute(route: Route, url: URL, call: Call, caller: Caller | undefined): Promise<Exchange> {
     const { incoming, outgoing } = call;
-    // Who is not known yet has no more to say than a token in a form.
+    // Who is not known yet has no more to say than a token in a form, and takes no place of those who are.
     const limit = caller ? parts.maxBodyBytes : Math.min(formBytes, parts.maxBodyBytes);
-    const body = incoming.method === 'POST' ? await readBody(incoming, outgoing, limit) : undefined;
+    const body =
+      incoming.method === 'POST' ? await (caller ? readBody : readForm)(incoming, outgoing, limit) : undefined;
     if (body && !('bytes' in body)) return refused(call, body);
-    const response = await route.handle({ request: toRequest(incoming, outgoing, url, body?.bytes), caller });
+    const request = toRequest(incoming, outgoing, url, body?.bytes);
+    const response = await route.handle({ request, caller, ...connectionOf(call) });
     if (response) return { response };
     // What is not there is not told to strangers.
     const known = caller ?? parts.tokens.identify(undefined);
@@ -141,11 +146,11 @@ export function createRouter(parts: RouterParts): Router {
     if (probe)
       return isIn(readOnly, incoming) ? { response: await probe() } : refused(call, methodNotAllowed(readOnly));
     if (parts.upgrades.some(({ path }) => path === pathname)) return refused(call, upgradeRequired);
-    const endpoint = endpointAt(pathname);
+    const endpoint = endpointAt(parts, pathname);
     const preflight = endpoint && parts.cors(incoming, call.outgoing);
     if (preflight) return { response: preflight };
     const route = endpoint ? undefined : routes.find(({ path }) => fits(path, pathname));
-    const caller = callerOf(parts.tokens, incoming, route);
+    const caller = callerOf(parts, incoming, route);
     if (caller && 'status' in caller) return refused(call, caller);
     if (caller) parts.onCaller(caller, call.outgoing);
     const tooMany = caller && parts.admit(caller);
@@ -191,9 +196,20 @@ interface Call {
   outgoing: ServerResponse;
 }
 
-function callerOf(tokens: RouterParts['tokens'], { headers }: IncomingMessage, route: Route | undefined) {
+function callerOf({ tokens, identify }: RouterParts, { headers, socket }: IncomingMessage, route: Route | undefined) {
   const isOpen = route?.access === 'anybody' && headers.authorization === undefined && tokens.count() > 0;
-  return isOpen ? undefined : tokens.identify(headers.authorization);
+  return isOpen ? undefined : identify(headers.authorization, socket.remoteAddress);
+}
+
+function connectionOf({ incoming, outgoing }: Call): Pick<RoutedRequest, 'address' | 'cutBy'> {
+  const cut = () => void outgoing.destroy();
+  return {
+    address: incoming.socket.remoteAddress,
+    cutBy(signal) {
+      signal.addEventListener('abort', cut);
+      outgoing.once('close', () => signal.removeEventListener('abort', cut));
+    },
+  };
 }
 
 function isIn(methods: readonly string[], { method = '' }: IncomingMessage): boolean {

@@ -5,6 +5,7 @@ import type { ToolHost } from '../../core/tool-host.ts';
 import type { Gate } from '../access/admission.ts';
 import type { Caller, Refusal } from '../access/caller.ts';
 import type { Tokens } from '../access/tokens.ts';
+import type { Identify } from '../access/wrong-tokens.ts';
 import type { ListedRoots } from '../mcp/client-roots.ts';
 
 /** A request that passed the guards. */
@@ -40,6 +41,8 @@ export interface RouteServices {
   clock: Clock;
   random: Random;
   tokens: Tokens;
+  /** Who sends a token; wrong ones can't be tried without end. */
+  identify: Identify;
   /** Where all calls pass: `gate.before(product.host, client)`, where `client` names whose share of the capacity they take. */
   gate: Gate;
   /**
@@ -63,6 +66,10 @@ export interface RoutedRequest {
   request: Request;
   /** Who sent a good `Authorization` header, or the operator where no token is set; undefined where anybody may come and did. */
   caller: Caller | undefined;
+  /** Where the client connects from. */
+  address: string | undefined;
+  /** Ends the answer once the signal is aborted, in the midst of whatever it says. */
+  cutBy(signal: AbortSignal): void;
 }
 
 /** Something of the daemon's at a path of its own. */

@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmodSync, closeSync, mkdirSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { dirname } from 'node:path';
@@ -8,7 +18,7 @@ import { type AppError, configError, storageError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 
-/** The token of daemons that proxies start, in a file that only their user can read. */
+/** The token of daemons that were given none, in a file that only their user can read. Errors name the file and what to do. */
 export function createKeptToken(path: string) {
   /** Undefined where no daemon was started yet. */
   function read(): string | undefined {
@@ -16,27 +26,45 @@ export function createKeptToken(path: string) {
       return readFileSync(path, 'utf8').trim() || undefined;
     } catch (error) {
       if (codeOf(error) === 'ENOENT') return undefined;
-      throw error;
+      throw unusableFile(path, 'read', error);
     }
   }
   return {
+    path,
     read,
     /** The one that is there, or a new one. */
     readOrMake(): string {
       const kept = read();
-      if (kept !== undefined) return kept;
-      mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
       try {
-        writeFileSync(path, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
-        // Whatever the umask made of it.
-        chmodSync(path, 0o600);
+        if (kept === undefined) {
+          mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+          writeFileSync(path, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flag: 'wx' });
+        }
       } catch (error) {
-        // Another proxy was faster: its token is as good.
-        if (codeOf(error) !== 'EEXIST') throw error;
+        // Another process was faster: its token is as good.
+        if (codeOf(error) !== 'EEXIST') throw unusableFile(path, 'written', error);
       }
-      return read() ?? '';
+      try {
+        // Whatever the umask, or a copy, made of it.
+        if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o600);
+      } catch (error) {
+        throw unusableFile(path, 'kept from other users', error);
+      }
+      return kept ?? read() ?? '';
+    },
+    replace(token: string): void {
+      const draft = `${path}.${process.pid}`;
+      writeFileSync(draft, `${token}\n`, { mode: 0o600 });
+      renameSync(draft, path);
     },
   };
+}
+
+function unusableFile(path: string, what: string, cause: unknown): AppError {
+  return configError(`The token file "${path}" cannot be ${what}: ${String(codeOf(cause))}.`, {
+    next: 'Correct its permissions, or those of its directory; or set POLYLOGUE_TOKEN.',
+    cause,
+  });
 }
 
 export function codeOf(error: unknown): unknown {

@@ -1,7 +1,7 @@
 import { isAppError } from '../../core/errors.ts';
 import { isRecord } from '../../core/json.ts';
 import type { ToolHost, ToolListing } from '../../core/tool-host.ts';
-import type { Caller } from '../access/caller.ts';
+import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
 import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/messages.ts';
 import type { ResultStore } from './kept-results.ts';
@@ -22,13 +22,15 @@ import type { WorkOptions } from './shared-call.ts';
 
 /** A connection that has said hello. */
 export interface OpenClient {
-  parts: Pick<RouteServices, 'clock' | 'gate' | 'tokens'> & {
+  parts: Pick<RouteServices, 'clock' | 'gate' | 'tokens' | 'identify'> & {
     sessions: Pick<FrameSessions, 'count'>;
     /** WebSockets that are open. */
     connections(): number;
   };
   host: Pick<ToolHost, 'list'>;
   caller: Caller;
+  /** Where it connects from. */
+  address: string;
   session: FrameSession;
   send(frame: ServerFrame): Promise<boolean>;
   /** Another token holds for this caller from now on: his other connections have to say it. */
@@ -100,7 +102,7 @@ function healthOf({ gate, sessions, connections }: OpenClient['parts'], t: numbe
   };
 }
 
-function rotated({ parts: { tokens }, caller, onRotated }: OpenClient, old = '', replacement = '') {
+function rotated({ parts, caller, address, onRotated }: OpenClient, old = '', replacement = '') {
   if (old === '' || replacement === '') {
     return {
       ok: false,
@@ -108,11 +110,14 @@ function rotated({ parts: { tokens }, caller, onRotated }: OpenClient, old = '',
       message: 'Send the token that holds as "old" and another as "new".',
     } as const;
   }
+  const found = parts.identify(`Bearer ${old}`, address);
+  const wait = 'status' in found ? found.retryAfterSeconds : undefined;
   // A token for somebody else changes nothing, even where it is one.
-  if (tokens.find(old)?.name !== caller.name) {
-    return { ok: false, error: 'unauthorized', message: '"old" is not the token of this connection.' } as const;
+  if (parts.tokens.find(old)?.name !== caller.name) {
+    const message = '"old" is not the token of this connection.';
+    return { ok: false, error: 'unauthorized', message, retry_after_s: wait } as const;
   }
-  if (!tokens.rotate(old, replacement)) {
+  if (!parts.tokens.rotate(old, replacement)) {
     const message = '"new" has to be another token of 16 to 4,096 printable characters without spaces and commas.';
     return { ok: false, error: 'invalid_token', message } as const;
   }
@@ -128,12 +133,14 @@ export interface Hello {
 }
 
 /** What is answered to a bad hello, and the code that the connection is closed with. */
-export type BadHello = Pick<Extract<ServerFrame, { op: 'hello_ack' }>, 'error' | 'message'> & { code: number };
+export type BadHello = Pick<Extract<ServerFrame, { op: 'hello_ack' }>, 'error' | 'message' | 'retry_after_s'> & {
+  code: number;
+};
 
 /** Reads the first message of a connection; `before` is what was said before it. */
 export async function readHello(
-  parts: Pick<RouteServices, 'tokens' | 'productOf'>,
-  before: { caller: Caller | undefined; root: string | undefined },
+  parts: Pick<RouteServices, 'tokens' | 'identify' | 'productOf'>,
+  before: Pick<FrameClient, 'caller' | 'root' | 'address'>,
   text: string,
 ): Promise<Hello | BadHello> {
   const json = readJson(text);
@@ -145,34 +152,41 @@ export async function readHello(
   }
   const { data: frame, error } = clientFrame.safeParse(json.value);
   if (frame?.op !== 'hello') return { ...invalid, message: issueIn(error) };
-  const caller = callerOf(parts.tokens, before.caller, frame);
-  if (!caller) return unauthorized;
+  const caller = callerOf(parts, before, frame);
+  if ('status' in caller) return unauthorized(caller);
   try {
     const product = await parts.productOf(caller, frame.root ?? before.root);
     // It may have been replaced meanwhile.
-    return callerOf(parts.tokens, before.caller, frame) ? { caller, frame, product } : unauthorized;
+    const now = callerOf(parts, before, frame);
+    return 'status' in now ? unauthorized(now) : { caller, frame, product };
   } catch (problem) {
     if (!isAppError(problem)) throw problem;
     return { ...invalid, message: problem.message };
   }
 }
 
-const unauthorized: BadHello = {
-  error: 'unauthorized',
-  code: closeCodes.unauthorized,
-  message: 'Send {"op": "hello", "token": TOKEN} with a token that this server knows.',
-};
+function unauthorized({ status, message, next, retryAfterSeconds }: Refusal): BadHello {
+  const how = 'Send {"op": "hello", "token": TOKEN} with a token that this server knows.';
+  return {
+    error: 'unauthorized',
+    code: closeCodes.unauthorized,
+    message: status === 429 ? `${message} ${next}` : how,
+    retry_after_s: retryAfterSeconds,
+  };
+}
 
 /** Who says hello. Where the connection said it before, the hello may say nothing else. */
 function callerOf(
-  tokens: RouteServices['tokens'],
-  known: Caller | undefined,
+  { tokens, identify }: Pick<RouteServices, 'tokens' | 'identify'>,
+  { caller: known, address }: Pick<FrameClient, 'caller' | 'address'>,
   { token }: HelloFrame,
-): Caller | undefined {
+): Caller | Refusal {
   if (known && (tokens.count() === 0 || !token)) return known;
-  const identified = tokens.identify(token ? `Bearer ${token}` : undefined);
-  if ('status' in identified) return undefined;
-  return known === undefined || known.name === identified.name ? identified : undefined;
+  const identified = identify(token ? `Bearer ${token}` : undefined, address);
+  if ('status' in identified || known === undefined || known.name === identified.name) return identified;
+  return refusalFor(401, 'token_other', 'The hello has a token of somebody else.', {
+    next: 'Send the same one twice.',
+  });
 }
 
 export interface FrameRules extends FrameSessionRules {
@@ -192,6 +206,8 @@ export interface FrameClient {
   socket: LiveSocket;
   /** Who it is, when that was said before the first message. */
   caller: Caller | undefined;
+  /** Where it connects from. */
+  address: string;
   /** The project that it named before the first message, which may name another. */
   root: string | undefined;
   /** What it calls itself. */
@@ -223,6 +239,7 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
       return void socket.close(code, details.error ?? '');
     }
     const { caller, product } = hello;
+    const { address } = client;
     const isWelcome = client.onKnown(caller);
     const entered = isWelcome ? enter(options, client.name, hello) : undefined;
     if (!entered) {
@@ -244,7 +261,8 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
     socket.onRoom(() => session.catchUp(link));
     socket.onClose(() => sessions.leave(session, link));
     const onRotated = () => client.onRotated(caller);
-    onFrame = createFrameHandler({ parts: options, host: product.host, caller, session, send, onRotated });
+    const { host } = product;
+    onFrame = createFrameHandler({ parts: options, host, caller, address, session, send, onRotated });
     phase = 'open';
     for (const each of early.splice(0)) onFrame(each);
   }

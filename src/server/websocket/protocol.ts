@@ -84,6 +84,7 @@ export const serverFrame = z.discriminatedUnion('op', [
     resumed: z.boolean().optional(),
     error: z.enum(['invalid_hello', 'missing_hello', 'unauthorized', 'over_capacity']).optional(),
     message: z.string().optional(),
+    retry_after_s: z.number().optional(),
   }),
   z.strictObject({
     op: z.literal('list_tools_res'),
@@ -160,6 +161,7 @@ export const serverFrame = z.discriminatedUnion('op', [
     ok: z.boolean(),
     error: z.enum(['missing_params', 'unauthorized', 'invalid_token']).optional(),
     message: z.string().optional(),
+    retry_after_s: z.number().optional(),
   }),
   z.strictObject({
     op: z.literal('error'),

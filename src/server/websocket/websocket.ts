@@ -140,6 +140,7 @@ export function openWebSockets(options: WebSocketOptions) {
     serveFrames(frameOptions, {
       socket: entry.live,
       caller: entry.caller,
+      address: entry.address,
       root: rootOf(incoming),
       name: (incoming.headers['user-agent'] ?? 'websocket').slice(0, 100),
       onKnown(caller) {

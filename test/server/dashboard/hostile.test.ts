@@ -7,6 +7,7 @@ import { exchangeId, sha256, threadId } from '../../../src/core/ids.ts';
 import type { WatchedCall } from '../../../src/core/ports.ts';
 import type { StoredTurn, Thread } from '../../../src/core/thread.ts';
 import type { SpendRow } from '../../../src/core/usage.ts';
+import { createTokens } from '../../../src/server/access/tokens.ts';
 import { createDashboard } from '../../../src/server/dashboard/dashboard.ts';
 import type { DashboardData, ProviderView } from '../../../src/server/dashboard/data.ts';
 import { toRequest, writeResponse } from '../../../src/server/http/responses.ts';
@@ -242,7 +243,8 @@ beforeAll(async () => {
   const caller = { name: bad, owner: 'local', permissions: { readOnly: false } };
   const dashboard = createDashboard({
     data,
-    findToken: () => undefined,
+    tokens: createTokens([], caller),
+    identify: () => caller,
     clock,
     random: { uuid: () => 'one-secret' },
     admit: () => undefined,
@@ -252,7 +254,7 @@ beforeAll(async () => {
   });
   server = createServer(async (incoming, outgoing) => {
     const request = toRequest(incoming, outgoing, new URL(incoming.url ?? '', 'http://localhost'));
-    const response = await dashboard(request, caller);
+    const response = await dashboard({ request, caller, address: undefined, cutBy() {} });
     await writeResponse(response ?? new Response(null, { status: 404 }), outgoing, { clock, stallMs: 5_000 });
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Caller } from '../../../src/server/access/caller.ts';
 import { createTokens, digestOf } from '../../../src/server/access/tokens.ts';
 import { createSignIn, isFromHere } from '../../../src/server/dashboard/sign-in.ts';
+import { manualClock } from '../../support/clock.ts';
 
 const ann: Caller = { name: 'ann', owner: 'ann', permissions: { readOnly: false } };
 const operator: Caller = { name: 'operator', owner: 'local', permissions: { readOnly: false } };
@@ -10,7 +12,7 @@ const next = 'another-token-0123456789';
 
 const rig = () => {
   const tokens = createTokens([{ digest: digestOf(token), caller: ann }], operator);
-  return { tokens, signIn: createSignIn({ find: tokens.find, secret: 'a secret' }) };
+  return { tokens, signIn: createSignIn({ tokens, clock: manualClock(), random: { uuid: randomUUID } }) };
 };
 const asking = (headers: Record<string, string>) => new Request('http://localhost/live', { headers });
 const cookieOf = (text = '') => ({ cookie: text.split(';')[0] ?? '' });
@@ -19,7 +21,7 @@ describe('who came by a cookie', () => {
   it('is known by any token that a header carries, until it is replaced', () => {
     const { tokens, signIn } = rig();
     const request = asking(cookieOf(signIn.enter(asking({}), token)));
-    expect(signIn.who(request, undefined)).toMatchObject({ caller: ann, byCookie: true });
+    expect(signIn.who(request, undefined)).toMatchObject({ caller: ann, session: expect.any(AbortSignal) });
     const isIn = signIn.watch(request, undefined);
     expect(isIn()).toBe(true);
     tokens.rotate(token, next);
@@ -27,12 +29,14 @@ describe('who came by a cookie', () => {
     expect(signIn.who(request, undefined)).toBeUndefined();
   });
 
-  it('has forms that other processes with the same tokens take, and that no other caller’s are', () => {
-    const [here, there] = [rig().signIn, createSignIn({ find: rig().tokens.find, secret: 'another secret' })];
-    const request = asking(cookieOf(here.enter(asking({}), token)));
-    const own = here.who(request, undefined)?.csrf;
-    expect(own).toBe(there.who(request, undefined)?.csrf);
-    expect(own).not.toBe(here.who(asking({}), ann)?.csrf);
+  it('has forms of this session alone, which say nothing of the token', () => {
+    const { signIn } = rig();
+    const enter = () => asking(cookieOf(signIn.enter(asking({}), token)));
+    const [request, other] = [enter(), enter()];
+    const own = signIn.who(request, undefined)?.csrf;
+    expect(own).toBe(signIn.who(request, undefined)?.csrf);
+    expect(own).not.toBe(signIn.who(other, undefined)?.csrf);
+    expect(own).not.toBe(signIn.who(asking({}), ann)?.csrf);
     expect(own).not.toContain(token.slice(0, 8));
   });
 });
@@ -44,7 +48,11 @@ describe('who came by a header, or where there are no tokens', () => {
     expect(isIn()).toBe(true);
     tokens.rotate(token, next);
     expect(isIn()).toBe(false);
-    const open = createSignIn({ find: createTokens([], operator).find, secret: 'a secret' });
+    const open = createSignIn({
+      tokens: createTokens([], operator),
+      clock: manualClock(),
+      random: { uuid: randomUUID },
+    });
     for (const headers of [{}, { authorization: 'Bearer whatever-it-is-0123456789' }] as Record<string, string>[])
       expect(open.watch(asking(headers), operator)()).toBe(true);
     expect(signIn.watch(asking({}), undefined)()).toBe(false);
