@@ -56,6 +56,7 @@ export function composeEngine(parts: EngineParts) {
     route: models.route,
     runsHere: models.runsHere,
     askModel: meter.ask,
+    leftToSpend: meter.left.bind(meter),
     classify: createClassifier({ ask: meter.ask, route: models.route, state, mode: values.aiManager }),
     webSearch: searchSettings(values),
     admit: createRateLimits({ limits: context.limits.rates, state, clock }),

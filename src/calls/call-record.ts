@@ -16,6 +16,8 @@ import type { EvidencePiece, ToolDefinition } from './tool.ts';
 /** Tells the client how a call is getting on: each stage at once, the text that streams in every few seconds. */
 export interface Progress {
   stage(message: string): void;
+  /** Said beside the stage, which goes on. */
+  note(message: string): void;
   streamed(delta: string): void;
 }
 
@@ -38,6 +40,7 @@ export function createProgress(clock: Clock, report: Report): Progress {
       current = message;
       announce(message);
     },
+    note: announce,
     streamed(delta) {
       chars += delta.length;
       if (clock.monotonic() - last >= everyMs) announce(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);

@@ -31,6 +31,8 @@ export function routingPolicy(values: Values) {
     prefer: values.routePrefer,
     webSearch: values.webSearch,
     allowUnknown: values.allowUnknownModels,
+    autoCostLimit: values.autoCostLimit,
+    allowUnpriced: values.allowUnpricedModels,
     offline: values.offline,
   };
 }
@@ -89,8 +91,9 @@ export function panelLimits(values: Pick<Values, 'consensusModelTimeoutSeconds' 
 }
 
 /** What the operator allows to be spent. */
-export function spendCaps({ maxCostPerRequest, maxCostPerThread, maxCostPerDay }: Values) {
+export function spendCaps({ maxCostPerRequest, maxCostPerThread, maxCostPerDay, autoCostLimit }: Values) {
   return {
+    perAutoCall: autoCostLimit,
     ...(maxCostPerRequest !== undefined && { perRequest: maxCostPerRequest }),
     ...(maxCostPerThread !== undefined && { perThread: maxCostPerThread }),
     ...(maxCostPerDay !== undefined && { perDay: maxCostPerDay }),

@@ -63,4 +63,8 @@ export interface Candidate {
   thinkingBudget?: number;
   /** Why it was chosen, for the reply's `routing_reason`. */
   reason: string;
+  /** Nobody named it: AUTO_COST_LIMIT holds. */
+  auto?: true;
+  /** The most tokens of a prompt that the limits on costs allow; absent: its window decides alone. */
+  maxPrompt?: number;
 }

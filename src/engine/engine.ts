@@ -3,7 +3,7 @@ import { parseArguments } from '../calls/arguments.ts';
 import { maskDocument } from '../calls/ask/redaction.ts';
 import { withThread } from '../calls/ask/with-thread.ts';
 import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls/call-limits.ts';
-import { createProgress, type ParsedCall, type Report } from '../calls/call-record.ts';
+import { createProgress, type ParsedCall, type Progress, type Report } from '../calls/call-record.ts';
 import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
 import { errorReply, type Reply, withBill } from '../calls/reply.ts';
@@ -14,6 +14,7 @@ import { isRecord, type JsonObject } from '../core/json.ts';
 import type { Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
+import { dollars } from '../core/usage.ts';
 import type { Meter } from '../models/spend-meter.ts';
 import { action, passThrough } from './modes/action.ts';
 import { fanout } from './modes/ask-many/fanout.ts';
@@ -71,6 +72,9 @@ async function execute<Kind extends ToolMode['kind']>(
   return withThread(services, call, threaded => mode.execute(definition, threaded, services));
 }
 
+/** Who pays less is not interested in how much. */
+const worthTellingUsd = 0.5;
+
 const commonFields = z.object({ ...hiddenFields, model: modelField, continuation_id: continuationId });
 
 /** The pipeline of a call: look up → parse → admit → execute by the tool's mode → render. */
@@ -92,8 +96,8 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       assertArgumentShape(request.name, args);
       assertArgumentLengths(request.name, args, services.promptLimit);
       await services.admit(request);
-      meter.begin(reqId, args.max_cost_usd);
       const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
+      meter.begin(reqId, args.max_cost_usd, createCostNotice(progress));
       const parsed = { reqId, request, signal, progress, startedAt, tool, args, common: commonOf(args), warnings };
       reply = await execute(tool.mode.kind, tool.mode, parsed, services);
     } catch (error) {
@@ -118,6 +122,16 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
 
 function reasonOf({ error }: JsonObject): string | undefined {
   return isRecord(error) && typeof error.message === 'string' ? error.message : undefined;
+}
+
+/** Says what a call may cost at the most, before a model is paid for it. */
+function createCostNotice({ note }: Progress): (usd: number) => void {
+  let told = worthTellingUsd;
+  return usd => {
+    if (usd <= told) return;
+    told = usd;
+    note(`this call may cost up to ${dollars(usd)}`);
+  };
 }
 
 /** Reports each stage to the observers, and to the client if it asked for progress. */

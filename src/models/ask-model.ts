@@ -61,6 +61,10 @@ export interface ModelQuestion {
   /** In order of preference; a later one is asked only when an earlier one failed for good. */
   candidates: readonly Candidate[];
   messages: readonly Message[];
+  /** What is different of the question for a later candidate, whose window may not hold it; absent or undefined: nothing. */
+  promptFor?(candidate: Candidate): Promise<Partial<Pick<ModelQuestion, 'messages' | 'maxOutputTokens'>> | undefined>;
+  /** It is not worth a second attempt at the same candidate. */
+  once?: boolean;
   /** What the model may call; the candidates must be able to. Absent: nothing. */
   tools?: readonly ToolSpec[];
   /** `none`: it sees the tools, for calls of them stand in the messages, and may call none. Absent: as it likes. */

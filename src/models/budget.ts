@@ -39,16 +39,18 @@ export function estimateCost(
   let fixed = 0;
   let perToken = 0;
   for (const candidate of candidates) {
-    const { price, provider } = candidate.model;
-    const fees = feesBound(candidate.model, inputTokens, pricing, webSearch);
+    const { price, provider, window } = candidate.model;
+    // What is too long for a window is made shorter before it is sent there.
+    const tokens = Math.min(inputTokens, window);
+    const fees = feesBound(candidate.model, tokens, pricing, webSearch);
     fixed = Math.max(fixed, fees);
     if (!price) continue;
-    const rates = ratesFor(price, inputTokens);
+    const rates = ratesFor(price, tokens);
     // Of what goes in, all may have to be written to the vendor's cache.
     const dearest = Math.max(rates.in, rates.cacheWrite ?? 0);
     const read = pricing.cachesApart?.(provider) ? (rates.cacheRead ?? rates.in) : 0;
-    const tokens = inputTokens * (dearest + read) + thinkingTokens(candidate) * rates.out;
-    fixed = Math.max(fixed, tokens / 1_000_000 + fees);
+    const paid = tokens * (dearest + read) + thinkingTokens(candidate) * rates.out;
+    fixed = Math.max(fixed, paid / 1_000_000 + fees);
     perToken = Math.max(perToken, rates.out / 1_000_000);
   }
   return { fixed, perToken, ...(unpriced && { unpriced }) };
@@ -95,9 +97,63 @@ export function thinksInAnswer({ model, effort, thinkingBudget }: Candidate): bo
   return model.reasoning && effort !== 'none' && thinkingBudget === undefined;
 }
 
+/** What a call may cost at one candidate. */
+export interface Quote {
+  /** US dollars for as much of the prompt as its window holds and a usual answer, for comparing; undefined: nobody knows. */
+  usd: number | undefined;
+  /** The most tokens of a prompt, in its own count, beside which a useful answer stays within the limit; absent: all that its window holds. */
+  maxPrompt?: number;
+  /** The part of the prompt, from 0 to 1, that its window and the limit let in. */
+  holds: number;
+}
+
+/** What is always sent: a preamble, a question. */
+const leastPrompt = 2_000;
+
+/** Tokens of an answer, the same for all models. */
+const usualAnswer = 8_000;
+
+/** Estimates of prompts are off by so much. */
+const estimateMargin = 0.95;
+
+/** Prices a call before its prompt is made. `tokens` by o200k; `limit` in US dollars; absent: there is none. */
+export function quote(
+  candidate: Candidate,
+  tokens: number,
+  pricing: Pricing,
+  { limit = Number.POSITIVE_INFINITY, webSearch }: { limit?: number; webSearch?: WebSearch } = {},
+): Quote {
+  const { model } = candidate;
+  const { least, max } = usefulAnswer([candidate]);
+  const room = Math.max(1, model.window - Math.min(model.maxOutput, max, model.window / 2));
+  const wanted = Math.max(leastPrompt, Math.ceil(tokens * tokenFactor(model.id)));
+  const usdFor = (prompt: number, answer: number) => {
+    const { fixed, perToken } = estimateCost([candidate], prompt, pricing, webSearch);
+    return fixed + Math.min(answer, model.maxOutput) * perToken;
+  };
+  const sent = Math.min(wanted, room);
+  // An answer may be shorter before files have to be.
+  const answer = usdFor(leastPrompt, max) <= limit / 2 && usdFor(sent, least) > limit ? max : least;
+  const usd = model.price || isFree(model, pricing) ? usdFor(sent, usualAnswer) : undefined;
+  if (usdFor(room, answer) <= limit) return { usd, holds: sent / wanted };
+  const maxPrompt = Math.floor(greatestWithin(room, prompt => usdFor(prompt, answer) <= limit) * estimateMargin);
+  const held = usdFor(sent, least) <= limit ? sent : Math.min(sent, maxPrompt);
+  return { usd, maxPrompt, holds: maxPrompt < leastPrompt * estimateMargin ? 0 : held / wanted };
+}
+
+function greatestWithin(most: number, fits: (count: number) => boolean): number {
+  let [low, high] = [0, most];
+  while (high - low > 100) {
+    const middle = (low + high) / 2;
+    if (fits(middle)) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
 /** What a prompt comes to at the candidate that makes most tokens of it. */
 export function promptTokens(messages: readonly Message[], candidates: readonly Candidate[]): number {
-  const factor = Math.max(...candidates.map(({ model }) => tokenFactor(model.id)));
+  const factor = Math.max(1, ...candidates.map(({ model }) => tokenFactor(model.id)));
   const tokens = messages.reduce((sum, message) => {
     const images = message.parts.filter(({ type }) => type === 'image').length;
     return sum + estimateTokens(textOf(message)) + images * imageTokens + tokensPerMessage;
@@ -115,12 +171,14 @@ export interface SpendCaps {
   perThread?: number;
   /** All calls of an owner on one day in UTC. */
   perDay?: number;
+  /** One call of a tool, for all models in it that nobody named. */
+  perAutoCall?: number;
 }
 
 /** The most that one call may cost, and what set it. */
 export interface CallLimit {
   usd: number;
-  name: 'max_cost_usd' | 'MAX_COST_PER_REQUEST';
+  name: 'max_cost_usd' | 'MAX_COST_PER_REQUEST' | 'AUTO_COST_LIMIT';
 }
 
 /** What a limit leaves. */
@@ -142,6 +200,8 @@ const dayMs = 24 * 3_600_000;
 /** What to do where a limit leaves too little. */
 export const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {
   max_cost_usd: 'Raise max_cost_usd, name a cheaper model, or send less.',
+  AUTO_COST_LIMIT:
+    'Name the model that you want for it, or send less; the operator can raise AUTO_COST_LIMIT for models that are chosen.',
   MAX_COST_PER_REQUEST: 'Name a cheaper model or send less; the operator can raise MAX_COST_PER_REQUEST.',
   MAX_COST_PER_THREAD:
     'Begin a new thread, or name a cheaper or a local model; the operator can raise MAX_COST_PER_THREAD.',

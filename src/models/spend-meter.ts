@@ -1,6 +1,8 @@
 import { isAppError } from '../core/errors.ts';
+import type { Candidate } from '../core/model.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import type { SpendLedger } from '../core/spend-ledger.ts';
+import { tokenFactor } from '../core/tokens.ts';
 import { addUsage, dayOf, feesUsd, noUsage, type SpendEntry, type Usage } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
 import {
@@ -25,8 +27,12 @@ export interface CallSpend {
   limit?: CallLimit;
   /** Spent, or reserved for questions under way. */
   used: number;
+  /** The part of `used` for models that nobody named; absent: nothing. */
+  autoUsed?: number;
   /** What vendors billed so far; absent: nothing. */
   billed?: Bill;
+  /** Gets what the call may have cost by the end of a question, before that is asked. */
+  tell?(usd: number): void;
 }
 
 /** What a call was billed for. */
@@ -39,9 +45,9 @@ export interface Bill {
 /** What was reserved for one question. */
 export interface Reservation {
   usd: number;
-  /** The most that the answer may come to; `limited`: less than was asked for. */
+  /** The most that the answer may come to; `limited`: what makes that less than was asked for. */
   maxOutputTokens: number;
-  limited: boolean;
+  limited?: BudgetHeadroom['name'];
   /** Its number in the ledger; absent: it stands in the account of the call alone. */
   id?: string;
 }
@@ -63,22 +69,72 @@ const rounding = 1e-9;
 /** How often others may take what is free before this one gives up. */
 const maxTries = 20;
 
+/** Whether AUTO_COST_LIMIT holds for a question: nobody named its model, and its price is known. */
+function isAuto({ candidates: [first] }: ModelQuestion): boolean {
+  return first?.auto === true && first.model.price !== undefined;
+}
+
+/** What a question costs at each of its candidates at the worst: `tokens` are o200k's, and each counts in its own way. */
+function costsOf(
+  { pricing }: ReservationParts,
+  { candidates, webSearch }: ModelQuestion,
+  tokens: number,
+): CostEstimate[] {
+  return candidates.map(candidate =>
+    estimateCost([candidate], Math.ceil(tokens * tokenFactor(candidate.model.id)), pricing, webSearch),
+  );
+}
+
+function leastAnswer({ maxOutputTokens, candidates }: ModelQuestion): number {
+  const max = Math.min(maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
+  return Math.min(max, usefulAnswer(candidates).least);
+}
+
+/**
+ * The question without candidates that the limits don't allow: one that is dear must not keep the others from being asked. Who
+ * was named is asked or refused; nobody else takes that place for its price.
+ */
+export async function withinLimits(
+  parts: ReservationParts,
+  question: ModelQuestion,
+  account: CallSpend,
+  tokens: number,
+): Promise<ModelQuestion> {
+  const { payer } = question;
+  if (!isLimited(parts, payer, account, isAuto(question))) return question;
+  const candidates = withKnownPrices(question.candidates, parts.pricing);
+  const known = { ...question, candidates };
+  const { free } = await tightestRoom(parts, payer, account, isAuto(question));
+  const costs = costsOf(parts, known, tokens);
+  const fits = ({ fixed, perToken, unpriced }: CostEstimate, candidate: Candidate) =>
+    !unpriced && fixed + leastAnswer({ ...known, candidates: [candidate] }) * perToken <= free + rounding;
+  const kept = candidates.filter((candidate, index) => costs[index] && fits(costs[index], candidate));
+  const [first] = candidates;
+  const mayChange = first !== undefined && kept.length > 0 && (first.auto || kept.includes(first));
+  return mayChange ? { ...known, candidates: kept } : { ...known, candidates: candidates.slice(0, 1) };
+}
+
 /**
  * Reserves what a question may cost at the worst, before anybody is asked: so calls under way can't pass a limit together.
- * Where only a shorter answer can be paid, it is limited to that. Undefined: nothing limits this question, or it is free.
+ * Where only a shorter answer can be paid, it is limited to that. Undefined: it is free, or nobody knows its price.
  */
 export async function reserveForQuestion(
   parts: ReservationParts,
   question: ModelQuestion,
   account: CallSpend,
+  tokens: number,
 ): Promise<Reservation | undefined> {
-  const { payer, sharers, candidates, messages, webSearch } = question;
-  if (!isLimited(parts, payer, account)) return undefined;
-  const price = estimateCost(candidates, promptTokens(messages, candidates), parts.pricing, webSearch);
-  if (price.unpriced) throw refuseUnpriced(price.unpriced);
+  const { payer, sharers, candidates } = question;
+  const auto = isAuto(question);
+  const costs = costsOf(parts, question, tokens);
+  const unpriced = costs.find(cost => cost.unpriced)?.unpriced;
+  if (unpriced && isLimited(parts, payer, account, auto)) throw refuseUnpriced(unpriced);
+  if (unpriced) return undefined;
+  const fixed = Math.max(...costs.map(cost => cost.fixed));
+  const perToken = Math.max(...costs.map(cost => cost.perToken));
   const max = Math.min(question.maxOutputTokens, Math.max(...candidates.map(({ model }) => model.maxOutput)));
-  const least = Math.min(max, usefulAnswer(candidates).least);
-  return reserveBudget(parts, { payer, sharers, ...price, max, least }, account);
+  const least = leastAnswer(question);
+  return reserveBudget(parts, { payer, sharers, fixed, perToken, max, least, auto }, account);
 }
 
 /** What something may cost, and who pays. */
@@ -88,6 +144,8 @@ export interface BudgetRequest
   /** Tokens of an answer that are wanted, and without which it is of no use. */
   max: number;
   least: number;
+  /** AUTO_COST_LIMIT holds. */
+  auto?: boolean;
 }
 
 /** Whether anything limits what this payer may spend. */
@@ -95,14 +153,30 @@ export function isLimited(
   parts: Pick<ReservationParts, 'caps'>,
   payer: ModelQuestion['payer'],
   account: CallSpend,
+  auto = false,
 ): boolean {
   const { thread, day } = limitsOf(parts, payer);
-  return account.limit !== undefined || thread !== undefined || day !== undefined;
+  return roomsOfCall(parts, account, auto).length > 0 || thread !== undefined || day !== undefined;
 }
 
 function limitsOf({ caps }: Pick<ReservationParts, 'caps'>, payer: ModelQuestion['payer']) {
   const { perThread, perDay } = payer ? caps : {};
   return { thread: payer?.thread === undefined ? undefined : perThread, day: perDay };
+}
+
+/** What the call's own limits leave. */
+function roomsOfCall({ caps }: Pick<ReservationParts, 'caps'>, account: CallSpend, auto: boolean): BudgetHeadroom[] {
+  const { limit, used, autoUsed = 0 } = account;
+  const usd = auto ? caps.perAutoCall : undefined;
+  return [
+    ...(limit ? [{ ...limit, free: limit.usd - used }] : []),
+    ...(usd === undefined ? [] : [{ name: 'AUTO_COST_LIMIT' as const, usd, free: usd - autoUsed }]),
+  ];
+}
+
+function charge(account: CallSpend, usd: number, auto: boolean): void {
+  account.used += usd;
+  if (auto) account.autoUsed = (account.autoUsed ?? 0) + usd;
 }
 
 /** Puts the money aside, in the account of the call and, where a limit goes beyond the call, in the ledger. */
@@ -111,21 +185,22 @@ export async function reserveBudget(
   ask: BudgetRequest,
   account: CallSpend,
 ): Promise<Reservation | undefined> {
-  const { payer, sharers = 1, fixed, perToken, max, least } = ask;
-  if (fixed + perToken === 0 || !isLimited(parts, payer, account)) return undefined;
+  const { payer, sharers = 1, fixed, perToken, max, least, auto = false } = ask;
+  if (fixed + perToken === 0) return undefined;
   const limits = limitsOf(parts, payer);
   const shared = limits.thread !== undefined || limits.day !== undefined;
   for (let tries = 1; ; tries++) {
-    const room = await tightestRoom(parts, payer, account, limits);
+    const room = await tightestRoom(parts, payer, account, auto);
     const affordable = (usd: number) => (perToken === 0 ? max : Math.floor((usd - fixed) / perToken + 1e-6));
-    const share = account.limit ? (account.limit.usd - account.used) / sharers : room.free;
+    const own = roomsOfCall(parts, account, auto).map(({ free }) => free / sharers);
+    const share = own.length > 0 ? Math.min(...own) : room.free;
     const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));
     if (maxOutputTokens < least || fixed > room.free + rounding || tries > maxTries) {
       throw refuseCost(fixed + least * perToken, room, parts.clock.now());
     }
     const usd = fixed + maxOutputTokens * perToken;
-    account.used += usd;
-    const held = { usd, maxOutputTokens, limited: maxOutputTokens < max };
+    charge(account, usd, auto);
+    const held = { usd, maxOutputTokens, ...(maxOutputTokens < max && { limited: room.name }) };
     if (!shared || !payer) return held;
     const id = parts.random.uuid();
     const scope = scopeOf(parts.clock, payer);
@@ -133,16 +208,18 @@ export async function reserveBudget(
     if (await parts.ledger.hold({ ...wanted, threadLimit: limits.thread, dayLimit: limits.day }))
       return { ...held, id };
     // Another process took it in between.
-    account.used -= usd;
+    charge(account, -usd, auto);
   }
 }
 
+/** Without any limit its room is infinite. */
 async function tightestRoom(
-  { ledger, clock }: ReservationParts,
+  { ledger, clock, caps }: ReservationParts,
   payer: ModelQuestion['payer'],
   account: CallSpend,
-  limits: { thread: number | undefined; day: number | undefined },
+  auto: boolean,
 ): Promise<BudgetHeadroom> {
+  const limits = limitsOf({ caps }, payer);
   const shared = limits.day !== undefined || limits.thread !== undefined;
   const used = payer && shared ? await ledger.used(scopeOf(clock, payer)) : undefined;
   const rooms: BudgetHeadroom[] = [];
@@ -153,8 +230,13 @@ async function tightestRoom(
     rooms.push({ name: 'MAX_COST_PER_THREAD', usd: limits.thread, free: limits.thread - used.thread });
   }
   // Last, and without a wait behind it: other questions of this call may have put money aside meanwhile.
-  if (account.limit) rooms.push({ ...account.limit, free: account.limit.usd - account.used });
-  return rooms.reduce((a, b) => (b.free <= a.free ? b : a));
+  rooms.push(...roomsOfCall({ caps }, account, auto));
+  const unlimited = Number.POSITIVE_INFINITY;
+  return rooms.reduce((a, b) => (b.free <= a.free ? b : a), {
+    name: 'AUTO_COST_LIMIT',
+    usd: unlimited,
+    free: unlimited,
+  });
 }
 
 function scopeOf(clock: Clock, payer: NonNullable<ModelQuestion['payer']>) {
@@ -177,11 +259,13 @@ export interface Meter {
   ask: AskModel;
   /**
    * One call of a tool begins: all its questions together may cost what the operator allows, and no more than it asks for
-   * (`max_cost_usd`; anything but a number: no limit of its own).
+   * (`max_cost_usd`; anything but a number: no limit of its own). `tell` hears what it may cost.
    */
-  begin(reqId: string, maxCostUsd: unknown): void;
+  begin(reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']): void;
   /** What it was billed for; undefined: nothing. */
   end(reqId: string): Bill | undefined;
+  /** US dollars that the limits leave for questions of this call whose model nobody names; infinite: there is no limit. */
+  left(reqId: string, payer: ModelQuestion['payer']): Promise<number>;
   /** Resolves when the ledger has everything. */
   flush(): Promise<void>;
 }
@@ -199,8 +283,14 @@ class ModelMeter implements Meter {
     this.#options = options;
   }
 
-  begin(reqId: string, maxCostUsd: unknown): void {
-    this.#accounts.set(reqId, this.#accountFor(maxCostUsd));
+  begin(reqId: string, maxCostUsd: unknown, tell?: CallSpend['tell']): void {
+    this.#accounts.set(reqId, { ...this.#accountFor(maxCostUsd), tell });
+  }
+
+  async left(reqId: string, payer: ModelQuestion['payer']): Promise<number> {
+    if (!this.#isUnlimited()) await this.flush();
+    const account = this.#accounts.get(reqId) ?? this.#accountFor(undefined);
+    return (await tightestRoom(this.#options, payer, account, true)).free;
   }
 
   end(reqId: string): Bill | undefined {
@@ -215,32 +305,32 @@ class ModelMeter implements Meter {
 
   readonly ask: AskModel = async given => {
     const account = this.#accounts.get(given.reqId) ?? this.#accountFor(undefined);
-    const question = this.#within(given, account);
     // What earlier calls reserved and did not need must be free by now.
     if (!this.#isUnlimited()) await this.flush();
-    const held = await reserveForQuestion(this.#options, question, account);
+    const tokens = promptTokens(given.messages, []);
+    const question = await withinLimits(this.#options, given, account, tokens);
+    const auto = isAuto(question);
+    const held = await reserveForQuestion(this.#options, question, account, tokens);
+    if (held) account.tell?.(account.used);
     const asked = this.#watched(question, account, held);
     let answer: ModelAnswer;
     try {
       answer = await this.#options.ask(asked);
     } catch (error) {
       if (held && !isInterrupted(error)) {
-        account.used -= held.usd;
+        charge(account, -held.usd, auto);
         this.#write(undefined, held.id);
       }
       throw error;
     }
     const costUsd = this.#costOf(answer);
-    if (held) account.used += (costUsd ?? feesUsd(answer.usage.fees)) - held.usd;
+    if (held) charge(account, (costUsd ?? feesUsd(answer.usage.fees)) - held.usd, auto);
     bill(account, answer.usage, costUsd);
     this.#write(this.#entryOf(question, { ...answer, costUsd }), held?.id);
-    return held?.limited ? withWarning(answer, held) : answer;
+    // The usual limit leaves room for any usual answer: it is only worth a word where it cut one.
+    const matters = held?.limited !== 'AUTO_COST_LIMIT' || answer.finish.kind === 'length';
+    return held?.limited && matters ? withWarning(answer, held) : answer;
   };
-
-  #within(question: ModelQuestion, account: CallSpend): ModelQuestion {
-    if (!isLimited(this.#options, question.payer, account)) return question;
-    return { ...question, candidates: withKnownPrices(question.candidates, this.#options.pricing) };
-  }
 
   /** The question with what was reserved as its limit, and attempts that failed counted as they happen. */
   #watched(question: ModelQuestion, account: CallSpend, held: Reservation | undefined): ModelQuestion {
@@ -251,9 +341,9 @@ class ModelMeter implements Meter {
       bill(account, waste.usage, costUsd);
       this.#write(this.#entryOf(question, { ...waste, costUsd }));
       if (!costUsd) return;
-      account.used += costUsd;
+      charge(account, costUsd, isAuto(question));
       // What was reserved is enough for one attempt; the other limits may have no more.
-      const over = account.limit !== undefined && account.used > account.limit.usd;
+      const over = roomsOfCall(this.#options, account, isAuto(question)).some(({ free }) => free < -rounding);
       if (held && (held.id !== undefined || over)) stop.abort(refuseRetry(waste));
     };
     if (!held) return { ...question, onWaste };

@@ -15,10 +15,12 @@ export interface BudgetRequest {
   maxOutput: number;
   /** Tokens that can't be left out: preamble, question, tail. */
   reserved: number;
+  /** The most tokens that history and files may take together with them; absent: all that the window leaves. */
+  maxPrompt?: number;
 }
 
 /** How one prompt's window is divided. All figures are tokens; `answer + reserved + rest` is never more than `window`. */
-export interface Budget extends Omit<BudgetRequest, 'maxOutput'> {
+export interface Budget extends Omit<BudgetRequest, 'maxOutput' | 'maxPrompt'> {
   answer: number;
   /** For history and files together. */
   rest: number;
@@ -29,11 +31,11 @@ export interface Budget extends Omit<BudgetRequest, 'maxOutput'> {
 }
 
 /** Divides a window. Throws LIMIT with the numbers when the reserved parts alone are too much. */
-export function planBudget({ window, maxOutput, reserved }: BudgetRequest): Budget {
+export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: BudgetRequest): Budget {
   const wide = window >= wideWindow;
   const answer = Math.min(maxOutput, Math.floor(window * (wide ? 0.2 : 0.4)));
-  const rest = window - answer - reserved;
-  if (rest < 0) {
+  const room = window - answer - reserved;
+  if (room < 0) {
     throw limitError(
       'tokens',
       `The request takes about ${reserved} tokens, the model has room for ${window - answer}.`,
@@ -43,6 +45,7 @@ export function planBudget({ window, maxOutput, reserved }: BudgetRequest): Budg
       },
     );
   }
+  const rest = Math.max(0, Math.min(room, maxPrompt - reserved));
   return {
     window,
     answer,

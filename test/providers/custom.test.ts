@@ -8,7 +8,7 @@ import { realClock } from '../support/clock.ts';
 import { seededRandom } from '../support/random.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 
-const withTail = expect.stringMatching(/^What is this\?\n\n[^]*WHAT TO DO NOW/);
+const withTail = expect.stringMatching(/^What is this\?\n\n[\s\S]*WHAT TO DO NOW/);
 
 providerSuite({
   name: 'custom',

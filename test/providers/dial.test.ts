@@ -7,7 +7,7 @@ import { tempProject } from '../support/temp-project.ts';
 import type { FakeVendorOptions } from '../support/vendors/fake-vendor.ts';
 import { startDial } from '../support/vendors/start-dial.ts';
 
-const withTail = expect.stringMatching(/^What is this\?\n\n[^]*WHAT TO DO NOW/);
+const withTail = expect.stringMatching(/^What is this\?\n\n[\s\S]*WHAT TO DO NOW/);
 const hostOf = (url: string) => url.replace(/\/openai$/, '');
 
 providerSuite({

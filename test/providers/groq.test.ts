@@ -6,7 +6,7 @@ import { catalogueModel } from '../models/catalogue-model.ts';
 import { startGroq } from '../support/vendors/start-groq.ts';
 
 const qwen = catalogueModel('groq', 'qwen/qwen3.8-27b');
-const withTail = expect.stringMatching(/^What is this\?\n\n[^]*WHAT TO DO NOW/);
+const withTail = expect.stringMatching(/^What is this\?\n\n[\s\S]*WHAT TO DO NOW/);
 
 providerSuite({
   name: 'groq',

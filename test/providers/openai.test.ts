@@ -14,7 +14,7 @@ const gpt: ModelInfo = modelInfo({
   temperature: 'none',
   efforts: ['none', 'low', 'medium', 'high'],
 });
-const withTail = expect.stringMatching(/^What is this\?\n\n[^]*WHAT TO DO NOW/);
+const withTail = expect.stringMatching(/^What is this\?\n\n[\s\S]*WHAT TO DO NOW/);
 
 providerSuite({
   name: 'openai (responses)',

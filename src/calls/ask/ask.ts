@@ -1,14 +1,11 @@
-import { AppError, inputError, isAppError } from '../../core/errors.ts';
+import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
-import { type Candidate, efforts, type ModelInfo } from '../../core/model.ts';
-import type { Thread, Turn } from '../../core/thread.ts';
+import type { Candidate } from '../../core/model.ts';
+import type { Turn } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
 import { addUsage } from '../../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion } from '../../models/ask-model.ts';
-import { absentModel } from '../../models/call/call-context.ts';
-import { splitSuffix } from '../../models/routing/names.ts';
-import type { Resolution } from '../../models/routing/resolve.ts';
 import { said, turnTokens } from '../../threads/transcript.ts';
 import type {
   AnsweredCall,
@@ -17,14 +14,13 @@ import type {
   ParsedCall,
   PendingExchange,
   PreparedCall,
-  RoutedCall,
   ThreadedCall,
 } from '../call-record.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, localMetadata, metadataOf, type Reply, successReply } from '../reply.ts';
-import { prepareContext } from './prepare-context.ts';
+import { prepareContext, promptForCandidate, usedTokens } from './prepare-context.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
-import { planCall, searchFor } from './route-call.ts';
+import { routeCall } from './route-call.ts';
 import type { CallServices } from './services.ts';
 
 /** Minimum room in tokens for which a truncated answer is continued. */
@@ -123,13 +119,13 @@ export async function recordLocalTurn(services: CallServices, call: ThreadedCall
 /** The second half of the pipeline: route → prepare the context → store the question → ask → store the answer and reply. */
 export async function askModelTurn(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<Reply> {
   try {
-    const routed = await resolve(services, call, plan);
+    const routed = await routeCall(services, call, plan);
     call.progress.stage('reading files');
     const gathered = await prepareContext(services, routed);
     report(services, gathered);
     const standing = await remember(services, gathered);
-    const answered = await answer(services, gathered, standing);
-    return 'isError' in answered ? answered : await reply(services, answered, standing);
+    const asked = await answer(services, gathered, standing);
+    return 'isError' in asked ? asked : await reply(services, asked);
   } catch (error) {
     if (!isAppError(error)) throw error;
     if (plan.withoutModel && error.kind === 'config') {
@@ -139,97 +135,6 @@ export async function askModelTurn(services: CallServices, call: ThreadedCall, p
     }
     return errorReply(error, { toolName: call.tool.name, reqId: call.reqId, local: plan.local });
   }
-}
-
-async function resolve(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<RoutedCall> {
-  const { common, tool, thread } = call;
-  const request = {
-    category: plan.category,
-    needs: { vision: (plan.images ?? []).length > 0 },
-    effort: common.effort ?? services.efforts[tool.name] ?? plan.effort,
-    allowFallback: common.allowFallback,
-    ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
-  };
-  const planned = plan.choose ?? planCall(services, call, plan);
-  // The default model may belong to another provider than the plan requires, so one is chosen.
-  const unnamed = plan.provider === undefined ? undefined : 'auto';
-  const remembered = common.model === undefined ? modelOf(thread, tool.name) : undefined;
-  let resolution: Resolution;
-  const warnings = [...call.warnings];
-  try {
-    resolution = await planned({ ...request, name: common.model ?? remembered ?? unnamed });
-  } catch (error) {
-    if (remembered === undefined || !isAppError(error)) throw error;
-    warnings.push(
-      `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
-    );
-    resolution = await planned({ ...request, name: unnamed });
-  }
-  const lacking = remembered === undefined ? undefined : lacks(resolution, request.needs.vision, common.webSearch);
-  if (lacking !== undefined) {
-    const other = await planned({ ...request, name: unnamed });
-    if (lacks(other, request.needs.vision, common.webSearch) === undefined) {
-      warnings.push(`This thread used ${remembered}, which ${lacking}; another model was chosen.`);
-      resolution = other;
-    }
-  }
-  const [first, ...others] = saysHowHard(call)
-    ? resolution.candidates
-    : resolution.candidates.map(candidate => asBefore(thread, candidate));
-  if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
-  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image')) throw cannotSee(first);
-  // A fallback with a smaller window could not take the prompt that was made for the first.
-  const roomy = others.filter(other => other.model.window >= first.model.window);
-  return {
-    ...call,
-    plan,
-    warnings: [...warnings, ...resolution.warnings],
-    candidates: [first, ...roomy],
-    requestedModel: resolution.requested,
-    corrected: resolution.corrected,
-    webSearch: searchFor(services.webSearch, common, thread, resolution),
-  };
-}
-
-/** What a thread's own model can't do for this call. */
-function lacks({ candidates: [first], searches }: Resolution, sees: boolean, search = false): string | undefined {
-  if (sees && !first?.model.input.includes('image')) return 'takes no images';
-  return search && !searches ? "can't search the web" : undefined;
-}
-
-function cannotSee({ model }: Candidate): AppError {
-  return inputError(`${model.provider}:${model.id} takes no images.`, {
-    next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
-    validationErrors: [{ field: 'images', error: 'the model takes none' }],
-  });
-}
-
-/** The model that last answered this tool in this thread. A change would lose the vendor's prompt cache and the style. */
-function modelOf(thread: Thread, tool: string): string | undefined {
-  const last = thread.turns.findLast(
-    turn =>
-      turn.role === 'assistant' &&
-      turn.toolName === tool &&
-      turn.status === 'done' &&
-      turn.modelProvider !== absentModel.provider,
-  );
-  return last?.modelProvider && last.modelName ? `${last.modelProvider}:${last.modelName}` : undefined;
-}
-
-/** Whether the caller set the effort, by `thinking_mode` or as a suffix of the model name. */
-function saysHowHard({ common }: ThreadedCall): boolean {
-  return common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
-}
-
-/** Keeps the last effort of this model in the thread if the call sets none, because vendors' caches depend on it. */
-function asBefore(thread: Thread, candidate: Candidate): Candidate {
-  const { provider, id } = candidate.model;
-  const last = thread.turns.findLast(
-    ({ status, modelProvider, modelName }) => status === 'done' && modelProvider === provider && modelName === id,
-  );
-  const thinkingBudget = last?.modelMetadata?.thinkingBudget;
-  const effort = efforts.find(word => word === last?.modelMetadata?.effort);
-  return effort === undefined && thinkingBudget === undefined ? candidate : { ...candidate, effort, thinkingBudget };
 }
 
 function report({ emit }: CallServices, { reqId, tool, files }: PreparedCall): void {
@@ -253,21 +158,23 @@ async function remember(
   return { thread: await threads.add(thread, turn.exchange, question), turn };
 }
 
-async function answer(
-  services: CallServices,
-  gathered: PreparedCall,
-  standing: PendingExchange,
-): Promise<AnsweredCall | Reply> {
-  const { candidates, progress, reqId, tool, signal, messages, budget, plan } = gathered;
+interface Asked {
+  answered: AnsweredCall;
+  standing: PendingExchange;
+}
+
+async function answer(services: CallServices, prepared: PreparedCall, stored: PendingExchange): Promise<Asked | Reply> {
+  const { candidates, progress, reqId, tool, signal, plan } = prepared;
   const { model } = candidates[0];
+  let [gathered, standing] = [prepared, stored];
   progress.stage(`asking ${model.provider}:${model.id}`);
   try {
     if (plan.work) {
       const made = await plan.work(gathered, standing);
-      return { ...gathered, answer: made, said: made.text };
+      return { answered: { ...gathered, answer: made, said: made.text }, standing };
     }
     const { mask } = services;
-    const clear = await unmaskPrompt(services, gathered, services.runsHere);
+    let clear = await unmaskPrompt(services, gathered, services.runsHere);
     const { onText } = gathered.request;
     const stream = onText && !clear ? createMaskedStream(mask, gathered.thread.id, onText) : undefined;
     const question: ModelQuestion = {
@@ -277,18 +184,25 @@ async function answer(
       wholeOnly: plan.wholeOnly,
       candidates,
       webSearch: gathered.webSearch,
-      messages: clear?.messages ?? messages,
-      maxOutputTokens: budget.answer,
+      messages: clear?.messages ?? gathered.messages,
+      promptFor: promptForCandidate(gathered, async candidate => {
+        ({ gathered, standing } = await askAnew(services, gathered, standing, candidate));
+        clear = (await unmaskPrompt(services, gathered, services.runsHere)) ?? clear;
+        return { ...gathered, messages: clear?.messages ?? gathered.messages };
+      }),
+      maxOutputTokens: gathered.budget.answer,
       cacheKey: gathered.thread.id,
       onText: stream?.push,
     };
-    const used = budget.reserved + budget.historyUsed + budget.filesUsed;
-    const answer = await continueTruncated(services.askModel, question, await services.askModel(question), used);
+    const given = await services.askModel(question);
+    const messages = gathered === prepared ? question.messages : (clear?.messages ?? gathered.messages);
+    const used = usedTokens(gathered);
+    const answer = await continueTruncated(services.askModel, { ...question, messages }, given, used);
     await stream?.end();
     const masked = await maskAnswer(mask, gathered.thread.id, answer, clear?.shown);
     // With unmasked secrets in the prompt, masking needs the complete answer, so it is sent in one piece.
     if (clear) onText?.(masked.text);
-    return { ...gathered, answer: masked, said: answer.text.toWellFormed() };
+    return { answered: { ...gathered, answer: masked, said: answer.text.toWellFormed() }, standing };
   } catch (error) {
     if (!isAppError(error)) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -300,6 +214,24 @@ async function answer(
     const keep = { ...plan.local, continuation_id: thread.id, continuation_offer: offer };
     return errorReply(error, { toolName: tool.name, reqId, local: keep });
   }
+}
+
+/**
+ * The call for a candidate whose window does not hold the prompt: one of its own, with less history and shorter files. It
+ * becomes an exchange of its own, so that the thread keeps what the model was really shown.
+ */
+async function askAnew(
+  services: CallServices,
+  { plan, candidates: _, ...call }: PreparedCall,
+  { thread, turn }: PendingExchange,
+  candidate: Candidate,
+): Promise<{ gathered: PreparedCall; standing: PendingExchange }> {
+  const made = await prepareContext(services, { ...call, plan, thread, candidates: [candidate] });
+  const closed = await services.threads.add(thread, turn.exchange, { turns: [], status: 'failed' });
+  const { provider, id } = candidate.model;
+  const warning = `The prompt was made shorter for ${provider}:${id}, whose window does not hold it.`;
+  const gathered = { ...made, thread: closed, warnings: [...made.warnings, warning] };
+  return { gathered, standing: await remember(services, gathered) };
 }
 
 /** Marks an exchange that got no answer. */
@@ -317,7 +249,7 @@ export async function closeExchange(
   }
 }
 
-async function reply(services: CallServices, answered: AnsweredCall, standing: PendingExchange): Promise<Reply> {
+async function reply(services: CallServices, { answered, standing }: Asked): Promise<Reply> {
   const { clock, threads } = services;
   const { turn } = standing;
   const { answer, plan, history, tool } = answered;

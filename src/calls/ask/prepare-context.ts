@@ -4,9 +4,12 @@ import { type AppError, isAppError, limitError } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { type Sha256, sha256 } from '../../core/ids.ts';
 import { textOf } from '../../core/message.ts';
+import type { Candidate } from '../../core/model.ts';
 import { countLines } from '../../core/text.ts';
 import type { Turn } from '../../core/thread.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../../core/tokens.ts';
+import type { ModelQuestion } from '../../models/ask-model.ts';
+import { usefulAnswer } from '../../models/budget.ts';
 import type { PromptToCount } from '../../models/call/models.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import { type CollectedFile, type Collection, collectFiles } from '../../workspace/collect-files.ts';
@@ -253,6 +256,33 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
       trimmed: selection.compaction?.trims.length ?? 0,
       ...(prompt.summary && { summary: prompt.summary }),
     },
+  };
+}
+
+/** Tokens of a prompt, in the count of the model that it was made for. */
+export function usedTokens({ budget }: Pick<PreparedCall, 'budget'>): number {
+  return budget.reserved + budget.historyUsed + budget.filesUsed;
+}
+
+/**
+ * What a later candidate is asked with: the prompt as it is where that fits into its window beside an answer, else the one that
+ * `make` makes for it.
+ */
+export function promptForCandidate(
+  prepared: PreparedCall,
+  make: (candidate: Candidate) => Promise<Pick<PreparedCall, 'messages' | 'budget'>>,
+): NonNullable<ModelQuestion['promptFor']> {
+  const [{ model: first }] = prepared.candidates;
+  return async candidate => {
+    const { model } = candidate;
+    const used = Math.ceil((usedTokens(prepared) * tokenFactor(model.id)) / tokenFactor(first.id));
+    const { max } = usefulAnswer([candidate]);
+    const wanted = Math.min(prepared.budget.answer, model.maxOutput);
+    const room = model.window - used;
+    if (model === first || room >= wanted) return undefined;
+    if (room >= Math.min(wanted, max)) return { maxOutputTokens: room };
+    const { messages, budget } = await make(candidate);
+    return { messages, maxOutputTokens: budget.answer };
   };
 }
 

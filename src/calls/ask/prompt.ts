@@ -309,20 +309,22 @@ const evidenceShare = 0.6;
 export async function buildPrompt(services: CallServices, call: RoutedCall, parts: PromptParts): Promise<Prompt> {
   const { plan, thread, common, signal } = call;
   const { collected, factor } = parts;
-  const { model } = call.candidates[0];
+  const [{ model, maxPrompt }] = call.candidates;
   const { window, maxOutput } = model;
   const tail = [plan.tail, plan.addendum?.(model)].filter(Boolean).join('\n\n');
   const preamble = plan.preamble ?? services.preamble;
-  const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(preamble, parts, tail) });
+  const plainly = planBudget({ window, maxOutput, reserved: reservedTokens(preamble, parts, tail), maxPrompt });
   const evidence = fitEvidence(plan.evidence ?? [], (plainly.rest * evidenceShare) / factor);
   const content = [parts.draft.content, evidence.text].filter(Boolean).join('\n\n');
   const draft = { ...parts.draft, content };
   const reserved = reservedTokens(preamble, { ...parts, draft }, tail);
-  const budget = planBudget({ window, maxOutput, reserved });
+  const budget = planBudget({ window, maxOutput, reserved, maxPrompt });
+  // What is made shorter for its price is so for that much room, and not for the whole window.
+  const shown = Math.min(window, (maxPrompt ?? window) + budget.answer);
   const now = services.clock.now();
   const history: History =
     common.context === 'thread'
-      ? selectHistory({ thread, window, budget: budget.history / factor, maxTurns: services.maxTurns, now })
+      ? selectHistory({ thread, window: shown, budget: budget.history / factor, maxTurns: services.maxTurns, now })
       : { selection: { turns: [] } };
   const { selection } = history;
   const historyUsed = Math.ceil(selectionTokens(selection) * factor);

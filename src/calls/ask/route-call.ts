@@ -1,15 +1,19 @@
+import { AppError, inputError, isAppError } from '../../core/errors.ts';
+import { type Candidate, efforts, type ModelInfo } from '../../core/model.ts';
 import type { Emit } from '../../core/ports.ts';
-import type { Thread } from '../../core/thread.ts';
+import type { StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, imageTokens } from '../../core/tokens.ts';
 import type { WebSearch } from '../../models/ask-model.ts';
+import { absentModel } from '../../models/call/call-context.ts';
 import type { Opinion } from '../../models/routing/classifier.ts';
+import { splitSuffix } from '../../models/routing/names.ts';
 import { documentsAmong, picturesAmong, type TaskProfile } from '../../models/routing/requirements.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
 import { selectionTokens, windowClass } from '../../threads/compaction.ts';
 import { selectTurns } from '../../threads/transcript.ts';
 import { measureFiles } from '../../workspace/walk.ts';
-import type { CommonArguments, ModelTurn, ThreadedCall } from '../call-record.ts';
+import type { CommonArguments, ModelTurn, RoutedCall, ThreadedCall } from '../call-record.ts';
 import { workflowOf } from '../tool.ts';
 import type { CallServices, SearchSettings } from './services.ts';
 
@@ -69,6 +73,14 @@ function threadTokens(thread: Thread): number {
   return selectionTokens(selectTurns(thread, windowClass(wideWindow)));
 }
 
+/** Vendors keep what they were sent for minutes, or an hour at the most. */
+const cachedMs = 3_600_000;
+
+/** What the vendor that answered last may have in its cache. */
+function cachedTokens({ clock }: Pick<CallServices, 'clock'>, thread: Thread, last: StoredTurn | undefined): number {
+  return last && clock.now() - last.timestamp < cachedMs ? threadTokens(thread) : 0;
+}
+
 /** For calls whose models are chosen one by one: only where the caller says so. */
 export function askedSearch(
   { when, ...search }: SearchSettings,
@@ -103,12 +115,11 @@ export function searchFor(
  * Routing for one call: the AI manager gets to know what it is about, and where its rules leave that open, a small model is
  * asked. Told to the observers. Several requests of one call share what was found out.
  */
-export function planCall(
+function planCall(
   services: CallServices,
   call: ThreadedCall,
-  plan: ModelTurn,
+  finding: () => Promise<TaskProfile>,
 ): (request: ModelRequest) => Promise<Resolution> {
-  const finding = memoized(() => routeTask(services, call, plan));
   const opining = memoized(async () => {
     const { text } = await finding();
     return services.classify(text, { reqId, tool: tool.name, payer, signal });
@@ -155,4 +166,104 @@ function emitRoute(
     webSearch: plan.tools.webSearch,
     ...(opinion && { classifier: { ...opinion } }),
   });
+}
+
+/** The candidates of one call, the best first, and what is to be said of how they were chosen. */
+export async function routeCall(services: CallServices, call: ThreadedCall, plan: ModelTurn): Promise<RoutedCall> {
+  const { common, tool, thread } = call;
+  const task = memoized(() => routeTask(services, call, plan));
+  const last = common.model === undefined ? lastAnswerOf(thread, tool.name) : undefined;
+  const used = last && `${last.modelProvider}:${last.modelName}`;
+  // Who was named stays; who was chosen is weighed anew for each call.
+  const remembered = isNamed(last?.modelMetadata?.requested) ? used : undefined;
+  const { estimatedTokens: promptTokens } = await task();
+  const request = {
+    category: plan.category,
+    needs: { vision: (plan.images ?? []).length > 0 },
+    effort: common.effort ?? services.efforts[tool.name] ?? plan.effort,
+    allowFallback: common.allowFallback,
+    promptTokens,
+    leftUsd: await services.leftToSpend(call.reqId, { owner: call.request.principal.owner, thread: thread.id }),
+    ...(used !== undefined &&
+      remembered === undefined && { before: { model: used, tokens: cachedTokens(services, thread, last) } }),
+    ...(plan.provider !== undefined && { avoid: (model: ModelInfo) => model.provider !== plan.provider }),
+  };
+  const planned = plan.choose ?? planCall(services, call, task);
+  // The default model may belong to another provider than the plan requires, so one is chosen.
+  const unnamed = plan.provider === undefined && request.before === undefined ? undefined : 'auto';
+  let resolution: Resolution;
+  const warnings = [...call.warnings];
+  try {
+    resolution = await planned({ ...request, name: common.model ?? remembered ?? unnamed });
+  } catch (error) {
+    if (remembered === undefined || !isAppError(error)) throw error;
+    warnings.push(
+      `This thread used ${remembered}, which can't be used now (${error.message}); another model was chosen.`,
+    );
+    resolution = await planned({ ...request, name: unnamed });
+  }
+  const lacking = remembered === undefined ? undefined : lacks(resolution, request.needs.vision, common.webSearch);
+  if (lacking !== undefined) {
+    const other = await planned({ ...request, name: unnamed });
+    if (lacks(other, request.needs.vision, common.webSearch) === undefined) {
+      warnings.push(`This thread used ${remembered}, which ${lacking}; another model was chosen.`);
+      resolution = other;
+    }
+  }
+  const [first, ...others] = saysHowHard(call)
+    ? resolution.candidates
+    : resolution.candidates.map(candidate => asBefore(thread, candidate));
+  if (!first) throw new AppError('config', 'No model can answer this call.', { code: 'CONFIG', class: 'config' });
+  if ((plan.images ?? []).length > 0 && !first.model.input.includes('image')) throw cannotSee(first);
+  return {
+    ...call,
+    plan,
+    warnings: [...warnings, ...resolution.warnings],
+    candidates: [first, ...others],
+    requestedModel: resolution.requested,
+    corrected: resolution.corrected,
+    webSearch: searchFor(services.webSearch, common, thread, resolution),
+  };
+}
+
+/** What a thread's own model can't do for this call. */
+function lacks({ candidates: [first], searches }: Resolution, sees: boolean, search = false): string | undefined {
+  if (sees && !first?.model.input.includes('image')) return 'takes no images';
+  return search && !searches ? "can't search the web" : undefined;
+}
+
+function cannotSee({ model }: Candidate): AppError {
+  return inputError(`${model.provider}:${model.id} takes no images.`, {
+    next: 'Name a model that sees images ("listmodels" says which), leave model out to have one chosen, or leave the images out.',
+    validationErrors: [{ field: 'images', error: 'the model takes none' }],
+  });
+}
+
+/** What a model last answered to this tool in this thread. A change of it would lose the vendor's prompt cache and the style. */
+function lastAnswerOf(thread: Thread, tool: string): StoredTurn | undefined {
+  return thread.turns.findLast(
+    turn =>
+      turn.role === 'assistant' &&
+      turn.toolName === tool &&
+      turn.status === 'done' &&
+      turn.modelProvider !== absentModel.provider &&
+      turn.modelProvider !== undefined &&
+      turn.modelName !== undefined,
+  );
+}
+
+/** Whether the caller set the effort, by `thinking_mode` or as a suffix of the model name. */
+function saysHowHard({ common }: ThreadedCall): boolean {
+  return common.effort !== undefined || splitSuffix(common.model ?? '')?.ask !== undefined;
+}
+
+/** Keeps the last effort of this model in the thread if the call sets none, because vendors' caches depend on it. */
+function asBefore(thread: Thread, candidate: Candidate): Candidate {
+  const { provider, id } = candidate.model;
+  const last = thread.turns.findLast(
+    ({ status, modelProvider, modelName }) => status === 'done' && modelProvider === provider && modelName === id,
+  );
+  const thinkingBudget = last?.modelMetadata?.thinkingBudget;
+  const effort = efforts.find(word => word === last?.modelMetadata?.effort);
+  return effort === undefined && thinkingBudget === undefined ? candidate : { ...candidate, effort, thinkingBudget };
 }

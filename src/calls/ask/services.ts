@@ -6,6 +6,7 @@ import type { CountPrompt } from '../../models/call/models.ts';
 import type { Classify } from '../../models/routing/classifier.ts';
 import type { Resolution } from '../../models/routing/resolve.ts';
 import type { ModelRequest } from '../../models/routing/roster.ts';
+import type { Meter } from '../../models/spend-meter.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import type { Store } from '../../storage/store.ts';
 import type { Threads } from '../../threads/threads.ts';
@@ -23,6 +24,8 @@ export interface CallServices {
   /** Asks a model within the limits on cost, and records what was spent. */
   askModel: AskModel;
   route(request: ModelRequest): Promise<Resolution>;
+  /** US dollars that the limits on costs leave for the models of a call that nobody names. */
+  leftToSpend: Meter['left'];
   /** Asks a small model what a question is about, where the rules of routing leave that open. */
   classify: Classify;
   webSearch: SearchSettings;

@@ -160,6 +160,12 @@ export const spendOptions = {
     'max-cost-per-day',
     'all calls of one day (UTC), of all processes on one database,',
   ),
+  autoCostLimit: {
+    ...operatorSetting('Spending', 'AUTO_COST_LIMIT'),
+    flag: 'auto-cost-limit',
+    ...number({ default: 2, min: 0, fractional: true }),
+    doc: 'US dollars that one call of a tool may cost where no model is named; `auto` chooses, and shortens files and answers, to stay within it.',
+  },
   allowUnpricedModels: {
     ...operatorSetting('Spending', 'ALLOW_UNPRICED_MODELS'),
     ...onOrOff(false),

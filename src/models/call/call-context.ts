@@ -54,6 +54,8 @@ export interface CallContext {
   queuedMs: number;
   /** The widest total limit among the candidates; the call ends then. */
   totalMs: number;
+  /** Providers that failed in this call. */
+  failed: Set<string>;
   attempts: AttemptRecord[];
   failures: AppError[];
   /** The longest text that came before a stream broke. */

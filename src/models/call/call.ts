@@ -1,5 +1,5 @@
 import { orAbort } from '../../core/concurrency.ts';
-import { type AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
+import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Candidate } from '../../core/model.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../ask-model.ts';
 import { feesOf } from '../fees.ts';
@@ -30,28 +30,44 @@ const patienceWithOthersLeftMs = 10_000;
 /** Callers give up after a minute or so; one that is told when to come back can do something else meanwhile. */
 const patienceMs = 60_000;
 
+/** Attempts at one candidate while another provider's is left. */
+const attemptsWithOthersLeft = 2;
+
+/** Calls of which it is known who failed in them. */
+const maxCalls = 256;
+
 /**
- * Asks the candidates in order, each up to three times, and answers with the first whole answer. Once a vendor has begun an
- * answer that broke, one more request is made, and none where what came is of use: that is the answer then (`partial`), as it
- * is when nothing better came. The one place where calls are retried.
+ * Asks the candidates in order, each up to three times (twice where another provider is left), and answers with the first whole
+ * answer. Who failed a question of a call comes last in its other questions. Once a vendor has begun an answer that broke, one
+ * more request is made, and none where what came is of use: that is the answer then (`partial`), as it is when nothing better
+ * came. The one place where calls are retried.
  */
 export function createAskModel(parts: AskModelParts): AskModel {
+  const failing = new Map<string, Set<string>>();
+  const failingIn = (reqId: string) => {
+    const found = failing.get(reqId) ?? new Set<string>();
+    failing.set(reqId, found);
+    const [oldest] = failing.keys();
+    if (failing.size > maxCalls && oldest !== undefined) failing.delete(oldest);
+    return found;
+  };
   return async question => {
     throwIfAborted(question.signal);
     await parts.resilience?.refresh();
-    let left = [...question.candidates];
+    const failed = failingIn(question.reqId);
+    let left = soundFirst([...question.candidates], failed);
     const totalMs = Math.max(...left.map(candidate => limitsOf(parts, question, candidate).totalMs));
     const started = parts.clock.monotonic();
-    const run: CallContext = { parts, question, started, queuedMs: 0, totalMs, attempts: [], failures: [] };
+    const run: CallContext = { parts, question, started, queuedMs: 0, totalMs, failed, attempts: [], failures: [] };
     try {
       for (let candidate = left.shift(); candidate; candidate = left.shift()) {
-        const last = await askCandidate(run, candidate, left);
+        const last = (await fitQuestion(run, question, candidate)) ?? (await askCandidate(run, candidate, left));
         if (!last.error) {
           if (run.broken) reportWaste(run, run.broken);
           return answerOf(run, last);
         }
         run.failures.push(last.error);
-        left = othersLeft(run, last, left);
+        left = soundFirst(othersLeft(run, last, left), failed);
       }
     } catch (error) {
       // The caller gave up: what came is nobody's answer, and paid for all the same.
@@ -62,6 +78,38 @@ export function createAskModel(parts: AskModelParts): AskModel {
     if (givesLastAnswer(run)) return lastAnswer(run);
     throw failureOf(run);
   };
+}
+
+/** Providers that failed in this call come last. */
+function soundFirst(candidates: Candidate[], failed: ReadonlySet<string>): Candidate[] {
+  const isFailed = ({ model }: Candidate) => Number(failed.has(model.provider));
+  return candidates.toSorted((a, b) => isFailed(a) - isFailed(b));
+}
+
+/** What says nothing of a provider, but of the question or of us. */
+const saysNothing = new Set(['content_filter', 'context_length', 'bad_request', 'over_capacity', 'config', 'tokens']);
+
+/** Makes the question one that fits the candidate; the failed attempt where that can't be done. */
+async function fitQuestion(
+  run: CallContext,
+  question: ModelQuestion,
+  candidate: Candidate,
+): Promise<AttemptContext | undefined> {
+  run.question = question;
+  try {
+    const made = await question.promptFor?.(candidate);
+    const { maxOutputTokens = question.maxOutputTokens } = made ?? {};
+    run.question = { ...question, ...made, maxOutputTokens: Math.min(question.maxOutputTokens, maxOutputTokens) };
+    return undefined;
+  } catch (error) {
+    throwIfAborted(question.signal);
+    if (!isAppError(error) || error.kind === 'bug') throw error;
+    const { provider, id: model } = candidate.model;
+    const told = new AppError(error.kind, error.message, { ...error.details, provider, model });
+    const last = { ...nothing, candidate, error: told, skipped: true };
+    recordAttempt(run, last, { outcome: 'skipped', elapsedMs: 0 });
+    return last;
+  }
 }
 
 function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort }: Candidate): CallLimits {
@@ -93,14 +141,19 @@ async function askCandidate(run: CallContext, candidate: Candidate, left: Candid
       recordAttempt(run, last, { outcome: 'cancelled', elapsedMs });
       throwIfAborted(question.signal);
     }
+    const { provider } = candidate.model;
     if (!last.error) {
+      run.failed.delete(provider);
       recordAttempt(run, last, { outcome: 'ok', elapsedMs });
       return last;
     }
     keepBroken(run, last);
     limitRequests(run, last);
-    const others = othersLeft(run, last, left);
-    const wait = retryWait(run, last, { error: last.error, count, othersLeft: others.length > 0 });
+    const most = attemptsAt(run, candidate, left);
+    if (!saysNothing.has(last.error.details.class ?? '')) run.failed.add(provider);
+    const others = soundFirst(othersLeft(run, last, left), run.failed);
+    const wait =
+      count < most ? retryWait(run, last, { error: last.error, count, othersLeft: others.length > 0 }) : undefined;
     if (wait === undefined) {
       const [next] = others;
       recordAttempt(run, last, { outcome: last.skipped ? 'skipped' : 'failed', elapsedMs, next });
@@ -109,6 +162,14 @@ async function askCandidate(run: CallContext, candidate: Candidate, left: Candid
     recordAttempt(run, last, { outcome: 'retry', elapsedMs, nextInMs: wait });
     await sleep(run, wait);
   }
+}
+
+/** A provider that failed in this call before is not worth a second attempt while another one is left. */
+function attemptsAt({ question, failed }: CallContext, { model }: Candidate, left: readonly Candidate[]): number {
+  if (question.once) return 1;
+  const othersLeft = left.some(other => other.model.provider !== model.provider && !failed.has(other.model.provider));
+  if (!othersLeft) return maxAttempts;
+  return failed.has(model.provider) ? 1 : attemptsWithOthersLeft;
 }
 
 /** Milliseconds until the same candidate is asked again; undefined when it is not. */

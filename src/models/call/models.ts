@@ -213,7 +213,7 @@ export function createModelService(options: ModelServiceOptions): ModelService {
     },
     async route(request) {
       await resilience.refresh();
-      const resolution = await sources.route({ ailing, ...request });
+      const resolution = await sources.route({ ...request, ailing: request.ailing ?? ailing });
       const candidates = resolution.candidates.map(candidate => within(maxThinkingTokens, candidate));
       return { ...resolution, candidates, searches: candidates.slice(0, 1).some(({ model }) => searches(model)) };
     },

@@ -43,7 +43,8 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
   ): Promise<{ facts: RosterProvider; add: Addition }> {
     const { id, names, onlyByName = false, onlyByPrefix } = definition;
     const searches = (model: ModelInfo) => definition.searches?.(model, settings) ?? false;
-    const facts = { id, names, configured, local, onlyByName, onlyByPrefix, searches };
+    const cachesApart = () => definition.cachesApart?.(settings) ?? false;
+    const facts = { id, names, configured, local, onlyByName, onlyByPrefix, searches, cachesApart };
     if (!configured) return { facts: { ...facts, listComplete: true }, add: models => models };
     const listing = onlyByName || definition.unlisted ? undefined : await listingFor(definition, only);
     const listComplete = !definition.openEnded && (listing?.complete ?? true);

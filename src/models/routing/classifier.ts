@@ -73,7 +73,7 @@ export function createClassifier({ ask, route, state, mode }: ClassifierParts): 
       asked = `${candidate.model.provider}:${candidate.model.id}`;
       const limits = { firstByteMs: maxMs, idleMs: maxMs, totalMs: maxMs };
       const asking = { candidates, messages: messagesFor(question), wholeOnly: true, maxOutputTokens, limits };
-      const answer = await ask({ ...about, ...asking });
+      const answer = await ask({ ...about, ...asking, once: true });
       const verdict = classIn(answer.text);
       if (verdict === undefined) return { asked, failed: 'its answer was none of the classes' };
       await state.change(key, keptMs, () => ({ class: verdict }));

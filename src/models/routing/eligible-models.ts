@@ -1,5 +1,7 @@
 import { distance } from 'fastest-levenshtein';
-import type { ModelInfo } from '../../core/model.ts';
+import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
+import { tokenFactor } from '../../core/tokens.ts';
+import { type Pricing, type Quote, quote } from '../budget.ts';
 import {
   isVariant,
   madeBy,
@@ -7,6 +9,8 @@ import {
   modelKey,
   nameKey,
   nameWords,
+  type ResolvedEffort,
+  resolveEffort,
   type Suffixed,
   sameModel,
   splitDate,
@@ -17,6 +21,7 @@ import {
   averagePrice,
   createRestrictions,
   isOffline,
+  isQuick,
   type ModelRequest,
   priorityOf,
   type Refusal,
@@ -156,6 +161,8 @@ export interface EligibleModels {
   searches(model: ModelInfo): boolean;
   /** Dollars a million tokens; nothing for local models, infinite where no price is named. */
   cost(model: ModelInfo): number;
+  /** What may be known of prices. */
+  pricing: Pricing;
   /** What may be chosen without being named, the best for the request's category first. */
   open: readonly ModelInfo[];
   /** Whether some that may be chosen are missing there because they can't do what is asked. */
@@ -175,17 +182,90 @@ export function eligibleModels(request: ModelRequest, roster: Roster, policy: Ro
     policy.offline ? isOffline(model.provider) : providers.get(model.provider)?.onlyByName === false;
   const permitted = roster.models.filter(model => mayOpen(model) && refusal(model) === undefined);
   const suited = permitted.filter(model => request.avoid?.(model) !== true);
+  const searches = (model: ModelInfo) => providers.get(model.provider)?.searches?.(model) ?? false;
   return {
     request,
     roster,
     policy,
     provider: id => providers.get(id),
     refusal,
-    searches: model => providers.get(model.provider)?.searches?.(model) ?? false,
+    searches,
+    pricing: {
+      isLocal,
+      cachesApart: id => providers.get(id)?.cachesApart?.() === true,
+      searches,
+      allowUnpriced: policy.allowUnpriced ?? false,
+    },
     cost: model => averagePrice(model) ?? (isLocal(model.provider) ? 0 : Number.POSITIVE_INFINITY),
     open: rankModels(suited, request.category, policy.prefer, isLocal),
     avoids: suited.length < permitted.length,
   };
+}
+
+/** A model that may be chosen, with what the call may cost there. */
+export interface Offer extends Quote {
+  model: ModelInfo;
+  settled: ResolvedEffort;
+}
+
+/** Searches that a call may come to; the operator may allow fewer. */
+const searchRounds = { maxResults: 10, maxRounds: 3 };
+
+/** US dollars that a call with a model may cost that nobody named; infinite where nothing limits it. */
+export function autoLimit({ request, policy }: EligibleModels): number {
+  const limits = [request.leftUsd, policy.autoCostLimit].map(usd => usd ?? Number.POSITIVE_INFINITY);
+  return Math.max(0, Math.min(...limits) / (request.sharers ?? 1));
+}
+
+export function offerOf(eligible: EligibleModels, model: ModelInfo, effort: Effort | undefined): Offer {
+  const { request, pricing } = eligible;
+  const { search, window = 0 } = request.plan?.needs ?? request.needs;
+  const tokens = request.promptTokens ?? request.task?.estimatedTokens ?? window;
+  const settled = resolveEffort(model, effort);
+  const candidate: Candidate = { model, ...settled, reason: '' };
+  const limits = { limit: autoLimit(eligible), ...(search && { webSearch: searchRounds }) };
+  return { model, settled, ...quote(candidate, tokens, pricing, limits) };
+}
+
+/**
+ * Models whose score is no more than `scores` below the best one's serve about as well; of those, one that is liked better may
+ * cost `times` what the cheapest does.
+ */
+const tolerance = { usual: { scores: 3, times: 3 }, cost: { scores: 5, times: 1.5 } };
+
+/** US dollars from which a model that was made to be quick serves a hard task about as well as a thorough one. */
+const thoroughUsd = 0.5;
+
+/** US dollars that a better liked model may cost where another serves for nothing. */
+const insteadOfFree = 0.25;
+
+/** The offers in their order, but those last that cost far more than another one that serves about as well. */
+export function weighPrices(
+  { request: { ailing, before, category }, policy: { prefer } }: EligibleModels,
+  offers: readonly Offer[],
+): Offer[] {
+  const { scores, times } = prefer === 'cost' ? tolerance.cost : tolerance.usual;
+  const price = ({ model, usd = Number.POSITIVE_INFINITY }: Offer) => {
+    // The beginning of the prompt may be in its vendor's cache.
+    const saved =
+      isBefore(before, model) && model.price ? model.price.in - (model.price.cacheRead ?? model.price.in) : 0;
+    return Math.max(0, usd - ((before?.tokens ?? 0) * tokenFactor(model.id) * saved) / 1_000_000);
+  };
+  const sound = offers.filter(({ model }) => !ailing?.(model));
+  const able = sound.length > 0 ? sound : offers;
+  const best = Math.max(...able.map(({ model }) => model.score));
+  const alike = able.filter(({ model }) => model.score >= best - scores);
+  const thorough = alike.filter(({ model }) => category !== 'extended_reasoning' || !isQuick(model));
+  const careful = Math.min(...thorough.map(price));
+  const cheapest = careful < thoroughUsd && prefer !== 'cost' ? careful : Math.min(...alike.map(price));
+  const most = cheapest === 0 ? insteadOfFree : cheapest * times;
+  const isDear = (offer: Offer) => price(offer) > most;
+  return [...offers.filter(offer => !isDear(offer)), ...offers.filter(isDear).toSorted((a, b) => price(a) - price(b))];
+}
+
+/** Whether a thread's automatic choice took this model before. */
+export function isBefore(before: ModelRequest['before'], { provider, id }: ModelInfo): boolean {
+  return before?.model === `${provider}:${id}`;
 }
 
 /** Sorts rows by how near their provider is: the maker before an aggregator. */

@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import { type EligibleModels, eligibleModels } from './eligible-models.ts';
+import { type EligibleModels, eligibleModels, offerOf } from './eligible-models.ts';
 import type { ModelRequirements } from './requirements.ts';
 import { applyRequirements, type Resolution, resolveIn } from './resolve.ts';
 import type { ModelRequest, Refusal, Roster, RoutingPolicy } from './roster.ts';
@@ -14,6 +14,7 @@ export type LeftOutWhy =
   | 'no_vision'
   | 'no_search'
   | 'window'
+  | 'cost'
   | 'failing'
   | 'ranked_lower'
   | 'not_named';
@@ -32,7 +33,7 @@ export interface RouteExplanation {
   plan?: ModelRequirements;
   requested: string;
   /** Best first; empty where nobody can answer. */
-  candidates: (Candidate & { price?: number; searches: boolean })[];
+  candidates: (Candidate & { price?: number; usd?: number; searches: boolean })[];
   corrected?: Resolution['corrected'];
   warnings: string[];
   /** Why nobody can answer, and what to do about it. */
@@ -58,6 +59,7 @@ export function explainRoute(
     candidates: candidates.map(candidate => ({
       ...candidate,
       price: averagePrice(candidate.model),
+      usd: offerOf(eligible, candidate.model, candidate.effort).usd,
       searches: eligible.searches(candidate.model),
     })),
     ...(resolution?.corrected && { corrected: resolution.corrected }),
@@ -101,6 +103,7 @@ function reasonFor(eligible: EligibleModels, model: ModelInfo, named: boolean): 
   if (vision && !model.input.includes('image')) return 'no_vision';
   if (model.window < window) return 'window';
   if (search && !eligible.searches(model)) return 'no_search';
+  if (offerOf(eligible, model, eligible.request.effort).holds === 0) return 'cost';
   if (eligible.request.ailing?.(model)) return 'failing';
   return model.status === 'active' ? 'ranked_lower' : 'retired';
 }

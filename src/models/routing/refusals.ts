@@ -1,12 +1,13 @@
 import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { plainModel } from '../provider.ts';
-import { type EligibleModels, nearestNames } from './eligible-models.ts';
+import { type EligibleModels, interpretationsOf, nearestNames } from './eligible-models.ts';
 import { knownSuffixes, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
   isOffline,
   isRestriction,
   mayServeMore,
+  prefixOf,
   priorityOf,
   type Refusal,
   type RosterProvider,
@@ -178,6 +179,23 @@ function useOpen(eligible: EligibleModels): string {
 function oneOf(names: readonly string[]): string {
   const quoted = names.map(name => `"${name}"`);
   return quoted.length > 1 ? `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}` : `${quoted[0]}`;
+}
+
+/** What stands behind the colon of models that come in several sizes: `8b`, `8x7b-instruct-q4_K_M`, `latest`, `cloud`. */
+const tag = /^(?:latest|cloud|e?\d+(?:x\d+)?(?:\.\d+)?[bm](?:[-.].*)?|.*-cloud|.*q\d(?:_\w+)?)$/i;
+
+/**
+ * What a name that nothing bears puts before its colon, when that can only be meant for a provider: what follows is a model
+ * that we know, or is neither a suffix nor the tag of a local model.
+ */
+export function unknownProviderPrefix(eligible: EligibleModels, name: string): string | undefined {
+  const prefix = prefixOf(eligible, name);
+  if (prefix === undefined) return undefined;
+  const rest = name.slice(prefix.length + 1).trim();
+  if (rest === '') return undefined;
+  if (interpretationsOf(eligible, rest).next().done === false) return prefix;
+  const isModel = /\d/.test(prefix) || tag.test(rest) || splitSuffix(name)?.ask !== undefined;
+  return isModel ? undefined : prefix;
 }
 
 /** An id nobody here knows, sent to the provider as typed. */

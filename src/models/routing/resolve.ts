@@ -1,13 +1,19 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, Effort, ModelInfo } from '../../core/model.ts';
+import { dollars } from '../../core/usage.ts';
 import {
+  autoLimit,
   byPriority,
   type EligibleModels,
   eligibleModels,
   guess,
   interpretationsOf,
+  isBefore,
   isUnknownSuffix,
   type Match,
+  type Offer,
+  offerOf,
+  weighPrices,
 } from './eligible-models.ts';
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import {
@@ -20,6 +26,7 @@ import {
   unconfiguredError,
   unknownModelError,
   unknownProviderError,
+  unknownProviderPrefix,
   unknownSuffixError,
 } from './refusals.ts';
 import { type ModelRequirements, requirementsOf } from './requirements.ts';
@@ -29,42 +36,12 @@ import {
   findProvider,
   type ModelRequest,
   mayServeMore,
+  missingProvider,
   type Roster,
   type RosterProvider,
   type RoutingPolicy,
-  settingOf,
   spreadOverProviders,
 } from './roster.ts';
-
-/** What stands behind the colon of models that come in several sizes: `8b`, `8x7b-instruct-q4_K_M`, `latest`, `cloud`. */
-const tag = /^(?:latest|cloud|e?\d+(?:x\d+)?(?:\.\d+)?[bm](?:[-.].*)?|.*-cloud|.*q\d(?:_\w+)?)$/i;
-
-/** The provider that a name begins with, when it is one we know of and this installation does not have. */
-export function missingProvider(eligible: EligibleModels, name: string): string | undefined {
-  const prefix = prefixOf(eligible, name);
-  return prefix !== undefined && settingOf(prefix) ? prefix : undefined;
-}
-
-/**
- * What a name that nothing bears puts before its colon, when that can only be meant for a provider: what follows is a model
- * that we know, or is neither a suffix nor the tag of a local model.
- */
-export function unknownProviderPrefix(eligible: EligibleModels, name: string): string | undefined {
-  const prefix = prefixOf(eligible, name);
-  if (prefix === undefined) return undefined;
-  const rest = name.slice(prefix.length + 1).trim();
-  if (rest === '') return undefined;
-  if (interpretationsOf(eligible, rest).next().done === false) return prefix;
-  const isModel = /\d/.test(prefix) || tag.test(rest) || splitSuffix(name)?.ask !== undefined;
-  return isModel ? undefined : prefix;
-}
-
-/** A plain word before the first colon that is no provider of this installation; the whole is no model's id. */
-function prefixOf({ roster }: EligibleModels, name: string): string | undefined {
-  const prefix = /^([a-z][\w-]*):/i.exec(name)?.[1];
-  if (prefix === undefined || findProvider(roster, prefix)) return undefined;
-  return roster.models.some(model => model.id === name) ? undefined : prefix.toLowerCase();
-}
 
 /** Which models may answer a call, and how that was decided. */
 export interface Resolution {
@@ -195,15 +172,14 @@ function resolveMatch(
   const settle = (model: ModelInfo) => settleFor(eligible, model, suffix);
   const settled = settle(first);
   const fitting = others.filter(model => unmetNeeds(eligible, model).length <= unmetNeeds(eligible, first).length);
-  const stand = eligible.request.allowFallback ? substitutes(eligible, first, [first, ...fitting]) : [];
+  const effort = settled.effort ?? eligible.request.effort;
+  const stand = eligible.request.allowFallback ? substitutes(eligible, first, [first, ...fitting], effort) : [];
   const corrected = how === 'spelling' || how === 'guess' ? { from: name, to: first.id } : undefined;
   return {
     candidates: [
       candidate(first, settled, corrected ? `${reason}, corrected from "${name}"` : reason),
       ...fitting.map(model => candidate(model, settle(model), `the same model at ${model.provider}`)),
-      ...stand.map(model =>
-        candidate(model, resolveEffort(model, settled.effort ?? eligible.request.effort), `if ${first.id} fails`),
-      ),
+      ...stand.map(offer => autoCandidate(offer, `if ${first.id} fails`)),
     ],
     requested: name,
     ...(corrected ? { corrected } : {}),
@@ -232,7 +208,12 @@ function resolveUnknown(eligible: EligibleModels, name: string): Resolution {
 }
 
 /** Other models that may answer for a named one, where the caller allows it. */
-function substitutes(eligible: EligibleModels, first: ModelInfo, taken: readonly ModelInfo[]): ModelInfo[] {
+function substitutes(
+  eligible: EligibleModels,
+  first: ModelInfo,
+  taken: readonly ModelInfo[],
+  effort?: Effort,
+): Offer[] {
   const isLocal = (model: ModelInfo) => eligible.provider(model.provider)?.local === true;
   const pool = eligible.open.filter(
     model =>
@@ -241,8 +222,14 @@ function substitutes(eligible: EligibleModels, first: ModelInfo, taken: readonly
       (!isLocal(first) || isLocal(model)) &&
       unmetNeeds(eligible, model).length <= unmetNeeds(eligible, first).length,
   );
-  return choose(eligible, pool);
+  return choose(eligible, payable(pool.map(model => offerOf(eligible, model, effort))));
 }
+
+/** Prompts of which a window or the limits on costs hold less than this part of what the best one holds are too much for it. */
+const nearlyAll = 0.6;
+
+/** A model whose score is lower by more than this is no match for a prompt, however much of it its window holds. */
+const decentScores = 6;
 
 function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort | undefined): Resolution {
   const { open, request } = eligible;
@@ -250,37 +237,92 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const { vision, window = 0, search } = request.plan?.needs ?? request.needs;
   const seeing = vision ? open.filter(model => model.input.includes('image')) : open;
   if (seeing.length === 0) throw noVisionError(eligible);
-  const wide = seeing.filter(model => model.window >= window);
-  const widest = Math.max(...seeing.map(model => model.window));
-  const roomy = wide.length > 0 ? wide : seeing.filter(model => model.window === widest);
+  const offers = seeing.map(model => offerOf(eligible, model, effort));
+  const able = payable(offers);
+  const best = Math.max(...able.filter(isCurrent).map(({ model }) => model.score));
+  const decent = able.filter(({ model }) => model.score >= best - decentScores);
+  const wide = able.filter(({ model, holds }) => model.window >= window && holds >= 1);
+  const near = decent.length > 0 ? decent : able;
+  const most = Math.max(...near.map(({ holds }) => holds));
+  const roomy = near.some(offer => wide.includes(offer)) ? wide : near.filter(({ holds }) => holds >= most * nearlyAll);
   // An answer without a search is better than none: whoever asks says so in the reply.
-  const searching = search ? roomy.filter(eligible.searches) : [];
+  const searching = search ? roomy.filter(({ model }) => eligible.searches(model)) : [];
   const fitting = searching.length > 0 ? searching : roomy;
-  const current = fitting.filter(model => model.status === 'active');
+  const current = fitting.filter(isCurrent);
   const pool = current.length > 0 ? current : fitting;
-  const [first, ...others] = choose(eligible, pool);
+  const [first, ...others] = choose(eligible, pool, able);
+  if (!first) throw nothingAllowedError(eligible);
   const chosen =
-    first && request.allowFallback === false
-      ? [first, ...others.filter(other => sameModel(first, other))]
-      : [first, ...others].filter(model => model !== undefined);
+    request.allowFallback === false
+      ? [first, ...others.filter(({ model }) => sameModel(first.model, model))]
+      : [first, ...others];
+  const widest = Math.max(...seeing.map(model => model.window));
+  const tooMuch =
+    widest < window ? `No model that may be used holds ${window} tokens; the widest holds ${widest}.` : '';
   return {
-    candidates: chosen.map(model => candidate(model, resolveEffort(model, effort), autoReason(model, request))),
+    candidates: chosen.map(offer => autoCandidate(offer, autoReason(offer, request))),
     requested,
-    warnings: wide.length > 0 ? [] : [`No model that may be used holds ${window} tokens; the widest holds ${widest}.`],
+    warnings: [tooMuch || shortened(eligible, first), otherThanBefore(eligible, first, offers)].filter(Boolean),
   };
 }
 
-function choose(eligible: EligibleModels, pool: readonly ModelInfo[]): ModelInfo[] {
-  const { plan, prefers = plan?.prefers ?? [] } = eligible.request;
-  const place = ({ provider }: ModelInfo) => (prefers.includes(provider) ? prefers.indexOf(provider) : prefers.length);
-  const wanted = inOrder(eligible, pool).toSorted((a, b) => place(a) - place(b));
-  return spreadOverProviders(soundFirst(eligible, wanted), maxCandidates);
+/** Those whose cost is known and within the limits, where there are such; else the cheapest one, which the limits refuse. */
+function payable(offers: readonly Offer[]): readonly Offer[] {
+  const priced = offers.filter(({ usd }) => usd !== undefined);
+  const known = priced.length > 0 ? priced : offers;
+  const held = known.filter(({ holds }) => holds > 0);
+  return held.length > 0 ? held : known.toSorted((a, b) => (a.usd ?? 0) - (b.usd ?? 0)).slice(0, 1);
 }
 
-/** What fails at this moment comes last: it may be well again by the time it is its turn. */
-function soundFirst({ request: { ailing } }: EligibleModels, models: readonly ModelInfo[]): readonly ModelInfo[] {
-  if (!ailing) return models;
-  return [...models.filter(model => !ailing(model)), ...models.filter(model => ailing(model))];
+function isCurrent({ model }: Offer): boolean {
+  return model.status === 'active';
+}
+
+/** The best of `pool`, in their order. Where one provider has them all, those `others` follow that hold most of the prompt. */
+function choose(eligible: EligibleModels, pool: readonly Offer[], others: readonly Offer[] = []): Offer[] {
+  const providers = new Set(pool.map(({ model }) => model.provider));
+  const elsewhere = others.filter(
+    other => providers.size === 1 && isCurrent(other) && !providers.has(other.model.provider),
+  );
+  const all = [...ranked(eligible, pool), ...ranked(eligible, elsewhere).toSorted((a, b) => b.holds - a.holds)];
+  const models = spreadOverProviders(
+    all.map(({ model }) => model),
+    maxCandidates,
+  );
+  return models.flatMap(model => all.find(offer => offer.model === model) ?? []);
+}
+
+/** Prices are weighed before what fails at this moment goes last: it may be well again by the time it is its turn. */
+function ranked(eligible: EligibleModels, offers: readonly Offer[]): Offer[] {
+  const { before, plan, prefers = plan?.prefers ?? [], ailing } = eligible.request;
+  const place = ({ model }: Offer) => {
+    if (isBefore(before, model)) return -1;
+    return prefers.includes(model.provider) ? prefers.indexOf(model.provider) : prefers.length;
+  };
+  const byModel = new Map(offers.map(offer => [offer.model, offer]));
+  const order = inOrder(eligible, [...byModel.keys()]).flatMap(model => byModel.get(model) ?? []);
+  const wanted = order.toSorted((a, b) => place(a) - place(b));
+  return weighPrices(eligible, wanted).toSorted(
+    (a, b) => Number(ailing?.(a.model) ?? false) - Number(ailing?.(b.model) ?? false),
+  );
+}
+
+/** What to say where a limit on costs lets less in than the prompt has. */
+function shortened(eligible: EligibleModels, { holds, maxPrompt }: Offer): string {
+  if (maxPrompt === undefined || holds >= 1 || holds === 0) return '';
+  const limit = dollars(autoLimit(eligible));
+  return `The prompt is kept to about ${maxPrompt} tokens, so that a call without a named model costs at most ${limit} (AUTO_COST_LIMIT, MAX_COST_…); what does not fit is outlined or left out. Name a model to send more.`;
+}
+
+/** Why a thread goes on with another model than the one that was chosen before. */
+function otherThanBefore({ request, searches }: EligibleModels, first: Offer, offers: readonly Offer[]): string {
+  const { before, plan, needs } = request;
+  if (!before || isBefore(before, first.model)) return '';
+  const offer = offers.find(({ model }) => isBefore(before, model));
+  const lacks = (plan?.needs ?? needs).search && offer && !searches(offer.model) && "can't search the web";
+  const price = offer?.usd === undefined ? '' : ` up to ${dollars(offer.usd)}`;
+  const why = lacks || (offer ? `suits this call less (it could cost${price})` : "can't be used for this call");
+  return `This thread used ${before.model}, which ${why}; another model was chosen.`;
 }
 
 /** The models in the order of the category, before anybody's preference. */
@@ -293,12 +335,17 @@ export function inOrder(eligible: EligibleModels, pool: readonly ModelInfo[]): M
   return [...order, ...thinking];
 }
 
-function autoReason(model: ModelInfo, { category, needs, plan }: ModelRequest): string {
+function autoCandidate({ model, settled, maxPrompt }: Offer, reason: string): Candidate {
+  return { ...candidate(model, settled, reason), auto: true, ...(maxPrompt !== undefined && { maxPrompt }) };
+}
+
+function autoReason({ model, usd }: Offer, { category, needs, plan }: ModelRequest): string {
   const price = averagePrice(model);
   const facts = [
     `score ${model.score}`,
     model.reasoning ? 'reasons' : 'answers at once',
     price === undefined ? 'price unknown' : `$${price.toFixed(2)} per million tokens`,
+    ...(usd ? [`up to ${dollars(usd)} for this call`] : []),
     ...(needs.vision ? ['sees images'] : []),
     ...(needs.window ? [`window ${model.window}`] : []),
   ];

@@ -1,5 +1,5 @@
 import type { Effort, ModelInfo } from '../../core/model.ts';
-import { makerOf, modelKey, undatedKey } from './names.ts';
+import { makerOf, modelKey, undatedKey, vendorOf } from './names.ts';
 import type { ModelRequirements, TaskProfile } from './requirements.ts';
 
 /** What a tool is after: depth, speed, or something between. */
@@ -33,6 +33,14 @@ export interface ModelRequest {
   plan?: ModelRequirements;
   /** Providers whose models an automatic choice puts in front, the most wanted first. */
   prefers?: readonly string[];
+  /** What the prompt takes in o200k tokens; absent: what the task says. */
+  promptTokens?: number;
+  /** US dollars that the limits leave for the call; absent: they don't limit it. */
+  leftUsd?: number;
+  /** Into how many equal parts the call's money is shared; absent: one. */
+  sharers?: number;
+  /** The model, as `provider:id`, that an automatic choice took before in this thread; its vendor may keep so many tokens of it. */
+  before?: { model: string; tokens: number };
   /** From `thinking_mode`: the nearest that the model takes is used. A suffix of the name wins over it. */
   effort?: Effort;
 }
@@ -51,6 +59,8 @@ export interface RosterProvider {
   onlyByPrefix?: boolean;
   /** Whether a model of it can search the web by itself; absent: none can. */
   searches?(model: ModelInfo): boolean;
+  /** Whether a prompt may be paid twice there in one call: to be kept in a cache, and to be read from it. */
+  cachesApart?(): boolean;
   /** Whether the roster's models are all it serves; then a name that is not among them does not exist. */
   listComplete: boolean;
 }
@@ -74,6 +84,10 @@ export interface RoutingPolicy {
   /** Nothing may leave this machine or network. */
   localOnly: boolean;
   prefer: 'quality' | 'speed' | 'cost';
+  /** US dollars that a call may cost whose model nobody named; absent: no limit. */
+  autoCostLimit?: number;
+  /** Models whose price nobody knows count as free. */
+  allowUnpriced?: boolean;
   /** When the web may be searched: for questions about now too, only where a call says so, or never. Absent: `auto`. */
   webSearch?: 'auto' | 'asked' | 'off';
   /** Unknown ids of vendors whose list is known pass through too. */
@@ -118,6 +132,19 @@ export function findProvider<Named extends Pick<RosterProvider, 'id' | 'names'>>
 ): Named | undefined {
   const wanted = name.trim().toLowerCase();
   return providers.find(({ id }) => id === wanted) ?? providers.find(({ names }) => names.includes(wanted));
+}
+
+/** The provider that a name begins with, when it is one we know of and this installation does not have. */
+export function missingProvider(eligible: { roster: Roster }, name: string): string | undefined {
+  const prefix = prefixOf(eligible, name);
+  return prefix !== undefined && settingOf(prefix) ? prefix : undefined;
+}
+
+/** A plain word before the first colon that is no provider of this installation; the whole is no model's id. */
+export function prefixOf({ roster }: { roster: Roster }, name: string): string | undefined {
+  const prefix = /^([a-z][\w-]*):/i.exec(name)?.[1];
+  if (prefix === undefined || findProvider(roster, prefix)) return undefined;
+  return roster.models.some(model => model.id === name) ? undefined : prefix.toLowerCase();
 }
 
 /** Whether a provider is one of those that answer without any vendor. */
@@ -249,15 +276,17 @@ export function defaultOrder(models: readonly ModelInfo[], category: Category): 
 }
 
 /**
- * The best `count` models, each model once. One place goes to another provider than the best one's if there is any, so that
- * one vendor's bad day does not take all; the order stays that of the ranking.
+ * The best `count` models, each model once. One place goes to another provider than the best one's if there is any, and there to
+ * another maker if there is any, so that one vendor's bad day does not take all; the order stays that of the ranking.
  */
 export function spreadOverProviders(ranked: readonly ModelInfo[], count: number): ModelInfo[] {
   const seen = new Set<string>();
   const distinct = ranked.filter(model => !seen.has(undatedKey(model.id)) && seen.add(undatedKey(model.id)));
   const head = distinct.slice(0, count);
-  if (head.some(model => model.provider !== head[0]?.provider)) return head;
-  const elsewhere = ranked.find(model => model.provider !== head[0]?.provider);
+  const [first] = head;
+  if (!first || head.some(model => model.provider !== first.provider)) return head;
+  const others = ranked.filter(model => model.provider !== first.provider);
+  const elsewhere = others.find(model => vendorOf(model) !== vendorOf(first)) ?? others[0];
   return elsewhere ? [...head.slice(0, count - 1), elsewhere] : head;
 }
 

@@ -16,7 +16,7 @@ import { type FakeMoonshot, type MoonshotOptions, startMoonshot } from '../../su
 const k26 = catalogueModel('moonshot', 'kimi-k2.6');
 const k3 = catalogueModel('moonshot', 'kimi-k3');
 const v1 = catalogueModel('moonshot', 'moonshot-v1-128k');
-const withTail = expect.stringMatching(/^What is this\?\n\n[^]*WHAT TO DO NOW/);
+const withTail = expect.stringMatching(/^What is this\?\n\n[\s\S]*WHAT TO DO NOW/);
 
 providerSuite({
   name: 'moonshot',

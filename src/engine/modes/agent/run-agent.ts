@@ -249,6 +249,14 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
     payer: input.payer,
     candidates: run.candidates,
     messages: messagesOf(run.conversation, limits.truncLimit, order),
+    promptFor: async ({ model }) => {
+      if (!first || model.window >= first.model.window) return undefined;
+      const { conversation } = trimConversation(run.conversation, model, {
+        answer: answerRoom,
+        truncLimit: limits.truncLimit,
+      });
+      return { messages: messagesOf(conversation, limits.truncLimit, order) };
+    },
     ...(input.tools.length > 0 && { tools: input.tools }),
     ...(closing && { toolChoice: 'none' }),
     maxOutputTokens: answerRoom,

@@ -6,7 +6,7 @@ import { AppError, type ErrorDetails, isAppError, throwIfAborted } from '../../.
 import { type Message, textOf } from '../../../core/message.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { addUsage, noUsage, type Usage } from '../../../core/usage.ts';
-import type { ModelAnswer } from '../../../models/ask-model.ts';
+import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { type CallBudget, callLimit, createCallBudget, promptTokens } from '../../../models/budget.ts';
 import type { ModeServices } from '../mode.ts';
 import { type Candidates, modelName } from './panelists.ts';
@@ -32,7 +32,7 @@ export interface PanelRun {
   spent: Spending;
 }
 
-export interface PanelQuestion {
+export interface PanelQuestion extends Pick<ModelQuestion, 'promptFor'> {
   candidates: Candidates;
   messages: readonly Message[];
   /** Room for the answer in the model's window. */
@@ -82,13 +82,18 @@ async function ask({ services, call }: PanelRun, question: PanelQuestion): Promi
     return { status: 'skipped', because: 'deadline', message: `The ${seconds} s of the call as a whole were used up.` };
   }
   try {
-    const { candidates, messages, maxOutputTokens, wholeOnly } = question;
+    const { candidates, messages, maxOutputTokens, promptFor, sharers, wholeOnly } = question;
+    const [{ model: first }] = candidates;
     const answer = await services.askModel({
       ...questionBase(call),
       payer: { owner: call.request.principal.owner, thread: call.thread.id },
       candidates,
       webSearch: askedSearch(services.webSearch, call.common),
       messages,
+      promptFor,
+      sharers,
+      // Another provider's model takes the place at once.
+      once: candidates.some(({ model }) => model.provider !== first.provider),
       maxOutputTokens,
       wholeOnly,
       cacheKey: call.thread.id,

@@ -94,6 +94,8 @@ async function ask({ services, call }: FanoutRun, candidates: Candidates, prompt
     ...questionBase(call),
     candidates,
     messages: prompt.messages,
+    // The text can't be made shorter: it fits, or another one is asked.
+    promptFor: async candidate => ({ maxOutputTokens: (await roomFor(candidate, prompt)).room }),
     sharers: prompt.sharers,
     maxOutputTokens: room,
     onText: stream?.push,

@@ -1,4 +1,4 @@
-import { prepareContext } from '../../../calls/ask/prepare-context.ts';
+import { prepareContext, promptForCandidate } from '../../../calls/ask/prepare-context.ts';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import type { ModelTurn, PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
@@ -8,6 +8,7 @@ import type { FileRecord } from '../../../core/file.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import type { Turn } from '../../../core/thread.ts';
 import { tokensPerMessage } from '../../../core/tokens.ts';
+import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { windowClass } from '../../../threads/compaction.ts';
 import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../threads/transcript.ts';
 import { askPanelist, type PanelOutcome, type PanelRun, tokensOf } from './ask-panelist.ts';
@@ -37,7 +38,7 @@ export async function preparePanelPrompt(
   mode: PanelMode,
   panelist: Panelist,
   { proposal, files, images }: Evidence,
-): Promise<PreparedCall | { failure: AppError }> {
+): Promise<(PreparedCall & Pick<ModelQuestion, 'promptFor'>) | { failure: AppError }> {
   if (!('candidates' in panelist.who)) return panelist.who;
   const { candidates } = panelist.who;
   const plan: ModelTurn = {
@@ -52,8 +53,11 @@ export async function preparePanelPrompt(
     conclude: () => ({}),
   };
   const blinded = { ...call, common: { ...call.common, context: 'none' as const } };
+  const make = (those: Candidates) =>
+    prepareContext(services, { ...blinded, plan, candidates: those, requestedModel: panelist.model });
   try {
-    return await prepareContext(services, { ...blinded, plan, candidates, requestedModel: panelist.model });
+    const prepared = await make(candidates);
+    return { ...prepared, promptFor: promptForCandidate(prepared, candidate => make([candidate])) };
   } catch (error) {
     if (!isAppError(error) || error.kind !== 'limit' || error.details.class !== 'tokens') throw error;
     return { failure: error };

@@ -82,8 +82,8 @@ async function nextPanelist(
 async function ask(run: PanelRun, prompt: Awaited<ReturnType<typeof preparePanelPrompt>>): Promise<PanelOutcome> {
   throwIfAborted(run.call.signal);
   if ('failure' in prompt) return { status: 'error', error: prompt.failure, latencyMs: 0 };
-  const { candidates, messages, budget } = prompt;
-  return askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: 1 })();
+  const { candidates, messages, budget, promptFor } = prompt;
+  return askPanelist(run, { candidates, messages, promptFor, maxOutputTokens: budget.answer, sharers: 1 })();
 }
 
 function contributionOf({ stepNumber, step, findings }: StepCall, { models }: PanelProgress): string {

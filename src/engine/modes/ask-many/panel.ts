@@ -1,9 +1,11 @@
 import { closeExchange } from '../../../calls/ask/ask.ts';
+import { fileTokens } from '../../../calls/ask/route-call.ts';
 import type { ThreadedCall } from '../../../calls/call-record.ts';
 import { errorReply, type Reply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../../core/errors.ts';
+import { estimateTokens } from '../../../core/tokens.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import {
   askPanelist,
@@ -69,17 +71,21 @@ export async function panelInOneCall(
 type Prepared = Awaited<ReturnType<typeof preparePanelPrompt>>;
 
 async function choosePanelists(
-  { route }: ModeServices,
+  services: ModeServices,
   mode: PanelMode,
-  { common }: ThreadedCall,
-  { models, images = [], synthesizer: name }: SingleCallPanel,
+  { common, reqId, thread, request: { principal }, signal }: ThreadedCall,
+  { proposal, models, files = [], images = [], synthesizer: name }: SingleCallPanel,
 ): Promise<{ panelists: Panelist[]; synthesizer?: Candidates }> {
   const { category } = mode;
   const effort = common.effort ?? mode.effort;
-  const request = { category, needs: { vision: images.length > 0 }, effort };
+  const { route } = services;
+  const leftUsd = await services.leftToSpend(reqId, { owner: principal.owner, thread: thread.id });
+  const read = await fileTokens(services, files, { root: principal.root, signal });
+  const promptTokens = estimateTokens(services.preamble) + estimateTokens(proposal) + read;
+  const request = { category, needs: { vision: images.length > 0 }, effort, leftUsd, promptTokens };
   if (models) validatePanelists(models);
   const panelists = models?.length ? await resolvePanelists(route, models, request) : await choosePanel(route, request);
-  const synthesizer = await chooseSynthesizer(route, name, panelists, { category, needs: {}, effort });
+  const synthesizer = await chooseSynthesizer(route, name, panelists, { category, needs: {}, effort, leftUsd });
   return { panelists, ...(synthesizer && { synthesizer }) };
 }
 
@@ -124,8 +130,8 @@ async function askPanelists(
 
 function questionOf(run: PanelRun, prompt: Prepared, sharers: () => number): () => Promise<PanelOutcome> {
   if ('failure' in prompt) return async () => ({ status: 'error', error: prompt.failure, latencyMs: 0 });
-  const { candidates, messages, budget } = prompt;
-  return askPanelist(run, { candidates, messages, maxOutputTokens: budget.answer, sharers: sharers() });
+  const { candidates, messages, budget, promptFor } = prompt;
+  return askPanelist(run, { candidates, messages, promptFor, maxOutputTokens: budget.answer, sharers: sharers() });
 }
 
 function missed({ model }: Panelist): PanelOutcome {

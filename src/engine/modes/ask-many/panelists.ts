@@ -80,9 +80,7 @@ export async function resolvePanelist(
     const [first, ...others] = candidates;
     if (!first) throw inputError(`No model can be asked for "${request.name}".`);
     if (request.needs.vision && !first.model.input.includes('image')) throw cannotSee(first);
-    // A stand-in with a smaller window could not take the prompt that is made for the first.
-    const roomy = others.filter(other => other.model.window >= first.model.window);
-    return { who: { candidates: [first, ...roomy], corrected }, warnings };
+    return { who: { candidates: [first, ...others], corrected }, warnings };
   } catch (error) {
     // The others can still be asked: what is wrong with this one is told in its place.
     if (!isAppError(error) || error.kind === 'bug') throw error;
@@ -126,22 +124,42 @@ type Request = Omit<ModelRequest, 'name' | 'avoid'>;
 /** Three models of different vendors, or, where there are fewer vendors, as many different models as there are. */
 export async function choosePanel(route: Route, request: Request): Promise<Panelist[]> {
   const chosen: Candidate[] = [];
+  const sharing = { ...request, sharers: defaultPanelists + 1 };
   for (const byVendor of [true, false]) {
     while (chosen.length < defaultPanelists) {
       const taken = (model: ModelInfo) =>
         chosen.some(other => isSame(other.model, model) || (byVendor && vendorOf(other.model) === vendorOf(model)));
-      const [next] = (await chosenWithout(route, request, taken, chosen.length > 0)) ?? [];
+      const [next] = (await chosenWithout(route, sharing, taken, chosen.length > 0)) ?? [];
       if (!next) break;
       chosen.push(next);
     }
   }
-  return chosen.map((candidate, index) => ({
-    model: modelName(candidate),
-    stance: 'neutral',
-    label: labelOf(index),
-    who: { candidates: [candidate] },
-    warnings: [],
-  }));
+  const taken = [...chosen];
+  const panelists: Panelist[] = [];
+  for (const [index, candidate] of chosen.entries()) {
+    const standIn = await standInFor(route, sharing, candidate, taken);
+    taken.push(...standIn);
+    panelists.push({
+      model: modelName(candidate),
+      stance: 'neutral',
+      label: labelOf(index),
+      who: { candidates: [candidate, ...standIn] },
+      warnings: [],
+    });
+  }
+  return panelists;
+}
+
+/** Who takes the place of a chosen panelist that fails: a model of another provider that nobody else on the panel is. */
+async function standInFor(
+  route: Route,
+  request: Request,
+  { model: first }: Candidate,
+  taken: readonly Candidate[],
+): Promise<Candidate[]> {
+  const avoid = (model: ModelInfo) =>
+    model.provider === first.provider || taken.some(other => isSame(other.model, model));
+  return [...((await chosenWithout(route, request, avoid, true)) ?? [])].slice(0, 1);
 }
 
 /** Who brings the verdicts together: the named model, else one that is not on the panel, else the best of the panel. */
@@ -180,5 +198,5 @@ async function chosenWithout(
 }
 
 function asCandidates([first, ...others]: readonly Candidate[]): Candidates | undefined {
-  return first && [first, ...others.filter(({ model }) => model.window >= first.model.window)];
+  return first && [first, ...others];
 }

@@ -2,6 +2,7 @@ import { objectIn } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
+import type { Candidate } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
@@ -32,26 +33,22 @@ export async function synthesize(
     tally,
   }: { candidates: Candidates; responses: readonly PanelistResponse[]; proposal: string; tally: Tally },
 ): Promise<{ outcome: PanelOutcome; synthesis?: Synthesis }> {
-  const { model } = candidates[0];
   const verdicts = anonymousVerdicts(responses, proposal);
   const { preamble } = run.services;
   const tail = [tailHeading, mode.synthesis, facts(responses, tally)].join('\n');
-  const fixed =
-    [preamble, proposal, tail].reduce((sum, text) => sum + estimateTokens(text), 100) * tokenFactor(model.id);
-  const budget = planBudget({ window: model.window, maxOutput: model.maxOutput, reserved: Math.ceil(fixed) });
-  const question = `The proposal, as it was put to each expert:\n\n${proposal}\n\n${sideBySide(verdicts, budget.rest / 1.5)}`;
-  const messages: Message[] = [
-    { ...said('system', 'preamble', preamble), cacheMark: true },
-    said('user', 'turn', question),
-    said('user', 'tail', tail),
-  ];
-  const outcome = await askPanelist(run, {
-    candidates,
-    messages,
-    maxOutputTokens: budget.answer,
-    sharers: 1,
-    wholeOnly: true,
-  })();
+  const tokens = [preamble, proposal, tail].reduce((sum, text) => sum + estimateTokens(text), 100);
+  const promptFor = async ({ model: { id, window, maxOutput } }: Candidate) => {
+    const budget = planBudget({ window, maxOutput, reserved: Math.ceil(tokens * tokenFactor(id)) });
+    const question = `The proposal, as it was put to each expert:\n\n${proposal}\n\n${sideBySide(verdicts, budget.rest / 1.5)}`;
+    const messages: Message[] = [
+      { ...said('system', 'preamble', preamble), cacheMark: true },
+      said('user', 'turn', question),
+      said('user', 'tail', tail),
+    ];
+    return { messages, maxOutputTokens: budget.answer };
+  };
+  const prompt = await promptFor(candidates[0]);
+  const outcome = await askPanelist(run, { candidates, ...prompt, promptFor, sharers: 1, wholeOnly: true })();
   return outcome.status === 'success' ? { outcome, synthesis: synthesisIn(outcome.answer.text) } : { outcome };
 }
 

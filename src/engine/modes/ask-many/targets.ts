@@ -1,3 +1,4 @@
+import { questionBase } from '../../../calls/ask/ask.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
 import { AppError, type FieldError, inputError, isAppError, limitError } from '../../../core/errors.ts';
 import { safeCut } from '../../../core/text.ts';
@@ -32,6 +33,12 @@ const textShare = 0.6;
 export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<FanoutTarget[]> {
   const { services, call, text } = run;
   const request = { category: mode.category, needs: {}, effort: call.common.effort };
+  const promptTokens = estimateTokens(text);
+  const chosen = {
+    ...request,
+    promptTokens,
+    leftUsd: await services.leftToSpend(call.reqId, questionBase(call).payer),
+  };
   const named = namesIn(call.args[modelsField]);
   if (named.length > maxModels) {
     throw limitError('size', `${named.length} models were named; one call asks at most ${maxModels}.`, {
@@ -43,17 +50,15 @@ export async function resolveTargets(run: FanoutRun, mode: FanoutMode): Promise<
   const { defaultModels } = services.fanout;
   if (defaultModels.length > 0)
     return Promise.all(defaultModels.map(name => resolveTarget(services, { ...request, name })));
-  const needs = { window: Math.ceil(estimateTokens(text) / textShare) };
+  const needs = { window: Math.ceil(promptTokens / textShare) };
   if (mode.decision !== undefined) {
-    const panelists = await choosePanel(services.route, { ...request, needs });
+    const panelists = await choosePanel(services.route, { ...chosen, needs });
     return panelists.map(({ model, who, warnings }) => ({ requested: model, who, warnings }));
   }
-  const { candidates, requested, corrected, warnings } = await services.route({ ...request, needs });
+  const { candidates, requested, corrected, warnings } = await services.route({ ...chosen, needs });
   const [first, ...others] = candidates;
   if (!first) throw inputError('No model can be asked.');
-  // A stand-in with a smaller window could not take what fits into the first.
-  const roomy = others.filter(({ model }) => model.window >= first.model.window);
-  return [{ requested, who: { candidates: [first, ...roomy], corrected }, warnings }];
+  return [{ requested, who: { candidates: [first, ...others], corrected }, warnings }];
 }
 
 /** Slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
