@@ -252,7 +252,6 @@ describe('the candidates', () => {
     expect(answer?.candidate.model.provider).toBe('beta');
     expect(answer?.attempts.map(({ provider, outcome }) => `${provider} ${outcome}`)).toEqual([
       'alpha retry',
-      'alpha retry',
       'alpha failed',
       'beta ok',
     ]);

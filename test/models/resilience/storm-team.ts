@@ -57,9 +57,10 @@ export function stormTeam({ alphaUrl, betaUrl, clock, seed = 1, state, firstByte
     limits: { firstByteMs, idleMs: 3_000_000, totalMs: 3_000_000 },
     resilience,
   });
+  let calls = 0;
   const one = async (models: readonly ModelInfo[], more: Partial<ModelQuestion> = {}): Promise<Ending> => {
     const question: ModelQuestion = {
-      reqId: 'r',
+      reqId: `r${++calls}`,
       tool: 'chat',
       candidates: models.map(model => ({ model, reason: 'test' })),
       messages: [say('user', 'hello')],
