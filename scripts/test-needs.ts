@@ -6,6 +6,7 @@ import { type Need, provide } from './test-needs/provide.ts';
 /** What the tests use that npm does not bring. */
 const needs: Need[] = [
   { program: 'git', aptPackage: 'git', purpose: 'the workspace is tested against a real git' },
+  { program: 'bwrap', aptPackage: 'bubblewrap', purpose: 'commands of an agent are run in a real sandbox' },
   { program: 'redis-server', aptPackage: 'redis-server', purpose: 'the Redis store is tested against a real Redis' },
   { program: 'haproxy', probe: ['-v'], aptPackage: 'haproxy', purpose: 'deploy/ puts one before several daemons' },
   { program: 'chromium', aptPackage: 'chromium', purpose: 'pages are opened in a real browser' },

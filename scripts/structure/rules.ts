@@ -80,7 +80,7 @@ const layers: StructureRules['layers'] = {
     },
   },
   providers: {
-    imports: ['core', 'models', 'workspace/process-tree.ts'],
+    imports: ['core', 'models', 'workspace/process-tree.ts', 'workspace/programs.ts'],
     inner: {
       '.': ['google', 'moonshot', 'ollama', 'shared', 'zhipu'],
       shared: [],

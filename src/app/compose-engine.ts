@@ -17,6 +17,7 @@ import { readIfPresent } from '../config/settings-files.ts';
 import type { Clock, Emit, Mask, Random, SharedState } from '../core/ports.ts';
 import type { EngineServices } from '../engine/engine.ts';
 import type { AgentTool } from '../engine/modes/agent/local-tools/agent-tool.ts';
+import type { CommandSandbox } from '../engine/modes/agent/local-tools/command-sandbox.ts';
 import type { LocalToolServices } from '../engine/modes/agent/local-tools/local-tool.ts';
 import type { RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { AgentRunner } from '../engine/modes/mode.ts';
@@ -27,6 +28,7 @@ import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
 import type { Store } from '../storage/store.ts';
 import type { Transfer } from '../threads/transfer/transfer.ts';
+import type { ProcessEnvironment } from './compose-front.ts';
 import type { VendorServices } from './compose-models.ts';
 import type { FileParts } from './compose-workspace.ts';
 import type { AppConfig } from './settings.ts';
@@ -188,7 +190,19 @@ export interface AgentParts {
   files: Pick<FileParts, 'git'>;
   /** The environment as programs that are started may see it. */
   childEnv: LocalToolServices['childEnv'];
+  platform: string;
   version: string;
+}
+
+/** Where commands of an agent run. */
+export async function composeCommandSandbox(
+  { values: { app }, home }: AppConfig,
+  { childEnv, platform, homeDir }: Pick<ProcessEnvironment, 'childEnv' | 'platform' | 'homeDir'>,
+): Promise<CommandSandbox> {
+  const { createCommandSandbox } = await import('../engine/modes/agent/local-tools/command-sandbox.ts');
+  const kept = join(storePlace(app, home).isPrivate ? tmpdir() : home, 'agent-commands');
+  const { agentSandbox: mode, agentNetwork: network } = app;
+  return createCommandSandbox({ mode, network, childEnv, platform, home: homeDir, own: home, kept });
 }
 
 /** Creates the agent's tools for one run. */
@@ -216,12 +230,11 @@ function composeAgent(parts: AgentParts, services: AgentServices): ComposedAgent
 }
 
 async function openRunner(
-  { config, values, meter, files: { git }, childEnv, version }: AgentParts,
+  { config, values, meter, files: { git }, childEnv, platform, version }: AgentParts,
   services: AgentServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
   const { createLocalTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
-  const { usualCommands } = await import('../engine/modes/agent/local-tools/command-policy.ts');
   const { createGitHistory } = await import('../workspace/git/git.ts');
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');
   const { sandbox, mask, clock, emit, home } = services;
@@ -236,7 +249,8 @@ async function openRunner(
     ...{ meter, git, childEnv, version },
     history: createGitHistory({ clock, childEnv, sandbox, homeDir: home, mask }),
     backups: join(isPrivate ? tmpdir() : config.home, isPrivate ? 'polylogue-backups' : 'backups'),
-    commands: values.agentCommands ?? usualCommands,
+    commands: values.agentCommands,
+    commandSandbox: await composeCommandSandbox(config, { childEnv, platform, homeDir: home }),
     commandMs: values.agentCommandSeconds * 1_000,
     fetches: values.agentFetch,
     policy: values.agentApprove,

@@ -118,6 +118,7 @@ export function composeHost(
     ...shared,
     ...{ values, context, table, models, meter, files },
     childEnv: shared.fileContext.childEnv,
+    platform: shared.fileContext.platform,
     version: facts.version,
   });
   const engine = createEngine(services);

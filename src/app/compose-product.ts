@@ -4,7 +4,7 @@ import { openState } from '../storage/shared-state.ts';
 import { createThreads } from '../threads/threads.ts';
 import { createTransfer, openTransfer } from '../threads/transfer/transfer.ts';
 import { createHosts } from './compose-caller-hosts.ts';
-import { composeEmbedder, maskFor } from './compose-engine.ts';
+import { composeCommandSandbox, composeEmbedder, maskFor } from './compose-engine.ts';
 import { unlimited } from './compose-exposure.ts';
 import type { Front, ProcessEnvironment } from './compose-front.ts';
 import { composeExternalClis, composeModels, composeVendorServices } from './compose-models.ts';
@@ -60,6 +60,7 @@ export async function composeProduct(
     warned: telemetry.warned,
     explainRoute: (question, signal) => explain(question, root, signal),
     converse: hosts.own.converse,
+    commandSandbox: async () => (await composeCommandSandbox(config, environment)).describe(root),
     inspectStore: store.inspect,
     async projectOf(listed) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });

@@ -30,6 +30,8 @@ export interface Product extends ObservabilityServices {
   warned: Telemetry['warned'];
   /** Who would answer a call, and why. */
   explainRoute(question: RouteQuestion, signal: AbortSignal): Promise<CallExplanation>;
+  /** What commands of an agent run in: the name of a sandbox, or `none: ` and why; rejects where one is required. */
+  commandSandbox(): Promise<string>;
   /** What a server behind the store says of itself; absent where there is none. */
   inspectStore: Store['inspect'];
   /** Serves many clients over HTTP; rejects where it may not, or can't. */

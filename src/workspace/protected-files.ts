@@ -1,8 +1,16 @@
+import { existsSync } from 'node:fs';
 import { readdir, realpath } from 'node:fs/promises';
 import { join, relative, sep } from 'node:path';
 import { isRecord } from '../core/json.ts';
 import { nameTest } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
+
+interface ProtectedGroup {
+  title: string;
+  patterns: readonly string[];
+  /** Package managers write them, so that commands may. */
+  installed?: true;
+}
 
 /**
  * Files that make other programs run or obey something although nobody starts them for it, as patterns at any depth of a
@@ -10,7 +18,7 @@ import type { Sandbox } from './sandbox.ts';
  * name. Upper and lower case are the same. The project's own code (tests, build scripts, Makefiles, settings of test runners) is
  * not here: it runs when somebody runs the project. The list is part of the documentation.
  */
-export const protectedFiles: readonly { title: string; patterns: readonly string[] }[] = [
+export const protectedFiles: readonly ProtectedGroup[] = [
   {
     title: 'settings of an editor',
     patterns:
@@ -41,6 +49,7 @@ export const protectedFiles: readonly { title: string; patterns: readonly string
   },
   {
     title: 'what a package manager runs or installs',
+    installed: true,
     patterns:
       'package.json package.json5 package.yaml node_modules/ bower_components/ .npmrc npmrc .yarnrc .yarnrc.yml .yarn/ .pnpmfile.* pnpmfile.js pnpm-workspace.yaml .pnp.* bunfig.toml .bunfig.toml deno.json deno.jsonc package-lock.json npm-shrinkwrap.json yarn.lock pnpm-lock.yaml bun.lock bun.lockb deno.lock composer.json composer.lock gemfile.lock poetry.lock uv.lock pipfile.lock cargo.lock .bundle/ .gemrc pip.conf pip.ini .pip/ .pypirc .condarc .cargo/ rust-toolchain rust-toolchain.toml .mvn/ mvnw mvnw.cmd gradlew gradlew.bat gradle/wrapper/ nuget.config .config/dotnet-tools.json .venv/ venv/ site-packages/ pyvenv.cfg sitecustomize.py usercustomize.py *.pth'.split(
         ' ',
@@ -55,8 +64,7 @@ export const protectedFiles: readonly { title: string; patterns: readonly string
   },
 ];
 
-interface Pattern {
-  title: string;
+interface Pattern extends Pick<ProtectedGroup, 'title' | 'installed'> {
   isFolder: boolean;
   tests: ((name: string) => boolean)[];
 }
@@ -67,6 +75,7 @@ const compile = (): Pattern[] =>
   protectedFiles.flatMap(group =>
     group.patterns.map(pattern => ({
       title: group.title,
+      installed: group.installed,
       isFolder: pattern.endsWith('/'),
       tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
     })),
@@ -91,6 +100,10 @@ export function isProtectedFile(relativePath: string): boolean {
 
 /** What a path from the project on is, where it is on the list. */
 export function protectionOf(relativePath: string): string | undefined {
+  return patternOf(relativePath)?.title;
+}
+
+function patternOf(relativePath: string): Pattern | undefined {
   const names = comparedNames(relativePath);
   compiled ??= compile();
   return compiled.find(({ isFolder, tests }) => {
@@ -99,7 +112,39 @@ export function protectionOf(relativePath: string): string | undefined {
       (_, start) =>
         (isFolder ? start <= last : start === last) && tests.every((test, at) => test(names[start + at] ?? '')),
     );
-  })?.title;
+  });
+}
+
+/** Deeper folders, and more of them, are not looked through for each command. */
+const maxDepth = 4;
+
+const maxFolders = 2_000;
+
+/** What of git's own folder is not its data, but makes it run something. */
+const ofGit = ['hooks', 'config', 'config.worktree', 'info'];
+
+/** The protected files and folders of a project that are there, but for what package managers write; from the project on. */
+export async function protectedPlaces(project: string): Promise<string[]> {
+  const found: string[] = [];
+  let open = [''];
+  let seen = 0;
+  for (let depth = 0; depth < maxDepth && open.length > 0; depth++) {
+    const below: string[] = [];
+    for (const folder of open) {
+      if (++seen > maxFolders) return found;
+      const entries = await readdir(join(project, folder), { withFileTypes: true }).catch(() => []);
+      for (const entry of entries) {
+        const path = join(folder, entry.name);
+        const isGit = entry.name === '.git' && entry.isDirectory();
+        const pattern = isGit ? undefined : patternOf(path);
+        if (isGit) found.push(...ofGit.map(name => join(path, name)).filter(each => existsSync(join(project, each))));
+        else if (pattern && !pattern.installed) found.push(path);
+        else if (entry.isDirectory() && !pattern) below.push(path);
+      }
+    }
+    open = below;
+  }
+  return found;
 }
 
 /** What a text would make of a file; undefined: it is not there before, or not any more. */

@@ -7,6 +7,7 @@ import { type CommandContext, defineCommand } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Finding } from '../doctor/doctor-checks.ts';
 import {
+  checkCommandSandbox,
   checkDaemons,
   checkHandshakes,
   checkMachine,
@@ -44,6 +45,7 @@ export const doctor = defineCommand({
           (text): Finding => ({ state: 'warn', what: 'lists of models', text }),
         ),
         ...(await checkSummaries(context, product)),
+        await checkCommandSandbox(product),
         toolsFinding(product),
         ...(await checkHandshakes(context)),
       ];

@@ -233,6 +233,19 @@ export async function checkSummaries({ config }: CommandContext, { explainRoute 
 
 const handshakeTimeoutMs = 10_000;
 
+/** What commands of an agent run in. */
+export async function checkCommandSandbox({ commandSandbox }: Product): Promise<Finding> {
+  const what = 'agent sandbox';
+  try {
+    const text = await commandSandbox();
+    if (!text.startsWith('none')) return { state: 'ok', what, text };
+    return { state: 'note', what, text, next: 'To run commands of agents in a sandbox, install bubblewrap (Linux).' };
+  } catch (error) {
+    if (!isAppError(error)) throw error;
+    return { state: 'fail', what, text: error.message, next: error.details.next ?? '' };
+  }
+}
+
 const client = { name: 'polylogue-doctor', version: '1' };
 
 const modernVersion = '2026-07-28';

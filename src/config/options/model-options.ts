@@ -91,17 +91,27 @@ export const agentOptions = {
     ...operatorSetting('Agent', 'AGENT_APPROVE'),
     flag: 'approve',
     ...oneOf(['never', 'reads', 'all'], 'reads'),
-    doc: 'What an agent may do without being asked about: nothing (`never`), reading within the roots (`reads`), or everything that the other settings let it (`all`). What is left is asked where the host shows forms, and refused elsewhere.',
+    doc: 'What an agent may do without being asked about: nothing (`never`), reading within the roots (`reads`), or everything but commands in no known form (`all`). What is left is asked where the host shows forms, and refused elsewhere.',
   },
   agentCommands: {
     ...operatorSetting('Agent', 'AGENT_COMMANDS'),
     type: 'list',
-    doc: 'The only commands that an agent may run, each by its first words (`*` for any one): `npm test,node --test`; unset: the usual ways to test and check a project.',
+    doc: 'The only commands that `all` runs unasked, each by its first words (`*` for one path or name of the project): `npm test,node --test`; unset: the usual ways to test and check a project.',
   },
   agentCommandSeconds: {
     ...setting('Agent', 'AGENT_COMMAND_SECONDS'),
     ...number({ default: 120, min: 1, max: 3_600 }),
     doc: 'How long one command of an agent may take; it is ended then with all that it started.',
+  },
+  agentSandbox: {
+    ...operatorSetting('Agent', 'AGENT_SANDBOX'),
+    ...oneOf(['auto', 'require', 'off'], 'auto'),
+    doc: 'Whether commands of an agent run in a sandbox of the system (bubblewrap, sandbox-exec), where they change the project alone: where there is one (`auto`), always (`require`: else no agent runs), or never (`off`).',
+  },
+  agentNetwork: {
+    ...operatorSetting('Agent', 'AGENT_NETWORK'),
+    ...onOrOff(false),
+    doc: 'Lets commands in the sandbox of an agent reach the network, such as a package registry.',
   },
   agentFetch: {
     ...operatorSetting('Agent', 'AGENT_FETCH'),

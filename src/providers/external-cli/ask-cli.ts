@@ -3,12 +3,13 @@ import type { JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { withoutKeys } from '../../models/resilience/errors.ts';
+import { type ChildEnv, findProgram, type ProgramSearch, programFolders } from '../../workspace/programs.ts';
 import type { CliDefinition, CliEvent } from './clis/cli.ts';
 import { type CliOutput, readOutput } from './command/output.ts';
 import type { ConfiguredCli } from './configured-clis.ts';
 import type { CliRequest, CliResponse } from './contract.ts';
 import { asksForLogin, failureOf, maxLoginLength, notInstalled } from './failures.ts';
-import { type ChildEnv, type CliExit, cliEnvironment, findExecutable, markName, runCli } from './run-cli.ts';
+import { type CliExit, cliEnvironment, markName, runCli } from './run-cli.ts';
 
 /** Arguments of a configuration without those that let a CLI do more than read. */
 export function narrowed(
@@ -104,6 +105,11 @@ export interface AskCliParts {
   emit: Emit;
 }
 
+/** Programs of the projects that it works on are never taken for a CLI. */
+export function searchOf({ childEnv, platform, root }: AskCliParts, project = root): ProgramSearch {
+  return { env: childEnv, platform, projects: [root, project] };
+}
+
 /** Longer command lines are refused by systems; a prompt that must be an argument can't be longer. */
 const maxArgumentBytes = 100_000;
 
@@ -114,8 +120,10 @@ const settleMs = 3_000;
 export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: CliRequest): Promise<CliResponse> {
   throwIfAborted(question.signal);
   if (parts.childEnv[markName] !== undefined) throw nested();
-  const file = await findExecutable(cli.executable, parts.childEnv, parts.platform);
+  const search = searchOf(parts, question.root);
+  const file = await findProgram(cli.executable, search);
   if (file === undefined) throw notInstalled(cli);
+  const path = (await programFolders(search)).join(parts.platform === 'win32' ? ';' : ':');
   const prompt = neutralPrompt(cli, question.prompt);
   const { args, leftOut } = commandOf(parts, cli, question);
   const inArguments = cli.promptBy === 'last' ? [argument(cli, prompt.text)] : [];
@@ -137,7 +145,7 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
     file,
     args: [...args, ...inArguments],
     cwd: cli.directory ?? question.root ?? parts.root,
-    env: cliEnvironment(cli, parts.childEnv, mark),
+    env: { ...cliEnvironment(cli, parts.childEnv, mark), PATH: path },
     input: cli.promptBy === 'last' ? '' : prompt.text,
     mark,
     platform: parts.platform,

@@ -63,10 +63,9 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
   const cliRunner: CliRunner = {
     list: clis.map(({ name, window, timeLimitMs }): ExternalCli => ({ name, window, timeLimitMs })),
     async installed() {
-      const { findExecutable } = await import('./run-cli.ts');
-      const found = await Promise.all(
-        clis.map(({ executable }) => findExecutable(executable, parts.childEnv, parts.platform)),
-      );
+      const { findProgram } = await import('../../workspace/programs.ts');
+      const { searchOf } = await import('./ask-cli.ts');
+      const found = await Promise.all(clis.map(({ executable }) => findProgram(executable, searchOf(parts))));
       return new Set(names.filter((_, at) => found[at] !== undefined));
     },
     async ask(question) {

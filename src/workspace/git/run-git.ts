@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { AppError, configError, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
+import { programNamed } from '../programs.ts';
+import type { Sandbox } from '../sandbox.ts';
 
 /** A repository whose data and files are all inside the roots. */
 export interface RepositoryPlace {
@@ -16,6 +18,8 @@ export interface GitProcessOptions {
   clock: Clock;
   /** The environment of this process; git gets only what it needs of it. */
   childEnv: Readonly<Record<string, string | undefined>>;
+  /** No program inside its roots is taken for git. */
+  sandbox: Pick<Sandbox, 'roots'>;
   /** Milliseconds for one command; 30,000 unless told. */
   timeoutMs?: number;
 }
@@ -67,9 +71,13 @@ const harmless: readonly (readonly [string, string])[] = [
 export async function runGit(options: GitProcessOptions, command: GitCommand): Promise<GitOutput> {
   throwIfAborted(command.signal);
   const { place, args, maxBytes = 8 * megabyte } = command;
-  const env = environment(options.childEnv, command);
+  const { file, path } = await programNamed('git', {
+    env: options.childEnv,
+    projects: [...options.sandbox.roots, place.top],
+  });
+  const env = { ...environment(options.childEnv, command), PATH: path };
   return new Promise((resolve, reject) => {
-    const child = spawn('git', ['--no-pager', '--literal-pathspecs', ...args], {
+    const child = spawn(file, ['--no-pager', '--literal-pathspecs', ...args], {
       cwd: place.top,
       env,
       stdio: ['pipe', 'pipe', 'pipe'],

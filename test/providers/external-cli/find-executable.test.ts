@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { withoutClis } from '../../../src/app/compose-host.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { narrowed, withoutRepeats } from '../../../src/providers/external-cli/ask-cli.ts';
-import { cliEnvironment, findExecutable } from '../../../src/providers/external-cli/run-cli.ts';
+import { cliEnvironment } from '../../../src/providers/external-cli/run-cli.ts';
+import { findProgram } from '../../../src/workspace/programs.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
 let project: TempProject;
@@ -18,21 +19,25 @@ describe('an executable', () => {
   const inBoth = () => ({ PATH: [project.path('one'), project.path('two')].join(delimiter) });
 
   it('is the first in PATH that may be run', async () => {
-    expect(await findExecutable('tool', inBoth(), 'linux')).toBe(project.path('two/tool'));
+    expect(await findProgram('tool', { env: inBoth(), platform: 'linux', projects: [] })).toBe(
+      project.path('two/tool'),
+    );
     for (const name of ['plain', 'dir', 'nobody'])
-      expect(await findExecutable(name, inBoth(), 'linux')).toBeUndefined();
+      expect(await findProgram(name, { env: inBoth(), platform: 'linux', projects: [] })).toBeUndefined();
   });
 
   it('is never looked for where the call happens to be', async () => {
     for (const PATH of ['', '.', `.${delimiter}..`, 'two'])
-      expect(await findExecutable('tool', { PATH }, 'linux')).toBeUndefined();
-    expect(await findExecutable('two/tool', inBoth(), 'linux')).toBeUndefined();
-    expect(await findExecutable(project.path('two/tool'), {}, 'linux')).toBe(project.path('two/tool'));
+      expect(await findProgram('tool', { env: { PATH }, platform: 'linux', projects: [] })).toBeUndefined();
+    expect(await findProgram('two/tool', { env: inBoth(), platform: 'linux', projects: [] })).toBeUndefined();
+    expect(await findProgram(project.path('two/tool'), { env: {}, platform: 'linux', projects: [] })).toBe(
+      project.path('two/tool'),
+    );
   });
 
   it('has the endings of PATHEXT on Windows, whatever the case of the variables', async () => {
     const env = { Path: project.path('two'), PathExt: '.EXE;.CMD;../x' };
-    expect(await findExecutable('tool', env, 'win32')).toBe(project.path('two/tool.CMD'));
+    expect(await findProgram('tool', { env: env, platform: 'win32', projects: [] })).toBe(project.path('two/tool.CMD'));
   });
 });
 

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { testCliPath, testClis } from '../../../scripts/test-needs/provide-clis.ts';
@@ -52,6 +52,16 @@ interface Setting {
   clock?: Clock;
 }
 
+/** The programs of this machine but for bubblewrap: codex takes one that it finds, and an older one can't do what it asks. */
+async function systemPrograms(): Promise<string> {
+  const folder = project.path('programs');
+  await mkdir(folder, { recursive: true });
+  const names = (await readdir('/usr/bin')).filter(name => name !== 'bwrap');
+  // A test may make two products of one project.
+  await Promise.all(names.map(name => symlink(`/usr/bin/${name}`, `${folder}/${name}`).catch(() => undefined)));
+  return folder;
+}
+
 /** The product, with the real CLIs in PATH and their settings pointing to the fake vendors. */
 async function product({ programEnv = {}, env = {}, clock }: Setting = {}): Promise<TestProduct> {
   const provider = `model_providers.fake={name="fake",base_url="${openai.url}",env_key="FAKE_KEY",wire_api="responses",request_max_retries=0,stream_max_retries=0}`;
@@ -63,7 +73,7 @@ async function product({ programEnv = {}, env = {}, clock }: Setting = {}): Prom
   for (const [name, file] of Object.entries(files)) await project.write(`clis/${name}.json`, JSON.stringify(file));
   const folders = testClis.map(cli => resolve(dirname(testCliPath(cli))));
   const own = {
-    PATH: [...folders, dirname(process.execPath), '/usr/bin', '/bin'].join(':'),
+    PATH: [...folders, dirname(process.execPath), await systemPrograms()].join(':'),
     HOME: project.path('home'),
     GEMINI_API_KEY: 'test-key',
     GOOGLE_GEMINI_BASE_URL: google.url.replace('/v1beta', ''),

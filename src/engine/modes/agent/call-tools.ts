@@ -120,8 +120,11 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
   });
   const note = await unverified(input, tool, call.id, sound.args);
   if (typeof note === 'string') return refused(note, sound.args);
-  if (note?.always !== undefined && !input.onToolCall)
-    return refused(`${note.always} Nobody is asked here.`, sound.args);
+  if (!input.onToolCall) {
+    const approval = await tool.approval?.(sound.args, { callId: call.id, signal: input.signal });
+    const needs = note?.always ?? approval?.asked;
+    if (needs !== undefined) return refused(`it needs an approval (${needs}), and nobody is asked here.`, sound.args);
+  }
   // Who is asked may never answer: the end of the run does not wait for that.
   const pending = { ...sound, tool, id: call.id, name: call.name, signal: input.signal, ...(note && { note }) };
   const asked = input.onToolCall?.(pending);

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { jsonOf } from '../../../calls/reply.ts';
 import { isRecord, type JsonObject } from '../../../core/json.ts';
 import { safeCut } from '../../../core/text.ts';
+import { programNamed } from '../../../workspace/programs.ts';
 import type { AgentTool, ToolOutput } from './local-tools/agent-tool.ts';
 
 const id = z.string().regex(/^[a-zA-Z0-9_-]{1,30}$/, 'takes letters, digits, "_" and "-", at most 30');
@@ -150,11 +151,12 @@ async function transportOf({ childEnv, root }: ServersParts, server: ServerEntry
   }
   const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
   const own = passedOn.flatMap(name => (childEnv[name] === undefined ? [] : [[name, childEnv[name]] as const]));
+  const { file, path } = await programNamed(server.command, { env: childEnv, projects: [root] });
   return new StdioClientTransport({
-    command: server.command,
+    command: file,
     args: server.args,
     cwd: server.cwd ?? root,
-    env: { ...Object.fromEntries(own), ...server.env },
+    env: { ...Object.fromEntries(own), PATH: path, ...server.env },
     stderr: 'ignore',
   });
 }

@@ -100,6 +100,8 @@ export interface RunRecord {
   calls: AgentToolCall[];
   /** Absolute paths of files that it wrote. */
   changed: Set<string>;
+  /** What its commands run in; undefined until it begins. */
+  sandbox?: string;
 }
 
 export interface RunWork {
@@ -164,8 +166,9 @@ export function taskIn({ task }: Record<string, unknown>): string {
   });
 }
 
-function factsOf({ calls, changed }: RunRecord): JsonObject {
+function factsOf({ calls, changed, sandbox }: RunRecord): JsonObject {
   return {
+    sandbox,
     tool_calls: calls.map(callFacts),
     changed_files: changed.size > 0 ? [...changed].map(printablePath) : undefined,
   };

@@ -18,7 +18,7 @@ import { scopesOf } from '../../../threads/threads.ts';
 import { said } from '../../../threads/transcript.ts';
 import type { AgentRunner } from '../mode.ts';
 import { type AgentInput, type AgentParts, type AgentResult, agentLimits, newMark, type PendingCall } from './agent.ts';
-import type { AgentTool } from './local-tools/agent-tool.ts';
+import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
@@ -52,31 +52,46 @@ export function createApprovals({ policy, ask, runId }: ApprovalParts): NonNulla
   const allowed = new Set<string>();
   let before: Promise<unknown> = Promise.resolve();
 
-  async function asked(call: PendingCall, number: number) {
-    const { note } = call;
-    const alone = note?.always !== undefined;
-    if (!alone && allowed.has(call.name)) return { action: 'allow' as const };
-    const form = alone ? schemaOf([words.once, words.no]) : schemaOf(Object.values(words));
-    const answer = await ask({ key: `${runId}:${number}`, message: messageOf(call), schema: form });
-    if (!answer && alone) return deny(`${note.always} Nobody can be asked here. ${instead}`);
-    if (!answer) return deny(`${call.name} needs approval, and nobody can be asked here; ${advice}`);
+  async function asked(call: PendingCall, number: number, { key, covers, asked: why }: Approval) {
+    if (key !== undefined && allowed.has(key)) return { action: 'allow' as const };
+    const form = schemaOf(key === undefined ? [words.once, words.no] : Object.values(words));
+    const answer = await ask({ key: `${runId}:${number}`, message: messageOf(call, covers), schema: form });
+    if (!answer)
+      return deny(
+        why === undefined ? `${call.name} needs approval, and nobody can be asked here; ${advice}` : unasked(call, why),
+      );
     const decision = answer.action === 'accept' ? answer.content.decision : words.no;
-    if (decision === words.always && !alone) allowed.add(call.name);
-    if (decision === words.once || (decision === words.always && !alone)) return { action: 'allow' as const };
+    const always = decision === words.always && key !== undefined;
+    if (always) allowed.add(key);
+    if (decision === words.once || always) return { action: 'allow' as const };
     return deny('the user did not approve it. Do not try the same again; go on without, or conclude.');
   }
 
   let count = 0;
-  return call => {
+  return async call => {
     const { effect } = call.tool;
-    const isFree = call.note?.always === undefined;
-    if (isFree && (policy === 'all' || (policy === 'reads' && effect === 'read'))) return { action: 'allow' };
+    const approval = await approvalOf(call);
+    if (approval.asked === undefined) {
+      if (policy === 'all' || (policy === 'reads' && effect === 'read')) return { action: 'allow' };
+    } else if (policy === 'never' && effect === 'run') return deny(unasked(call, approval.asked));
     const number = ++count;
     // A person answers one question after the other.
-    const verdict = before.then(() => asked(call, number));
+    const verdict = before.then(() => asked(call, number, approval));
     before = verdict.catch(() => undefined);
     return verdict;
   };
+}
+
+/** What one approval of a call covers. */
+export async function approvalOf({ id: callId, tool, args, signal, note }: PendingCall): Promise<Approval> {
+  if (note?.always !== undefined) return { asked: note.always };
+  const plain = { key: tool.name, covers: `every call of ${tool.name}, whatever its arguments` };
+  return (await tool.approval?.(args, { callId, signal })) ?? plain;
+}
+
+function unasked({ note }: PendingCall, why: string): string {
+  if (note?.always !== undefined) return `${why} Nobody can be asked here. ${instead}`;
+  return `it needs an approval of its own (${why}), which the settings do not give and nobody here can. Use a usual command with files of the project, or let the user run it.`;
 }
 
 const advice =
@@ -91,11 +106,13 @@ function deny(reason: string) {
 const acts = { read: 'read', write: 'change files', run: 'run a program', network: 'reach the network' } as const;
 
 /** Control characters could hide on a terminal what is about to happen. */
-function messageOf({ name, args, tool, note }: PendingCall): string {
+function messageOf({ name, args, tool, note }: PendingCall, covers: string | undefined): string {
   const shown = tool.show?.(args) ?? JSON.stringify(args, undefined, 2);
   const clean = (text: string) => text.replace(/[^\P{C}\n\t]/gu, '�');
   const notes = (note?.lines ?? []).map(line => `\n!! ${clean(line)}`).join('');
-  return `The agent wants to ${acts[tool.effect]} (${name})${notes}:\n\n${shownToApprove(clean(shown))}`;
+  const what = `The agent wants to ${acts[tool.effect]} (${name})${notes}`;
+  const covered = covers === undefined ? '' : `\n\n"${words.always}" covers: ${covers}.`;
+  return `${what}:\n\n${shownToApprove(clean(shown))}${covered}`;
 }
 
 export interface TriageParts {
@@ -183,6 +200,7 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
     if (earlier) return goOn(earlier, call, services);
     // Before a thread is begun for it.
     taskIn(args);
+    await parts.commandSandbox.describe(request.principal.root);
     return withThread(services, call, async resumed => {
       const run = new WaitingRun(parts.random.uuid(), resumed);
       run.start(work(parts, run, resumed, { services, spent }));
@@ -296,6 +314,7 @@ async function perform(
   const { sandbox, mask, maxFileBytes: maxBytes, triageModel: model } = parts;
   const refresh = createRefresher({ sandbox, mask, scope: toolServices.scope, maxBytes, signal });
   for (const path of shownIn(gathered)) await refresh.saw(path);
+  record.sandbox = await parts.commandSandbox.describe(root);
   const warnings: string[] = [];
   const servers = await openServers({ ...parts, root, warn: message => void warnings.push(message), signal });
   const ask: AskModel = async question => {

@@ -16,6 +16,8 @@ export interface AgentTool {
   check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
   show?(args: Record<string, unknown>): string;
+  /** What an approval of a call covers. Absent: all calls of the tool in this run. */
+  approval?(args: Record<string, unknown>, around: ToolSurroundings): Promise<Approval>;
   /**
    * Why this very call can't be made, whoever approves it, or what to know of it; asked before the gate. What it throws is such
    * a reason too.
@@ -30,6 +32,15 @@ export interface CallNote {
   lines: readonly string[];
   /** Why this call is asked about whatever the policy and earlier approvals allow; absent: it is one like any other. */
   always?: string;
+}
+
+export interface Approval {
+  /** Calls with the same key are covered by one approval. Absent: this call alone is. */
+  key?: string;
+  /** What has this key, in words; shown where the call is to be approved. */
+  covers?: string;
+  /** Why it is asked about even where everything is approved. Absent: it is not. */
+  asked?: string;
 }
 
 export interface ToolOutput {

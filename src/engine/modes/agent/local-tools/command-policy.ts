@@ -1,147 +1,168 @@
+import { existsSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { isSkip } from '../../../../workspace/paths.ts';
+import { isIn } from '../../../../workspace/programs.ts';
+import type { Sandbox } from '../../../../workspace/sandbox.ts';
+import { type CommandForm, knownForms, type WordKind } from './command-forms.ts';
+
+/** A command, and where it is to be run. */
+export interface CommandCall {
+  argv: readonly string[];
+  /** Absolute and real; in `project`. */
+  cwd: string;
+  /** Absolute and real. */
+  project: string;
+  sandbox: Pick<Sandbox, 'locate'>;
+  /** The operator's own entries: the first words of commands, `*` for any one path or name. Absent: the known forms. */
+  entries?: readonly string[] | undefined;
+}
+
+/** The form that a command has, or why it has none. */
+export type CommandVerdict = { form: string } | { unknown: string };
+
+const patterns = {
+  name: /^\w[\w:.-]*$/,
+  task: /^(?:test|tests|check|checks|lint|build|compile|typecheck|type-check|types|coverage|unit|format|fmt|verify)(?:[:._-][\w:.-]+)?$/,
+  number: /^\d{1,9}$/,
+  ref: /^[A-Za-z0-9][\w./-]*(?:[~^]\d*)*$/,
+  text: /^[^-]/,
+} as const;
+
 /**
- * Options of the usual tools that start another program, take code, or lead elsewhere: what the operator allowed is the command
- * without them. By the program's name; one that is named in an entry of the operator's own is allowed with it.
+ * Tells whether a command has a form that may be run unasked. What is allowed is listed: programs read abbreviations, bundled letters,
+ * other cases and files of arguments, so that nobody could list what is not.
  */
-const leading: readonly { programs: RegExp; options: readonly string[] }[] = [
-  {
-    programs: /^(?:npm|pnpm|yarn)$/,
-    options: [
-      ...['--prefix', '-C', '--dir', '--cwd', '--script-shell', '--shell', '--node-options', '--userconfig'],
-      ...['--globalconfig', '--location', '-g', '--global', '--use-node-version', '--scripts-prepend-node-path'],
-    ],
-  },
-  {
-    programs: /^node$/,
-    options: [
-      ...['-e', '--eval', '-p', '--print', '-pe', '-r', '--require', '--import', '--loader', '--experimental-loader'],
-      ...['--test-reporter', '--test-global-setup', '--env-file', '--env-file-if-exists', '--experimental-config-file'],
-      ...['--test-reporter-destination', '--openssl-config', '--snapshot-blob', '--build-snapshot', '--run'],
-    ],
-  },
-  {
-    programs: /^npx$/,
-    options: [
-      ...['-c', '--config', '-r', '--root', '--dir', '--globalSetup', '--outputFile', '--outDir', '--outFile'],
-      ...[
-        '--declarationDir',
-        '--tsBuildInfoFile',
-        '--generateTrace',
-        '--generateCpuProfile',
-        '--noEmit',
-        '-b',
-        '--build',
-      ],
-      ...['--api', '--ui', '--execArgv', '--setupFiles', '--environment', '--reporter', '--runner'],
-    ],
-  },
-  {
-    programs: /^(?:pytest|python3?)$/,
-    options: [
-      ...['-p', '-c', '--config-file', '--rootdir', '--confcutdir', '-o', '--override-ini', '--pastebin', '--pdbcls'],
-      ...['--basetemp', '--junitxml', '--junit-xml', '--log-file', '--start-directory'],
-    ],
-  },
-  {
-    programs: /^go$/,
-    options: [
-      '-exec',
-      '-toolexec',
-      '-vettool',
-      '-C',
-      '-overlay',
-      '-modfile',
-      '-o',
-      '-outputdir',
-      '-ldflags',
-      '-gcflags',
-    ],
-  },
-  { programs: /^cargo$/, options: ['--config', '--manifest-path', '-C', '-Z', '--target-dir', '--lockfile-path'] },
-  {
-    programs: /^g?make$/,
-    options: ['--eval', '-E', '-f', '--file', '--makefile', '-C', '--directory', '-I', '--include-dir'],
-  },
-  {
-    programs: /^git$/,
-    options: [
-      '--output',
-      '--ext-diff',
-      '--textconv',
-      '--no-index',
-      '--open-files-in-pager',
-      '-O',
-      '--upload-pack',
-      '--exec',
-    ],
-  },
-];
-
-/** One letter and its value in one word: `-C/tmp`. Of these programs, what follows such a letter is never another option. */
-const joined = /^(?:npm|pnpm|yarn|pytest|python3?|cargo|g?make|git|npx)$/;
-
-/** The word behind an allowed beginning that makes another command of it; undefined: none does. */
-export function leadingAway(program: string, extra: readonly string[]): string | undefined {
-  const options = leading.filter(({ programs }) => programs.test(program)).flatMap(each => each.options);
-  const isMake = /^g?make$/.test(program);
-  const end = isMake ? -1 : extra.indexOf('--');
-  const own = end === -1 ? extra : extra.slice(0, end);
-  return own.find(word => {
-    // Variables of make are expanded by make, and SHELL is what it runs everything with.
-    if (isMake && /^[^-].*=/.test(word) && (/[$`]/.test(word) || /^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS)\b/.test(word)))
-      return true;
-    return options.some(option => isOption(program, word, option));
-  });
-}
-
-function isOption(program: string, word: string, option: string): boolean {
-  // Go takes one dash and two.
-  const name = program === 'go' ? word.replace(/^--/, '-') : word;
-  if (name === option || name.startsWith(`${option}=`)) return true;
-  return joined.test(program) && /^-[A-Za-z]$/.test(option) && name.startsWith(option);
-}
-
-/** What may be run where the operator said nothing: the usual ways to test, check and build a project. */
-export const usualCommands = [
-  'npm test',
-  'npm run *',
-  'pnpm test',
-  'pnpm run *',
-  'yarn test',
-  'node --test',
-  'npx vitest run',
-  'npx tsc --noEmit',
-  'pytest',
-  'python -m pytest',
-  'python3 -m pytest',
-  'python -m unittest',
-  'python3 -m unittest',
-  'go test',
-  'go vet',
-  'cargo test',
-  'cargo check',
-  'make test',
-  'make check',
-] as const;
-
-/** Why a command may not be run; undefined: it may. Entries are its first words, `*` for any one word. */
-export function commandProblem(argv: readonly string[], allowed: readonly string[]): string | undefined {
-  const control = argv.find(word => /[\0\n\r]/.test(word));
-  if (control !== undefined) return 'an argument has a line break or a NUL character.';
-  const fitting = allowed.flatMap(entry => {
-    const words = entry.trim().split(/\s+/);
-    if (words[0] === '' || words[0] === '*' || words.length > argv.length) return [];
-    const fits = words.every((word, index) => word === argv[index] || (word === '*' && isPlain(argv[index])));
-    return fits ? [words.length] : [];
-  });
-  const away = leadingAway(argv[0] ?? '', argv.slice(Math.max(0, ...fitting)));
-  if (fitting.length > 0 && away === undefined) return undefined;
-  if (fitting.length > 0) {
-    return `"${(away ?? '').slice(0, 100)}" makes another command of it; only an entry of the operator's that names it allows it.`;
+export async function judgeCommand(call: CommandCall): Promise<CommandVerdict> {
+  const { argv, entries } = call;
+  if (argv.some(word => /\p{Cc}/u.test(word))) return { unknown: 'a word has a control character' };
+  if (!isIn(call.cwd, call.project)) return { unknown: 'its folder is outside of the project' };
+  const own = entries?.map(formOfEntry);
+  const named = own?.filter(({ words }) => hasWords(argv, words)) ?? [];
+  if (own && named.length === 0) return { unknown: 'AGENT_COMMANDS does not list it' };
+  let why = 'it is none of the known commands';
+  for (const form of [...knownForms, ...named]) {
+    if (!hasWords(argv, form.words)) continue;
+    const problem = await problemOf(form, call);
+    if (problem === undefined) return { form: form.words };
+    why = problem;
   }
-  return `"${argv.join(' ').slice(0, 200)}" is none of the commands that the operator allows: ${allowed.join(', ')}.`;
+  return { unknown: why };
 }
 
-/** An option in the place of a name could be anything. */
-function isPlain(word: string | undefined): boolean {
-  return word !== undefined && !word.startsWith('-');
+/** What follows an entry of the operator's is judged as it is behind the known command that the entry holds. */
+function formOfEntry(entry: string): CommandForm {
+  const words = wordsOf(entry);
+  const held = knownForms.filter(form => {
+    const [program, ...others] = wordsOf(form.words);
+    return program === words[0] && others.every(word => words.includes(word));
+  });
+  const nearest = held.sort((a, b) => a.words.length - b.words.length).at(-1);
+  return { operands: 'path', ...nearest, words: words.join(' ') };
+}
+
+function wordsOf(entry: string): string[] {
+  return entry.trim().split(/\s+/);
+}
+
+function hasWords(argv: readonly string[], entry: string): boolean {
+  const words = wordsOf(entry);
+  return words[0] !== '*' && words.every((word, at) => word === argv[at] || (word === '*' && at < argv.length));
+}
+
+async function problemOf(form: CommandForm, call: CommandCall): Promise<string | undefined> {
+  const words = wordsOf(form.words);
+  const isKnown = knownForms.includes(form);
+  for (const [at, word] of words.entries()) {
+    const given = call.argv[at] ?? '';
+    if (word === '*' && !(await isKind(isKnown ? 'task' : 'path', given, call))) return `"${given}" is not known here`;
+  }
+  const given = call.argv.slice(words.length);
+  const problem = (await wordProblem(form, given, call)) ?? (await foundElsewhere(form, given, call));
+  if (problem !== undefined) return problem;
+  if (form.needs && !given.some(word => form.needs?.test(word)))
+    return 'a word is missing without which it does something else';
+  return words[0] === 'npx' ? notInstalled(words[1] ?? '', call) : undefined;
+}
+
+async function wordProblem(form: CommandForm, given: readonly string[], call: CommandCall) {
+  const words = given[Symbol.iterator]();
+  let part: Pick<CommandForm, 'options' | 'values' | 'operands' | 'rest'> = form;
+  for (const word of words) {
+    const value = part.values?.[word];
+    if (word === '--' && part.rest) part = part.rest;
+    else if (value !== undefined) {
+      const next = words.next().value ?? '';
+      if (!(await isKind(value, next, call))) return `"${next}" is no value that is known for ${word}`;
+    } else if (!part.options?.test(word) && !(part.operands && (await isKind(part.operands, word, call)))) {
+      return `"${word}" is not known here`;
+    }
+  }
+  return undefined;
+}
+
+async function isKind(kind: WordKind, word: string, call: CommandCall): Promise<boolean> {
+  switch (kind) {
+    case 'path':
+      return isInProject(word, call);
+    case 'test':
+      return isInProject(word.split('::', 1)[0] ?? '', call);
+    case 'package':
+      return /^\.(?:$|\/)/.test(word) && isInProject(word.replace(/\/\.\.\.$/, ''), call);
+    case 'source':
+      return /\.[cm]?tsx?$/.test(word) && isInProject(word, call);
+    case 'tsconfig':
+      return /(?:^|\/)(?:tsconfig(?:\.[\w-]+)*\.json|[^./]+|\.)$/.test(word) && (await isTsconfig(word, call));
+    case 'module': {
+      const [first = ''] = word.split('.', 1);
+      if (!/^[A-Za-z_]\w*(?:\.\w+)*$/.test(word)) return false;
+      return (await isThere(first, call)) || (await isThere(`${first}.py`, call));
+    }
+    default:
+      return patterns[kind].test(word);
+  }
+}
+
+async function isTsconfig(word: string, call: CommandCall): Promise<boolean> {
+  return (
+    (await isInProject(word, call)) && (word.endsWith('.json') || (await isThere(join(word, 'tsconfig.json'), call)))
+  );
+}
+
+/** A path that really leads into the project, whatever of it is there yet. */
+async function isInProject(word: string, { cwd, project, sandbox }: CommandCall): Promise<boolean> {
+  if (word === '' || /^[-@~+]|[*?[\]{}()!$`\\%=]|:\/\/|(?:^|\/)\.\.(?:\/|$)/.test(word)) return false;
+  for (let path = resolve(cwd, word); ; path = dirname(path)) {
+    const located = await sandbox.locate(path);
+    if (!isSkip(located)) return isIn(located.path, project);
+    // What is not there lies where its folder really is. A secret file is no operand of a command that nobody is asked about.
+    if (located.code !== 'not_found' || dirname(path) === path) return false;
+  }
+}
+
+async function isThere(word: string, call: CommandCall): Promise<boolean> {
+  const located = await call.sandbox.locate(resolve(call.cwd, word));
+  return !isSkip(located) && isIn(located.path, call.project);
+}
+
+/** A program that looks upwards for its configuration may find another project's. */
+async function foundElsewhere({ finds, values }: CommandForm, given: readonly string[], call: CommandCall) {
+  const isNamed = given.some(word => values?.[word] === 'tsconfig');
+  if (!finds || isNamed) return undefined;
+  for (let at = call.cwd; isIn(at, call.project); at = dirname(at)) {
+    for (const name of finds) if (await isThere(join(at, name), call)) return undefined;
+    if (dirname(at) === at) return undefined;
+  }
+  for (let at = dirname(call.project); ; at = dirname(at)) {
+    const found = finds.find(name => existsSync(join(at, name)));
+    if (found !== undefined) return `it would use ${join(at, found)}, outside of the project`;
+    if (dirname(at) === at) return undefined;
+  }
+}
+
+/** What is not installed in the project would be taken from a folder above it, or fetched. */
+async function notInstalled(name: string, call: CommandCall): Promise<string | undefined> {
+  for (let at = call.cwd; isIn(at, call.project) && dirname(at) !== at; at = dirname(at)) {
+    if (await isThere(join(at, 'node_modules/.bin', name), call)) return undefined;
+  }
+  return `"${name}" is not installed in the project`;
 }

@@ -2,12 +2,16 @@ import { resolve } from 'node:path';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import { printablePath } from '../../../../core/text.ts';
+import { isIn, programNamed } from '../../../../workspace/programs.ts';
 import type { AgentTool } from './agent-tool.ts';
-import { commandProblem } from './command-policy.ts';
+import { type CommandVerdict, judgeCommand } from './command-policy.ts';
 import { defineLocalTool, type LocalToolServices, pathIn } from './local-tool.ts';
+import { answerGit } from './read-tools.ts';
 import { runProcess } from './run-process.ts';
 
 const maxBytes = 400_000;
+/** A form shows a command whole, or it is not run. */
+const maxShownLength = 8_000;
 /** What a system takes as a path. */
 const maxPathLength = 4_096;
 /** A command that names more is not looked through. */
@@ -43,7 +47,7 @@ export function commandTool(parts: LocalToolServices): AgentTool {
   let count = 0;
   return defineLocalTool({
     name: 'run_command',
-    description: `Runs a program of the project: no shell, words as a list. Allowed beginnings: ${parts.commands.join(', ')}.`,
+    description: `Runs a program in the project: no shell, words as a list. Usual commands that test, check and build it${parts.commands ? ` (${parts.commands.join(', ')})` : ''} with files of the project are approved soonest; the user is asked about all others.`,
     effect: 'run',
     fields: {
       argv: z.array(z.string().max(4_000)).min(1).max(100).describe('["npm", "test"]'),
@@ -53,27 +57,60 @@ export function commandTool(parts: LocalToolServices): AgentTool {
     async verify({ argv, cwd = '.' }) {
       const own = ownTarget(parts, argv, cwd);
       if (own !== undefined) throw inOwnFolder(own);
-      return commandProblem(argv, parts.commands);
+      await parts.sandbox.assertWithin(pathIn(parts, cwd));
+      if (argv.map(shownWord).join(' ').length > maxShownLength)
+        return `it has more than ${maxShownLength} characters, which no form shows.`;
+      return undefined;
     },
-    async run({ argv: [program = '', ...args], cwd = '.' }, { signal, callId }) {
-      const folder = await parts.sandbox.assertWithin(pathIn(parts, cwd));
+    async approval({ argv, cwd = '.' }) {
+      const { verdict, folder } = await judge(parts, argv, cwd);
+      if ('form' in verdict) {
+        const covers = `every "${verdict.form}" in a known form, with files of the project`;
+        return { key: `run_command ${verdict.form}`, covers };
+      }
+      const key = `run_command ${JSON.stringify([folder, ...argv])}`;
+      return { key, covers: 'exactly these words in this folder', asked: verdict.unknown };
+    },
+    async run({ argv, cwd = '.' }, { signal, callId }) {
+      const { verdict, folder, project } = await judge(parts, argv, cwd);
+      if ('form' in verdict && argv[0] === 'git') return answerGit(parts, argv, folder, signal);
+      const [program = '', ...args] = argv;
+      // A path was shown and approved as it is.
+      const named = /[\\/]/.test(program) ? resolve(folder, program) : program;
+      const search = { env: parts.childEnv, projects: [...parts.sandbox.roots, parts.root] };
+      const { file, path } = await programNamed(named, search);
+      const prepared = await parts.commandSandbox.prepare({
+        ...{ argv: [file, ...args], cwd: folder, project },
+        env: { ...environment(parts.childEnv), PATH: path },
+      });
       const { exitCode, output, late } = await runProcess({
         clock: parts.clock,
-        argv: [program, ...args],
+        argv: prepared.argv,
         cwd: folder,
-        env: environment(parts.childEnv),
+        env: prepared.env,
         timeMs: parts.commandMs,
         maxBytes,
         signal,
         mark: `${parts.reqId}-${callId.replace(/[^\w-]/g, '_')}-${++count}`,
         platform: process.platform,
       });
+      const removed = await prepared.end();
       const end = late
         ? `It took longer than ${Math.round(parts.commandMs / 1_000)} s and was ended.`
         : `Exit code: ${exitCode ?? 'none, it was ended'}`;
-      return { text: `${end}\n${output}`, failed: exitCode !== 0 };
+      return { text: [end, ...removed, output].join('\n'), failed: exitCode !== 0 };
     },
   });
+}
+
+/** Where a command runs, the project that it may change, and whether it has a known form there. */
+async function judge(parts: LocalToolServices, argv: readonly string[], cwd: string) {
+  const { sandbox, commands: entries } = parts;
+  const folder = await sandbox.assertWithin(pathIn(parts, cwd));
+  const own = await sandbox.assertWithin(parts.root);
+  const project = isIn(folder, own) ? own : (sandbox.roots.find(root => isIn(folder, root)) ?? folder);
+  const verdict: CommandVerdict = await judgeCommand({ argv, cwd: folder, project, sandbox, entries });
+  return { verdict, folder, project };
 }
 
 /** What a command names in this program's own data folder: a word, or what an option of it is set to. */
@@ -107,6 +144,8 @@ function environment(own: LocalToolServices['childEnv']): Record<string, string>
   return { ...Object.fromEntries(kept), CI: '1', NO_COLOR: '1', GIT_TERMINAL_PROMPT: '0' };
 }
 
+/** Each word so that no other one looks like it: whatever is not plain is quoted, and signs beyond ASCII are escaped. */
 function shownWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : JSON.stringify(word);
+  if (/^[\w@%+=:,./-]+$/.test(word)) return word;
+  return JSON.stringify(word).replace(/[^ -~]/gu, sign => `\\u{${sign.codePointAt(0)?.toString(16)}}`);
 }

@@ -11,7 +11,8 @@ import type { Git, GitHistory } from '../../../../workspace/git/git.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
 import type { Sandbox } from '../../../../workspace/sandbox.ts';
 import { targetInside } from '../../../../workspace/write-changes.ts';
-import type { AgentTool, ToolOutput, ToolSurroundings } from './agent-tool.ts';
+import type { AgentTool, Approval, ToolOutput, ToolSurroundings } from './agent-tool.ts';
+import type { CommandSandbox } from './command-sandbox.ts';
 
 /** What the local tools of one run work with. */
 export interface LocalToolServices {
@@ -39,8 +40,10 @@ export interface LocalToolServices {
   backups: string;
   /** The environment as programs that are started may see it. */
   childEnv: Readonly<Record<string, string | undefined>>;
-  /** Commands that may be run: words that the command begins with, `*` for any one. */
-  commands: readonly string[];
+  /** The operator's own list of commands that are run unasked. Absent: the known forms. */
+  commands?: readonly string[] | undefined;
+  /** What commands run in. */
+  commandSandbox: CommandSandbox;
   /** Milliseconds of one command. */
   commandMs: number;
   /** Whether the web may be read. */
@@ -96,13 +99,15 @@ interface LocalToolSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'n
   show?(args: z.output<z.ZodObject<Fields>>): string;
   /** See `AgentTool`. */
   verify?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): ReturnType<NonNullable<AgentTool['verify']>>;
+  /** See `AgentTool`. */
+  approval?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<Approval>;
   run(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<string | ToolOutput>;
 }
 
 /** A tool whose arguments are described by fields: their schema, their check and their types come from them. */
 export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: LocalToolSpec<Fields>): AgentTool {
   const schema = z.strictObject(spec.fields);
-  const { name, description, effect, show, verify } = spec;
+  const { name, description, effect, show, verify, approval } = spec;
   return {
     name,
     description,
@@ -114,6 +119,7 @@ export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: LocalT
     },
     ...(show && { show: args => show(schema.parse(args)) }),
     ...(verify && { verify: async (args, context) => verify(schema.parse(args), context) }),
+    ...(approval && { approval: async (args, context) => approval(schema.parse(args), context) }),
     run: async (args, context) => spec.run(schema.parse(args), context),
   };
 }

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
-import { relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import { sha256 } from '../../../../core/ids.ts';
 import { linesBetween, numberLines, printablePath, safeCut } from '../../../../core/text.ts';
 import { findFiles, findText } from '../../../../workspace/find-files.ts';
 import type { ChangedFile } from '../../../../workspace/git/changes.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
+import { isIn } from '../../../../workspace/programs.ts';
 import { readTextFile } from '../../../../workspace/read-file.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
@@ -64,6 +65,42 @@ export function gitTools({ git, history, ...parts }: LocalToolServices): AgentTo
 
 function changeText({ path, area, status, patch, withheld }: ChangedFile): string {
   return `${area}, ${status}: ${printablePath(path)}\n${patch ?? withheld ?? ''}`;
+}
+
+/**
+ * Answers a git command of a known form as the tools do that look at repositories: without what secret files hold, and without
+ * starting anything that the repository names.
+ */
+export async function answerGit(
+  { git, history, scope }: Pick<LocalToolServices, 'git' | 'history' | 'scope'>,
+  argv: readonly string[],
+  folder: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const [, what, ...words] = argv;
+  const end = words.includes('--') ? words.indexOf('--') : words.length;
+  const options = words.slice(0, end).filter(word => word.startsWith('-'));
+  const count = Number(options.find(option => /^-\d+$/.test(option))?.slice(1) ?? words[words.indexOf('-n') + 1]);
+  const ref = words.slice(0, end).find((word, at) => !word.startsWith('-') && words[at - 1] !== '-n');
+  if (what === 'show') return history.show({ folder, scope, signal, ref: ref ?? 'HEAD' });
+  if (what === 'log') {
+    const max = words.includes('-n') || options.some(option => /^-\d+$/.test(option)) ? count : usualCommits;
+    return history.log({ folder, scope, signal, max, ...(ref !== undefined && { ref }) });
+  }
+  const isStatus = what === 'status';
+  const onlyStaged = options.some(option => option === '--staged' || option === '--cached');
+  const request = { path: '.', root: folder, staged: isStatus || onlyStaged, unstaged: !onlyStaged, scope, signal };
+  const found = await git.changes({ ...request, ...(ref !== undefined && !isStatus && { compareTo: ref }) });
+  const paths = words.slice(end + 1).map(path => resolve(folder, path));
+  const isAsked = (path: string) => paths.length === 0 || paths.some(each => isIn(path, each));
+  const namesOnly = isStatus || options.some(option => /^--(?:stat|name)/.test(option));
+  const lines = found.repositories.flatMap(({ path: top, branch, files }) => [
+    ...(isStatus && branch !== undefined ? [`On branch ${branch} of ${printablePath(top)}`] : []),
+    ...files
+      .filter(({ path, area }) => isAsked(join(top, path)) && (isStatus || area !== 'untracked'))
+      .map(file => (namesOnly ? `${file.area}, ${file.status}: ${printablePath(file.path)}` : changeText(file))),
+  ]);
+  return [...found.notes, ...(lines.length > 0 ? lines : ['Nothing was changed.'])].join('\n');
 }
 
 const maxFound = 500;

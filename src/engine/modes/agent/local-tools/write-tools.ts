@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { inputError, isAppError, securityError } from '../../../../core/errors.ts';
 import { printablePath, safeCut } from '../../../../core/text.ts';
 import { isSkip } from '../../../../workspace/paths.ts';
+import { programNamed } from '../../../../workspace/programs.ts';
 import { reasonToProtect } from '../../../../workspace/protected-files.ts';
 import { readBytes } from '../../../../workspace/read-file.ts';
 import {
@@ -196,15 +197,16 @@ async function changeOf({ path, copied, before, masked, crlf, marked }: Copy) {
   return { change: { path, before, text: marked ? mark + ended : ended }, secrets };
 }
 
-function runGitApply(
-  { clock, childEnv }: LocalToolServices,
+async function runGitApply(
+  { clock, childEnv, sandbox }: LocalToolServices,
   folder: string,
   args: readonly string[],
   input: string,
   signal: AbortSignal,
 ): Promise<ProcessOutput> {
+  const { file, path } = await programNamed('git', { env: childEnv, projects: sandbox.roots });
   const env = {
-    PATH: childEnv.PATH ?? '',
+    PATH: path,
     HOME: folder,
     // No repository, and nobody's settings.
     GIT_CEILING_DIRECTORIES: dirname(folder),
@@ -212,7 +214,7 @@ function runGitApply(
     GIT_CONFIG_GLOBAL: '/dev/null',
     LC_ALL: 'C',
   };
-  const argv = ['git', 'apply', '--whitespace=nowarn', ...args, '-'] as const;
+  const argv = [file, 'apply', '--whitespace=nowarn', ...args, '-'] as const;
   return runProcess({ clock, argv, cwd: folder, env, input, timeMs: applyMs, maxBytes: outputBytes, signal });
 }
 

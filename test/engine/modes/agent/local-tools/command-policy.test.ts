@@ -1,48 +1,95 @@
-import { describe, expect, it } from 'vitest';
-import { commandProblem, usualCommands } from '../../../../../src/engine/modes/agent/local-tools/command-policy.ts';
+import { realpath, symlink } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { judgeCommand } from '../../../../../src/engine/modes/agent/local-tools/command-policy.ts';
+import { createSandbox } from '../../../../../src/workspace/sandbox.ts';
+import { type TempProject, tempProject } from '../../../../support/temp-project.ts';
+import { gateFiles, hostile, ordinary } from './command-vectors.ts';
 
-describe('an allowed command', () => {
-  it.each([
-    'npm test --prefix /tmp/theirs',
-    'npm test --prefix=/tmp/theirs',
-    'npm test -C/tmp/theirs',
-    'npm run build --script-shell=/bin/rm',
-    'pnpm run build -C /tmp/theirs',
-    'node --test --import data:text/javascript,evil()',
-    'node --test -r ./evil.cjs',
-    'npx vitest run --root /tmp/theirs',
-    'npx tsc --noEmit --noEmit false --outDir .git/hooks',
-    'pytest -p evil',
-    'python -m pytest -c/tmp/theirs.ini',
-    'go test -exec rm ./...',
-    'go test --exec=rm ./...',
-    'go vet -vettool=/tmp/theirs',
-    'cargo test --config target.runner="rm"',
-    'cargo test --manifest-path=/tmp/theirs/Cargo.toml',
-    'make test --eval=$(shell',
-    'make test SHELL=/tmp/theirs',
-    'make test A=$(shell',
-    'make test -f/tmp/theirs',
-  ])('does not become another one: %s', command => {
-    expect(commandProblem(command.split(' '), usualCommands)).toMatch(/makes another command/);
+let project: TempProject;
+let outside: TempProject;
+beforeAll(async () => {
+  project = await tempProject(gateFiles);
+  outside = await tempProject({ x: '', 'x.ts': '', 'evil.js': '', 'test_x.py': '', 'tsconfig.json': '{}' });
+  await symlink(outside.root, project.path('away'));
+});
+afterAll(async () => {
+  await project.dispose();
+  await outside.dispose();
+});
+
+async function judge(argv: readonly string[], entries?: readonly string[], cwd = '') {
+  const root = await realpath(project.root);
+  const sandbox = createSandbox({ roots: [root, outside.root], allowSecrets: false });
+  return judgeCommand({ argv, cwd: await realpath(project.path(cwd)), project: root, sandbox, entries });
+}
+
+describe('the gate of commands', () => {
+  it('lets the ordinary commands pass', async () => {
+    expect(ordinary.length).toBeGreaterThanOrEqual(40);
+    const verdicts = await Promise.all(ordinary.map(async argv => [argv.join(' '), await judge(argv)] as const));
+    expect(verdicts.filter(([, verdict]) => 'unknown' in verdict)).toEqual([]);
   });
 
-  it('takes the arguments that belong to it, and what the operator named himself', () => {
-    for (const command of [
-      'npm test',
-      'npm test -- --import x',
-      'npm run lint --workspace=a',
-      'node --test test/a.test.js --test-name-pattern=adds',
-      'npx vitest run test/a.test.ts -t adds',
-      'npx tsc --noEmit -p .',
-      'pytest -x -k adds tests/test_a.py',
-      'go test -run TestAdd ./...',
-      'cargo test adds -- --nocapture',
-      'make test V=1 -j4',
+  it('lets none of the vectors pass that execute or write elsewhere', async () => {
+    const vectors = hostile(outside.root);
+    expect(new Set(vectors.map(argv => argv.join(' '))).size).toBeGreaterThanOrEqual(300);
+    const passed: string[] = [];
+    for (const argv of vectors) if ('form' in (await judge(argv))) passed.push(argv.join(' '));
+    expect(passed).toEqual([]);
+    console.log(
+      `${vectors.length} hostile vectors, ${passed.length} passed; ${ordinary.length} ordinary ones, all passed`,
+    );
+  });
+
+  it('has no words with control characters', async () => {
+    for (const argv of [
+      ['npm', 'test\nrm'],
+      ['npm', 'test', '--', 'a\0b'],
+      ['git', 'log', '\u009b2J'],
     ]) {
-      expect(commandProblem(command.split(' '), usualCommands), command).toBeUndefined();
+      expect(await judge(argv)).toMatchObject({ unknown: expect.stringContaining('control') });
     }
-    const own = ['node --import tsx --test'];
-    expect(commandProblem('node --import tsx --test a.ts'.split(' '), own)).toBeUndefined();
+  });
+
+  it('keeps the exact words of the operator, and judges what follows them alike', async () => {
+    const own = ['node --import tsx --test', 'node *', 'npx eslint', 'npm run *', './tool.sh'];
+    for (const line of [
+      'node --import tsx --test test/a.test.js',
+      'node test/a.test.js src/a.ts',
+      'npm run deploy',
+      './tool.sh src/a.ts',
+    ]) {
+      expect(await judge(line.split(' '), own), line).toMatchObject({ form: expect.any(String) });
+    }
+    for (const line of [
+      'node --import tsx --test --import evil',
+      'node ../evil.js',
+      'node away/evil.js',
+      'node -e',
+      'node test/a.test.js --out=x',
+      'npx eslint src',
+      'npm run deploy --script-shell=x',
+      './tool.sh -x',
+      'npm test',
+      'make test',
+    ]) {
+      expect(await judge(line.split(' '), own), line).toMatchObject({ unknown: expect.any(String) });
+    }
+  });
+
+  it('asks where a program would use what lies above the project', async () => {
+    const top = await tempProject({
+      'package.json': '{"scripts": {"test": "evil"}}',
+      'node_modules/.bin/vitest': '',
+      'pytest.ini': '',
+      'project/src/a.ts': '',
+    });
+    const root = await realpath(top.path('project'));
+    const sandbox = createSandbox({ roots: [root], allowSecrets: false });
+    for (const line of ['npm test', 'npx vitest run', 'pytest']) {
+      const verdict = await judgeCommand({ argv: line.split(' '), cwd: root, project: root, sandbox });
+      expect(verdict, line).toMatchObject({ unknown: expect.any(String) });
+    }
+    await top.dispose();
   });
 });

@@ -5,7 +5,7 @@ import { symlink } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFileShortener } from '../../../../../src/calls/ask/shorten-files.ts';
 import type { AgentTool, ToolOutput } from '../../../../../src/engine/modes/agent/local-tools/agent-tool.ts';
-import { usualCommands } from '../../../../../src/engine/modes/agent/local-tools/command-policy.ts';
+import { createCommandSandbox } from '../../../../../src/engine/modes/agent/local-tools/command-sandbox.ts';
 import type { LocalToolServices } from '../../../../../src/engine/modes/agent/local-tools/local-tool.ts';
 import { createLocalTools } from '../../../../../src/engine/modes/agent/local-tools/local-tools.ts';
 import { createGit, createGitHistory } from '../../../../../src/workspace/git/git.ts';
@@ -79,7 +79,11 @@ function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
     home: root,
     maxFileBytes: 1_000_000,
     backups: project.path('backups'),
-    commands: [...usualCommands, 'node *'],
+    commands: ['npm test', 'npm run *', 'node *'],
+    commandSandbox: createCommandSandbox({
+      ...{ mode: 'off', network: false, childEnv, platform: process.platform },
+      ...{ home: root, own: project.path('own'), kept: project.path('own/kept') },
+    }),
     commandMs: 20_000,
     fetches: false,
     ...change,
@@ -200,8 +204,8 @@ describe('a command', () => {
 
   it('is one of those that the operator allows, word by word', async () => {
     const tool = tools.find(({ name }) => name === 'run_command')!;
-    const verdict = (...argv: string[]) =>
-      tool.verify!({ argv }, { callId: 'c', signal: new AbortController().signal });
+    const verdict = async (...argv: string[]) =>
+      (await tool.approval!({ argv }, { callId: 'c', signal: new AbortController().signal })).asked;
     expect(await verdict('npm', 'test', '--', 'x')).toBeUndefined();
     expect(await verdict('npm', 'run', 'lint')).toBeUndefined();
     for (const argv of [

@@ -1,0 +1,242 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { configError } from '../../../../core/errors.ts';
+import { type ChildEnv, findProgram, isIn, programFolders, realOf } from '../../../../workspace/programs.ts';
+import { protectedPlaces } from '../../../../workspace/protected-files.ts';
+
+export interface CommandSandboxOptions {
+  /** `require`: without a sandbox nothing is run. */
+  mode: 'auto' | 'require' | 'off';
+  /** Whether commands reach the network. */
+  network: boolean;
+  childEnv: ChildEnv;
+  platform: string;
+  /** The user's home folder; absolute. */
+  home: string;
+  /** This program's own data folder, which no command sees; absolute. */
+  own: string;
+  /** Folder for files that commands may not make, and for what toolchains keep between commands; absolute. */
+  kept: string;
+}
+
+/** A program to be run in the project. */
+export interface SandboxedCommand {
+  /** The program's absolute path first. */
+  argv: readonly [string, ...string[]];
+  /** Absolute and real; `cwd` lies in it. */
+  project: string;
+  cwd: string;
+  env: Readonly<Record<string, string>>;
+}
+
+export interface PreparedCommand {
+  argv: readonly [string, ...string[]];
+  env: Readonly<Record<string, string>>;
+  /** To be called when it has ended: removes what it may not leave behind, and answers a sentence for each of these. */
+  end(): Promise<string[]>;
+}
+
+/** Runs commands where they change the project and nothing else. */
+export interface CommandSandbox {
+  /** What commands of a project run in: `bubblewrap`, `sandbox-exec`, or `none: ` and why. Throws where one is required. */
+  describe(project: string): Promise<string>;
+  prepare(command: SandboxedCommand): Promise<PreparedCommand>;
+}
+
+/** Folders of a home folder that hold programs and packages of the usual toolchains, and no keys. */
+const toolchains = [
+  ...['.nvm', '.volta', '.fnm', '.asdf', '.pyenv', '.rbenv', '.goenv', '.jenv', '.sdkman', '.rustup', '.jdks'],
+  ...['.cargo/bin', '.cargo/registry', '.cargo/git', '.bun/bin', '.bun/install', '.deno/bin', 'go/bin', 'go/pkg'],
+  ...['.local/bin', '.local/lib', '.local/share/mise', '.local/share/pnpm', '.local/share/uv', '.local/share/fnm'],
+  ...['.m2/repository', '.npm/_cacache'],
+] as const;
+
+/** Where users and services keep what no test needs: files, sockets, temporary files. */
+const hiddenFolders = ['/home', '/root', '/Users', '/tmp', '/var/tmp', '/run', '/mnt', '/media', '/srv'] as const;
+
+const run = promisify(execFile);
+
+const probeMs = 5_000;
+
+export function createCommandSandbox(options: CommandSandboxOptions): CommandSandbox {
+  const { mode, platform } = options;
+  let probed: Promise<{ file: string } | { why: string }> | undefined;
+
+  async function available(project: string): Promise<{ file: string } | { why: string }> {
+    if (mode === 'off') return { why: 'AGENT_SANDBOX is off' };
+    probed ??= probe(options);
+    const found = await probed;
+    const holds = isIn(await realOf(options.home), project);
+    const result = holds ? { why: `the project ${project} holds the home folder` } : found;
+    if ('why' in result && mode === 'require') throw unavailable(result.why);
+    return result;
+  }
+
+  return {
+    async describe(project) {
+      const found = await available(await realOf(project));
+      if ('why' in found) return `none: ${found.why}`;
+      return platform === 'darwin' ? 'sandbox-exec' : 'bubblewrap';
+    },
+    async prepare(command) {
+      const { argv, env, project } = command;
+      const found = await available(project);
+      if ('why' in found) return { argv, env, end: async () => [] };
+      const watched = await protectedPlaces(project);
+      const cache = join(options.kept, 'caches', project.replace(/[^\w.-]+/g, '_').slice(-150));
+      await mkdir(cache, { recursive: true, mode: 0o700 });
+      const isMac = platform === 'darwin';
+      const temporary = isMac ? await realOf(await mkdtemp(join(tmpdir(), 'polylogue-command-'))) : '/tmp';
+      const places = { ...(await placesOf(options, command)), cache, temporary };
+      const args = isMac ? ['-p', macProfile(options, command, places)] : bubblewrapArgs(options, command, places);
+      return {
+        argv: [found.file, ...args, ...(isMac ? [] : ['--']), ...argv],
+        env: { ...env, TMPDIR: temporary, TEMP: temporary, TMP: temporary },
+        async end() {
+          if (isMac) await rm(temporary, { recursive: true, force: true });
+          return removeMade(project, watched, options.kept);
+        },
+      };
+    },
+  };
+}
+
+function unavailable(why: string): Error {
+  return configError(`Cannot run an agent: AGENT_SANDBOX is "require", and no sandbox is available: ${why}.`, {
+    next: 'Install bubblewrap (Linux) and see "polylogue doctor", or set AGENT_SANDBOX to "auto".',
+  });
+}
+
+/** Whether the system lets this user make one: user namespaces may be switched off. */
+async function probe({ platform, childEnv }: CommandSandboxOptions): Promise<{ file: string } | { why: string }> {
+  if (platform !== 'linux' && platform !== 'darwin') return { why: `there is none for ${platform}` };
+  const name = platform === 'linux' ? 'bwrap' : 'sandbox-exec';
+  const file = await findProgram(name, { env: childEnv, projects: [], platform });
+  if (file === undefined) return { why: `${name} is not installed` };
+  const args =
+    platform === 'linux'
+      ? [...isolation, '--unshare-net', '--ro-bind', '/', '/', '--']
+      : ['-p', '(version 1)(allow default)'];
+  try {
+    await run(file, [...args, '/bin/sh', '-c', 'exit 0'], { timeout: probeMs, env: {} });
+    return { file };
+  } catch (error) {
+    const said = error instanceof Error ? error.message.trim().split('\n').at(-1) : '';
+    return { why: `${file} does not work here (${said})` };
+  }
+}
+
+/** Folders that a command sees otherwise than the rest of the system, which it only reads. */
+interface Places {
+  /** Empty for it. */
+  hidden: string[];
+  /** In hidden folders, and read all the same. */
+  visible: string[];
+  /** In the project, and only read. */
+  fixed: string[];
+  /** Lasts from command to command. */
+  cache: string;
+  temporary: string;
+}
+
+async function placesOf({ home, own, childEnv }: CommandSandboxOptions, { project, argv, env }: SandboxedCommand) {
+  const known = await Promise.all([...hiddenFolders, home].map(realOf));
+  const hidden = [...new Set(known)].filter(folder => existsSync(folder) && folder !== '/');
+  const isHidden = (path: string) => hidden.some(folder => isIn(path, folder));
+  const folders = await programFolders({ env: { ...childEnv, ...env }, projects: [] });
+  const used = await Promise.all([...folders, process.execPath, argv[0]].map(realOf));
+  const visible = [...toolchains.map(name => join(home, name)), ...folders, ...used.map(path => prefixOf(path, home))];
+  const fixed = (await protectedPlaces(project)).map(place => join(project, place));
+  return {
+    hidden: [...hidden, await realOf(own)].filter(folder => existsSync(folder)),
+    visible: [...new Set(visible)].filter(path => isHidden(path) && !hidden.includes(path) && existsSync(path)),
+    fixed: (await Promise.all(fixed.map(realOf))).filter(path => isIn(path, project)),
+  };
+}
+
+/** What a program is installed with: `node_modules`, or the folder around its `bin`. A home folder and what is right in it are more. */
+function prefixOf(path: string, home: string): string {
+  const packages = path.lastIndexOf('/node_modules/');
+  if (packages !== -1) return path.slice(0, packages + '/node_modules'.length);
+  const folder = basename(path) === 'bin' ? path : dirname(path);
+  const prefix = dirname(folder);
+  const isShared = isIn(home, dirname(prefix)) || dirname(prefix) === '/';
+  return basename(folder) === 'bin' && !isShared ? prefix : path;
+}
+
+const isolation = [
+  ...['--unshare-user', '--unshare-pid', '--unshare-ipc', '--unshare-uts', '--die-with-parent', '--new-session'],
+  ...['--cap-drop', 'ALL'],
+] as const;
+
+function bubblewrapArgs({ network, home }: CommandSandboxOptions, { project, cwd }: SandboxedCommand, places: Places) {
+  const { hidden, visible, fixed, cache } = places;
+  // A folder that something is mounted on can't be renamed, so that nothing protected is moved away with its folder.
+  const around = fixed.flatMap(path => foldersBetween(project, path));
+  return [
+    ...isolation,
+    ...(network ? [] : ['--unshare-net']),
+    ...['--ro-bind', '/', '/', '--dev', '/dev', '--proc', '/proc'],
+    ...hidden.filter(folder => !isIn(folder, project)).flatMap(folder => ['--tmpfs', folder]),
+    ...['--dir', home],
+    ...visible.flatMap(path => ['--ro-bind-try', path, path]),
+    ...(network ? ['--ro-bind-try', '/run/systemd/resolve', '/run/systemd/resolve'] : []),
+    ...['--bind', cache, join(home, '.cache')],
+    ...['--bind', project, project],
+    ...[...new Set(around)].sort().flatMap(path => ['--bind', path, path]),
+    ...fixed.flatMap(path => ['--ro-bind', path, path]),
+    ...hidden.filter(folder => isIn(folder, project)).flatMap(folder => ['--tmpfs', folder]),
+    ...['--chdir', cwd],
+  ];
+}
+
+function foldersBetween(project: string, path: string): string[] {
+  const folder = dirname(path);
+  return folder === project || !isIn(folder, project) ? [] : [...foldersBetween(project, folder), folder];
+}
+
+function macProfile({ network }: CommandSandboxOptions, { project }: SandboxedCommand, places: Places): string {
+  const { hidden, visible, fixed, cache, temporary } = places;
+  const folders = (paths: readonly string[]) => paths.map(path => `(subpath ${JSON.stringify(path)})`).join(' ');
+  const outer = hidden.filter(folder => !isIn(folder, project));
+  const inner = hidden.filter(folder => isIn(folder, project));
+  const without = (what: string, paths: readonly string[]) =>
+    paths.length > 0 ? [`(deny ${what} ${folders(paths)})`] : [];
+  return [
+    '(version 1)(allow default)',
+    '(deny appleevent-send)(deny signal)(allow signal (target same-sandbox))',
+    '(deny mach-lookup (global-name "com.apple.SecurityServer") (global-name "com.apple.securityd.xpc") (global-name "com.apple.coreservices.launchservicesd") (global-name "com.apple.pasteboard.1"))',
+    ...(network ? [] : ['(deny network*)']),
+    '(deny file-write*)(allow file-write* (literal "/dev/null") (literal "/dev/tty"))',
+    ...without('file-read-data', outer),
+    `(allow file-read* ${folders([...visible, project, cache, temporary])})`,
+    `(allow file-write* ${folders([project, cache, temporary])})`,
+    ...without('file-write*', fixed),
+    ...fixed
+      .flatMap(path => foldersBetween(project, path))
+      .map(path => `(deny file-write-unlink (literal ${JSON.stringify(path)}))`),
+    ...without('file-read* file-write*', inner),
+  ].join('\n');
+}
+
+/** Takes away protected files that were not there before: nothing can be mounted on them. */
+async function removeMade(project: string, before: readonly string[], kept: string): Promise<string[]> {
+  const told: string[] = [];
+  for (const place of (await protectedPlaces(project)).filter(each => !before.includes(each))) {
+    // An empty folder, such as git makes with a new repository, starts nothing.
+    const entries = await readdir(join(project, place)).catch(() => [place]);
+    if (entries.length === 0) continue;
+    await mkdir(kept, { recursive: true, mode: 0o700 });
+    const target = join(await mkdtemp(join(kept, 'command-')), basename(place));
+    await cp(join(project, place), target, { recursive: true, verbatimSymlinks: true });
+    await rm(join(project, place), { recursive: true, force: true });
+    told.push(
+      `${place} was removed: a command may not make files that make other programs run things. It was moved to ${target}.`,
+    );
+  }
+  return told;
+}

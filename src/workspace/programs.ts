@@ -1,0 +1,140 @@
+import { constants, existsSync } from 'node:fs';
+import { access, realpath, stat } from 'node:fs/promises';
+import { basename, delimiter, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { configError } from '../core/errors.ts';
+import { safeCut } from '../core/text.ts';
+
+export type ChildEnv = Readonly<Record<string, string | undefined>>;
+
+/** Where a program is looked for. */
+export interface ProgramSearch {
+  env: ChildEnv;
+  /** Absolute paths of projects: nothing in them, or in a repository around them, is started for its name. */
+  projects: readonly string[];
+  /** Default: the system that this process runs on. */
+  platform?: string;
+}
+
+/** A program that may be started. */
+export interface FoundProgram {
+  /** Absolute path. */
+  file: string;
+  /** The `PATH` that it is given: what it starts is looked for in the same folders. */
+  path: string;
+}
+
+/** The program that a name means, or an error that says where it was looked for. */
+export async function programNamed(name: string, search: ProgramSearch): Promise<FoundProgram> {
+  const [file, folders] = await Promise.all([findProgram(name, search), programFolders(search)]);
+  if (file !== undefined) return { file, path: folders.join(pathDelimiter(search)) };
+  throw configError(`Cannot start "${safeCut(name, 200)}": no absolute folder of PATH outside of the project has it.`, {
+    next: 'Install it there, or use a program that is installed. Programs of the project are run with "npx" or "npm run".',
+  });
+}
+
+/**
+ * The file that a name means: an absolute path, or a name in a folder of `programFolders`. A name with a folder in it would depend
+ * on where the call comes from. Undefined when there is none.
+ */
+export async function findProgram(name: string, search: ProgramSearch): Promise<string | undefined> {
+  const windows = isWindows(search);
+  const endings = windows ? endingsOf(search.env) : [''];
+  if (isAbsolute(name)) return firstRunnable(windows ? ['', ...endings].map(ending => name + ending) : [name], windows);
+  if (/[\\/]/.test(name)) return undefined;
+  const bare = windows && /\.[a-z]+$/i.test(name) ? ['', ...endings] : endings;
+  const folders = await programFolders(search);
+  const paths = folders.flatMap(folder => bare.map(ending => join(folder, name + ending)));
+  for (const path of paths) {
+    // A link in a folder of the system may lead back into the project.
+    if ((await isRunnable(path, windows)) && !(await isTheirs(path, search))) return path;
+  }
+  return undefined;
+}
+
+/**
+ * The folders of `PATH` that count: absolute, and neither in a project, nor in the repository around it, nor the `node_modules/.bin` of
+ * a folder above it. An empty entry, a relative one, and on Windows the current folder may be a stranger's checkout.
+ */
+export async function programFolders(search: ProgramSearch): Promise<string[]> {
+  const entries = (variableIn(search.env, 'PATH', isWindows(search)) ?? '').split(pathDelimiter(search));
+  const folders = [...new Set(entries.filter(isAbsolute).map(entry => resolve(entry)))];
+  const theirs = await Promise.all(folders.map(folder => isTheirs(folder, search)));
+  return folders.filter((_, at) => !theirs[at]);
+}
+
+async function isTheirs(path: string, { env, projects }: ProgramSearch): Promise<boolean> {
+  const home = env.HOME ?? env.USERPROFILE;
+  const places = new Set([path, await realOf(path)]);
+  for (const project of new Set([...projects, ...(await Promise.all(projects.map(realOf)))])) {
+    const top = repositoryAround(project, home);
+    for (const place of places) {
+      // The data of a whole user or machine is no project: what is installed for that user stays found.
+      if (isIn(place, top) && !(home !== undefined && isIn(home, top))) return true;
+      if (place === project || (isBin(place) && isIn(project, dirname(dirname(place))))) return true;
+    }
+  }
+  return false;
+}
+
+/** Links of `node_modules/.bin` lead to packages beside it. */
+function isBin(path: string): boolean {
+  return basename(path) === '.bin' && basename(dirname(path)) === 'node_modules';
+}
+
+/** The outermost repository that a project is in, below the home folder; without one the project itself. */
+function repositoryAround(project: string, home: string | undefined): string {
+  let top = project;
+  for (let at = project; dirname(at) !== at; at = dirname(at)) {
+    if (home !== undefined && isIn(home, at)) break;
+    if (existsSync(join(at, '.git'))) top = at;
+  }
+  return top;
+}
+
+/** Whether a path is a folder or lies in it. */
+export function isIn(path: string, folder: string): boolean {
+  const way = relative(folder, path);
+  return way === '' || (way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way));
+}
+
+/** What is not there is taken as it is written. */
+export function realOf(path: string): Promise<string> {
+  return realpath(path).catch(() => path);
+}
+
+function isWindows({ platform = process.platform }: ProgramSearch): boolean {
+  return platform === 'win32';
+}
+
+function pathDelimiter(search: ProgramSearch): string {
+  if (search.platform === undefined) return delimiter;
+  return isWindows(search) ? ';' : ':';
+}
+
+function endingsOf(env: ChildEnv): string[] {
+  const extensions = variableIn(env, 'PATHEXT', true) ?? '.COM;.EXE;.BAT;.CMD';
+  return extensions.split(';').filter(ending => /^\.\w+$/.test(ending));
+}
+
+function variableIn(env: ChildEnv, name: string, anyCase: boolean): string | undefined {
+  if (!anyCase) return env[name];
+  const found = Object.keys(env).find(variable => variable.toUpperCase() === name);
+  return found === undefined ? undefined : env[found];
+}
+
+async function firstRunnable(paths: readonly string[], windows: boolean): Promise<string | undefined> {
+  for (const path of paths) if (await isRunnable(path, windows)) return path;
+  return undefined;
+}
+
+async function isRunnable(path: string, windows: boolean): Promise<boolean> {
+  try {
+    const stats = await stat(path);
+    if (!stats.isFile()) return false;
+    if (!windows) await access(path, constants.X_OK);
+    return true;
+  } catch {
+    // Not there, or not ours to run: the next folder may have it.
+    return false;
+  }
+}
