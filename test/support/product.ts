@@ -5,6 +5,7 @@ import { createProduct, loadConfig, type Product, type ServedStdio, serveStdio, 
 import { systemEnvironment } from '../../src/app/system-environment.ts';
 import type { Clock, Random } from '../../src/core/ports.ts';
 import type { ProgressUpdate } from '../../src/core/tool-host.ts';
+import { forgetWriters, keepWriters } from './kept-writers.ts';
 
 // A reply as tests look into it.
 // biome-ignore lint/suspicious/noExplicitAny: replies are free-form JSON documents
@@ -51,6 +52,7 @@ export async function testProduct({
   childEnv,
 }: TestProductOptions): Promise<TestProduct> {
   const home = await mkdtemp(join(tmpdir(), 'polylogue-home-'));
+  keepWriters(home);
   const log: string[] = [];
   const around = {
     ...systemEnvironment(),
@@ -91,6 +93,7 @@ export async function testProduct({
     },
     async close() {
       await self.product.close();
+      forgetWriters(home);
       await rm(home, { recursive: true, force: true });
     },
   };

@@ -7,6 +7,7 @@ import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { start } from '../contracts/store-fixtures.ts';
 import { manualClock, realClock } from './clock.ts';
+import { forgetWriters, keepWriters } from './kept-writers.ts';
 
 export interface SqlitePlace {
   directory: string;
@@ -20,6 +21,7 @@ export interface SqlitePlace {
 /** A directory for one SQLite file, and stores on it that are closed with it. */
 export async function sqlitePlace(): Promise<SqlitePlace> {
   const directory = await mkdtemp(join(tmpdir(), 'polylogue-store-'));
+  keepWriters(directory);
   const file = join(directory, 'threads.sqlite');
   const warnings: string[] = [];
   const stores: Store[] = [];
@@ -36,6 +38,7 @@ export async function sqlitePlace(): Promise<SqlitePlace> {
     },
     async dispose() {
       await Promise.all(stores.map(store => store.close()));
+      forgetWriters(directory);
       await rm(directory, { recursive: true, force: true });
     },
   };
