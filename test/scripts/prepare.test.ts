@@ -40,6 +40,23 @@ describe('what runs after an install', () => {
     });
   });
 
+  it('builds again only where a source, the lock file, the build itself or what was built has changed', () => {
+    const program = "import { mkdirSync, writeFileSync } from 'node:fs';\nmkdirSync('dist', { recursive: true });\n";
+    installBundler(`${program}writeFileSync('dist/main.js', 'made');\nconsole.log('built');`);
+    const builds = () => prepare().output === 'built\n';
+    expect([builds(), builds()]).toEqual([true, false]);
+    for (const path of ['src/main.ts', 'src/core/more.ts', 'package-lock.json', 'tsdown.config.ts', 'dist/main.js']) {
+      write(path, 'changed');
+      expect([path, builds()]).toEqual([path, true]);
+    }
+    rmSync(join(root, 'src/core'), { recursive: true });
+    expect(builds()).toBe(true);
+    rmSync(join(root, 'dist/.built'));
+    expect(builds()).toBe(true);
+    write('docs/page.md', 'changed');
+    expect(builds()).toBe(false);
+  });
+
   it('fails when the build fails', () => {
     installBundler('process.exit(3);');
     expect(prepare().status).toBe(3);
