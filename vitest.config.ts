@@ -1,6 +1,7 @@
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Folders whose tests start programs, browsers and daemons, or look at a whole process: each file gets its own process. */
 const alone = [
@@ -8,16 +9,39 @@ const alone = [
   ...['cli', 'deploy', 'e2e', 'scripts', 'server', 'support'].map(folder => `test/${folder}/**/*.test.ts`),
 ];
 
+/** Files that take much longer than their size lets expect: begun last, they would be waited for with nothing else to do. */
+const long = [
+  'calls/ask/window-property',
+  'storage/sqlite/sqlite-crash',
+  'storage/redis/redis-cluster',
+  'storage/redis/redis',
+  'storage/sqlite/sqlite',
+  'deploy/image',
+  'e2e/workflow-after-kill',
+].map(name => `/test/${name}.test.ts`);
+
+/** Vitest's own order, by what each file took before or else by its size, with the long ones of each project first. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => (long.some(name => moduleId.endsWith(name)) ? 0 : 1);
+    const sorted = await super.sort(files);
+    const projects = [...new Set(sorted.map(({ project }) => project))];
+    const place = (file: TestSpecification) => projects.indexOf(file.project);
+    return sorted.toSorted((a, b) => place(a) - place(b) || rank(a) - rank(b));
+  }
+}
+
 export default defineConfig({
   test: {
     // Longer than any wait within a test, so that the wait ends first and says what it was for; also on a crowded machine.
     testTimeout: 120_000,
     hookTimeout: 120_000,
-    // One more than processors: most tests wait part of their time for programs that they started, timers and disks.
-    maxWorkers: availableParallelism() + 1,
+    // Two more than processors: most tests wait part of their time for programs that they started, timers and disks.
+    maxWorkers: availableParallelism() + 2,
     // A machine with other work needs more than the second that polls have otherwise; they end as soon as they are right.
     expect: { poll: { timeout: 30_000, interval: 20 } },
     passWithNoTests: false,
+    sequence: { sequencer: LongFirst },
     // Programs of the tests are started hundreds of times; so Node reads each of their files as source but once.
     env: { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') },
     projects: [
