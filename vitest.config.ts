@@ -3,10 +3,11 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Folders whose tests start programs, browsers and daemons, or look at a whole process: each file gets its own process. */
+/** Tests that start programs, browsers and daemons of their own, or look at a whole process: each file gets its own process. */
 const alone = [
   'test/app/*.test.ts',
-  ...['cli', 'deploy', 'e2e', 'scripts', 'server', 'support'].map(folder => `test/${folder}/**/*.test.ts`),
+  ...['cli', 'deploy', 'e2e', 'scripts', 'server/proxy', 'support'].map(folder => `test/${folder}/**/*.test.ts`),
+  ...['dashboard/browser', 'mcp/malformed', 'odd-clients'].map(name => `test/server/${name}.test.ts`),
 ];
 
 /** Files that take much longer than their size lets expect: begun last, they would be waited for with nothing else to do. */
