@@ -238,8 +238,7 @@ export async function checkCommandSandbox({ commandSandbox }: Product): Promise<
   const what = 'agent sandbox';
   try {
     const text = await commandSandbox();
-    if (!text.startsWith('none')) return { state: 'ok', what, text };
-    return { state: 'note', what, text, next: 'To run commands of agents in a sandbox, install bubblewrap (Linux).' };
+    return { state: text.startsWith('none') ? 'note' : 'ok', what, text };
   } catch (error) {
     if (!isAppError(error)) throw error;
     return { state: 'fail', what, text: error.message, next: error.details.next ?? '' };

@@ -69,6 +69,18 @@ describe('polylogue doctor', () => {
     expect(right.findings.find(({ text }) => text === 'gpt-5 sums up long threads')?.state).toBe('ok');
   });
 
+  it('shows what commands of an agent run in, and fails where a sandbox is required and missing', async () => {
+    const off = await doctor({ AGENT_SANDBOX: 'off' }, ['--offline']);
+    expect(off.find('agent sandbox')).toMatchObject({ state: 'note', text: 'none: AGENT_SANDBOX is off' });
+    // The home folder of these tests is their project, which no sandbox can hide.
+    const required = await doctor({ AGENT_SANDBOX: 'require' }, ['--offline']);
+    expect(required.find('agent sandbox')).toMatchObject({
+      state: 'fail',
+      text: expect.stringContaining('home folder'),
+    });
+    expect(required.code).toBe(1);
+  });
+
   it('gives no advice about what nobody asked for', async () => {
     const { code, findings } = await doctor({}, ['--offline']);
     expect([code, findings.filter(({ next }) => next !== undefined)]).toEqual([0, []]);
