@@ -250,7 +250,8 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const fitting = searching.length > 0 ? searching : roomy;
   const current = fitting.filter(isCurrent);
   const pool = current.length > 0 ? current : fitting;
-  const [first, ...others] = choose(eligible, pool, able);
+  const alike = searching.length > 0 ? able.filter(({ model }) => eligible.searches(model)) : able;
+  const [first, ...others] = choose(eligible, pool, alike);
   if (!first) throw nothingAllowedError(eligible);
   const chosen =
     request.allowFallback === false

@@ -108,6 +108,6 @@ describe('a web page', () => {
       ];
       for (const { headers } of answers) expect(headers.get('access-control-allow-origin')).toBeNull();
     }
-    expect((await preflight('/mcp', 'http://localhost:3000')).status).toBe(401);
+    expect((await preflight('/mcp', 'http://localhost:3000')).status).toBe(403);
   });
 });
