@@ -25,7 +25,7 @@ export const standardTools = (
 ).split(' ');
 
 /** What `core + code` may cost a caller's context. */
-export const ceilings: Size = { bytes: 18_000, tokens: 4_300 };
+export const ceilings: Size = { bytes: 17_000, tokens: 4_000 };
 
 function sizeOf(value: unknown): Size {
   const text = JSON.stringify(value);

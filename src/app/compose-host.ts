@@ -137,6 +137,7 @@ export function composeHost(
       emit,
       idempotentCalls,
       replyFormat: values.replyFormat,
+      replyTokens: services.replyTokens,
     }),
     ask: meter.ask,
     instructions,

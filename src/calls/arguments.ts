@@ -145,7 +145,8 @@ export function schemaOf(tool: ToolDefinition, made?: JsonObject): ToolSchema {
       annotations: {
         readOnlyHint: !tool.effects.writes,
         destructiveHint: tool.effects.destroys,
-        idempotentHint: tool.effects.idempotent,
+        // It says something of tools that write, and of no other.
+        ...(tool.effects.writes && { idempotentHint: tool.effects.idempotent }),
         openWorldHint: tool.effects.network,
       },
     },
@@ -224,7 +225,7 @@ export function parseArguments(
     }
   }
   const result = schema.parser.safeParse(input);
-  if (!result.success) throw invalid(tool.name, result.error, input, schema);
+  if (!result.success) throw invalid(tool, result.error, { input, raw }, schema);
   return { args: result.data, warnings };
 }
 
@@ -333,18 +334,61 @@ function jsonIn(text: string): unknown {
   }
 }
 
-function invalid(tool: string, error: z.ZodError, input: Record<string, unknown>, schema: ToolSchema): Error {
+/** Fields that name files. Where it is not known which of them is meant, errors say `files`. */
+const fileFields = ['absolute_file_paths', 'relevant_files', 'file_path'];
+
+/** The name that the caller used for a field, as far as he sent it. */
+function writtenName(tool: ToolDefinition, raw: Record<string, unknown>, name: string): string {
+  const sent = Object.keys(raw).filter(key => !isNothing(raw[key]));
+  if (sent.includes(name)) return name;
+  const older = name === 'step' ? questionNames : name === 'findings' ? ['current_analysis', ...evidenceNames] : [];
+  const meant = (key: string) => renamedTo(tool, key);
+  const known = sent.find(key => meant(key) === name) ?? older.find(key => sent.includes(key));
+  if (known !== undefined || name !== 'files') return known ?? name;
+  return (
+    sent.find(key => fileFields.includes(meant(key))) ?? fileFields.find(key => Object.hasOwn(tool.fields, key)) ?? name
+  );
+}
+
+/** A field of a tool, or a place in it (`models.0.stance`), as the caller wrote it: by his name, no deeper than what he sent. */
+export function fieldAsWritten(tool: ToolDefinition, raw: Record<string, unknown>, field: string): string {
+  const [name = '', ...path] = field.split('.');
+  const written = writtenName(tool, raw, name);
+  const place = [written];
+  let value = raw[written];
+  for (const key of path) {
+    if (typeof value === 'string') value = jsonIn(value);
+    // A lone object where the tool has a list.
+    if (isRecord(value) && /^\d+$/.test(key) && !Object.hasOwn(value, key)) continue;
+    if (Array.isArray(value)) value = value[Number(key)];
+    else if (isRecord(value)) value = value[key];
+    else break;
+    place.push(key);
+  }
+  return place.join('.');
+}
+
+function invalid(
+  tool: ToolDefinition,
+  error: z.ZodError,
+  { input, raw }: Record<'input' | 'raw', Record<string, unknown>>,
+  schema: ToolSchema,
+): Error {
   const fields = error.issues.map((issue): FieldError => {
     const field = issue.path.join('.');
     const allowed = allowedOf(schema.properties[String(issue.path[0])]);
     const missing = issue.path.length === 1 && !(field in input);
-    return { field, error: missing ? 'missing' : issue.message, ...(allowed && { allowed }) };
+    return {
+      field: missing ? field : fieldAsWritten(tool, raw, field),
+      error: missing ? 'missing' : issue.message,
+      ...(allowed && { allowed }),
+    };
   });
   const allMissing = fields.every(field => field.error === 'missing');
   const details = fields.map(
     ({ field, error: what, allowed }) => `${field}: ${what}${allowed ? ` (allowed: ${allowed.join(', ')})` : ''}`,
   );
-  return inputError(`${tool} can't be called like this: ${details.join('; ')}.`, {
+  return inputError(`${tool.name} can't be called like this: ${details.join('; ')}.`, {
     code: allMissing ? 'MISSING_PARAMETER' : 'INVALID_INPUT_FORMAT',
     next: `Send the call again with ${fields.map(field => `"${field.field}"`).join(', ')} ${allMissing ? 'added' : 'put right'}.`,
     validationErrors: fields,

@@ -20,16 +20,16 @@ export const stepFields = {
 
 const confidence = z.enum(['exploring', 'low', 'medium', 'high', 'very_high', 'almost_certain', 'certain']).optional();
 
-/** Fields of every tool whose steps gather evidence. `chat` says more of thread and model: once is enough. */
+/** Fields of every tool whose steps gather evidence; what they have in common is said once, in the server's instructions. */
 export const workflowFields = {
   ...stepFields,
-  findings: z.string().describe('Evidence'),
+  findings: z.string(),
   files_checked: z.array(z.string()).optional(),
-  relevant_files: list('Files or folders'),
+  relevant_files: z.array(z.string()).optional(),
   issues_found: z.array(z.record(z.string(), z.unknown())).describe('[{severity, description}]').optional(),
   confidence,
-  use_assistant_model: z.boolean().describe('false: no expert').optional(),
-  continuation_id: z.string().describe('From step 2 on').optional(),
+  use_assistant_model: z.boolean().optional(),
+  continuation_id: z.string().optional(),
   model: z.string().optional(),
 };
 

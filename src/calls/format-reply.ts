@@ -1,4 +1,4 @@
-import { isRecord, type Json, type JsonObject } from '../core/json.ts';
+import { isRecord, type Json, type JsonObject, textIn } from '../core/json.ts';
 import { cutMiddle, safeCut } from '../core/text.ts';
 import { estimateTokens, prefixWithin } from '../core/tokens.ts';
 import type { ToolReply } from '../core/tool-host.ts';
@@ -6,15 +6,11 @@ import type { ToolReply } from '../core/tool-host.ts';
 export type ReplyFormat = 'json' | 'structured' | 'markdown';
 
 /** A reply as its one text block: the document as JSON, or what a person would want to read first. */
-export function renderReply(reply: Omit<ToolReply, 'text'>, format: ReplyFormat): ToolReply {
-  switch (format) {
-    case 'json':
-      return { ...reply, text: JSON.stringify(reply.document) };
-    case 'structured':
-      return { ...reply, text: JSON.stringify(reply.document), structured: reply.document };
-    case 'markdown':
-      return { ...reply, text: markdown(reply.document, reply.isError) };
-  }
+export function renderReply(reply: Omit<ToolReply, 'text' | 'markdown'>, format: ReplyFormat): ToolReply {
+  const { document, isError } = reply;
+  if (format === 'markdown') return { ...reply, markdown: true, text: markdown(document, isError) };
+  const text = JSON.stringify(document);
+  return { ...reply, text, ...(format === 'structured' && { structured: document }) };
 }
 
 /** Keys that the page shows in places of their own. */
@@ -32,8 +28,7 @@ function markdown(document: JsonObject, isError: boolean): string {
   const { content, metadata, continuation_offer: offer, error } = document;
   const rest = Object.entries(document).filter(([key]) => !placed.has(key));
   const sections = [
-    isError && isRecord(error) ? `${error.message}\n\n${error.next ?? ''}` : '',
-    typeof content === 'string' ? content : '',
+    isError && isRecord(error) ? `**${error.code}**: ${error.message}\n\n${error.next ?? ''}` : textIn(content),
     ...rest.map(([key, value]) => `## ${titleOf(key)}\n${valueText(value)}`),
     isRecord(metadata) ? metadataSection(metadata, outcome(document, isError)) : '',
     isRecord(metadata) && isRecord(metadata.files) ? `## Files Processed\n${list(metadata.files)}` : '',

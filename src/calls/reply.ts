@@ -2,7 +2,7 @@ import { jsonrepair } from 'jsonrepair';
 import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Thread, ThreadTotals } from '../core/thread.ts';
-import type { UserQuestion } from '../core/tool-host.ts';
+import type { KeptReply, UserQuestion } from '../core/tool-host.ts';
 import {
   type Fee,
   type FeeKind,
@@ -76,6 +76,8 @@ export interface Reply {
   code?: ErrorCode;
   /** The work goes on once the caller answers these. */
   questions?: readonly UserQuestion[];
+  /** Where it was kept before. */
+  kept?: KeptReply;
 }
 
 export function successReply(document: JsonObject): Reply {
@@ -101,7 +103,8 @@ export function errorReply(thrown: unknown, { toolName, reqId, local }: FailureC
     document: pruned({
       ...local,
       status: details.replyStatus ?? 'error',
-      content: details.replyContent,
+      content: details.replyContent ?? errorText(error),
+      content_type: 'text',
       tool_name: toolName,
       req_id: reqId,
       error: errorOf(error),
@@ -141,6 +144,11 @@ export function errorOf(error: AppError): JsonObject {
     validation_errors: details.validationErrors?.map(field => ({ ...field })),
     data: details.data && jsonOf(details.data),
   };
+}
+
+/** An error as one text: what went wrong, and what to do about it. */
+function errorText(error: AppError): string {
+  return `${error.message} ${error.details.next ?? nextFor(error)}`;
 }
 
 /** What to do about an error that says nothing of it itself. */

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { JobReply } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Effort } from '../core/model.ts';
+import type { KeptReply } from '../core/tool-host.ts';
 import type { Category } from '../models/routing/roster.ts';
 import type { Tracer } from '../workspace/call-graph/tracer.ts';
 import type { Git } from '../workspace/git/git.ts';
@@ -257,7 +258,7 @@ export interface ActionMode<Args> {
 /** Returns the reply of another call unchanged. */
 export interface PassThroughMode<Args> {
   kind: 'passThrough';
-  run(args: Args, context: ActionContext): Promise<JobReply>;
+  run(args: Args, context: ActionContext): Promise<JobReply & { kept?: KeptReply }>;
 }
 
 /** Another vendor's agent with a command line works on the request; the tool's fields are those of `clink`. */

@@ -14,9 +14,9 @@ export function promptSizeLimit(values: Pick<Values, 'mcpPromptSizeLimit' | 'max
 
 /** Which tools the operator wants to be offered. */
 export function exposurePolicy(values: Values) {
-  const { profile, toolsets, tools, disabledTools = [], readOnly } = values;
+  const { profile, toolsets, tools, disabledTools = [], readOnly, writeGeneratedCode: writesCode } = values;
   const limited = [...rateLimits(values).limits.keys()];
-  return { profile, toolsets, only: tools, disabled: disabledTools, limited, readOnly };
+  return { profile, toolsets, only: tools, disabled: disabledTools, limited, readOnly, writesCode };
 }
 
 const allowListSuffix = 'AllowedModels';

@@ -98,6 +98,8 @@ export interface ToolRequest {
   trace?: CallerTrace;
   /** Counts against RATE_LIMITS: the calls of clients, not those of the operator's own command line. */
   rateLimited?: boolean;
+  /** The transport shows a long reply page by page: it is not cut. */
+  paged?: boolean;
   /** Given when the caller can be asked while the work goes on. Rejects when the work is ended before there is an answer. */
   ask?: (question: UserQuestion) => Promise<UserAnswer>;
   /**
@@ -107,12 +109,22 @@ export interface ToolRequest {
   answers?: ReadonlyMap<string, UserAnswer>;
 }
 
+/** A page counts from 1. */
+export interface KeptReply {
+  job: string;
+  page: number;
+}
+
 /** The answer to a call: one JSON document, always, and the text that shows it. */
 export interface ToolReply {
   isError: boolean;
   document: JsonObject;
   /** What the caller reads: the document as JSON, or rendered. */
   text: string;
+  /** The text is a page for people, not the document as JSON. */
+  markdown?: true;
+  /** The job that has this reply, and the page of it that was asked for; absent: it is not known to be kept. */
+  kept?: KeptReply;
   /** The document once more, where callers were promised structured content. */
   structured?: JsonObject;
   /** The call goes on as this job, and this reply only says so. */
@@ -133,7 +145,7 @@ export interface ToolListing {
   annotations: {
     readOnlyHint: boolean;
     destructiveHint: boolean;
-    idempotentHint: boolean;
+    idempotentHint?: boolean;
     openWorldHint: boolean;
   };
   /** Given when the work can only be had as a task; clients that know none are refused. */
@@ -198,12 +210,16 @@ export interface HostJobs {
   answer(job: Job, key: string, answer: UserAnswer): void;
   /** A job's reply as the call itself would have given it. */
   show(reply: JobReply): ToolReply;
+  /** Keeps the reply of a call of this tool as a job that is done, and resolves with its id; undefined where the store failed. */
+  keep(tool: string, reply: JobReply, owner: string): Promise<string | undefined>;
 }
 
 /** All that a transport knows of the product. */
 export interface ToolHost {
   /** In a fixed order, the same for the life of the process. */
   list(): readonly ToolListing[];
+  /** The most tokens of one reply; absent: no limit but the client's. */
+  replyTokens?(): number | undefined;
   /** Never throws: failures are replies. Aborting the signal ends the work, down to the vendor's socket. */
   call(request: ToolRequest, signal: AbortSignal): Promise<ToolReply>;
   prompts: HostPrompts;

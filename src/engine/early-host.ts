@@ -24,9 +24,9 @@ export interface EarlyListing {
  */
 export function createEarlyHost({ listings, prompts }: EarlyListing, open: () => Promise<ToolHost>): ToolHost {
   let opened: ToolHost | undefined;
-  const openJobs = async () => {
+  const openHost = async () => {
     opened = await open();
-    return opened.jobs;
+    return opened;
   };
   // Whoever has a job got it from the open host.
   const jobs = () => {
@@ -35,22 +35,24 @@ export function createEarlyHost({ listings, prompts }: EarlyListing, open: () =>
   };
   return {
     list: () => listings,
-    call: async (request, signal) => (await open()).call(request, signal),
+    replyTokens: () => opened?.replyTokens?.(),
+    call: async (request, signal) => (await openHost()).call(request, signal),
     prompts,
     resources: {
       templates: () => resourceTemplates,
-      list: async principal => (await open()).resources.list(principal),
-      read: async (uri, principal) => (await open()).resources.read(uri, principal),
-      watch: async (owner, listener, signal) => (await open()).resources.watch(owner, listener, signal),
+      list: async principal => (await openHost()).resources.list(principal),
+      read: async (uri, principal) => (await openHost()).resources.read(uri, principal),
+      watch: async (owner, listener, signal) => (await openHost()).resources.watch(owner, listener, signal),
     },
     jobs: {
-      find: async (id, owner) => (await openJobs()).find(id, owner),
-      cancel: async (id, owner) => (await openJobs()).cancel(id, owner),
+      find: async (id, owner) => (await openHost()).jobs.find(id, owner),
+      cancel: async (id, owner) => (await openHost()).jobs.cancel(id, owner),
       stage: job => jobs().stage(job),
       questions: job => jobs().questions(job),
       answer: (job, key, answer) => jobs().answer(job, key, answer),
       show: reply => jobs().show(reply),
+      keep: async (tool, reply, owner) => (await openHost()).jobs.keep(tool, reply, owner),
     },
-    complete: async (argument, typed, principal) => (await open()).complete(argument, typed, principal),
+    complete: async (argument, typed, principal) => (await openHost()).complete(argument, typed, principal),
   };
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseArguments } from '../calls/arguments.ts';
+import { fieldAsWritten, parseArguments } from '../calls/arguments.ts';
 import { maskDocument } from '../calls/ask/redaction.ts';
 import { withThread } from '../calls/ask/with-thread.ts';
 import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls/call-limits.ts';
@@ -10,7 +10,7 @@ import { errorReply, type Reply, withBill } from '../calls/reply.ts';
 import type { ToolMode } from '../calls/tool.ts';
 import { isAppError } from '../core/errors.ts';
 import { requestId } from '../core/ids.ts';
-import { isRecord, type JsonObject } from '../core/json.ts';
+import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../core/tool-host.ts';
@@ -87,9 +87,12 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
     const [startedAt, { owner, client }] = [clock.monotonic(), given.principal];
     const toolName = safeCut(given.name, maxToolNameLength);
     emit({ type: 'call.start', reqId, tool: toolName, owner, client, trace: given.trace });
+    const replyTokens = given.paged ? Number.MAX_SAFE_INTEGER : services.replyTokens;
+    let written = (field: string) => field;
     let reply: Reply;
     try {
       const { request, tool, schema } = lookUp(given);
+      written = field => fieldAsWritten(tool, request.arguments, field);
       assertArgumentShape(request.name, request.arguments);
       const { args, warnings } = parseArguments(tool, schema, request.arguments);
       // Checked again: parsing may have turned a text into a list.
@@ -99,25 +102,35 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       const progress = createProgress(clock, stagesOf(emit, { reqId, tool: toolName }, request));
       meter.begin(reqId, args.max_cost_usd, createCostNotice(progress));
       const parsed = { reqId, request, signal, progress, startedAt, tool, args, common: commonOf(args), warnings };
-      reply = await execute(tool.mode.kind, tool.mode, parsed, services);
+      reply = await execute(tool.mode.kind, tool.mode, parsed, { ...services, replyTokens });
     } catch (error) {
       if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
       reply = errorReply(error, { toolName, reqId });
     }
     const billed = meter.end(reqId);
     if (reply.isError && billed) reply = withBill(reply, billed);
-    const { isError, code, questions } = reply;
-    const document = isError ? await maskDocument(mask, reply.document, reqId) : reply.document;
+    const { isError, code, questions, kept } = reply;
+    const document = isError ? await maskDocument(mask, asWritten(reply.document, written), reqId) : reply.document;
     const end = { status: String(document.status), elapsedMs: clock.monotonic() - startedAt };
     emit({ type: 'call.end', reqId, tool: toolName, code, reason: reasonOf(document), ...end });
     const shown = renderReply(
-      { isError, document: truncateDocument(document, services.replyTokens) },
+      { isError, document: truncateDocument(document, replyTokens), ...(kept && { kept }) },
       services.replyFormat,
     );
     return questions ? { ...shown, questions } : shown;
   }
 
   return { list: () => listings, call };
+}
+
+/** An error whose fields are named as `written` names them. */
+function asWritten(document: JsonObject, written: (field: string) => string): JsonObject {
+  const { error } = document;
+  if (!isRecord(error) || !Array.isArray(error.validation_errors)) return document;
+  const fields = error.validation_errors.map((each: Json) =>
+    isRecord(each) && typeof each.field === 'string' ? { ...each, field: written(each.field) } : each,
+  );
+  return { ...document, error: { ...error, validation_errors: fields } };
 }
 
 function reasonOf({ error }: JsonObject): string | undefined {

@@ -35,8 +35,16 @@ export interface ExposurePolicy {
   limited?: readonly string[];
   /** Nothing that writes or destroys. */
   readOnly: boolean;
+  /** Tools that generate code write it where the caller says; absent: they show it. */
+  writesCode?: boolean;
   /** Ids of the providers that can be asked; absent: none. */
   configured?: readonly string[];
+}
+
+/** Why a tool is not offered, as the end of a sentence, and what to do about it. */
+export interface Withheld {
+  why: string;
+  next: string;
 }
 
 /** What callers of one process may use. */
@@ -47,6 +55,8 @@ export interface ExposedTools {
   unlisted: ToolDefinition[];
   /** Left out because they write. */
   readOnlyRefused: ReadonlySet<string>;
+  /** Left out by the operator's settings, each with what it is and how to have it offered. */
+  withheld: ReadonlyMap<string, Withheld>;
   /** A sentence for each word of the policy that names nothing. */
   unknown: string[];
 }
@@ -75,13 +85,22 @@ export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePo
     if (only.size > 0) return only.has(name);
     return policy.profile === 'full' || policy.toolsets.includes(toolset);
   });
-  const usable = policy.readOnly ? allowed.flatMap(withoutWrites) : allowed;
+  const usable = policy.readOnly
+    ? allowed.flatMap(withoutWrites)
+    : policy.writesCode
+      ? allowed.map(withWrites)
+      : allowed;
   const names = new Set(usable.map(tool => tool.name));
   const known = new Set([...tools.map(tool => tool.name), 'workflow']);
   const toolsets = new Set<string>(tools.filter(({ tier }) => tier !== 'internal').map(({ toolset }) => toolset));
   return {
     tools: lean ? [...usable.filter(tool => leanTools.has(tool.name)).map(leanly), ...workflowTool(usable)] : usable,
     unlisted: lean ? usable.filter(tool => !leanTools.has(tool.name)) : [],
+    withheld: new Map(
+      tools
+        .filter(tool => tool.tier !== 'internal' && !allowed.includes(tool))
+        .map(tool => [tool.name, whyWithheld(tool, policy, { off, only })]),
+    ),
     readOnlyRefused: new Set(allowed.map(tool => tool.name).filter(name => !names.has(name))),
     unknown: [
       ...[...off, ...only, ...(policy.limited ?? [])]
@@ -94,6 +113,23 @@ export function exposeTools(tools: readonly ToolDefinition[], policy: ExposurePo
   };
 }
 
+function whyWithheld(
+  { name, toolset, needs }: ToolDefinition,
+  { toolsets, configured }: ExposurePolicy,
+  { off, only }: Record<'off' | 'only', ReadonlySet<string>>,
+): Withheld {
+  if (needs?.every(provider => !configured?.includes(provider)))
+    return { why: `needs ${needs.join(' or ')}`, next: `Ask the operator to set a key for ${needs.join(' or ')}.` };
+  if (off.has(name))
+    return { why: 'is in DISABLED_TOOLS', next: `Ask the operator to remove ${name} from DISABLED_TOOLS.` };
+  if (only.size > 0)
+    return { why: 'is not in POLYLOGUE_TOOLS', next: `Ask the operator to add ${name} to POLYLOGUE_TOOLS.` };
+  return {
+    why: `is in the toolset "${toolset}", which is off`,
+    next: `Ask the operator to set POLYLOGUE_TOOLSETS=${[...toolsets, toolset].join(',')} (--toolsets) and restart the server.`,
+  };
+}
+
 /** A tool as a read-only server offers it: as it is, without the fields by which it writes, or not at all. */
 function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
   const { effects, writesBy, fields } = tool;
@@ -101,6 +137,14 @@ function withoutWrites(tool: ToolDefinition): ToolDefinition[] {
   if (!writesBy || effects.destroys) return [];
   const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => !writesBy.includes(name)));
   return [{ ...tool, fields: kept, effects: { ...effects, writes: false } }];
+}
+
+/** A tool that generates code as a server offers it whose operator lets it write that. */
+function withWrites(tool: ToolDefinition): ToolDefinition {
+  const { mode, writesBy = [], accepts = {}, fields, effects } = tool;
+  if (!('generatesCode' in mode)) return tool;
+  const shown = Object.fromEntries(Object.entries(accepts).filter(([name]) => writesBy.includes(name)));
+  return { ...tool, fields: { ...fields, ...shown }, effects: { ...effects, writes: true } };
 }
 
 function leanly(tool: ToolDefinition): ToolDefinition {

@@ -273,6 +273,8 @@ export interface HostOptions {
   clock: Clock;
   emit: Emit;
   replyFormat: ReplyFormat;
+  /** The most tokens of one reply. */
+  replyTokens: number;
   /** Milliseconds that a client waits for a call. */
   patience(client: string | undefined): number;
 }
@@ -302,6 +304,7 @@ export function createHost(options: HostOptions): ToolHost {
 
   return {
     list: engine.list,
+    replyTokens: () => options.replyTokens,
     call(request, signal) {
       if (!request.session) return plainly(request, signal);
       const facts = costly.get(request.name);
@@ -316,6 +319,7 @@ export function createHost(options: HostOptions): ToolHost {
       questions: ({ id }) => jobs.workOf(id)?.questions.pending() ?? [],
       answer: ({ id }, key, answer) => jobs.workOf(id)?.questions.answer(key, answer),
       show: reply => renderReply(reply, replyFormat),
+      keep: (tool, reply, owner) => jobs.keep(tool, reply, owner),
     },
     complete: (argument, typed, principal) => complete(options, argument, typed, principal),
   };

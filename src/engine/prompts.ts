@@ -55,7 +55,7 @@ function toolText(tool: ToolDefinition, way: string, { request: about, model: na
   return [
     `Use the Polylogue tool ${way}${settings && `, and give it ${settings}`}.`,
     workflowOf(tool) && 'Go through its steps to the end, doing the required_actions in between.',
-    about || 'It is about what we are at in this conversation.',
+    about || 'It is about what was typed after the command, if anything; else what we are at in this conversation.',
   ]
     .filter(Boolean)
     .join('\n');
@@ -64,6 +64,6 @@ function toolText(tool: ToolDefinition, way: string, { request: about, model: na
 function goOnText({ request: about, model: named, continuation_id: id }: Given): string {
   const settings = [`continuation_id "${id || 'last'}"`, named && `model "${named}"`].filter(Boolean).join(' and ');
   return `Go on with our Polylogue thread: use the tool that it was last used with, or "chat", and give it ${settings}.\n${
-    about || 'Take up the point where it stopped.'
+    about || 'Take up what was typed after the command, if anything; else the point where it stopped.'
   }`;
 }

@@ -6,10 +6,10 @@ import { AppError, inputError, securityError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolListing, ToolRequest } from '../core/tool-host.ts';
-import type { ExposedTools } from './exposure.ts';
+import type { ExposedTools, Withheld } from './exposure.ts';
 
 /** Raised by hand when a tool changes: major when callers must change, minor when they may. */
-export const release = '1.10.0';
+export const release = '1.11.0';
 
 /** Version of the tools as callers see them: `1.1.0+` and eight characters of a hash over their schemas. */
 export function catalogueVersion(tools: readonly ToolListing[]): string {
@@ -25,8 +25,8 @@ export function instructionsFor(tools: readonly ToolDefinition[]): string {
     'Pass the continuation_id of a reply (or "last") to any tool and any model to go on; files are sent once, then as changes.',
     'Use exactly the model that the user names; else leave model out.',
     workflows.length > 0 &&
-      `${workflows.join(', ')} go step by step: do the required_actions yourself before you send the next step.`,
-    'Never guess a continuation_id: "threads" lists them.',
+      `${workflows.join(', ')} go step by step: step 1 names the task, from step 2 on send the continuation_id; do the required_actions yourself before you send the next step. findings: the evidence so far. relevant_files: files or directories. use_assistant_model: false, or validation type internal, asks no expert.`,
+    'Never guess a continuation_id: "threads" lists them. A reply with next_page has more pages: "job" reads them.',
   ]
     .filter(Boolean)
     .join(' ');
@@ -50,7 +50,7 @@ export interface ToolTable {
 export type PrebuiltSchemas = ReadonlyMap<ToolDefinition, JsonObject>;
 
 export function createToolTable(
-  exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused'>,
+  exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
   made?: PrebuiltSchemas,
 ): ToolTable {
   const tools = new Map<string, Known>();
@@ -61,6 +61,8 @@ export function createToolTable(
   function lookUp(request: ToolRequest): Known & { request: ToolRequest } {
     if (exposed.readOnlyRefused.has(request.name)) throw readOnly(request.name);
     const found = tools.get(request.name);
+    const withheld = exposed.withheld.get(request.name);
+    if (!found && withheld) throw notOffered(request.name, withheld);
     if (!found) throw unknownTool(safeCut(request.name, maxToolNameLength), [...tools.keys()]);
     const alias = aliasOf(found.tool);
     if (!alias) return { ...found, request };
@@ -84,6 +86,15 @@ function unknownKind(tool: string, field: string, allowed: readonly string[]): A
   return inputError(`${tool} needs ${field}: one of ${allowed.join(', ')}.`, {
     next: `Send the same call with "${field}" set to one of them.`,
     validationErrors: [{ field, error: 'missing or unknown', allowed: [...allowed] }],
+  });
+}
+
+function notOffered(name: string, { why, next }: Withheld): AppError {
+  return new AppError('config', `${name} is not offered: it ${why}.`, {
+    code: 'TOOL_NOT_FOUND',
+    class: 'validation',
+    next,
+    validationErrors: [{ field: 'name', error: 'not offered' }],
   });
 }
 

@@ -10,18 +10,17 @@ export const chat = defineTool({
   description:
     'Ask another model: second opinion, brainstorming, explanation, code questions; it remembers the thread and its files.',
   toolset: 'core',
-  effects: { writes: true, destroys: false, network: true, idempotent: false },
+  effects: { writes: false, destroys: false, network: true, idempotent: false },
   fields: {
     prompt: z.string().min(1).describe('The question; name files instead of pasting code'),
     absolute_file_paths: filePaths,
     images: z.array(z.string()).describe('Paths or data URLs').optional(),
-    working_directory_absolute_path: z.string().describe('Where generated code may be written').optional(),
     use_websearch: webSearchField,
     model: modelField,
     continuation_id: continuationId,
   },
   writesBy: ['working_directory_absolute_path'],
-  accepts: hidden,
+  accepts: { ...hidden, working_directory_absolute_path: z.string().describe('For generated code').optional() },
   renamed: { files: 'absolute_file_paths', question: 'prompt' },
   mode: {
     kind: 'prompt',

@@ -38,7 +38,7 @@ If the code is too much to review well in one go, answer instead with this JSON 
 const { confidence: _confidence, use_assistant_model: _expert, ...stepByStep } = workflowFields;
 const fields = {
   ...stepByStep,
-  review_validation_type: z.enum(['external', 'internal']).describe('internal: no expert').optional(),
+  review_validation_type: z.enum(['external', 'internal']).optional(),
   review_type: z.enum(['full', 'security', 'performance', 'quick']).optional(),
   focus_on: z.string().optional(),
   standards: z.string().optional(),

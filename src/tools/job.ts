@@ -6,20 +6,21 @@ import type { Job, JobReply } from '../core/job.ts';
 export const job = defineTool({
   name: 'job',
   title: 'Job',
-  description: 'Get the reply of a call that answered status "running", wait for it, or cancel it.',
+  description: 'Get the reply of a call that answered "running", or a page of a long one; wait for it, or cancel it.',
   toolset: 'core',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {
     job_id: z.string(),
     wait_ms: z.int().min(0).describe('Wait this long for the end').optional(),
     action: z.enum(['status', 'cancel']).optional(),
+    page: z.int().min(1).optional(),
   },
   mode: {
     kind: 'passThrough',
-    async run({ job_id, wait_ms, action }, { jobs }) {
+    async run({ job_id, wait_ms, action, page = 1 }, { jobs }) {
       if (action === 'cancel') return stateOf(await jobs.cancel(job_id));
       const found = await jobs.wait(job_id, wait_ms ?? 0);
-      return found.reply ?? stateOf(found, jobs.stage(found));
+      return found.reply ? { ...found.reply, kept: { job: found.id, page } } : stateOf(found, jobs.stage(found));
     },
   },
 });

@@ -42,7 +42,7 @@ const fields = {
   include_unstaged: z.boolean().optional(),
   focus_on: z.string().optional(),
   severity_filter: z.enum(['critical', 'high', 'medium', 'low', 'all']).optional(),
-  precommit_type: z.enum(['external', 'internal']).describe('internal: no expert').optional(),
+  precommit_type: z.enum(['external', 'internal']).optional(),
 };
 
 export const precommit = defineTool({

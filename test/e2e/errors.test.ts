@@ -215,11 +215,13 @@ describe('what a vendor failed at', () => {
     expect(paid()).toBe(before + 2);
   });
 
-  it('keeps the caller’s own work when the expert fails', async () => {
+  it('claims no finished work when the expert fails, and says where it is kept', async () => {
     openAi.script({ answer: '', finish: 'content_filter' });
     const reply = await session.call('analyze', { ...step, relevant_files: ['src/a.ts'] });
-    expect(reply).toMatchObject({ status: 'error', isError: true, analysis_complete: true, tool_name: 'analyze' });
-    expect(reply.complete_analysis.work_summary).toContain('Nothing yet.');
+    expect(reply).toMatchObject({ status: 'error', isError: true, content_type: 'text', tool_name: 'analyze' });
+    expect(Object.keys(reply)).not.toContain('analysis_complete');
+    expect(Object.keys(reply)).not.toContain('complete_analysis');
+    expect(reply.content).toContain(reply.error.next);
     expect(reply.continuation_offer.continuation_id).toBe(reply.continuation_id);
   });
 });

@@ -65,17 +65,14 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era =
       expect(title && description).toBeTruthy();
       expect(inputSchema.type).toBe('object');
       expect(JSON.stringify(inputSchema)).not.toContain('$schema');
-      expect(Object.keys(annotations ?? {}).toSorted()).toEqual([
-        'destructiveHint',
-        'idempotentHint',
-        'openWorldHint',
-        'readOnlyHint',
-      ]);
+      const ifItWrites = annotations?.readOnlyHint ? [] : ['idempotentHint'];
+      const hints = ['destructiveHint', ...ifItWrites, 'openWorldHint', 'readOnlyHint'];
+      expect(Object.keys(annotations ?? {}).toSorted()).toEqual(hints);
       expect(Object.values(annotations ?? {}).every(value => typeof value === 'boolean')).toBe(true);
     }
     const hints = Object.fromEntries(tools.map(({ name, annotations }) => [name, annotations]));
     expect(hints.analyze).toMatchObject({ readOnlyHint: true, openWorldHint: true });
-    expect(hints.chat).toMatchObject({ readOnlyHint: false, destructiveHint: false, openWorldHint: true });
+    expect(hints.chat).toMatchObject({ readOnlyHint: true, destructiveHint: false, openWorldHint: true });
     expect(hints.threads).toMatchObject({ readOnlyHint: false, destructiveHint: true, openWorldHint: false });
     expect(JSON.stringify(await list())).toBe(JSON.stringify(listed));
   });

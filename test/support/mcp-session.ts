@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { Client } from '@modelcontextprotocol/client';
+import { type CallToolResult, Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import type { Document } from './product.ts';
 
@@ -49,7 +49,7 @@ export interface McpSession {
   pid: number;
   /** What the server wrote to stderr so far. */
   log(): string;
-  /** The reply's document with `isError`, after a check that the result is one JSON text and nothing else. */
+  /** The reply's document with `isError`, with the text of a second block as its `content`, after a check that there is nothing else. */
   call(name: string, args?: Record<string, unknown>, options?: SessionCall): Promise<Document>;
   /** Ends the server the hard way, as a crash would. */
   kill(): Promise<void>;
@@ -76,10 +76,10 @@ export async function startSession(place: ServerPlace, era: Era = 'legacy'): Pro
     log: () => errors,
     async call(name, args = {}, options = {}) {
       const result = await client.callTool({ name, arguments: args }, { timeout: 110_000, ...options });
-      const [block, ...more] = result.content;
-      if (block?.type !== 'text' || more.length > 0 || result.structuredContent !== undefined)
-        throw new Error(`not one text block: ${JSON.stringify(result)}`);
-      return { ...JSON.parse(block.text), isError: result.isError ?? false };
+      const isText = result.content.every(({ type }) => type === 'text');
+      if (!isText || result.content.length > 2 || result.structuredContent !== undefined)
+        throw new Error(`neither one text block nor a head and a page: ${JSON.stringify(result)}`);
+      return documentOf(result);
     },
     async kill() {
       process.kill(pid, 'SIGKILL');
@@ -87,6 +87,13 @@ export async function startSession(place: ServerPlace, era: Era = 'legacy'): Pro
     },
     close: () => client.close(),
   };
+}
+
+/** What a program reads of a result: the document of its first block, with the text and the facts that come beside it. */
+export function documentOf({ content, isError, _meta }: CallToolResult): Document {
+  const [head = '', page] = content.map(block => (block.type === 'text' ? block.text : ''));
+  const facts = { ...Object(_meta?.['polylogue/facts']), isError: isError ?? false };
+  return { ...JSON.parse(head), ...(page !== undefined && { content: page }), ...facts };
 }
 
 /** Whether a process is there. */

@@ -35,6 +35,7 @@ export function scriptedHost(
       questions: () => [],
       answer() {},
       show: reply => replyOf(reply.document),
+      keep: async () => undefined,
     },
     complete: async () => [],
   };

@@ -78,12 +78,15 @@ describe('images', () => {
   });
 });
 
+/** The operator lets it. */
+const writing = { WRITE_GENERATED_CODE: 'on' };
+
 describe('generated code', () => {
   const answer =
     'I wrote it.\n<GENERATED-CODE>\n1. Add the file.\n<NEWFILE: b.ts>\nexport const b = 2;\n</NEWFILE>\n</GENERATED-CODE>\nThen build.';
 
   it('is put into a file where the caller asked for it, and leaves the reply', async () => {
-    await start();
+    await start(writing);
     vendor.byDefault({ answer });
     const reply = await chat({ working_directory_absolute_path: project.root });
     const path = project.path('polylogue_generated.code');
@@ -95,7 +98,7 @@ describe('generated code', () => {
   });
 
   it('says when an older file was replaced, and never writes through a link', async () => {
-    await start();
+    await start(writing);
     vendor.byDefault({ answer });
     const outside = await tempProject({ 'target.txt': 'untouched' });
     await symlink(outside.path('target.txt'), project.path('polylogue_generated.code'));
@@ -107,7 +110,7 @@ describe('generated code', () => {
   });
 
   it('stays in the reply when no directory was given', async () => {
-    await start();
+    await start(writing);
     vendor.byDefault({ answer });
     const reply = await chat({});
     expect(reply.content).toContain('export const b = 2;');
@@ -115,10 +118,25 @@ describe('generated code', () => {
   });
 
   it('has no place outside the roots: refused before a model is paid', async () => {
-    await start();
+    await start(writing);
     const reply = await chat({ working_directory_absolute_path: '/tmp' });
     expect(reply.error.code).toBe('SECURITY');
     expect(vendor.requests).toEqual([]);
+  });
+
+  it('stays in the reply where the operator does not let it be written, which says where it would be', async () => {
+    await start();
+    vendor.byDefault({ answer });
+    for (const directory of [project.root, '/nowhere']) {
+      const reply = await chat({ working_directory_absolute_path: directory });
+      const path = `${directory}/polylogue_generated.code`;
+      expect(reply).toMatchObject({ isError: false, generated_code: { path, written: false } });
+      expect(reply.content.startsWith(answer)).toBe(true);
+      expect(reply.content).toContain('WRITE_GENERATED_CODE');
+      await expect(readFile(path)).rejects.toThrow('ENOENT');
+    }
+    // Without a directory nothing is said of files.
+    expect((await chat({})).generated_code).toBeUndefined();
   });
 });
 

@@ -208,12 +208,15 @@ describe.each(expertWorkflows.map(row => [row.tool, row] as const))('%s as older
     rig.fails();
     const { last } = await intoLastStep(row);
     expectAnswer(last, {
-      values: { ...complete, isError: true, status: 'error', error: { code: 'API_ERROR' } },
-      keys: ['continuation_id', ...(row.also?.always ?? [])],
-      inside: { ...common.inside, ...summary },
-      absent: ['expert_analysis'],
+      values: { isError: true, status: 'error', content_type: 'text', error: { code: 'API_ERROR' } },
+      keys: ['content', 'continuation_id', ...(row.also?.always ?? [])],
+      inside: common.inside,
+      absent: ['expert_analysis', row.complete, row.summary],
     });
-    expect(last[row.summary].work_summary).toMatch(/finding 1[\s\S]*finding 2[\s\S]*finding 3/);
+    rig.answers('Now I see.');
+    const again = await rig.call(tool, step(3, 3, { ...everyStep, continuation_id: last.continuation_id }));
+    expectAnswer(again, { values: { ...complete, isError: false }, keys: ['expert_analysis'], inside: summary });
+    expect(again[row.summary].work_summary).toMatch(/finding 1[\s\S]*finding 2[\s\S]*finding 3/);
   });
 });
 

@@ -158,14 +158,15 @@ export function recoveredReply(
   options: RecoverOptions,
   call: CallOperation,
   { thread, turns }: StoredExchange,
-  tool: string,
+  { name: tool, paged }: ToolRequest,
 ): JobReply | undefined {
   if (call.thread === undefined) return interruptedReply(call, tool);
   const question = turns.find(({ role }) => role === 'user');
   if (!thread || !question || question.status === 'failed') return undefined;
   if (question.status !== 'done') return interruptedReply(call, tool);
   const answer = turns.find(({ role }) => role === 'assistant');
-  return answer && successReply(answered(options, thread, answer));
+  const replyTokens = paged ? Number.MAX_SAFE_INTEGER : options.replyTokens;
+  return answer && successReply(answered({ ...options, replyTokens }, thread, answer));
 }
 
 function answered({ maxTurns, replyTokens }: RecoverOptions, thread: Thread, turn: StoredTurn): JsonObject {
@@ -237,7 +238,7 @@ export async function awaitElsewhere(
       // A process that is gone may have ended the call in order since it was read.
       if (isDead) {
         const trace = await inputsUnchanged(options, call, { folders: [], edits }, request.principal);
-        return recoveredReply(options, call, trace ?? { turns: [] }, request.name) ?? failed(vanished());
+        return recoveredReply(options, call, trace ?? { turns: [] }, request) ?? failed(vanished());
       }
       isDead = await holding.isDead(call.holder);
       if (isDead) continue;

@@ -246,7 +246,7 @@ class IdempotentCallService implements IdempotentCalls {
         return { ...reply, delivered: () => this.#delivered(fingerprint, call.id) };
       }
       case 'dead': {
-        const found = recoveredReply(this.#options, call, earlier.trace, request.name);
+        const found = recoveredReply(this.#options, call, earlier.trace, request);
         // Its caller had left it before: without an answer the same question is a new one.
         const reply = found?.isError && call.lost && !fingerprint.named ? undefined : found;
         const now = this.#options.clock.now();

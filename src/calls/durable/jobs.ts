@@ -171,6 +171,8 @@ export interface DetachedCall {
 export interface Jobs {
   /** Makes a job of work; resolves once the job is durable, so that whoever is told of it finds it. */
   adopt(work: DetachedCall): Promise<Job>;
+  /** Makes a job of a reply that is there; resolves with its id, or undefined where the store failed. */
+  keep(tool: string, reply: JobReply, owner: string): Promise<JobId | undefined>;
   /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
   find(id: string, owner: string): Promise<Job>;
   /** The same, once it ended or after `ms`. */
@@ -225,14 +227,10 @@ class JobService implements Jobs {
   }
 
   async adopt(work: DetachedCall): Promise<Job> {
-    const { store, clock, random } = this.#options;
-    const { name: tool, principal, arguments: args } = work.request;
-    const now = clock.now();
-    const named = args.continuation_id;
-    const thread = typeof named === 'string' && isThreadId(named) ? named : undefined;
-    const times = { createdAt: now, updatedAt: now, expiresAt: now + lifeMs };
-    const id = jobId(random.uuid());
-    const job: Job = { id, owner: principal.owner, tool, thread, status: 'running', ...times, holder: this.#holder };
+    const { store } = this.#options;
+    const { name, principal, arguments: args } = work.request;
+    const job = this.#new(name, principal.owner, threadNamed(args.continuation_id));
+    const { id } = job;
     try {
       await this.#holding.begin();
       await store.createJob(job);
@@ -243,6 +241,25 @@ class JobService implements Jobs {
     this.#running.set(id, { work, ended: work.reply.then(reply => this.#finish(id, reply)) });
     for (const listener of this.#listeners) listener(job);
     return job;
+  }
+
+  async keep(tool: string, { isError, document }: JobReply, owner: string): Promise<JobId | undefined> {
+    const reply = { isError, document };
+    const job = this.#new(tool, owner, threadIn(reply));
+    try {
+      await this.#options.store.createJob({ ...job, status: isError ? 'failed' : 'done', reply });
+      return job.id;
+    } catch (error) {
+      this.#warn(error);
+      return undefined;
+    }
+  }
+
+  #new(tool: string, owner: string, thread: Job['thread']): Job {
+    const { clock, random } = this.#options;
+    const now = clock.now();
+    const times = { createdAt: now, updatedAt: now, expiresAt: now + lifeMs };
+    return { id: jobId(random.uuid()), owner, tool, thread, status: 'running', ...times, holder: this.#holder };
   }
 
   async wait(id: string, owner: string, ms: number, signal: AbortSignal): Promise<Job> {
@@ -355,7 +372,10 @@ class JobService implements Jobs {
 /** The thread that a reply offers to go on with. */
 function threadIn({ document }: JobReply): Job['thread'] {
   const offer = document.continuation_offer;
-  const id = document.continuation_id ?? (isRecord(offer) ? offer.continuation_id : undefined);
+  return threadNamed(document.continuation_id ?? (isRecord(offer) ? offer.continuation_id : undefined));
+}
+
+function threadNamed(id: unknown): Job['thread'] {
   return typeof id === 'string' && isThreadId(id) ? id : undefined;
 }
 

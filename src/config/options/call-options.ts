@@ -9,6 +9,11 @@ export const toolOptions = {
     type: 'list',
     doc: 'The only tools to offer, by name; unset: those of the toolsets.',
   },
+  writeGeneratedCode: {
+    ...operatorSetting('Tools', 'WRITE_GENERATED_CODE'),
+    ...onOrOff(false),
+    doc: 'Lets `chat` write generated code into `working_directory_absolute_path`; it is then no read-only tool, which hosts ask for or refuse. Off: the code stays in the reply.',
+  },
   disabledTools: {
     ...operatorSetting('Tools', 'DISABLED_TOOLS', 'POLYLOGUE_EXCLUDE_TOOLS'),
     flag: 'exclude-tools',

@@ -132,7 +132,7 @@ async function planQuestion(mode: Definition, call: ThreadedCall, services: Call
   const files = subject?.files ?? named;
   const directory = typeof args[directoryField] === 'string' ? args[directoryField] : undefined;
   // Checked before a model is paid for code that could not be written.
-  if (directory !== undefined) await services.sandbox.assertWithin(directory);
+  if (directory !== undefined && call.tool.effects.writes) await services.sandbox.assertWithin(directory);
   return {
     kind: 'ask',
     contribution: question,
@@ -174,7 +174,7 @@ async function questionOf(mode: Definition, { args, request, signal, thread }: T
   return { question: (await services.mask(outcome.file.text, thread.id)).text, files };
 }
 
-/** Writes generated code to the caller's directory and returns a text that says where it is. */
+/** Writes generated code to the caller's directory, if the operator lets it, and returns a text that says where it is. */
 async function deliver(
   services: CallServices,
   directory: string | undefined,
@@ -182,6 +182,12 @@ async function deliver(
 ): Promise<Delivery> {
   const generated = directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(said) : undefined;
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
+  if (!tool.effects.writes) {
+    const path = join(directory, artifactName);
+    const note = `The code was not written to ${path}: WRITE_GENERATED_CODE is off. It is above: check it and apply it yourself.`;
+    const document = { generated_code: { path, written: false, characters: generated.code.length } };
+    return { text: `${answer.text}\n\n${note}`, document };
+  }
   try {
     // It is no file that they stood in, and whoever reads it next may send it to any vendor.
     const masked = maskedLines(generated.code);

@@ -80,6 +80,8 @@ function refused(tool: string, error: AppError): ToolReply {
   const { code, next = null, retryable = false, retryAfterSeconds, class: kind } = error.details;
   const document = {
     status: 'error',
+    content: next === null ? error.message : `${error.message} ${next}`,
+    content_type: 'text',
     tool_name: tool,
     error: {
       code,

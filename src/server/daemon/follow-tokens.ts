@@ -81,6 +81,7 @@ class Followed {
 
   readonly host: ToolHost = {
     list: () => this.#latest.host.list(),
+    replyTokens: () => this.#latest.host.replyTokens?.(),
     call: async (request, signal) => {
       const { host, root } = await this.refresh();
       const { principal } = request;
@@ -107,6 +108,7 @@ class Followed {
       questions: job => this.#latest.host.jobs.questions(job),
       answer: (job, key, answer) => this.#latest.host.jobs.answer(job, key, answer),
       show: reply => this.#latest.host.jobs.show(reply),
+      keep: (tool, reply, owner) => this.#latest.host.jobs.keep(tool, reply, owner),
     },
     complete: (argument, typed, principal) => this.#latest.host.complete(argument, typed, principal),
   };

@@ -10,8 +10,10 @@ import {
 import { isRecord } from '../../core/json.ts';
 import type { HostPrompts, HostResources, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { followRoots, type ListedRoots, type ProjectOf } from './client-roots.ts';
+import { splitsRequests } from './clients.ts';
 import { type Connection, cancelOf, type Listening } from './connection.ts';
 import { callerTrace } from './messages.ts';
+import { resultOf } from './results.ts';
 import {
   answersIn,
   canBeAsked,
@@ -19,7 +21,6 @@ import {
   inputRequired,
   knowsTasks,
   requireTasks,
-  resultOf,
   serveTasks,
   tasksExtension,
 } from './tasks.ts';
@@ -75,7 +76,10 @@ function issuesIn(text: string): string | undefined {
 export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectOf): void {
   const { prompts } = host;
   const listed = prompts.list().map(prompt => ({ ...prompt, arguments: prompt.arguments.map(each => ({ ...each })) }));
-  server.setRequestHandler('prompts/list', () => ({ prompts: listed }));
+  const bare = listed.map(prompt => ({ ...prompt, arguments: [] }));
+  server.setRequestHandler('prompts/list', (_request, context) => {
+    return { prompts: splitsRequests(clientOf(server, context)) ? bare : listed };
+  });
   server.setRequestHandler('prompts/get', ({ params }) => {
     const text = prompts.text(params.name, params.arguments ?? {});
     if (text === undefined) throw unknownPrompt(params.name, prompts);
@@ -219,7 +223,12 @@ export function createMcpServer(options: McpOptions, era: Era): Server {
   const updates = updatesOf(server, host.resources, principal.owner);
   if (era === 'modern') listening?.watch(updates.all);
   else serveSubscriptions(server, updates);
-  if (era === 'modern') serveTasks(server, host.jobs, principal.owner);
+  if (era === 'modern') {
+    serveTasks(server, host.jobs, principal.owner, context => ({
+      client: clientOf(server, context),
+      maxTokens: host.replyTokens?.(),
+    }));
+  }
   return withInvalidParams(server);
 }
 
@@ -238,11 +247,18 @@ function serveCalls(server: Server, options: McpOptions & { projectOf: ProjectOf
       detach,
       answers: canBeAsked(server, context) ? answersIn(context.mcpReq.inputResponses) : undefined,
       rateLimited: true,
+      paged: true,
       ...callerTrace(context.mcpReq._meta, context.http?.req?.headers),
     } as const;
     const reply = await hostCall(host, request, context, connection);
     if (reply.questions) return inputRequired(reply.questions);
-    return reply.job && detach === 'task' ? createdTask(reply.job) : resultOf(reply);
+    if (reply.job && detach === 'task') return createdTask(reply.job);
+    const { client, owner } = request.principal;
+    return resultOf(reply, {
+      client,
+      maxTokens: host.replyTokens?.(),
+      keep: whole => host.jobs.keep(params.name, whole, owner),
+    });
   });
 }
 

@@ -8,9 +8,10 @@ import {
 } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { isAppError } from '../../core/errors.ts';
-import type { Job } from '../../core/job.ts';
+import type { Job, JobReply } from '../../core/job.ts';
 import { isRecord } from '../../core/json.ts';
-import type { HostJobs, ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import type { HostJobs, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
+import { type PagedFor, resultOf } from './results.ts';
 
 /** What the client of this very request can do: 2026 clients say so with each request. */
 export function declaredCapabilities({ mcpReq }: ServerContext): unknown {
@@ -52,11 +53,6 @@ function answerOf(response: unknown): UserAnswer {
   return { action: action === 'decline' ? 'decline' : 'cancel' };
 }
 
-/** A reply as the protocol's result of a call. */
-export function resultOf({ text, structured, isError }: ToolReply) {
-  return { content: [{ type: 'text' as const, text }], isError, ...(structured && { structuredContent: structured }) };
-}
-
 /** The protocol's extension for calls that go on by themselves; a job by another name. */
 export const tasksExtension = 'io.modelcontextprotocol/tasks';
 
@@ -83,10 +79,15 @@ export function createdTask(job: Job) {
 }
 
 /** The methods by which clients come back for their tasks. */
-export function serveTasks(server: Server, jobs: HostJobs, owner: string): void {
+export function serveTasks(
+  server: Server,
+  jobs: HostJobs,
+  owner: string,
+  readerOf: (context: ServerContext) => Omit<PagedFor, 'keep'>,
+): void {
   server.setRequestHandler('tasks/get', { params: taskParams }, async ({ taskId }, context) => {
     requireTasks(context);
-    return detailsOf(jobs, await known(jobs.find(taskId, owner)));
+    return detailsOf(jobs, await known(jobs.find(taskId, owner)), readerOf(context));
   });
   server.setRequestHandler('tasks/update', { params: updateParams }, async ({ taskId, inputResponses }, context) => {
     requireTasks(context);
@@ -134,7 +135,7 @@ function taskOf({ id, createdAt, updatedAt, expiresAt }: Job, status: TaskStatus
   };
 }
 
-function detailsOf(jobs: HostJobs, job: Job) {
+async function detailsOf(jobs: HostJobs, job: Job, reader: Omit<PagedFor, 'keep'>) {
   switch (job.status) {
     case 'running': {
       const questions = jobs.questions(job);
@@ -144,7 +145,10 @@ function detailsOf(jobs: HostJobs, job: Job) {
     case 'done':
     case 'failed':
       // The protocol's "failed" is for what never became a reply; a tool's own failure is one.
-      return { ...taskOf(job, 'completed'), ...(job.reply && { result: resultOf(jobs.show(job.reply)) }) };
+      return {
+        ...taskOf(job, 'completed'),
+        ...(job.reply && { result: await taskResult(jobs, job, job.reply, reader) }),
+      };
     case 'cancelled':
       return taskOf(job, 'cancelled');
     case 'interrupted': {
@@ -152,4 +156,9 @@ function detailsOf(jobs: HostJobs, job: Job) {
       return { ...taskOf(job, 'failed', message), error: { code: ProtocolErrorCode.InternalError, message } };
     }
   }
+}
+
+/** A task's result is kept already: as the job that the task is. */
+function taskResult(jobs: HostJobs, { id }: Job, reply: JobReply, reader: Omit<PagedFor, 'keep'>) {
+  return resultOf(jobs.show(reply), { ...reader, keep: async () => id });
 }

@@ -74,7 +74,7 @@ describe('a 2025 client that lists roots on standard input', () => {
         absolute_file_paths: ['sub dir/ü.md', one.path('a.md'), cwd.path('.git/HEAD')],
       },
     });
-    const { metadata } = JSON.parse(found.result.content[0].text);
+    const { metadata } = found.result._meta['polylogue/facts'];
     expect(JSON.stringify(metadata)).toContain('ü.md');
     expect(JSON.stringify(metadata)).toContain('outside');
     expect(client.heard.filter(({ method }) => method === 'roots/list')).toHaveLength(1);

@@ -97,6 +97,7 @@ export function fixtureHost(): ToolHost {
       questions: ({ id }) => jobs.workOf(id)?.questions.pending() ?? [],
       answer: ({ id }, key, answer) => jobs.workOf(id)?.questions.answer(key, answer),
       show: shown,
+      keep: (tool, reply, owner) => jobs.keep(tool, reply, owner),
     },
     complete: async () => [],
   };

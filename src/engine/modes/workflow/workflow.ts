@@ -251,7 +251,7 @@ function ask(stepCall: StepCall, summary: JsonObject, { compat }: Pick<WorkflowS
     effort: mode.effort ?? 'high',
     // What the expert wants first is known only from its answer: so the last step may be sent again.
     workflow: { tool: call.tool.name, state: jsonOf({ ...progress, asked: true }) },
-    local: { ...document, [mode.words.complete]: true, [mode.words.summary]: summary },
+    local: document,
     withoutModel: {
       ...document,
       ...declinedDocument(
