@@ -5,10 +5,10 @@ import { printablePath } from '../../core/text.ts';
 import { isSkip } from '../paths.ts';
 import { reasonToProtect } from '../protected-files.ts';
 import { readBytes } from '../read-file.ts';
-import { type MaskContext, maskFile, placeholdersIn, type WrittenSecret } from '../restore-secrets.ts';
+import type { MaskContext, WrittenSecret } from '../restore-secrets.ts';
 import { checkTarget } from '../write-file.ts';
 import { filterlessGit, type GitOptions } from './changes.ts';
-import { type Fitted, fittedHunks, newFileHunk, type PatchedFile, parsePatch, patchedText } from './patch.ts';
+import { fittedHunks, newFileHunk, type PatchedFile, parsePatch, patchedFile } from './patch.ts';
 import { enclosingRepository } from './repositories.ts';
 import type { RepositoryPlace } from './run-git.ts';
 
@@ -85,9 +85,12 @@ async function checkFiles(
     if (typeof target === 'string') return withheld(target);
     const isNew = target.text === undefined;
     const absolute = join(place.top, target.path);
-    const fitted = await fitFile(request, target.path, file.hunks, target.text);
+    const made = await patchedFile(request.secrets, target.path, file.hunks, target.text);
+    if (!made.ok) return withheld(`${printablePath(target.path)}: ${made.reason}`);
+    const { after, secrets } = made;
+    const fitted = isNew ? newFileHunk(file.hunks) : fittedHunks(target.text ?? '', after);
     if (!fitted.ok) return withheld(`${printablePath(target.path)}: ${fitted.reason}`);
-    const { lines, added, removed, after, secrets } = fitted;
+    const { lines, added, removed } = fitted;
     const protection = await reasonToProtect(options.sandbox, absolute, { before: target.text, after });
     pieces.push(pieceOf(target.path, isNew, lines));
     facts.push({ path: target.path, added, removed, isNew, ...(protection !== undefined && { protection }), secrets });
@@ -95,30 +98,6 @@ async function checkFiles(
   const patch = pieces.join('');
   const refusal = await refusalOf(options, place, patch, request.signal);
   return refusal === undefined ? { ok: true, patch, place, files: facts } : withheld(refusal);
-}
-
-/** The hunks of one file as git wants them, for the file as it is now, with its line ends and its secrets. */
-async function fitFile(
-  { secrets: context }: PatchRequest,
-  path: string,
-  hunks: PatchedFile['hunks'],
-  before: string | undefined,
-): Promise<
-  (Extract<Fitted, { ok: true }> & { after: string; secrets: WrittenSecret[] }) | Extract<Fitted, { ok: false }>
-> {
-  const crlf = before !== undefined && /\r\n/.test(before) && !/(?:^|[^\r])\n/.test(before);
-  const plain = crlf ? before.replaceAll('\r\n', '\n') : (before ?? '');
-  const masked = context && (await maskFile(context, path, plain));
-  const canonical = hunks.map(hunk => ({ ...hunk, lines: hunk.lines.map(masked?.canonical ?? String) }));
-  const touched = hunks.some(({ lines }) => lines.some(line => placeholdersIn(line).size > 0));
-  const fresh = before === undefined ? newFileHunk(hunks) : undefined;
-  if (fresh?.ok === false) return fresh;
-  const made = patchedText(canonical, touched && masked ? masked.text : plain);
-  if (!made.ok) return made;
-  const { text, secrets } = (await masked?.restore(made.text)) ?? { text: made.text, secrets: [] };
-  const after = crlf ? text.replaceAll('\n', '\r\n') : text;
-  const fitted = fresh ?? fittedHunks(before ?? '', after);
-  return fitted.ok ? { ...fitted, after, secrets: secrets.filter(({ kept }) => !kept) } : fitted;
 }
 
 /** What git says against a patch; undefined: nothing. */

@@ -1,4 +1,5 @@
 import { structuredPatch } from 'diff';
+import { type MaskContext, maskFile, placeholdersIn, type WrittenSecret } from '../restore-secrets.ts';
 
 /** One hunk as it was written; the numbers of its head are not believed. */
 export interface Hunk {
@@ -12,8 +13,9 @@ export interface Hunk {
 export interface PatchedFile {
   /** As written, without `a/`; undefined for a new file. */
   oldPath?: string;
-  /** As written, without `b/`. */
+  /** As written, without `b/`; of a file that is deleted its old path. */
   newPath: string;
+  isDeleted?: true;
   hunks: Hunk[];
 }
 
@@ -24,24 +26,24 @@ const maxFiles = 50;
 const hunkHead = /^@@(?: -(\d{1,9})(?:,\d+)? \+\d+(?:,\d+)? @@| .*@@|$)/;
 
 /** What comes between the name of a file and its hunks, and changes nothing but text. */
-const plainHeader = /^(?:index [0-9a-f]|new file mode 100(?:644|755)$)/;
+const plainHeader = /^new file mode 100(?:644|755)$/;
 
 /**
  * Reads a unified diff as people and models write one: in a fence or between prose, with wrong counts, without `a/` and `b/`.
- * What does more to a file than change its lines or make it is refused.
+ * What does more to a file than change its lines, make it, or where it may, delete it, is refused.
  */
-export function parsePatch(text: string): ParsedPatch {
+export function parsePatch(text: string, { deletes = false }: { deletes?: boolean } = {}): ParsedPatch {
   const lines = unfenced(text).split(/\r?\n/);
   const files: PatchedFile[] = [];
   let at = 0;
   while (at < lines.length) {
     const line = lines[at] ?? '';
     if (isFileHead(lines, at)) {
-      const read = readFile(lines, at);
+      const read = readFile(lines, at, deletes);
       if ('reason' in read) return { ok: false, reason: read.reason };
       files.push(read.file);
       at = read.end;
-    } else if (refusedHeader(line)) {
+    } else if (refusedHeader(line) && !(deletes && /^deleted file mode 100(?:644|755)$/.test(line))) {
       return { ok: false, reason: `it does more than change lines of text ("${line.slice(0, 60)}")` };
     } else at++;
   }
@@ -61,21 +63,26 @@ function isFileHead(lines: readonly string[], at: number): boolean {
 }
 
 function refusedHeader(line: string): boolean {
-  if (plainHeader.test(line) || line.startsWith('diff --git ')) return false;
-  return /^(?:(?:old|new|deleted file|new file) mode |similarity index |rename |copy |GIT binary patch|Binary files )/.test(
+  if (plainHeader.test(line)) return false;
+  return /^(?:(?:old|new|deleted file|new file) mode |index \S+ (?!100(?:644|755)$)|similarity index |rename |copy |GIT binary patch|Binary files )/.test(
     line,
   );
 }
 
-function readFile(lines: readonly string[], start: number): { file: PatchedFile; end: number } | { reason: string } {
+function readFile(
+  lines: readonly string[],
+  start: number,
+  deletes: boolean,
+): { file: PatchedFile; end: number } | { reason: string } {
   const oldName = nameIn(lines[start] ?? '');
   const newName = nameIn(lines[start + 1] ?? '');
   if (oldName === undefined || newName === undefined) return { reason: 'the name of a file in it is quoted or empty' };
-  if (newName === '/dev/null') return { reason: `it deletes ${oldName}` };
-  const marked = (oldName === '/dev/null' || oldName.startsWith('a/')) && newName.startsWith('b/');
+  const isDeleted = newName === none;
+  if (isDeleted && !deletes) return { reason: `it deletes ${oldName}` };
+  const marked = (oldName === none || oldName.startsWith('a/')) && (isDeleted || newName.startsWith('b/'));
   const plain = (name: string) => (marked ? name.slice(2) : name);
-  const newPath = plain(newName);
-  const oldPath = oldName === '/dev/null' ? undefined : plain(oldName);
+  const newPath = plain(isDeleted ? oldName : newName);
+  const oldPath = oldName === none ? undefined : plain(oldName);
   if (oldPath !== undefined && oldPath !== newPath) return { reason: `it renames ${oldPath}` };
   const hunks: Hunk[] = [];
   let at = start + 2;
@@ -87,8 +94,14 @@ function readFile(lines: readonly string[], start: number): { file: PatchedFile;
   }
   if (!hunks.some(hunk => hunk.lines.some(line => /^[-+]/.test(line))))
     return { reason: `it changes nothing in ${newPath}` };
-  return { file: { ...(oldPath !== undefined && { oldPath }), newPath, hunks }, end: at };
+  return {
+    file: { ...(oldPath !== undefined && { oldPath }), newPath, ...(isDeleted && { isDeleted }), hunks },
+    end: at,
+  };
 }
+
+/** Stands for the file that is not there. */
+const none = '/dev/null';
 
 function nameIn(header: string): string | undefined {
   const name = header.slice(4).split('\t', 1)[0]?.trim() ?? '';
@@ -126,10 +139,7 @@ const maxMs = 2_000;
  * What the hunks of one file make of its text, whose line ends are plain. A hunk whose old lines stand nowhere, or at several
  * places of which its head names none, does not fit.
  */
-export function patchedText(
-  hunks: readonly Hunk[],
-  text: string,
-): { ok: true; text: string } | { ok: false; reason: string } {
+function patchedText(hunks: readonly Hunk[], text: string): { ok: true; text: string } | { ok: false; reason: string } {
   const lines = text.split('\n');
   const endsWhole = lines.at(-1) === '';
   if (endsWhole) lines.pop();
@@ -144,10 +154,36 @@ export function patchedText(
     after.push(...lines.slice(behind, place), ...fresh);
     behind = place + old.length;
   }
-  const touchesEnd = behind === lines.length;
+  const [last, note] = hunks.at(-1)?.lines.slice(-2) ?? [];
+  const isBare = note?.startsWith('\\') && !last?.startsWith('-');
+  const ends = behind === lines.length ? !isBare : endsWhole;
   after.push(...lines.slice(behind));
-  const ends = after.length > 0 && (endsWhole || touchesEnd);
-  return { ok: true, text: `${after.join('\n')}${ends ? '\n' : ''}` };
+  return { ok: true, text: `${after.join('\n')}${ends && after.length > 0 ? '\n' : ''}` };
+}
+
+/** What stands at the beginning of some files, and is not shown to models. */
+const byteOrderMark = '\uFEFF';
+
+/** What a patch makes of a file, with its line ends and its secrets; `before` is undefined for a file that is to be made. */
+export async function patchedFile(
+  context: MaskContext | undefined,
+  path: string,
+  hunks: PatchedFile['hunks'],
+  before: string | undefined,
+): Promise<{ ok: true; after: string; secrets: WrittenSecret[] } | { ok: false; reason: string }> {
+  const lead = before?.startsWith(byteOrderMark) ? byteOrderMark : '';
+  const crlf = before !== undefined && /\r\n/.test(before) && !/(?:^|[^\r])\n/.test(before);
+  const whole = (before ?? '').slice(lead.length);
+  const plain = crlf ? whole.replaceAll('\r\n', '\n') : whole;
+  const masked = context && (await maskFile(context, path, plain));
+  const canonical = hunks.map(hunk => ({ ...hunk, lines: hunk.lines.map(masked?.canonical ?? String) }));
+  // Without a placeholder it may also be made from what the model itself wrote, or saw in another place.
+  const touched = hunks.some(({ lines }) => lines.some(line => placeholdersIn(line).size > 0));
+  const made = patchedText(canonical, touched && masked ? masked.text : plain);
+  if (!made.ok) return made;
+  const { text, secrets } = (await masked?.restore(made.text)) ?? { text: made.text, secrets: [] };
+  const after = lead + (crlf ? text.replaceAll('\n', '\r\n') : text);
+  return { ok: true, after, secrets: secrets.filter(({ kept }) => !kept) };
 }
 
 /** The only hunk that a new file has. */

@@ -6,7 +6,7 @@ import type { Clock, Emit, Mask, Random } from '../../../core/ports.ts';
 import type { Usage } from '../../../core/usage.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../../../models/ask-model.ts';
 import type { Mode } from '../mode.ts';
-import type { AgentTool, CallNote } from './local-tools/agent-tool.ts';
+import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 
 /** What heads the block of files that changed; its mark follows. */
 export const refreshHeading = '[SYSTEM: FILES UPDATED]';
@@ -53,8 +53,8 @@ export interface PendingCall {
   /** Checked. */
   args: Record<string, unknown>;
   tool: AgentTool;
-  /** What its tool says of it. */
-  note?: CallNote;
+  /** What an approval of it covers, and what its tool says of it. */
+  approval: Approval;
   signal: AbortSignal;
 }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
 import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
 import { headed, hintHeading, stripForgedMarks } from './agent.ts';
-import type { AgentTool, CallNote, ToolOutput } from './local-tools/agent-tool.ts';
+import { type AgentTool, type Approval, everyCall, type ToolOutput } from './local-tools/agent-tool.ts';
 
 /** What is kept of a result for the record of the run. */
 const maxRecordedLength = 2_000_000;
@@ -118,15 +118,12 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
     problem: `Refused, and not run: ${problem}`,
     args,
   });
-  const note = await unverified(input, tool, call.id, sound.args);
-  if (typeof note === 'string') return refused(note, sound.args);
-  if (!input.onToolCall) {
-    const approval = await tool.approval?.(sound.args, { callId: call.id, signal: input.signal });
-    const needs = note?.always ?? approval?.asked;
-    if (needs !== undefined) return refused(`it needs an approval (${needs}), and nobody is asked here.`, sound.args);
-  }
+  const approval = await approvalOf(input, tool, call.id, sound.args);
+  if (typeof approval === 'string') return refused(approval, sound.args);
+  if (!input.onToolCall && approval.asked !== undefined)
+    return refused(`it needs an approval (${approval.asked}), and nobody is asked here.`, sound.args);
   // Who is asked may never answer: the end of the run does not wait for that.
-  const pending = { ...sound, tool, id: call.id, name: call.name, signal: input.signal, ...(note && { note }) };
+  const pending = { ...sound, tool, id: call.id, name: call.name, signal: input.signal, approval };
   const asked = input.onToolCall?.(pending);
   const answered = orEnded(Promise.resolve(asked), input.signal).catch((error: unknown) => {
     throwIfAborted(input.signal);
@@ -138,19 +135,19 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged> {
   if (!verdict.args) return { tool, args: sound.args };
   const edited = check(tool, verdict.args);
   if ('problem' in edited) return invalid(`The edited arguments don't fit: ${edited.problem}`);
-  const wrong = await unverified(input, tool, call.id, edited.args);
+  const wrong = await approvalOf(input, tool, call.id, edited.args);
   return typeof wrong === 'string' ? refused(wrong, edited.args) : { tool, args: edited.args };
 }
 
-/** What the tool itself has against a call, or says of it. */
-async function unverified(
+/** What an approval of a call covers, or what the tool itself has against it. */
+async function approvalOf(
   { signal }: AgentInput,
   tool: AgentTool,
   callId: string,
   args: Record<string, unknown>,
-): Promise<string | CallNote | undefined> {
+): Promise<string | Approval> {
   try {
-    return await tool.verify?.(args, { callId, signal });
+    return (await tool.approval?.(args, { callId, signal })) ?? everyCall(tool.name);
   } catch (error) {
     throwIfAborted(signal);
     // The model is told what is wrong with its call.

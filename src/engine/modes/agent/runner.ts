@@ -52,14 +52,13 @@ export function createApprovals({ policy, ask, runId }: ApprovalParts): NonNulla
   const allowed = new Set<string>();
   let before: Promise<unknown> = Promise.resolve();
 
-  async function asked(call: PendingCall, number: number, { key, covers, asked: why }: Approval) {
+  async function decide(call: PendingCall, number: number) {
+    const { key, asked } = call.approval;
     if (key !== undefined && allowed.has(key)) return { action: 'allow' as const };
     const form = schemaOf(key === undefined ? [words.once, words.no] : Object.values(words));
-    const answer = await ask({ key: `${runId}:${number}`, message: messageOf(call, covers), schema: form });
-    if (!answer)
-      return deny(
-        why === undefined ? `${call.name} needs approval, and nobody can be asked here; ${advice}` : unasked(call, why),
-      );
+    const answer = await ask({ key: `${runId}:${number}`, message: messageOf(call), schema: form });
+    if (!answer && asked !== undefined) return unasked(call.approval);
+    if (!answer) return deny(`${call.name} needs approval, and nobody can be asked here; ${advice}`);
     const decision = answer.action === 'accept' ? answer.content.decision : words.no;
     const always = decision === words.always && key !== undefined;
     if (always) allowed.add(key);
@@ -70,34 +69,23 @@ export function createApprovals({ policy, ask, runId }: ApprovalParts): NonNulla
   let count = 0;
   return async call => {
     const { effect } = call.tool;
-    const approval = await approvalOf(call);
-    if (approval.asked === undefined) {
-      if (policy === 'all' || (policy === 'reads' && effect === 'read')) return { action: 'allow' };
-    } else if (policy === 'never' && effect === 'run') return deny(unasked(call, approval.asked));
+    const isAsked = call.approval.asked !== undefined;
+    if (!isAsked && (policy === 'all' || (policy === 'reads' && effect === 'read'))) return { action: 'allow' };
+    if (isAsked && policy === 'never' && effect === 'run') return unasked(call.approval);
     const number = ++count;
     // A person answers one question after the other.
-    const verdict = before.then(() => asked(call, number, approval));
+    const verdict = before.then(() => decide(call, number));
     before = verdict.catch(() => undefined);
     return verdict;
   };
 }
 
-/** What one approval of a call covers. */
-export async function approvalOf({ id: callId, tool, args, signal, note }: PendingCall): Promise<Approval> {
-  if (note?.always !== undefined) return { asked: note.always };
-  const plain = { key: tool.name, covers: `every call of ${tool.name}, whatever its arguments` };
-  return (await tool.approval?.(args, { callId, signal })) ?? plain;
-}
-
-function unasked({ note }: PendingCall, why: string): string {
-  if (note?.always !== undefined) return `${why} Nobody can be asked here. ${instead}`;
-  return `it needs an approval of its own (${why}), which the settings do not give and nobody here can. Use a usual command with files of the project, or let the user run it.`;
+function unasked({ asked, instead = 'Go on without, or conclude.' }: Approval) {
+  return deny(`${asked} Nobody can be asked here. ${instead}`);
 }
 
 const advice =
   'the operator can allow it with AGENT_APPROVE=all, or a host that shows forms (MCP elicitation). Go on without, or conclude.';
-
-const instead = 'Leave these files as they are, and say in your answer what the user should change in them.';
 
 function deny(reason: string) {
   return { action: 'deny' as const, reason };
@@ -106,13 +94,12 @@ function deny(reason: string) {
 const acts = { read: 'read', write: 'change files', run: 'run a program', network: 'reach the network' } as const;
 
 /** Control characters could hide on a terminal what is about to happen. */
-function messageOf({ name, args, tool, note }: PendingCall, covers: string | undefined): string {
+function messageOf({ name, args, tool, approval: { covers, notes = [] } }: PendingCall): string {
   const shown = tool.show?.(args) ?? JSON.stringify(args, undefined, 2);
   const clean = (text: string) => text.replace(/[^\P{C}\n\t]/gu, '�');
-  const notes = (note?.lines ?? []).map(line => `\n!! ${clean(line)}`).join('');
-  const what = `The agent wants to ${acts[tool.effect]} (${name})${notes}`;
+  const noted = notes.map(line => `\n!! ${clean(line)}`).join('');
   const covered = covers === undefined ? '' : `\n\n"${words.always}" covers: ${covers}.`;
-  return `${what}:\n\n${shownToApprove(clean(shown))}${covered}`;
+  return `The agent wants to ${acts[tool.effect]} (${name})${noted}:\n\n${shownToApprove(clean(shown))}${covered}`;
 }
 
 export interface TriageParts {

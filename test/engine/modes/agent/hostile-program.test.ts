@@ -56,7 +56,14 @@ describe('a question that is too long for a form', () => {
       },
     });
     const tool = look({ name: 'apply_patch', effect: 'write', show: () => patch });
-    await gate({ tool, id: 'c', name: 'apply_patch', args: { patch }, signal: new AbortController().signal });
+    await gate({
+      tool,
+      approval: {},
+      id: 'c',
+      name: 'apply_patch',
+      args: { patch },
+      signal: new AbortController().signal,
+    });
     expect(shown).toContain('.github/workflows/theirs.yml');
     expect(shown.slice(0, 200)).toMatch(/\d+ characters are NOT shown/);
     expect(shown.length).toBeLessThan(20_000);

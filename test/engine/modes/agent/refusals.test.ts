@@ -106,7 +106,7 @@ describe('what no approval allows, even where everything is approved', () => {
       [link, disguised, move, legacy, half, 'no patch at all'].map(patch => ({ name: 'apply_patch', args: { patch } })),
     );
     expect(reply.tool_calls.map(({ outcome }: Document) => outcome)).toEqual(Array(6).fill('refused'));
-    expect(told()).toContain('git apply --check says');
+    expect(told()).toContain('the lines it changes are not there');
     expect((await readdir(project.root)).sort()).toEqual(['.env', 'keep.txt', 'src']);
   });
 

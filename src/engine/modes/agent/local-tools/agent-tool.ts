@@ -16,22 +16,13 @@ export interface AgentTool {
   check?(args: Record<string, unknown>): { args: Record<string, unknown> } | { problem: string };
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
   show?(args: Record<string, unknown>): string;
-  /** What an approval of a call covers. Absent: all calls of the tool in this run. */
-  approval?(args: Record<string, unknown>, around: ToolSurroundings): Promise<Approval>;
   /**
-   * Why this very call can't be made, whoever approves it, or what to know of it; asked before the gate. What it throws is such
-   * a reason too.
+   * What an approval of a call covers and whoever gives it has to know; asked before the gate. Absent: `everyCall`. What it throws is
+   * why this very call can't be made, whoever approves it.
    */
-  verify?(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | CallNote | undefined>;
+  approval?(args: Record<string, unknown>, around: ToolSurroundings): Promise<Approval>;
   /** Answers the text that the model reads. What it throws is told to the model as a failure. */
   run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
-}
-
-/** What whoever approves a call has to know besides its arguments. */
-export interface CallNote {
-  lines: readonly string[];
-  /** Why this call is asked about whatever the policy and earlier approvals allow; absent: it is one like any other. */
-  always?: string;
 }
 
 export interface Approval {
@@ -41,6 +32,14 @@ export interface Approval {
   covers?: string;
   /** Why it is asked about even where everything is approved. Absent: it is not. */
   asked?: string;
+  /** What the model can do where it is asked about and nobody approves it. */
+  instead?: string;
+  /** What is shown with the call besides its arguments. */
+  notes?: readonly string[];
+}
+
+export function everyCall(name: string): Approval {
+  return { key: name, covers: `every call of ${name}, whatever its arguments` };
 }
 
 export interface ToolOutput {

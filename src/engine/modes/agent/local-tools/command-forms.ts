@@ -35,27 +35,36 @@ export interface CommandForm {
   rest?: { options?: RegExp; operands: WordKind };
   /** A word without which it is another command. */
   needs?: RegExp;
+  /** Other words that there may be; absent: any number. */
+  most?: number;
   /** Files that the program looks for from its folder upwards: the first that it finds lies in the project. */
   finds?: readonly string[];
+  /** Those at which it ends its search by what they hold: one above the project may be used instead. */
+  mayFind?: readonly string[];
 }
 
-const script = { options: /^--(?:silent|if-present|workspaces|workspace=[\w-]+)$/, finds: ['package.json'] } as const;
+type FormParts = Omit<CommandForm, 'words'>;
 
-const vitest: Omit<CommandForm, 'words'> = {
+const script: FormParts = {
+  options: /^--(?:silent|if-present|workspaces|workspace=[\w-]+)$/,
+  rest: { operands: 'path' },
+  finds: ['package.json'],
+};
+
+const vitest: FormParts = {
   options:
     /^--(?:passWithNoTests|no-file-parallelism|no-coverage|bail=\d+|maxWorkers=\d+|retry=\d+|reporter=(?:default|verbose|dot|json|tap))$/,
   values: { '-t': 'text', '--testNamePattern': 'text' },
   operands: 'path',
 };
 
-const jest: Omit<CommandForm, 'words'> = {
+const jest: FormParts = {
+  ...vitest,
   options: /^(?:-i|--(?:runInBand|verbose|silent|bail|ci|no-coverage|passWithNoTests|runTestsByPath|maxWorkers=\d+))$/,
-  values: { '-t': 'text', '--testNamePattern': 'text' },
-  operands: 'path',
   finds: ['package.json'],
 };
 
-const tsc: Omit<CommandForm, 'words'> = {
+const tsc: FormParts = {
   options: /^--(?:noEmit|strict|skipLibCheck)$/,
   values: { '-p': 'tsconfig', '--project': 'tsconfig' },
   operands: 'source',
@@ -63,28 +72,23 @@ const tsc: Omit<CommandForm, 'words'> = {
   finds: ['tsconfig.json'],
 };
 
-const pytest: Omit<CommandForm, 'words'> = {
+const pytest: FormParts = {
   options:
     /^(?:-[qvxsl]|-vv|-qq|-r[aA]|--(?:lf|ff|exitfirst|quiet|verbose|last-failed|failed-first|collect-only|no-header|maxfail=\d+|durations=\d+|tb=(?:auto|long|short|line|native|no)))$/,
   values: { '-k': 'text', '-m': 'text' },
   operands: 'test',
-  finds: ['pytest.ini', '.pytest.ini', 'pyproject.toml', 'tox.ini', 'setup.cfg'],
+  finds: ['pytest.ini', '.pytest.ini'],
+  mayFind: ['pyproject.toml', 'tox.ini', 'setup.cfg'],
 };
 
-const unittest: Omit<CommandForm, 'words'> = {
-  options: /^-[vqf]$/,
-  values: { '-k': 'text' },
-  operands: 'module',
-};
-
-const go: Omit<CommandForm, 'words'> = {
+const go: FormParts = {
   options: /^-(?:v|race|short|failfast|cover|json|count=\d+|cpu=\d+|parallel=\d+|timeout=\d+[smh]|run=.+|bench=.+)$/s,
   values: { '-run': 'text', '-bench': 'text', '-count': 'number' },
   operands: 'package',
   finds: ['go.mod', 'go.work'],
 };
 
-const cargo: Omit<CommandForm, 'words'> = {
+const cargo: FormParts = {
   options:
     /^(?:-[qv]|--(?:quiet|verbose|release|workspace|all|lib|bins|tests|no-fail-fast|locked|offline|frozen|all-features|no-default-features))$/,
   values: { '-p': 'name', '--package': 'name', '--test': 'name' },
@@ -93,55 +97,51 @@ const cargo: Omit<CommandForm, 'words'> = {
   finds: ['Cargo.toml'],
 };
 
-/** What tests, checks and shows a project in the usual ways. */
-export const knownForms: readonly CommandForm[] = [
-  ...['npm test', 'pnpm test', 'yarn test'].map(
-    words =>
-      ({
-        ...{ words, ...script, operands: 'path' },
+/** What tests, checks and shows a project in the usual ways. The git tools answer for git: without secret files, starting nothing. */
+export const knownForms: readonly CommandForm[] = (
+  [
+    ['npm test, pnpm test, yarn test', { ...script, operands: 'path' }],
+    ['npm run *, pnpm run *, yarn run *', script],
+    [
+      'node --test',
+      {
+        options:
+          /^--(?:test-only|test-force-exit|no-warnings|enable-source-maps|test-name-pattern=.+|test-concurrency=\d+|test-timeout=\d+|test-reporter=(?:spec|tap|dot|junit))$/s,
+        values: { '--test-name-pattern': 'text' },
+        operands: 'path',
+      },
+    ],
+    ['npx vitest run, vitest run', vitest],
+    ['npx jest, jest', jest],
+    ['npx tsc, tsc', tsc],
+    ['pytest, python -m pytest, python3 -m pytest', pytest],
+    ['python -m unittest, python3 -m unittest', { options: /^-[vqf]$/, values: { '-k': 'text' }, operands: 'module' }],
+    [
+      'python -m unittest discover, python3 -m unittest discover',
+      { options: /^-[vqf]$/, values: { '-s': 'path', '-t': 'path' } },
+    ],
+    ['go test, go vet', go],
+    ['cargo test, cargo check, cargo clippy', cargo],
+    [
+      'make',
+      {
+        options: /^(?:-k|-s|-j\d{0,3}|--keep-going|--silent|V=[01]|VERBOSE=[01])$/,
+        values: { '-j': 'number' },
+        operands: 'task',
+        needs: /^[a-z]/,
+      },
+    ],
+    ['git status', { options: /^(?:-s|-b|-sb|--short|--branch|--porcelain)$/ }],
+    [
+      'git diff',
+      {
+        options: /^--(?:staged|cached|stat|name-only|name-status)$/,
+        operands: 'ref',
+        most: 1,
         rest: { operands: 'path' },
-      }) as const,
-  ),
-  ...['npm run *', 'pnpm run *', 'yarn run *'].map(
-    words => ({ words, ...script, rest: { operands: 'path' } }) as const,
-  ),
-  {
-    words: 'node --test',
-    options:
-      /^--(?:test-only|test-force-exit|no-warnings|enable-source-maps|test-name-pattern=.+|test-concurrency=\d+|test-timeout=\d+|test-reporter=(?:spec|tap|dot|junit))$/s,
-    values: { '--test-name-pattern': 'text' },
-    operands: 'path',
-  },
-  ...['npx vitest run', 'vitest run'].map(words => ({ words, ...vitest })),
-  ...['npx jest', 'jest'].map(words => ({ words, ...jest })),
-  ...['npx tsc', 'tsc'].map(words => ({ words, ...tsc })),
-  ...['pytest', 'python -m pytest', 'python3 -m pytest'].map(words => ({ words, ...pytest })),
-  ...['python -m unittest', 'python3 -m unittest'].map(words => ({ words, ...unittest })),
-  ...['python -m unittest discover', 'python3 -m unittest discover'].map(
-    words =>
-      ({
-        words,
-        options: /^-[vqf]$/,
-        values: { '-s': 'path', '-t': 'path' },
-      }) as const,
-  ),
-  ...['go test', 'go vet'].map(words => ({ words, ...go })),
-  ...['cargo test', 'cargo check', 'cargo clippy'].map(words => ({ words, ...cargo })),
-  {
-    words: 'make',
-    options: /^(?:-k|-s|-j\d{0,3}|--keep-going|--silent|V=[01]|VERBOSE=[01])$/,
-    values: { '-j': 'number' },
-    operands: 'task',
-    needs: /^[a-z]/,
-  },
-  // Answered by the tools that look at repositories: these leave out secret files and start nothing of the repository's.
-  { words: 'git status', options: /^(?:-s|-b|-sb|--short|--branch|--porcelain)$/ },
-  {
-    words: 'git diff',
-    options: /^--(?:staged|cached|stat|name-only|name-status)$/,
-    operands: 'ref',
-    rest: { operands: 'path' },
-  },
-  { words: 'git log', options: /^(?:-\d{1,2}|--oneline)$/, values: { '-n': 'number' }, operands: 'ref' },
-  { words: 'git show', operands: 'ref' },
-];
+      },
+    ],
+    ['git log', { options: /^(?:-\d{1,2}|--oneline)$/, values: { '-n': 'number' }, operands: 'ref', most: 1 }],
+    ['git show', { operands: 'ref', most: 1 }],
+  ] satisfies [string, FormParts][]
+).flatMap(([commands, parts]: [string, FormParts]) => commands.split(', ').map(words => ({ words, ...parts })));

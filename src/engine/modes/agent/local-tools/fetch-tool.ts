@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https';
 import { BlockList, isIP, isIPv4, type LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
-import type { AgentTool } from './agent-tool.ts';
+import { type AgentTool, everyCall } from './agent-tool.ts';
 import { defineLocalTool } from './local-tool.ts';
 
 const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: ' ', '#39': "'" };
@@ -115,9 +115,9 @@ export function fetchTool(reachable: Reachable = publicWeb): AgentTool {
     effect: 'network',
     fields: { url: z.string().max(2_000) },
     show: ({ url }) => url,
-    verify: async ({ url }) => {
+    async approval({ url }) {
       checked(url, reachable);
-      return undefined;
+      return everyCall('fetch_url');
     },
     async run({ url }, { signal }) {
       let at = checked(url, reachable);

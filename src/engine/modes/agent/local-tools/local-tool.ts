@@ -98,8 +98,6 @@ interface LocalToolSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'n
   fields: Fields;
   show?(args: z.output<z.ZodObject<Fields>>): string;
   /** See `AgentTool`. */
-  verify?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): ReturnType<NonNullable<AgentTool['verify']>>;
-  /** See `AgentTool`. */
   approval?(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<Approval>;
   run(args: z.output<z.ZodObject<Fields>>, context: ToolSurroundings): Promise<string | ToolOutput>;
 }
@@ -107,7 +105,7 @@ interface LocalToolSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'n
 /** A tool whose arguments are described by fields: their schema, their check and their types come from them. */
 export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: LocalToolSpec<Fields>): AgentTool {
   const schema = z.strictObject(spec.fields);
-  const { name, description, effect, show, verify, approval } = spec;
+  const { name, description, effect, show, approval } = spec;
   return {
     name,
     description,
@@ -118,7 +116,6 @@ export function defineLocalTool<const Fields extends z.ZodRawShape>(spec: LocalT
       return parsed.success ? { args } : { problem: problemOf(parsed.error) };
     },
     ...(show && { show: args => show(schema.parse(args)) }),
-    ...(verify && { verify: async (args, context) => verify(schema.parse(args), context) }),
     ...(approval && { approval: async (args, context) => approval(schema.parse(args), context) }),
     run: async (args, context) => spec.run(schema.parse(args), context),
   };

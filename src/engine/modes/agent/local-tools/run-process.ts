@@ -8,8 +8,6 @@ export interface ProcessRun {
   argv: readonly [string, ...string[]];
   cwd: string;
   env: Readonly<Record<string, string>>;
-  /** Given to it as its input, which is closed then. */
-  input?: string;
   /** Milliseconds. */
   timeMs: number;
   /** Bytes that are kept of its output: the first half and the last. */
@@ -40,7 +38,7 @@ export function runProcess(run: ProcessRun): Promise<ProcessOutput> {
     const child = spawn(program, args, {
       cwd: run.cwd,
       env: run.mark === undefined ? run.env : { ...run.env, [markName]: run.mark },
-      stdio: ['pipe', 'pipe', 'pipe'],
+      stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
       windowsHide: true,
     });
@@ -68,9 +66,6 @@ export function runProcess(run: ProcessRun): Promise<ProcessOutput> {
     };
     child.stdout.on('data', kept.add);
     child.stderr.on('data', kept.add);
-    // A program that reads nothing closes its input; that is no failure.
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(run.input ?? '');
     child.on('error', error => {
       clean();
       reject(cannotStart(program, error));

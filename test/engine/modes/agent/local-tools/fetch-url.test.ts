@@ -71,7 +71,7 @@ describe('a page of the web', () => {
       'https://example.com:8443/',
     ];
     for (const url of closed)
-      await expect(real.verify!({ url }, around()), url).rejects.toMatchObject({ kind: 'security' });
+      await expect(real.approval!({ url }, around()), url).rejects.toMatchObject({ kind: 'security' });
     // A name is judged when the connection is made.
     await expect(real.run({ url: 'http://localhost/' }, around())).rejects.toThrow(/public internet/);
     await expect(open.run({ url: `${base}/inside` }, around())).rejects.toMatchObject({ kind: 'security' });

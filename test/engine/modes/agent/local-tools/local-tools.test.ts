@@ -242,7 +242,7 @@ describe('what was approved', () => {
     await symlink(project.path('note.md'), project.path('harmless.txt'));
     await symlink(project.path('src'), project.path('docs'));
     for (const path of ['harmless.txt', 'docs/a.ts', 'docs/new/c.ts']) {
-      await expect(writer().verify?.({ path, content: 'x' }, around()), path).rejects.toMatchObject({
+      await expect(writer().approval?.({ path, content: 'x' }, around()), path).rejects.toMatchObject({
         kind: 'security',
       });
       await expect(use('write_file', { path, content: 'x' }), path).rejects.toMatchObject({ kind: 'security' });
@@ -254,7 +254,7 @@ describe('what was approved', () => {
 
   it('does not overwrite what somebody wrote until then', async () => {
     const args = { path: 'note.md', content: 'By the agent.\n' };
-    await writer().verify?.(args, around());
+    await writer().approval?.(args, around());
     await project.write('note.md', 'By the user meanwhile.\n');
     await expect(use('write_file', args)).rejects.toThrow(/meanwhile/);
     expect(readFileSync(project.path('note.md'), 'utf8')).toBe('By the user meanwhile.\n');
